@@ -1,0 +1,33 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+const (
+	// RevisionLabel carries, on every pod, the name of the ControllerRevision it was made from.
+	RevisionLabel = "controller-revision-hash"
+
+	// InstanceIDLabel carries the identity of a pod, and of its claims, in a set with podIdentity Random.
+	InstanceIDLabel = "apps.rollset.dev/instance-id"
+
+	// PodIndexLabel carries the ordinal of a pod in a set with podIdentity Ordinal.
+	PodIndexLabel = "apps.kubernetes.io/pod-index"
+
+	// PodNameLabel carries the name of a pod in a set with podIdentity Ordinal.
+	PodNameLabel = "statefulset.kubernetes.io/pod-name"
+
+	// SetLabel carries, on every claim, the name of the set that made it.
+	SetLabel = "apps.rollset.dev/set"
+
+	// SpecifiedDeleteLabel, with any value, marks a pod that a user wants deleted first, or replaced.
+	SpecifiedDeleteLabel = "apps.rollset.dev/specified-delete"
+
+	// LifecycleStateLabel carries the state of a pod in a set that uses lifecycle hooks.
+	LifecycleStateLabel = "lifecycle.rollset.dev/state"
+
+	// InPlaceUpdateReady is the readiness gate that turns traffic away while a pod is updated in place.
+	InPlaceUpdateReady = "apps.rollset.dev/InPlaceUpdateReady"
+
+	// ReservedPrefix is the prefix of label and annotation keys that templates must not use.
+	ReservedPrefix = "rollset.dev/"
+)

@@ -1,0 +1,116 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observed is what one reconcile knows, frozen: the spec with its defaults resolved, the two revisions, and one
+// Replica per identity. Everything that decides works on it and on nothing else.
+package observed
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// Set is the snapshot of a RollSet and all that it owns. Nobody changes it once it is built.
+type Set struct {
+	Name string
+	UID  types.UID
+	Spec *v1alpha1.RollSetSpec
+	// Limits are the numbers of the spec, resolved against replicas.
+	Limits Limits
+	// Current is the revision that the set last completed, Update the one of the template in the spec. They are equal
+	// when no rollout is under way.
+	Current, Update Revision
+	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
+	Replicas []Replica
+	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
+	FinishedWait time.Duration
+	// Now is the time of the observation. It is the only clock that deciding has.
+	Now time.Time
+}
+
+// Revision is one template of the set.
+type Revision struct {
+	// Name is the name of the ControllerRevision, and the value of the pods' revision label.
+	Name string
+	// Number orders revisions; the highest is the newest.
+	Number int64
+	// Template is nil when the ControllerRevision is gone: then no pod can be made from it.
+	Template *corev1.PodTemplateSpec
+}
+
+// Replica is one identity: its pod, if there is one, and its claims.
+type Replica struct {
+	// ID is the part of the name behind "<set>-". For a pod of a Random set that was adopted under another name it is
+	// the whole name.
+	ID string
+	// Ordinal is the number that ID spells in a set with podIdentity Ordinal; -1 otherwise.
+	Ordinal int
+	// Pod is nil when only claims remain.
+	Pod *corev1.Pod
+	// Claims are the claims of the identity that exist.
+	Claims []*corev1.PersistentVolumeClaim
+	// Revision is the name of the revision that the pod runs; empty if unknown.
+	Revision string
+	// Scheduled, Ready and Available are as the pod's status says; a pod that is being updated in place is never
+	// Available.
+	Scheduled, Ready, Available bool
+	// Terminating pods are being deleted, Finished ones have failed or succeeded.
+	Terminating, Finished bool
+	// Specified pods are to be deleted first, by podsToDelete or by label.
+	Specified bool
+	// ReadySince is when the pod became ready; zero if it is not.
+	ReadySince time.Time
+	// Restarts is the sum of the containers' restarts.
+	Restarts int32
+	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
+	DeletionCost int32
+}
+
+// Live says whether the replica has a pod that counts towards spec.replicas.
+func (r *Replica) Live() bool { return r.Pod != nil && !r.Terminating && !r.Finished }
+
+// Broken says whether the replica has a live pod that is not ready.
+func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
+
+// Name is the name of the replica's pod, whether it exists or not.
+func (s *Set) PodName(id string) string { return s.Name + "-" + id }
+
+// Revisions says whether a rollout can be under way: whether current and update revision differ.
+func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }
+
+// Ordinal says whether the set's pods have ordinals.
+func (s *Set) Ordinal() bool { return s.Spec.PodIdentity == v1alpha1.OrdinalIdentity }
+
+// OrderedReady says whether pods are created and scaled down one after the other.
+func (s *Set) OrderedReady() bool {
+	return s.Ordinal() && s.Spec.PodManagementPolicy != v1alpha1.ParallelPodManagement
+}
+
+// Available counts the available replicas.
+func (s *Set) Available() int {
+	n := 0
+	for i := range s.Replicas {
+		if s.Replicas[i].Available && s.Replicas[i].Live() {
+			n++
+		}
+	}
+	return n
+}
+
+// Live counts the replicas that have a live pod.
+func (s *Set) Live() int {
+	n := 0
+	for i := range s.Replicas {
+		if s.Replicas[i].Live() {
+			n++
+		}
+	}
+	return n
+}
+
+// MinReady is how long a pod must have been ready to be available.
+func (s *Set) MinReady() time.Duration { return time.Duration(s.Spec.MinReadySeconds) * time.Second }
