@@ -28,8 +28,24 @@ type Set struct {
 	Replicas []Replica
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
+	// Blocked says of identities without a pod why none can be made for them now: a claim in somebody else's hands, a
+	// name taken by a stranger. Other identities are not concerned.
+	Blocked map[string]Block
+	// Refused is what the API server said when it last refused to create a pod of this set, empty once it accepts:
+	// quota, admission, an invalid template. Pods that were refused are not counted as under way.
+	Refused string
 	// Now is the time of the observation. It is the only clock that deciding has.
 	Now time.Time
+}
+
+// Block is why an identity cannot get its pod now.
+type Block struct {
+	// Claim is true when a claim is in the way, false when the name is taken.
+	Claim bool
+	// Reason names the object in the way and what to do about it.
+	Reason string
+	// Retry is when to look again, because nothing tells us that the obstacle is gone; zero if an event will.
+	Retry time.Duration
 }
 
 // Revision is one template of the set.
@@ -76,10 +92,10 @@ func (r *Replica) Live() bool { return r.Pod != nil && !r.Terminating && !r.Fini
 // Broken says whether the replica has a live pod that is not ready.
 func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
 
-// Name is the name of the replica's pod, whether it exists or not.
+// PodName is the name of an identity's pod, whether it exists or not.
 func (s *Set) PodName(id string) string { return s.Name + "-" + id }
 
-// Revisions says whether a rollout can be under way: whether current and update revision differ.
+// Rolling says whether a rollout can be under way: whether current and update revision differ.
 func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }
 
 // Ordinal says whether the set's pods have ordinals.
