@@ -1,0 +1,161 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package expectations
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+const owner types.UID = "owner"
+
+var (
+	pods   = schema.GroupKind{Kind: "Pod"}
+	claims = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+)
+
+func at(resourceVersion string) map[schema.GroupKind]string {
+	return map[schema.GroupKind]string{pods: resourceVersion}
+}
+
+func alive(uid types.UID) corev1.Pod {
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-" + string(uid), UID: uid}}
+}
+
+func terminating(uid types.UID) corev1.Pod {
+	p := alive(uid)
+	p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	return p
+}
+
+func TestMet(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		write         func(*Store)
+		wait          time.Duration
+		cache         Cache
+		want          bool
+		wantRemaining time.Duration
+		wantExpired   int
+	}{
+		"nothing was written": {write: func(*Store) {}, want: true},
+		"the cache is behind a write": {
+			write: func(s *Store) { s.Wrote(owner, pods, "100") },
+			cache: Cache{Synced: at("99")}, wantRemaining: Timeout,
+		},
+		"the cache is behind the newest of several writes that returned in another order": {
+			write: func(s *Store) { s.Wrote(owner, pods, "101"); s.Wrote(owner, pods, "100") },
+			cache: Cache{Synced: at("100")}, wantRemaining: Timeout,
+		},
+		"resourceVersions are numbers, not strings": {
+			write: func(s *Store) { s.Wrote(owner, pods, "99") },
+			cache: Cache{Synced: at("100")}, want: true,
+		},
+		"the cache has reached a write": {
+			write: func(s *Store) { s.Wrote(owner, pods, "100") },
+			cache: Cache{Synced: at("100")}, want: true,
+		},
+		"the cache of another kind is behind": {
+			write: func(s *Store) { s.Wrote(owner, pods, "100"); s.Wrote(owner, claims, "101") },
+			cache: Cache{Synced: map[schema.GroupKind]string{pods: "101", claims: "100"}}, wantRemaining: Timeout,
+		},
+		"a cache that tells no resourceVersion is not waited for": {
+			write: func(s *Store) { s.Wrote(owner, pods, "100") }, want: true,
+		},
+		"a resourceVersion that is no number is not waited for": {
+			write: func(s *Store) { s.Wrote(owner, pods, "next") },
+			cache: Cache{Synced: at("1")}, want: true,
+		},
+		"a write that the cache never shows expires": {
+			write: func(s *Store) { s.Wrote(owner, pods, "100") }, wait: Timeout,
+			cache: Cache{Synced: at("1")}, want: true, wantExpired: 1,
+		},
+		"a deleted pod is still there": {
+			write: func(s *Store) { s.Deleting(owner, "a") },
+			cache: Cache{Pods: []corev1.Pod{alive("b"), alive("a")}}, wantRemaining: Timeout,
+		},
+		"a deleted pod is terminating": {
+			write: func(s *Store) { s.Deleting(owner, "a") },
+			cache: Cache{Pods: []corev1.Pod{terminating("a")}}, want: true,
+		},
+		"a deleted pod is gone": {
+			write: func(s *Store) { s.Deleting(owner, "a") },
+			cache: Cache{Pods: []corev1.Pod{alive("b")}}, want: true,
+		},
+		"a delete that failed is not waited for": {
+			write: func(s *Store) { s.Deleting(owner, "a"); s.Unfulfillable(owner, "a") },
+			cache: Cache{Pods: []corev1.Pod{alive("a")}}, want: true,
+		},
+		"a delete in doubt is waited for": {
+			write: func(s *Store) { s.Deleting(owner, "a"); s.DoubtDelete(owner, "a") },
+			cache: Cache{Pods: []corev1.Pod{alive("a")}}, wantRemaining: DoubtTimeout,
+		},
+		"a delete in doubt expires soon": {
+			write: func(s *Store) { s.Deleting(owner, "a"); s.DoubtDelete(owner, "a") }, wait: DoubtTimeout,
+			cache: Cache{Pods: []corev1.Pod{alive("a")}}, want: true, wantExpired: 1,
+		},
+		"a create in doubt is waited for": {
+			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") }, wait: time.Second,
+			cache: Cache{Pods: []corev1.Pod{alive("b")}}, wantRemaining: DoubtTimeout - time.Second,
+		},
+		"a create in doubt has happened": {
+			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") },
+			cache: Cache{Pods: []corev1.Pod{alive("a")}}, want: true,
+		},
+		"a create in doubt expires soon": {
+			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") }, wait: DoubtTimeout, want: true, wantExpired: 1,
+		},
+		"the last expectation to expire is the one that counts": {
+			write: func(s *Store) { s.DoubtCreate(owner, "pod-a"); s.Wrote(owner, pods, "100") }, wait: DoubtTimeout,
+			cache: Cache{Synced: at("99")}, wantRemaining: Timeout - DoubtTimeout, wantExpired: 1,
+		},
+		"what is expected of another owner does not matter": {
+			write: func(s *Store) { s.Wrote("another", pods, "100") },
+			cache: Cache{Synced: at("99")}, want: true,
+		},
+		"an owner that is gone expects nothing": {
+			write: func(s *Store) { s.Wrote(owner, pods, "100"); s.Forget(owner) },
+			cache: Cache{Synced: at("99")}, want: true,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
+			s := New(clock)
+			tc.write(s)
+			clock.SetTime(clock.Now().Add(tc.wait))
+			met, remaining := s.Met(owner, tc.cache)
+			if met != tc.want || remaining != tc.wantRemaining {
+				t.Errorf("Met() = %v, %v, want %v, %v", met, remaining, tc.want, tc.wantRemaining)
+			}
+			if got := s.Expired(); got != tc.wantExpired {
+				t.Errorf("Expired() = %d, want %d", got, tc.wantExpired)
+			}
+		})
+	}
+}
+
+func TestNothingIsKeptOfWhatWasMet(t *testing.T) {
+	t.Parallel()
+	s := New(testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
+	s.Wrote(owner, pods, "100")
+	s.Deleting(owner, "a")
+	s.DoubtCreate(owner, "pod-b")
+	if got := s.Unmet(); got != 1 {
+		t.Errorf("Unmet() = %d before the cache has caught up, want 1", got)
+	}
+	if met, _ := s.Met(owner, Cache{Synced: at("100"), Pods: []corev1.Pod{terminating("a"), alive("b")}}); !met {
+		t.Error("Met() = false with a cache that shows everything")
+	}
+	if got := s.Unmet(); got != 0 {
+		t.Errorf("Unmet() = %d, want 0", got)
+	}
+}
