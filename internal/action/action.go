@@ -64,6 +64,8 @@ type Hold struct {
 	Kind HoldKind
 	// Reason is a sentence about what is waited for.
 	Reason string
+	// Count is how many pods wait for this kind of reason, the subject being the first of them.
+	Count int
 }
 
 // HoldKind is a stable word for the reason of a hold.
@@ -100,9 +102,21 @@ type Plan struct {
 // Add appends an action.
 func (p *Plan) Add(a Action) { p.Actions = append(p.Actions, a) }
 
-// Hold appends a refusal.
+// Hold notes a refusal. Of each kind the first is kept and the others are counted: thousands of pods may wait for one
+// thing, and one of them is enough to say what it is.
 func (p *Plan) Hold(kind HoldKind, subject, format string, args ...any) {
-	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: fmt.Sprintf(format, args...)})
+	for i := range p.Held {
+		if p.Held[i].Kind == kind {
+			p.Held[i].Count++
+			return
+		}
+	}
+	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: fmt.Sprintf(format, args...), Count: 1})
+}
+
+// Deletes says whether the plan deletes a pod.
+func (p *Plan) Deletes() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, ok := a.(Delete); return ok })
 }
 
 // Wake asks for another look after d, unless an earlier one is due. A d of zero or less asks for nothing.
@@ -146,4 +160,9 @@ func (a Create) String() string {
 func (a Delete) String() string { return fmt.Sprintf("delete %s (%s)", a.Pod.Name, a.Reason) }
 
 // String is the line of logs and golden files.
-func (h Hold) String() string { return fmt.Sprintf("%s: %s", h.Subject, h.Reason) }
+func (h Hold) String() string {
+	if h.Count > 1 {
+		return fmt.Sprintf("%s and %d more: %s", h.Subject, h.Count-1, h.Reason)
+	}
+	return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
+}

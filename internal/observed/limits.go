@@ -45,6 +45,9 @@ func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 	if l.MaxSurge, err = resolve(rolling.MaxSurge, l.Replicas, roundUp); err != nil {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxSurge: %w", err)
 	}
+	if t := spec.UpdateStrategy.Type; t != "" && t != v1alpha1.RollingUpdateStrategy {
+		l.Partition, l.MaxSurge = 0, 0 // they shape a rolling update only
+	}
 	if l.MaxUnavailable, err = resolve(maxUnavailable(spec), l.Replicas, roundUpIf(l.MaxSurge == 0)); err != nil {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxUnavailable: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/identity"
 )
 
 // Set is the snapshot of a RollSet and all that it owns. Nobody changes it once it is built.
@@ -24,6 +25,11 @@ type Set struct {
 	// Current is the revision that the set last completed, Update the one of the template in the spec. They are equal
 	// when no rollout is under way.
 	Current, Update Revision
+	// Rejected is true when the update revision missed its deadline and was rolled back: then the current revision is
+	// wanted everywhere.
+	Rejected bool
+	// Ordinals are the numbers that the pods of a set with podIdentity Ordinal may have.
+	Ordinals identity.Ordinals
 	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
 	Replicas []Replica
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
@@ -71,9 +77,10 @@ type Replica struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// Revision is the name of the revision that the pod runs; empty if unknown.
 	Revision string
-	// Scheduled, Ready and Available are as the pod's status says; a pod that is being updated in place is never
-	// Available.
-	Scheduled, Ready, Available bool
+	// Scheduled and Ready are as the pod's status says.
+	Scheduled, Ready bool
+	// Available is true for a live pod that has been ready for minReadySeconds and is not being updated in place.
+	Available bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
@@ -106,11 +113,22 @@ func (s *Set) OrderedReady() bool {
 	return s.Ordinal() && s.Spec.PodManagementPolicy != v1alpha1.ParallelPodManagement
 }
 
+// Paused says whether the mix of revisions is frozen by the user.
+func (s *Set) Paused() bool { return s.Spec.UpdateStrategy.RollingUpdate.Paused }
+
+// Strategy is the type of the update strategy.
+func (s *Set) Strategy() v1alpha1.UpdateStrategyType {
+	if t := s.Spec.UpdateStrategy.Type; t != "" {
+		return t
+	}
+	return v1alpha1.RollingUpdateStrategy
+}
+
 // Available counts the available replicas.
 func (s *Set) Available() int {
 	n := 0
 	for i := range s.Replicas {
-		if s.Replicas[i].Available && s.Replicas[i].Live() {
+		if s.Replicas[i].Available {
 			n++
 		}
 	}
@@ -126,6 +144,12 @@ func (s *Set) Live() int {
 		}
 	}
 	return n
+}
+
+// InUse returns the place of an ordinal among those that the set uses, counted from 0; false if it uses it not.
+func (s *Set) InUse(ordinal int) (place int, ok bool) {
+	k, usable := s.Ordinals.Rank(ordinal)
+	return k, usable && k < s.Limits.Replicas
 }
 
 // MinReady is how long a pod must have been ready to be available.

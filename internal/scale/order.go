@@ -1,0 +1,102 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// heldByOrder holds a place while a pod before it is not available.
+func heldByOrder(o *observed.Set, place wanted.Place, p *action.Plan) bool {
+	before := firstUnavailableBelow(o, place.Ordinal)
+	if before == nil {
+		return false
+	}
+	p.Hold(action.HeldByOrder, o.PodName(place.ID), "podManagementPolicy OrderedReady: %s is not available", before.Pod.Name)
+	return true
+}
+
+// firstUnavailableBelow is the lowest pod in use below an ordinal that is not available; nil if there is none. A place
+// without any pod is not its concern: places are filled from the lowest.
+func firstUnavailableBelow(o *observed.Set, ordinal int) *observed.Replica {
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if r.Pod == nil || r.Ordinal >= ordinal || r.Available {
+			continue
+		}
+		if _, used := o.InUse(r.Ordinal); used {
+			return r
+		}
+	}
+	return nil
+}
+
+// removeOutside deletes the pods whose ordinal is not in use: all of them, or from the highest, each gone before the
+// next. As long as no more than spec.replicas pods are live none of them is too many, only misplaced, and an available
+// one goes only where the budget of updates allows it.
+func removeOutside(o *observed.Set, w *wanted.State, p *action.Plan) {
+	tooMany := o.Live() - o.Limits.Replicas
+	spare := o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable)
+	if o.OrderedReady() {
+		removeHighest(o, w, p)
+		return
+	}
+	for _, r := range w.Outside {
+		switch {
+		case !r.Available:
+		case tooMany > 0 || spare > 0:
+			spare--
+		default:
+			p.Hold(action.HeldByBudget, r.Pod.Name, "its ordinal is not in use any more; it goes when enough other pods are available")
+			continue
+		}
+		tooMany--
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: "its ordinal is not in use"})
+	}
+}
+
+// removeHighest deletes at most one pod: a broken one if there is one, else the highest, once every pod that is to stay
+// below it is available and the one deleted before it is gone.
+func removeHighest(o *observed.Set, w *wanted.State, p *action.Plan) {
+	victim := w.Outside[0]
+	for _, r := range w.Outside {
+		if r.Broken() {
+			victim = r
+			break
+		}
+	}
+	if going := terminatingOutside(o); going != nil {
+		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
+		return
+	}
+	if !victim.Broken() {
+		if below := firstUnavailableBelow(o, victim.Ordinal); below != nil {
+			p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is not available", below.Pod.Name)
+			return
+		}
+		tooMany := o.Live() > o.Limits.Replicas
+		spare := o.Available() > o.Limits.Replicas-o.Limits.MaxUnavailable
+		if victim.Available && !tooMany && !spare {
+			p.Hold(action.HeldByBudget, victim.Pod.Name, "its ordinal is not in use any more; it goes when enough other pods are available")
+			return
+		}
+	}
+	p.Add(action.Delete{Pod: victim.Pod, Cause: action.ScaleDown, Reason: "its ordinal is not in use"})
+}
+
+// terminatingOutside is a pod that was scaled down and is not yet gone; nil if there is none.
+func terminatingOutside(o *observed.Set) *observed.Replica {
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if !r.Terminating {
+			continue
+		}
+		if _, used := o.InUse(r.Ordinal); !used {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scale plans the number of pods: what to create, and what to delete because it is too much or has ended.
+//
+// The rule: failed and succeeded pods go, after a back-off if they keep ending. Pods that are too many go, the least
+// useful first, and available ones only as far as more than spec.replicas of them are available. Places without a pod
+// are filled, all at once, or in order where the set asks for it. Which revision a place gets is settled by package
+// wanted; moving pods between revisions is for package update.
+package scale
+
+import (
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// Plan says what to create and what to delete so that the set has the pods it should have.
+func Plan(o *observed.Set, w *wanted.State) action.Plan {
+	var p action.Plan
+	removeFinished(o, &p)
+	switch {
+	case w.Surplus == 0:
+	case o.Ordinal():
+		removeOutside(o, w, &p)
+	default:
+		removeVictims(o, w, &p)
+	}
+	if len(w.Places) > 0 {
+		grow(o, w, &p)
+	}
+	return p
+}
+
+// removeFinished deletes pods that have failed or succeeded, so that their places are filled anew. One that would come
+// back as it was waits for the back-off.
+func removeFinished(o *observed.Set, p *action.Plan) {
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if r.Pod == nil || !r.Finished || r.Terminating {
+			continue
+		}
+		if o.FinishedWait > 0 && (r.Revision == o.Update.Name || r.Revision == o.Current.Name) {
+			p.Hold(action.HeldByBackOff, r.Pod.Name, "the pod has ended (%s) and is replaced after a back-off", r.Pod.Status.Phase)
+			p.Wake(o.FinishedWait)
+			continue
+		}
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.Finished, Reason: "ended: " + string(r.Pod.Status.Phase)})
+	}
+}
+
+// grow fills places as far as nothing holds them.
+func grow(o *observed.Set, w *wanted.State, p *action.Plan) {
+	if o.Strategy() == v1alpha1.RecreateStrategy {
+		if old := firstOld(o); old != nil {
+			p.Hold(action.HeldByOldPods, old.Pod.Name, "no new pod before this one at revision %s is gone", old.Revision)
+			return
+		}
+	}
+	room := room(o, w, p)
+	for _, place := range w.Places {
+		if b, blocked := o.Blocked[place.ID]; blocked {
+			p.Hold(kindOf(b), o.PodName(place.ID), "%s", b.Reason)
+			p.Wake(b.Retry)
+			if o.OrderedReady() {
+				return
+			}
+			continue
+		}
+		if o.OrderedReady() && heldByOrder(o, place, p) {
+			return
+		}
+		if room == 0 {
+			return
+		}
+		room--
+		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Reason: reason(place)})
+		if o.OrderedReady() {
+			return
+		}
+	}
+}
+
+func kindOf(b observed.Block) action.HoldKind {
+	if b.Claim {
+		return action.HeldByClaim
+	}
+	return action.HeldByName
+}
+
+func reason(place wanted.Place) string {
+	if place.Surge {
+		return "surge for update"
+	}
+	return "missing"
+}
+
+// firstOld is a pod, live or not yet gone, that is not at the update revision; nil if there is none.
+func firstOld(o *observed.Set) *observed.Replica {
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Pod != nil && r.Revision != o.Update.Name {
+			return r
+		}
+	}
+	return nil
+}
+
+// room is how many pods may be created now, and holds what is kept from it.
+func room(o *observed.Set, w *wanted.State, p *action.Plan) int {
+	room := len(w.Places)
+	if o.Ordinal() { // pods outside the range count until they are gone
+		free := max(0, o.Limits.Replicas-o.Live())
+		if free < room && len(w.Outside) > 0 {
+			p.Hold(action.HeldByOrder, w.Outside[0].Pod.Name, "its ordinal is not in use any more; it goes before another comes")
+		}
+		room = min(room, free)
+	}
+	if limit := o.Limits.ScaleMaxUnavailable; limit >= 0 {
+		if free := max(0, limit-unavailableInPlace(o, w)); free < room {
+			room = free
+			p.Hold(action.HeldByLimit, o.PodName(w.Places[room].ID), "scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", limit)
+		}
+	}
+	return room
+}
+
+// unavailableInPlace counts the unavailable pods that are to stay. Those that are to be replaced are not counted, or a
+// broken pod could keep its own replacement out.
+func unavailableInPlace(o *observed.Set, w *wanted.State) int {
+	n := 0
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Live() && !r.Available && w.Excess[r.Revision] == 0 {
+			n++
+		}
+	}
+	return n
+}

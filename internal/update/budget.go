@@ -1,0 +1,116 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"fmt"
+	"time"
+
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// budget is how much may still be disturbed.
+type budget struct {
+	set *observed.Set
+	// spare is how many pods that are ready may be given up; negative when too few are available already.
+	spare int
+	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1.
+	limit int
+	// unavailable counts, for each revision, the pods that are unavailable, about to be created, or about to come back
+	// once their predecessor is gone.
+	unavailable map[string]int
+	// stuckAfter is when the first terminating pod that counts as unavailable will not count any more; zero if none does.
+	stuckAfter time.Duration
+}
+
+func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
+	b := budget{
+		set:         o,
+		spare:       o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable),
+		limit:       max(1, o.Limits.MaxUnavailable+max(0, o.Live()-o.Limits.Replicas)),
+		unavailable: map[string]int{},
+	}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		switch {
+		case r.Live() && !r.Available:
+			b.unavailable[r.Revision]++
+		case r.Terminating && onItsWay(o, r):
+			if revision, ok := w.ComesBackAt(o, r); ok {
+				b.unavailable[revision]++
+				b.expire(r.Pod.DeletionTimestamp.Sub(o.Now))
+			}
+		}
+	}
+	for _, a := range scaling.Actions {
+		// What the API server refuses is not on its way, and must not keep broken pods from being replaced.
+		if c, ok := a.(action.Create); ok && o.Refused == "" {
+			b.unavailable[c.Revision]++
+		}
+	}
+	return b
+}
+
+// expire notes that a count ends when a grace period that has left to run is overdue.
+func (b *budget) expire(left time.Duration) {
+	if after := max(left, 0) + overdue + time.Second; b.stuckAfter == 0 || after < b.stuckAfter {
+		b.stuckAfter = after
+	}
+}
+
+// overdue is how long after the end of its grace period a terminating pod counts as stuck.
+const overdue = 10 * time.Second
+
+// onItsWay says whether the successor of a terminating pod can be expected soon. It cannot if the pod is stuck, on a
+// dead node or behind a finalizer, nor if the successor has to wait for other pods, as OrderedReady asks: then it must
+// not keep those other pods from being replaced.
+func onItsWay(o *observed.Set, r *observed.Replica) bool {
+	if o.Now.After(r.Pod.DeletionTimestamp.Add(overdue)) {
+		return false
+	}
+	if !o.OrderedReady() {
+		return true
+	}
+	for i := range o.Replicas {
+		below := &o.Replicas[i]
+		if below.Ordinal >= r.Ordinal || below.Pod == nil || below.Available {
+			continue
+		}
+		if _, used := o.InUse(below.Ordinal); used {
+			return false
+		}
+	}
+	return true
+}
+
+// refuses says what keeps a move from being made now; empty if nothing does.
+func (b *budget) refuses(m wanted.Move) action.HoldKind {
+	switch {
+	case b.unavailable[m.To] >= b.limit && m.To != m.Replica.Revision:
+		return action.HeldByGuard
+	case m.Replica.Broken():
+		return ""
+	case b.spare <= 0:
+		return action.HeldByBudget
+	default:
+		return ""
+	}
+}
+
+func (b *budget) explain(why action.HoldKind, m wanted.Move) string {
+	if why == action.HeldByGuard {
+		return fmt.Sprintf("%d pods at revision %s are not available", b.unavailable[m.To], m.To)
+	}
+	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available", b.set.Limits.MaxUnavailable, b.set.Available(), b.set.Limits.Replicas)
+}
+
+// spend takes a move into account. A pod that is ready but not yet available costs as if it were available.
+func (b *budget) spend(m wanted.Move) {
+	b.unavailable[m.To]++
+	if !m.Replica.Broken() {
+		b.spare--
+	}
+}

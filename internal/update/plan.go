@@ -1,0 +1,114 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package update plans which pods are moved to another revision, and how.
+//
+// The rule: a pod that is not ready is broken; it is moved before any healthy one and costs nothing. Any other pod is
+// moved only if afterwards at least spec.replicas − maxUnavailable pods are available. One guard stands over both: while
+// maxUnavailable pods at the revision moved to are unavailable, nothing more is moved to it, so that a bad template
+// breaks that many pods and no more, and is corrected like any other. Every pod is judged before the budget is spent;
+// nothing above, below or missing keeps a broken pod from being replaced.
+package update
+
+import (
+	"maps"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// Plan says which pods to move now. It takes into account what the scale planner, in the same reconcile, creates.
+func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
+	var p action.Plan
+	holdFrozen(o, &p)
+	switch {
+	case len(w.Candidates) == 0:
+	case o.Strategy() == v1alpha1.RecreateStrategy:
+		moveAll(w, &p)
+	default:
+		spend(o, w, newBudget(o, w, scaling), &p)
+	}
+	holdPartition(o, w, &p)
+	return p
+}
+
+// spend moves pods in order as far as the budget goes.
+func spend(o *observed.Set, w *wanted.State, b budget, p *action.Plan) {
+	due := counts(maps.Clone(w.Excess))
+	for _, m := range inOrder(o, w) {
+		replacement := m.To == m.Replica.Revision
+		if !replacement && !due.take(m.Replica.Revision) {
+			continue
+		}
+		if why := b.refuses(m); why != "" {
+			p.Hold(why, m.Replica.Pod.Name, "%s", b.explain(why, m))
+			p.Wake(b.stuckAfter)
+			continue
+		}
+		b.spend(m)
+		p.Add(deletion(m))
+	}
+}
+
+// moveAll moves every candidate at once, as the strategy Recreate asks for.
+func moveAll(w *wanted.State, p *action.Plan) {
+	for _, m := range w.Candidates {
+		p.Add(deletion(m))
+	}
+}
+
+func deletion(m wanted.Move) action.Delete {
+	if m.To == m.Replica.Revision {
+		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: "replacement requested"}
+	}
+	return action.Delete{Pod: m.Replica.Pod, Cause: action.Move, Reason: "recreate at " + m.To}
+}
+
+// holdFrozen says how many pods a pause or the strategy OnDelete keeps where they are.
+func holdFrozen(o *observed.Set, p *action.Plan) {
+	if !wanted.Frozen(o) {
+		return
+	}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if !r.Live() || r.Revision == o.Update.Name {
+			continue
+		}
+		if o.Paused() {
+			p.Hold(action.HeldByPause, r.Pod.Name, "the rollout is paused")
+		} else {
+			p.Hold(action.HeldByOnDelete, r.Pod.Name, "updateStrategy OnDelete: it is updated when it is deleted")
+		}
+	}
+}
+
+// holdPartition tells of a broken pod that stays as it is because the partition wants it so.
+func holdPartition(o *observed.Set, w *wanted.State, p *action.Plan) {
+	if !o.Rolling() || wanted.Frozen(o) {
+		return
+	}
+	moving := make(map[*observed.Replica]bool, len(w.Candidates))
+	for _, m := range w.Candidates {
+		moving[m.Replica] = true
+	}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if r.Broken() && r.Revision == o.Current.Name && !moving[r] {
+			p.Hold(action.HeldByPartition, r.Pod.Name, "it is not ready, and the partition keeps it at revision %s", r.Revision)
+		}
+	}
+}
+
+// counts are numbers that are used up.
+type counts map[string]int
+
+// take uses up one of k; false if there is none left.
+func (c counts) take(k string) bool {
+	if c[k] == 0 {
+		return false
+	}
+	c[k]--
+	return true
+}

@@ -1,0 +1,113 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wanted compares what is with what should be, and says in numbers and names what differs. It decides nothing
+// about time: what may be done now, and what has to wait, is for the scale and update planners to say.
+//
+// The rule: with R replicas and partition p, p pods are wanted at the current revision and R − p at the update
+// revision. In a set with ordinals the first p of the R ordinals in use are those wanted at the current revision; in a
+// set with random names any p pods are. A pod that is lost comes back at the revision wanted for its place.
+package wanted
+
+import (
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// Batch is the largest number of places that one State names; it bounds the writes of one reconcile and the memory of a
+// set with 2³¹−1 replicas.
+const Batch = 500
+
+// Place is an identity that should have a pod and has none.
+type Place struct {
+	// ID is the identity.
+	ID string
+	// Ordinal is the number that ID spells in a set with ordinals; -1 otherwise.
+	Ordinal int
+	// Revision is the name of the revision that is wanted there.
+	Revision string
+	// Surge is true for a place above spec.replicas.
+	Surge bool
+}
+
+// Move is a live pod that should give way to a pod at another revision, or to a fresh one at its own.
+type Move struct {
+	Replica *observed.Replica
+	// To is the name of the revision wanted instead. It equals the replica's own for a pod that a user wants replaced.
+	To string
+}
+
+// State is the difference between a set and its wanted state.
+type State struct {
+	// Places are the places to fill, in the order in which they should be filled, at most Batch of them.
+	Places []Place
+	// Missing is how many pods there are too few, whether Places names them or not; surge is not counted.
+	Missing int
+	// Candidates are the live pods that may have to move. Of those at revision r at most Excess[r] have to, and all that
+	// stay at their own revision (To is the replica's own).
+	Candidates []Move
+	// Excess is how many live pods each revision has too many.
+	Excess map[string]int
+	// Surplus is how many live pods are above what the set may have now, surge included.
+	Surplus int
+	// Outside are the live pods whose ordinal is not in use, the highest first.
+	Outside []*observed.Replica
+	// Surge is how many pods above spec.replicas may exist now.
+	Surge int
+}
+
+// Of compares a set with its wanted state.
+func Of(o *observed.Set) *State {
+	if o.Ordinal() {
+		return ordinal(o)
+	}
+	return random(o)
+}
+
+// ComesBackAt is the revision at which the successor of a terminating pod will come under the same identity; false if
+// there will be none. Pods of a set with random names have no successors of their own: unless claims tie them to their
+// identity they are missed at once.
+func (s *State) ComesBackAt(o *observed.Set, r *observed.Replica) (string, bool) {
+	if !o.Ordinal() {
+		return comesBackAt(o, o.Update.Name), len(r.Claims) > 0
+	}
+	k, used := o.InUse(r.Ordinal)
+	return comesBackAt(o, at(o, k)), used
+}
+
+// Frozen says whether no pod may change its revision now, other than by being lost.
+func Frozen(o *observed.Set) bool {
+	return o.Paused() || o.Strategy() == v1alpha1.OnDeleteStrategy
+}
+
+// partition is how many pods are wanted at the current revision.
+func partition(o *observed.Set) int {
+	switch {
+	case o.Rejected:
+		return o.Limits.Replicas
+	case !o.Rolling():
+		return 0
+	default:
+		return o.Limits.Partition
+	}
+}
+
+// comesBackAt is the revision at which a pod is made where the wanted one is given: the current one while the set is
+// paused, and never one whose template is gone.
+func comesBackAt(o *observed.Set, revision string) string {
+	if o.Paused() {
+		revision = o.Current.Name
+	}
+	if revision == o.Current.Name && o.Current.Template == nil {
+		return o.Update.Name
+	}
+	return revision
+}
+
+// at is the revision wanted at the k-th place of a set with ordinals.
+func at(o *observed.Set, k int) string {
+	if k < partition(o) {
+		return o.Current.Name
+	}
+	return o.Update.Name
+}
