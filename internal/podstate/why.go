@@ -1,0 +1,127 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podstate
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// WhyLimit is the largest number of bytes of what Why returns.
+const WhyLimit = 256
+
+// Why is one sentence about what keeps the pod from being ready, in the cluster's own words; empty for a pod that is
+// ready and stays.
+//
+// The sentence stays the same for as long as the cause does. The kubelet alternates between several ways of saying one
+// thing and counts seconds and restarts in them; here every cause has one text without numbers that grow.
+func Why(pod *corev1.Pod) string {
+	return Printable(why(pod), WhyLimit)
+}
+
+func why(pod *corev1.Pod) string {
+	_, ready := ReadySince(pod)
+	switch {
+	case Terminating(pod):
+		return whyTerminating(pod)
+	case Finished(pod):
+		return whyFinished(pod)
+	case ready:
+		return ""
+	case !Scheduled(pod):
+		return whyUnscheduled(pod)
+	case conditionTrue(pod, corev1.ContainersReady):
+		return whyGated(pod)
+	case len(pod.Status.ContainerStatuses) == 0 && len(pod.Status.InitContainerStatuses) == 0:
+		return onNode(pod, "not started yet")
+	}
+	if s := whyContainers(pod); s != "" {
+		return s
+	}
+	if c := condition(pod, corev1.PodReady); c != nil && c.Reason != "" {
+		return join(c.Reason, c.Message)
+	}
+	return "not ready"
+}
+
+func whyTerminating(pod *corev1.Pod) string {
+	s := "Terminating"
+	if !Finished(pod) {
+		s = onNode(pod, s)
+	}
+	if len(pod.Finalizers) > 0 {
+		s += ": blocked by finalizers " + strings.Join(pod.Finalizers, ", ")
+	}
+	return s
+}
+
+// onNode adds the node to what is said of a pod that has one.
+func onNode(pod *corev1.Pod, s string) string {
+	if pod.Spec.NodeName == "" {
+		return s
+	}
+	return s + " on node " + pod.Spec.NodeName
+}
+
+func whyFinished(pod *corev1.Pod) string {
+	phase := string(pod.Status.Phase)
+	if pod.Status.Reason != "" || pod.Status.Message != "" {
+		return join(phase, pod.Status.Reason, pod.Status.Message)
+	}
+	for _, c := range containers(pod) {
+		if t := c.status.State.Terminated; t != nil && t.ExitCode != 0 {
+			return join(phase, c.String(), exit(t))
+		}
+	}
+	return phase
+}
+
+func whyUnscheduled(pod *corev1.Pod) string {
+	c := condition(pod, corev1.PodScheduled)
+	if c == nil {
+		return "not scheduled yet"
+	}
+	// What preemption would have done is no cause, and it changes with every other pod of the cluster.
+	message, _, _ := strings.Cut(c.Message, " preemption:")
+	return join(c.Reason, message)
+}
+
+// whyGated explains a pod that is not ready though its containers are: a readiness gate, or a node that is out of reach,
+// in which case the control plane turns Ready and nothing else.
+func whyGated(pod *corev1.Pod) string {
+	for _, g := range pod.Spec.ReadinessGates {
+		c := condition(pod, g.ConditionType)
+		switch {
+		case c == nil:
+			return fmt.Sprintf("readiness gate %s is not set", g.ConditionType)
+		case c.Status == corev1.ConditionTrue:
+			continue
+		case c.Reason != "":
+			return fmt.Sprintf("readiness gate %s is %s (%s)", g.ConditionType, c.Status, c.Reason)
+		default:
+			return fmt.Sprintf("readiness gate %s is %s", g.ConditionType, c.Status)
+		}
+	}
+	if pod.Spec.NodeName == "" {
+		return "not ready though its containers are"
+	}
+	return fmt.Sprintf("node %s is unreachable: not ready though its containers are", pod.Spec.NodeName)
+}
+
+// join joins what is not empty with colons.
+func join(parts ...string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if p == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(": ")
+		}
+		b.WriteString(p)
+	}
+	return b.String()
+}
