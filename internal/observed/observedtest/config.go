@@ -1,0 +1,99 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observedtest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// configuration gathers the words of a configuration.
+type configuration struct {
+	set     *observed.Set
+	start   int32
+	reserve []intstr.IntOrString
+}
+
+func (c *configuration) read(word string) {
+	if from, to, ok := strings.Cut(word, ">"); ok {
+		c.set.Current, c.set.Update = revision(from), revision(to)
+		return
+	}
+	if key, value, ok := strings.Cut(word, "="); ok {
+		c.readNumber(key, value)
+		return
+	}
+	c.readSwitch(word)
+}
+
+func revision(name string) observed.Revision {
+	return observed.Revision{Name: name, Template: &corev1.PodTemplateSpec{}}
+}
+
+func (c *configuration) readNumber(key, value string) {
+	if key == "reserve" {
+		c.reserve = append(c.reserve, intstr.Parse(value))
+		return
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		panic(fmt.Sprintf("configuration %s=%s: want a number", key, value))
+	}
+	switch l := &c.set.Limits; key {
+	case "R":
+		l.Replicas = n
+	case "p":
+		l.Partition = n
+	case "mu":
+		l.MaxUnavailable = n
+	case "surge":
+		l.MaxSurge = n
+	case "scalemu":
+		l.ScaleMaxUnavailable = n
+	case "start":
+		c.start = int32(n)
+	default:
+		panic(fmt.Sprintf("configuration: no number %q", key))
+	}
+}
+
+func (c *configuration) readSwitch(word string) {
+	spec := c.set.Spec
+	switch word {
+	case "random":
+	case "ordinal":
+		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
+	case "ordered":
+		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.OrderedReadyPodManagement
+	case "paused":
+		spec.UpdateStrategy.RollingUpdate.Paused = true
+	case "ondelete":
+		spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+	case "recreate":
+		spec.UpdateStrategy.Type = v1alpha1.RecreateStrategy
+	case "rejected":
+		c.set.Rejected = true
+	case "refused":
+		c.set.Refused = "exceeded quota: pods"
+	default:
+		c.set.Current, c.set.Update = revision(word), revision(word)
+	}
+}
+
+func (c *configuration) finish() {
+	var err error
+	if c.set.Ordinals, err = identity.NewOrdinals(c.start, c.reserve); err != nil {
+		panic(err)
+	}
+	replicas := int32(c.set.Limits.Replicas)
+	c.set.Spec.Replicas = &replicas
+}
