@@ -114,9 +114,12 @@ func (p *Plan) Hold(kind HoldKind, subject, format string, args ...any) {
 	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: fmt.Sprintf(format, args...), Count: 1})
 }
 
-// Deletes says whether the plan deletes a pod.
-func (p *Plan) Deletes() bool {
-	return slices.ContainsFunc(p.Actions, func(a Action) bool { _, ok := a.(Delete); return ok })
+// ScalesDown says whether the plan deletes a pod because it is too much.
+func (p *Plan) ScalesDown() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool {
+		d, ok := a.(Delete)
+		return ok && d.Cause == ScaleDown
+	})
 }
 
 // Wake asks for another look after d, unless an earlier one is due. A d of zero or less asks for nothing.

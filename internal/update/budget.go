@@ -17,7 +17,8 @@ type budget struct {
 	set *observed.Set
 	// spare is how many pods that are ready may be given up; negative when too few are available already.
 	spare int
-	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1.
+	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Pods above
+	// spec.replicas come on top: they are missed by nobody.
 	limit int
 	// unavailable counts, for each revision, the pods that are unavailable, about to be created, or about to come back
 	// once their predecessor is gone.
@@ -30,9 +31,9 @@ func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
 	b := budget{
 		set:         o,
 		spare:       o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable),
-		limit:       max(1, o.Limits.MaxUnavailable+max(0, o.Live()-o.Limits.Replicas)),
 		unavailable: map[string]int{},
 	}
+	pods := o.Live()
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
@@ -49,14 +50,16 @@ func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
 		// What the API server refuses is not on its way, and must not keep broken pods from being replaced.
 		if c, ok := a.(action.Create); ok && o.Refused == "" {
 			b.unavailable[c.Revision]++
+			pods++
 		}
 	}
+	b.limit = max(1, o.Limits.MaxUnavailable+max(0, pods-o.Limits.Replicas))
 	return b
 }
 
 // expire notes that a count ends when a grace period that has left to run is overdue.
 func (b *budget) expire(left time.Duration) {
-	if after := max(left, 0) + overdue + time.Second; b.stuckAfter == 0 || after < b.stuckAfter {
+	if after := left + overdue + time.Second; b.stuckAfter == 0 || after < b.stuckAfter {
 		b.stuckAfter = after
 	}
 }
@@ -102,7 +105,7 @@ func (b *budget) refuses(m wanted.Move) action.HoldKind {
 
 func (b *budget) explain(why action.HoldKind, m wanted.Move) string {
 	if why == action.HeldByGuard {
-		return fmt.Sprintf("%d pods at revision %s are not available", b.unavailable[m.To], m.To)
+		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.unavailable[m.To], m.To)
 	}
 	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available", b.set.Limits.MaxUnavailable, b.set.Available(), b.set.Limits.Replicas)
 }

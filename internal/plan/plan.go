@@ -1,0 +1,26 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan composes the two sub-controllers.
+//
+// The rule: scale and update are planned on the same observation, update in the knowledge of what scale creates. While
+// scale takes pods away update rests, so that availability is given up for one reason at a time.
+package plan
+
+import (
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/scale"
+	"rollset.dev/rollset/internal/update"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// Next is what to write now, and what waits for what.
+func Next(o *observed.Set) action.Plan {
+	w := wanted.Of(o)
+	p := scale.Plan(o, w)
+	if !p.ScalesDown() {
+		p.Join(update.Plan(o, w, p))
+	}
+	return p
+}

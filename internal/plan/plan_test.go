@@ -1,0 +1,404 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/plan"
+)
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		config, state string
+		want          []string
+	}{
+		"a new set gets all its pods": {
+			config: "random R=5 v1", state: "",
+			want: []string{
+				"create ssb26 at v1 (missing)",
+				"create z7xrh at v1 (missing)",
+				"create c8f6t at v1 (missing)",
+				"create gsbvz at v1 (missing)",
+				"create mcxl9 at v1 (missing)",
+			},
+		},
+		"missing pods are created": {
+			config: "random R=4 v1", state: "a:v1+ b:v1+",
+			want: []string{
+				"create ssb26 at v1 (missing)",
+				"create z7xrh at v1 (missing)",
+			},
+		},
+		"a scale-down takes the broken pod, then the newest": {
+			config: "random R=2 v1", state: "a:v1+ b:v1. c:v1+ d:v1+",
+			want: []string{
+				"delete web-b (scale down to 2)",
+				"delete web-d (scale down to 2)",
+			},
+		},
+		"a rolling update moves maxUnavailable pods": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
+			want: []string{
+				"delete web-c (recreate at v2)",
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a surge pod comes first": {
+			config: "random R=3 mu=0 surge=1 v1>v2", state: "a:v1+ b:v1+ c:v1+",
+			want: []string{
+				"create lrx8g at v2 (surge for update)",
+				"hold web-c and 2 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a surge pod must be available before a pod goes": {
+			config: "random R=3 mu=0 surge=1 v1>v2", state: "a:v1+ b:v1+ c:v1+ d:v2.",
+			want: []string{
+				"hold web-c and 2 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"then one pod goes": {
+			config: "random R=3 mu=0 surge=1 v1>v2", state: "a:v1+ b:v1+ c:v1+ d:v2+",
+			want: []string{
+				"delete web-c (recreate at v2)",
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"the last old pod waits for the last new one": {
+			config: "random R=3 mu=0 surge=1 v1>v2", state: "c:v1+ d:v2+ e:v2+ f:v2.",
+			want: []string{
+				"hold web-c: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"and goes without a successor": {
+			config: "random R=3 mu=0 surge=1 v1>v2", state: "c:v1+ d:v2+ e:v2+ f:v2+",
+			want: []string{
+				"delete web-c (recreate at v2)",
+			},
+		},
+		"surge and maxUnavailable are used together": {
+			config: "random R=4 mu=1 surge=1 v1>v2", state: "a:v1+ b:v1+ c:v1+ d:v1+",
+			want: []string{
+				"create lrx8g at v2 (surge for update)",
+				"delete web-d (recreate at v2)",
+				"hold web-c and 2 more: 2 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"broken pods are moved one by one, so that a bad correction breaks no more": {
+			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v1.",
+			want: []string{
+				"delete web-c (recreate at v2)",
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a terminating pod without claims is replaced at once": {
+			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v1x",
+			want: []string{
+				"create lrx8g at v2 (missing)",
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"with claims it keeps its identity": {
+			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v1x$",
+			want: []string{
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a bad template breaks maxUnavailable pods and no more": {
+			config: "random R=6 mu=2 v1>v2", state: "a:v1+ b:v1+ c:v1+ d:v1+ e:v2. f:v2.",
+			want: []string{
+				"hold web-d and 3 more: 2 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"the partition is a number of pods": {
+			config: "random R=4 p=2 v1>v2", state: "a:v1+ b:v1+ c:v2+ d:v2+",
+		},
+		"raising the partition moves pods back": {
+			config: "random R=4 p=3 v1>v2", state: "a:v1+ b:v1+ c:v2+ d:v2+",
+			want: []string{
+				"delete web-d (recreate at v1)",
+			},
+		},
+		"a broken pod that the partition keeps is told of": {
+			config: "random R=4 p=2 v1>v2", state: "a:v1+ b:v1. c:v2+ d:v2+",
+			want: []string{
+				"hold web-b: it is not ready, and the partition keeps it at revision v1",
+			},
+		},
+		"strays go before pods at the current revision": {
+			config: "random R=4 v1>v3", state: "a:v1+ b:v1+ c:v2+ d:v2+",
+			want: []string{
+				"delete web-d (recreate at v3)",
+				"hold web-c and 2 more: 1 unavailable at revision v3, no more are moved to it",
+			},
+		},
+		"a paused set makes lost pods at the current revision": {
+			config: "random R=4 paused v1>v3", state: "a:v1+ b:v1+ c:v2+",
+			want: []string{
+				"create ssb26 at v1 (missing)",
+				"hold web-a and 2 more: the rollout is paused",
+			},
+		},
+		"a scale-down in a bad rollout keeps the good old pods": {
+			config: "random R=2 v1>v2", state: "a:v1+ b:v1+ c:v2. d:v2.",
+			want: []string{
+				"delete web-d (scale down to 2)",
+				"delete web-c (scale down to 2)",
+			},
+		},
+		"ready but not available costs as if available": {
+			config: "random R=3 v1>v2", state: "a:v1r b:v1+ c:v1+",
+			want: []string{
+				"hold web-a and 2 more: maxUnavailable 1: 2 of 3 pods are available",
+			},
+		},
+		"OnDelete moves nothing and makes lost pods new": {
+			config: "random R=3 ondelete v1>v2", state: "a:v1+ b:v1+",
+			want: []string{
+				"create lrx8g at v2 (missing)",
+				"hold web-a and 1 more: updateStrategy OnDelete: it is updated when it is deleted",
+			},
+		},
+		"a named pod is replaced within the budget": {
+			config: "random R=3 v1", state: "a:v1+ b:v1+ c:v1+@",
+			want: []string{
+				"delete web-c (replacement requested)",
+			},
+		},
+		"a named pod is replaced after its surge": {
+			config: "random R=3 surge=1 mu=0 v1", state: "a:v1+ b:v1+ c:v1+@",
+			want: []string{
+				"create ssb26 at v1 (surge for update)",
+				"hold web-c: maxUnavailable 0: 3 of 3 pods are available",
+			},
+		},
+		"and goes when that is available": {
+			config: "random R=3 surge=1 mu=0 v1", state: "a:v1+ b:v1+ c:v1+@ d:v1+",
+			want: []string{
+				"delete web-c (replacement requested)",
+			},
+		},
+		"a named pod goes first in a scale-down": {
+			config: "random R=2 v1", state: "a:v1+@ b:v1+ c:v1.",
+			want: []string{
+				"delete web-a (scale down to 2)",
+			},
+		},
+		"a failed pod goes, and free claims are used first": {
+			config: "random R=3 v1", state: "a:v1+ b:v1! c:-",
+			want: []string{
+				"delete web-b (ended: Failed)",
+				"create c at v1 (missing)",
+			},
+		},
+		"a rejected revision is given up": {
+			config: "random R=3 rejected v1>v2", state: "a:v1+ b:v2. c:v1+",
+			want: []string{
+				"delete web-b (recreate at v1)",
+			},
+		},
+		"scaleStrategy.maxUnavailable limits creation": {
+			config: "random R=5 scalemu=2 v1", state: "a:v1+ b:v1.",
+			want: []string{
+				"create ssb26 at v1 (missing)",
+				"hold web-z7xrh: scaleStrategy.maxUnavailable: 2 pods may be unavailable while pods are created",
+			},
+		},
+		"but not the replacement of broken pods": {
+			config: "random R=5 scalemu=1 v1>v2", state: "a:v1. b:v1. c:v1. d:v1+",
+			want: []string{
+				"create lrx8g at v2 (missing)",
+				"hold web-c and 3 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"refused creations do not keep broken pods from being replaced": {
+			config: "random R=5 refused v1>v2", state: "a:v1. b:v1. c:v1.",
+			want: []string{
+				"create lrx8g at v2 (missing)",
+				"create vrjqd at v2 (missing)",
+				"delete web-c (recreate at v2)",
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"ordinals are created all at once": {
+			config: "ordinal R=3 v1", state: "1:v1+",
+			want: []string{
+				"create 0 at v1 (missing)",
+				"create 2 at v1 (missing)",
+			},
+		},
+		"or one after the other": {
+			config: "ordered R=3 v1", state: "",
+			want: []string{
+				"create 0 at v1 (missing)",
+			},
+		},
+		"when those before are available": {
+			config: "ordered R=3 v1", state: "0:v1+ 1:v1r",
+			want: []string{
+				"hold web-2: podManagementPolicy OrderedReady: web-1 is not available",
+			},
+		},
+		"broken ordinals go from the highest": {
+			config: "ordinal R=3 v1>v2", state: "0:v1. 1:v1. 2:v1.",
+			want: []string{
+				"delete web-2 (recreate at v2)",
+				"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"each waits for the one before it": {
+			config: "ordinal R=3 v1>v2", state: "0:v1. 1:v1. 2:v1x",
+			want: []string{
+				"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"unless that one is stuck": {
+			config: "ordinal R=3 v1>v2", state: "0:v1. 1:v1. 2:v1X",
+			want: []string{
+				"delete web-1 (recreate at v2)",
+				"hold web-0: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"in order the only pod of a set that hangs is replaced": {
+			config: "ordered R=3 v1>v2", state: "0:v1.",
+			want: []string{
+				"delete web-0 (recreate at v2)",
+				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available",
+			},
+		},
+		"in order the lowest broken pod goes first": {
+			config: "ordered R=3 v1>v2", state: "0:v1+ 1:v1. 2:v1.",
+			want: []string{
+				"delete web-1 (recreate at v2)",
+				"hold web-2 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a missing pod does not keep the broken one before it": {
+			config: "ordered R=3 v1>v2", state: "0:v1. 2:v1+",
+			want: []string{
+				"delete web-0 (recreate at v2)",
+				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available",
+				"hold web-2: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"the partition keeps the broken pod below it, and the one above goes": {
+			config: "ordered R=3 p=1 v1>v2", state: "0:v1. 1:v1. 2:v1+",
+			want: []string{
+				"delete web-1 (recreate at v2)",
+				"hold web-2: 1 unavailable at revision v2, no more are moved to it",
+				"hold web-0: it is not ready, and the partition keeps it at revision v1",
+			},
+		},
+		"ordinals are updated from the highest": {
+			config: "ordered R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1+",
+			want: []string{
+				"delete web-2 (recreate at v2)",
+				"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"several at once where maxUnavailable allows it": {
+			config: "ordered R=4 mu=2 v1>v2", state: "0:v1+ 1:v1+ 2:v1+ 3:v1+",
+			want: []string{
+				"delete web-3 (recreate at v2)",
+				"delete web-2 (recreate at v2)",
+				"hold web-1 and 1 more: 2 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a lost pod below the partition comes back as it was": {
+			config: "ordinal R=3 p=1 v1>v2", state: "1:v2+ 2:v2+",
+			want: []string{
+				"create 0 at v1 (missing)",
+			},
+		},
+		"in order the highest goes first when scaling down": {
+			config: "ordered R=3 v1", state: "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+",
+			want: []string{
+				"delete web-4 (its ordinal is not in use)",
+			},
+		},
+		"and is gone before the next": {
+			config: "ordered R=3 v1", state: "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1x",
+			want: []string{
+				"hold web-3: podManagementPolicy OrderedReady: web-4 is still terminating",
+			},
+		},
+		"and waits for the pods below": {
+			config: "ordered R=3 v1", state: "0:v1. 1:v1+ 2:v1+ 3:v1+",
+			want: []string{
+				"hold web-3: podManagementPolicy OrderedReady: web-0 is not available",
+			},
+		},
+		"a broken surplus pod waits for nothing": {
+			config: "ordered R=3 v1", state: "0:v1. 1:v1+ 2:v1+ 3:v1. 4:v1+",
+			want: []string{
+				"delete web-3 (its ordinal is not in use)",
+			},
+		},
+		"in parallel all go": {
+			config: "ordinal R=1 v1", state: "0:v1. 1:v1+ 2:v1+",
+			want: []string{
+				"delete web-2 (its ordinal is not in use)",
+				"delete web-1 (its ordinal is not in use)",
+			},
+		},
+		"a moved range gives up as many pods as the budget allows": {
+			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1+",
+			want: []string{
+				"delete web-1 (its ordinal is not in use)",
+				"hold web-0: its ordinal is not in use any more; it goes when enough other pods are available",
+				"hold web-1: its ordinal is not in use any more; it goes before another comes",
+			},
+		},
+		"and fills the places they leave": {
+			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1x",
+			want: []string{
+				"create 2 at v1 (missing)",
+				"hold web-0: its ordinal is not in use any more; it goes when enough other pods are available",
+				"hold web-0: its ordinal is not in use any more; it goes before another comes",
+			},
+		},
+		"a reserved ordinal gives way": {
+			config: "ordinal R=3 reserve=1 v1", state: "0:v1+ 1:v1+ 2:v1+",
+			want: []string{
+				"delete web-1 (its ordinal is not in use)",
+				"hold web-1: its ordinal is not in use any more; it goes before another comes",
+			},
+		},
+		"Recreate deletes all at once": {
+			config: "ordinal R=3 recreate v1>v2", state: "0:v1+ 1:v1+ 2:v1+",
+			want: []string{
+				"delete web-0 (recreate at v2)",
+				"delete web-1 (recreate at v2)",
+				"delete web-2 (recreate at v2)",
+			},
+		},
+		"and creates when all are gone": {
+			config: "ordinal R=3 recreate v1>v2", state: "0:v1x",
+			want: []string{
+				"hold web-0: no new pod before this one at revision v1 is gone",
+			},
+		},
+		"a failed ordinal keeps its place until it is deleted": {
+			config: "ordered R=2 v1", state: "0:v1! 1:v1+",
+			want: []string{
+				"delete web-0 (ended: Failed)",
+			},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := plan.Next(observedtest.Parse(tt.config, tt.state))
+			want := strings.Join(append(tt.want, ""), "\n")
+			if diff := cmp.Diff(want, p.String()); diff != "" {
+				t.Errorf("plan for %q in %q (-want +got):\n%s", tt.state, tt.config, diff)
+			}
+		})
+	}
+}
