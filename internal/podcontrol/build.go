@@ -1,0 +1,86 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// Build makes the pod of an identity from the template of a revision.
+func Build(set *v1alpha1.RollSet, revision observed.Revision, id string) *corev1.Pod {
+	template := revision.Template
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            podName(set, id),
+			Namespace:       set.Namespace,
+			Labels:          maps.Clone(template.Labels),
+			Annotations:     maps.Clone(template.Annotations),
+			Finalizers:      slices.Clone(template.Finalizers),
+			OwnerReferences: []metav1.OwnerReference{OwnerReference(set)},
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[v1alpha1.RevisionLabel] = revision.Name
+	maps.Copy(pod.Labels, identityLabels(set, id))
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		pod.Labels[v1alpha1.PodNameLabel] = pod.Name
+		pod.Spec.Hostname = pod.Name
+	}
+	if set.Spec.ServiceName != "" {
+		pod.Spec.Subdomain = set.Spec.ServiceName
+	}
+	mountClaims(set, pod, id)
+	return pod
+}
+
+// OwnerReference is the reference of a set's own pods, claims and revisions to it.
+func OwnerReference(set *v1alpha1.RollSet) metav1.OwnerReference {
+	return *metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("RollSet"))
+}
+
+// podName is the name of the pod of an identity.
+func podName(set *v1alpha1.RollSet, id string) string { return set.Name + "-" + id }
+
+// identityLabels are the labels by which pods and claims show the identity they belong to.
+func identityLabels(set *v1alpha1.RollSet, id string) map[string]string {
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		return map[string]string{v1alpha1.PodIndexLabel: id}
+	}
+	return map[string]string{v1alpha1.InstanceIDLabel: id}
+}
+
+// mountClaims makes the claims of an identity volumes of its pod. A volume of the template that has the name of a claim
+// template gives way, as it does in a StatefulSet.
+func mountClaims(set *v1alpha1.RollSet, pod *corev1.Pod, id string) {
+	templates := set.Spec.VolumeClaimTemplates
+	if len(templates) == 0 {
+		return
+	}
+	volumes := make([]corev1.Volume, 0, len(templates)+len(pod.Spec.Volumes))
+	named := make(map[string]bool, len(templates))
+	for i := range templates {
+		named[templates[i].Name] = true
+		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: ClaimName(set, &templates[i], id)}
+		volumes = append(volumes, corev1.Volume{
+			Name:         templates[i].Name,
+			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source},
+		})
+	}
+	for _, v := range pod.Spec.Volumes {
+		if !named[v.Name] {
+			volumes = append(volumes, v)
+		}
+	}
+	pod.Spec.Volumes = volumes
+}

@@ -1,0 +1,117 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// MaxCreates is how many pods one plan may create; the rest comes with the next one.
+const MaxCreates = 500
+
+// createAll creates pods and their claims, in batches that double for as long as nothing is refused.
+func (w *writer) createAll(ctx context.Context, creates []action.Create) {
+	creates = creates[:min(len(creates), MaxCreates)]
+	for size := 1; len(creates) > 0 && w.result.CreateError == nil; size *= 2 {
+		batch := creates[:min(size, len(creates))]
+		creates = creates[len(batch):]
+		outcomes := make([]outcome, len(batch))
+		w.Run(len(batch), func(i int) { outcomes[i] = w.create(ctx, batch[i]) })
+		for i, out := range outcomes {
+			w.note(batch[i], out)
+		}
+	}
+}
+
+// note enters the outcome of a create into the result.
+func (w *writer) note(a action.Create, out outcome) {
+	switch {
+	case out.block != nil:
+		w.block(a.ID, *out.block)
+	case out.err != nil:
+		w.result.Creates.Failed++
+		w.result.NamespaceGone = w.result.NamespaceGone || namespaceGone(out.err)
+		if w.result.CreateError == nil {
+			w.result.CreateError = out.err
+		}
+	case out.done:
+		w.result.Creates.Done++
+		w.created = append(w.created, a)
+	}
+}
+
+func (w *writer) block(id string, b observed.Block) {
+	if w.result.Blocked == nil {
+		w.result.Blocked = map[string]observed.Block{}
+	}
+	w.result.Blocked[id] = b
+}
+
+// create creates the claims of an identity, then its pod.
+func (w *writer) create(ctx context.Context, a action.Create) outcome {
+	revision, ok := w.revision(a.Revision)
+	if !ok {
+		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.observation.PodName(a.ID), a.Revision)}
+	}
+	if out := w.ensureClaims(ctx, a.ID); out.block != nil || out.err != nil {
+		return out
+	}
+	pod := Build(w.set, revision, a.ID)
+	err := w.Client.Create(ctx, pod)
+	switch {
+	case err == nil:
+		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+		return outcome{done: true}
+	case apierrors.IsAlreadyExists(err):
+		return w.lookAtTakenName(ctx, pod.Name)
+	case mayHaveHappened(err):
+		w.Expectations.DoubtCreate(w.set.UID, pod.Name)
+	}
+	return outcome{err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
+}
+
+// revision finds a revision that has a template.
+func (w *writer) revision(name string) (observed.Revision, bool) {
+	for _, r := range []observed.Revision{w.observation.Update, w.observation.Current} {
+		if r.Name == name && r.Template != nil {
+			return r, true
+		}
+	}
+	return observed.Revision{}, false
+}
+
+// lookAtTakenName looks whose the pod is that has the name we wanted.
+func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
+	pod := &corev1.Pod{}
+	err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, pod)
+	switch {
+	case apierrors.IsNotFound(err): // gone again: the next plan wants it anew
+		return outcome{err: fmt.Errorf("create pod %s: the name was taken a moment ago", name)}
+	case err != nil:
+		return outcome{err: fmt.Errorf("get pod %s, whose name is taken: %w", name, err)}
+	case metav1.IsControlledBy(pod, w.set):
+		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+		return outcome{}
+	default:
+		return outcome{block: &observed.Block{Reason: Stranger(pod)}}
+	}
+}
+
+// Stranger says of a pod that is not the set's own why the set cannot have its name.
+func Stranger(pod *corev1.Pod) string {
+	whose := "nobody controls"
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		whose = fmt.Sprintf("%s %s controls", owner.Kind, owner.Name)
+	}
+	return fmt.Sprintf("the name is taken by a pod that %s and that the set cannot adopt; delete it", whose)
+}

@@ -1,0 +1,108 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+
+)
+
+// The reasons of events; they are those of StatefulSet and ReplicaSet.
+const (
+	SuccessfulCreate = "SuccessfulCreate"
+	FailedCreate     = "FailedCreate"
+	SuccessfulDelete = "SuccessfulDelete"
+	FailedDelete     = "FailedDelete"
+)
+
+// maxNote is the longest note that the API server takes in an event.
+const maxNote = 1024
+
+// tell logs what was written and tells users of it: one line and one event for each kind of write.
+func (w *writer) tell(ctx context.Context) {
+	log := logr.FromContextOrDiscard(ctx)
+	if len(w.deleted) > 0 {
+		names, why := w.describeDeletes(log)
+		log.Info("deleted pods", "count", len(w.deleted), "pods", names, "reason", why)
+		w.event(corev1.EventTypeNormal, SuccessfulDelete, "Delete", fmt.Sprintf("Deleted %s (%s)", counted(len(w.deleted), names), why))
+	}
+	if err := w.result.DeleteError; err != nil {
+		w.event(corev1.EventTypeWarning, FailedDelete, "Delete", failure(w.result.Deletes.Failed, err))
+	}
+	if len(w.created) > 0 {
+		names, why := w.describeCreates(log)
+		log.Info("created pods", "count", len(w.created), "pods", names, "reason", why)
+		w.event(corev1.EventTypeNormal, SuccessfulCreate, "Create", fmt.Sprintf("Created %s (%s)", counted(len(w.created), names), why))
+	}
+	if err := w.result.CreateError; err != nil {
+		w.event(corev1.EventTypeWarning, FailedCreate, "Create", failure(w.result.Creates.Failed, err))
+	}
+}
+
+func (w *writer) event(eventType, reason, verb, note string) {
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote-len("…")], "") + "…"
+	}
+	w.Events.Eventf(w.set, nil, eventType, reason, verb, "%s", note)
+}
+
+func (w *writer) describeDeletes(log logr.Logger) (names, why string) {
+	pods := make([]string, len(w.deleted))
+	reasons := make([]string, len(w.deleted))
+	for i, a := range w.deleted {
+		pods[i], reasons[i] = a.Pod.Name, a.Reason
+		log.V(1).Info("deleted pod", "pod", a.Pod.Name, "reason", a.Reason)
+	}
+	return fromTo(pods), distinct(reasons)
+}
+
+func (w *writer) describeCreates(log logr.Logger) (names, why string) {
+	pods := make([]string, len(w.created))
+	reasons := make([]string, len(w.created))
+	for i, a := range w.created {
+		pods[i], reasons[i] = w.observation.PodName(a.ID), a.Reason
+		log.V(1).Info("created pod", "pod", pods[i], "revision", a.Revision, "reason", a.Reason)
+	}
+	return fromTo(pods), distinct(reasons)
+}
+
+// fromTo names the first and the last of several pods.
+func fromTo(pods []string) string {
+	if len(pods) == 1 {
+		return pods[0]
+	}
+	return pods[0] + "…" + pods[len(pods)-1]
+}
+
+func counted(n int, names string) string {
+	if n == 1 {
+		return "pod " + names
+	}
+	return fmt.Sprintf("%d pods %s", n, names)
+}
+
+func failure(n int, err error) string {
+	if n == 1 {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d writes: %s", n, err)
+}
+
+// distinct is the first reason, and how many others there are.
+func distinct(reasons []string) string {
+	seen := map[string]bool{}
+	for _, r := range reasons {
+		seen[r] = true
+	}
+	if len(seen) == 1 {
+		return reasons[0]
+	}
+	return fmt.Sprintf("%s, and %d other reasons", reasons[0], len(seen)-1)
+}
+
