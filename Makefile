@@ -1,0 +1,172 @@
+# What people and CI run. Everything is pinned: tools in go.tools.mod, golangci-lint in hack/golangci-lint, the control
+# plane in hack/controlplane. All of it is built from Go modules; nothing else is downloaded.
+
+# The manager's image.
+IMG ?= controller:latest
+CONTAINER_TOOL ?= docker
+# Seeds that `make rollouts` plays every scenario with, and the first of them.
+SEEDS ?= 10000
+START ?= 0
+# What `make deflake` repeats.
+FOCUS ?= .
+PKG ?= ./...
+
+TOOL := go tool -modfile=go.tools.mod
+CONTROLLER_GEN := $(TOOL) controller-gen
+KUSTOMIZE := $(TOOL) kustomize
+# From a folder below, which has no go.tools.mod of its own.
+KUSTOMIZE_HERE := go tool -modfile=$(CURDIR)/go.tools.mod kustomize
+KUBECTL ?= "$$(hack/controlplane/build.sh)/kubectl"
+GOLANGCI_LINT := "$$(hack/golangci-lint/build.sh)"
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# Targets share two cores and the working tree.
+.NOTPARALLEL:
+
+##@ General
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make \033[36m<target>\033[0m\n"} \
+		/^[a-zA-Z0-9_-]+:.*?##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2} \
+		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+
+.PHONY: clean
+clean: ## Remove what was built here; the caches outside stay.
+	rm -rf bin dist
+
+##@ Develop
+
+.PHONY: generate
+generate: ## Generate the deep copies of the API's types.
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the CRD and the manager's role.
+	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true,omitToolVersion=true paths=./api/... output:crd:stdout | \
+		go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller/... output:rbac:dir=config/rbac
+
+.PHONY: fmt
+fmt: ## Format the code.
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: tidy
+tidy: ## Tidy every module file.
+	hack/tidy.sh
+
+.PHONY: lint
+lint: ## Check the code against .golangci.yml.
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: lint-fix
+lint-fix: ## Check the code, and repair what can be repaired by a machine.
+	$(GOLANGCI_LINT) run --fix ./...
+
+.PHONY: verify
+verify: ## Regenerate and reformat everything; fail if that changes a file.
+	hack/verify.sh
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities that the code can reach; asks vuln.go.dev.
+	$(TOOL) govulncheck ./...
+
+.PHONY: presubmit
+presubmit: test vulncheck ## Everything that a change has to pass.
+
+##@ Test
+
+# Packages are told apart by what their tests need. E2E: a cluster with the manager in it. API: etcd and an API server,
+# because they are the shell or the local cluster, or import envtest. SIM: time, which the race detector would multiply;
+# the simulator has one goroutine. All others are plain unit tests.
+PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
+E2E := rollset/test/e2e
+API := rollset/internal/(controller|testbed)|controller-runtime/pkg/envtest
+SIM := rollset/internal/sim$$
+NAMES := cut -d' ' -f1
+
+.PHONY: test
+test: SHORT := -short
+test: export KUBECONFIG :=
+test: verify lint test-unit test-envtest test-e2e ## All checks and tests, e2e on the local cluster; what CI runs.
+
+.PHONY: test-unit
+test-unit: ## Unit tests and short simulations; needs nothing but Go.
+	go test -short -race -shuffle=on $$($(PACKAGES) | grep -vE '$(E2E)|$(API)' | $(NAMES) | grep -vE '$(SIM)')
+	go test -short -shuffle=on ./internal/sim/...
+
+.PHONY: test-envtest
+test-envtest: ## Tests against a real API server, which is built first.
+	KUBEBUILDER_ASSETS="$$(hack/controlplane/build.sh)" \
+		go test -race -shuffle=on -p 1 -timeout 15m $(SHORT) $$($(PACKAGES) | grep -v '$(E2E)' | grep -E '$(API)' | $(NAMES))
+
+.PHONY: test-e2e
+test-e2e: ## End to end, on the cluster of KUBECONFIG, or else on a local one that is started for it.
+	KUBEBUILDER_ASSETS="$$(hack/controlplane/build.sh)" \
+		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/...
+
+.PHONY: golden
+golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.
+	go test ./internal/sim -update
+	git diff --stat -- internal/sim/testdata
+
+.PHONY: rollouts
+rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed and the log of a failure.
+	go test -count=1 -timeout 0 ./internal/sim -seeds=$(SEEDS) -start=$(START)
+
+.PHONY: deflake
+deflake: ## Repeat the tests FOCUS of PKG until one fails.
+	KUBEBUILDER_ASSETS="$$(hack/controlplane/build.sh)"; export KUBEBUILDER_ASSETS; \
+		while go test -count=1 -race -shuffle=on -run '$(FOCUS)' $(PKG); do :; done; exit 1
+
+##@ Build
+
+.PHONY: build
+build: ## Build the manager into bin/.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/manager .
+
+.PHONY: docker-build
+docker-build: ## Build the manager's image as IMG.
+	$(CONTAINER_TOOL) build -t $(IMG) .
+
+.PHONY: build-installer
+build-installer: ## Write dist/install.yaml: the CRD and the manager with image IMG, in one file.
+	rm -rf dist/overlay && mkdir -p dist/overlay
+	cd dist/overlay && $(KUSTOMIZE_HERE) create --resources ../../config/default && $(KUSTOMIZE_HERE) edit set image controller=$(IMG)
+	$(KUSTOMIZE) build dist/overlay >dist/install.yaml
+
+##@ Run
+
+.PHONY: run
+run: ## Run the manager here, against the cluster of KUBECONFIG; it does not stay behind.
+	go run .
+
+.PHONY: install
+install: ## Install the CRD into the cluster of KUBECONFIG.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply -f -
+
+.PHONY: uninstall
+uninstall: ## Remove the CRD, and with it every RollSet and its pods.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: build-installer ## Install the CRD and the manager with image IMG into the cluster of KUBECONFIG.
+	$(KUBECTL) apply -f dist/install.yaml
+
+.PHONY: undeploy
+undeploy: ## Remove the manager and the CRD, and with it every RollSet and its pods.
+	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: cluster-up
+cluster-up: ## Start a local cluster: a real control plane, simulated nodes.
+	go run ./hack/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## Stop the local cluster.
+	go run ./hack/cluster down
+
+.PHONY: demo
+demo: ## Show what a RollSet does, on a local cluster.
+	go run ./hack/demo

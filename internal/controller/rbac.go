@@ -1,0 +1,24 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+// What the manager may do, all of it; config/rbac/role.yaml is generated from these lines. It reads no secrets and no
+// config maps, and it has no wildcard. Its lease is in config/rbac/leader_election_role.yaml, bound to its own namespace.
+//
+// Sets are read; only their status is written. The finalizers subresource is what a cluster that enforces permissions on
+// owner references (OpenShift does) wants of whoever makes a set the blocking owner of a pod.
+// +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets/finalizers,verbs=update
+//
+// What a set owns.
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;update;patch;delete
+//
+// Whether a storage class can grow a claim.
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+//
+// Events: the sets' in the new API; leader election still records in the old one.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
