@@ -22,6 +22,8 @@ type Set struct {
 	Spec *v1alpha1.RollSetSpec
 	// Limits are the numbers of the spec, resolved against replicas.
 	Limits Limits
+	// Priorities say which healthy pods are updated first.
+	Priorities Priorities
 	// Current is the revision that the set last completed, Update the one of the template in the spec. They are equal
 	// when no rollout is under way.
 	Current, Update Revision

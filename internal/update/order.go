@@ -12,18 +12,16 @@ import (
 )
 
 // inOrder sorts the candidates: the broken before the healthy; of each, strays first, so that at most two revisions
-// remain, then those that users named, then those not yet available, and then the order of the identity, which for the
-// healthy gives way to priorities.
+// remain, then those that users named, then those not yet available. Among equals the user's priorities decide, then the
+// order of the identity; last, pods that share a label are spread. Priorities say nothing about broken pods.
 func inOrder(o *observed.Set, w *wanted.State) []wanted.Move {
 	moves := slices.Clone(w.Candidates)
-	compare := rank.First(
-		brokenFirst,
-		strayFirst(o),
-		specifiedFirst,
-		unavailableFirst,
-		byIdentity(o),
-	)
+	class := rank.First(brokenFirst, strayFirst(o), specifiedFirst, unavailableFirst)
+	compare := rank.First(class, prioritizedFirst(o.Priorities), byIdentity(o))
 	slices.SortFunc(moves, func(a, b wanted.Move) int { return compare(a.Replica, b.Replica) })
+	if len(o.Priorities.Scatter) > 0 {
+		scatterClasses(moves, class, o.Priorities.Scatter)
+	}
 	return moves
 }
 

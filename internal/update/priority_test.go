@@ -1,0 +1,120 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/update"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+func TestUpdateOrder(t *testing.T) {
+	t.Parallel()
+	weight := func(n int32, key, value string) v1alpha1.UpdatePriorityWeightTerm {
+		return v1alpha1.UpdatePriorityWeightTerm{
+			Weight: n, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
+		}
+	}
+	tests := map[string]struct {
+		state    string
+		labels   map[string]string // identity to key=value
+		priority *v1alpha1.UpdatePriorityStrategy
+		scatter  []v1alpha1.UpdateScatterTerm
+		want     string
+	}{
+		"without priorities the highest ordinal goes first": {
+			state: "0:v1+ 1:v1+ 2:v1+",
+			want:  "2 1 0",
+		},
+		"the greater weight goes first, and weights add up": {
+			state:  "0:v1+ 1:v1+ 2:v1+ 3:v1+",
+			labels: map[string]string{"0": "zone=a", "1": "zone=b", "2": "zone=a,role=spare"},
+			priority: &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{
+				weight(10, "zone", "a"), weight(5, "role", "spare"), weight(20, "zone", "b"),
+			}},
+			want: "1 2 0 3",
+		},
+		"the greater trailing number goes first, pods without one last": {
+			state:    "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+",
+			labels:   map[string]string{"0": "wave=w-9", "1": "wave=w-010", "2": "wave=none", "4": "wave=w-2"},
+			priority: &v1alpha1.UpdatePriorityStrategy{OrderPriority: []v1alpha1.UpdatePriorityOrderTerm{{OrderedKey: "wave"}}},
+			want:     "1 0 4 3 2",
+		},
+		"a broken pod goes before what has the greatest weight": {
+			state:  "0:v1. 1:v1+ 2:v1+",
+			labels: map[string]string{"1": "zone=a"},
+			priority: &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{
+				weight(100, "zone", "a"),
+			}},
+			want: "0 1 2",
+		},
+		"a stray goes before what has the greatest weight": {
+			state:  "0:v0+ 1:v1+ 2:v1+",
+			labels: map[string]string{"1": "zone=a"},
+			priority: &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{
+				weight(100, "zone", "a"),
+			}},
+			want: "0 1 2",
+		},
+		"pods that share a label are spread": {
+			state:   "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+ 5:v1+",
+			labels:  map[string]string{"5": "rack=x", "4": "rack=x"},
+			scatter: []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "x"}},
+			want:    "3 5 2 1 4 0",
+		},
+		"several labels are spread alike": {
+			state:   "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+ 5:v1+",
+			labels:  map[string]string{"5": "rack=x", "4": "rack=x", "3": "rack=y", "2": "rack=y"},
+			scatter: []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "x"}, {Key: "rack", Value: "y"}},
+			want:    "5 3 1 4 2 0",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observedtest.Parse("ordinal R=10 mu=10 v1>v2", tt.state)
+			o.Limits.Replicas = len(o.Replicas)
+			for i := range o.Replicas {
+				o.Replicas[i].Pod.Labels = parseLabels(tt.labels[o.Replicas[i].ID])
+			}
+			o.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = tt.priority
+			o.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = tt.scatter
+			var err error
+			if o.Priorities, err = observed.ResolvePriorities(o.Spec); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, deleted(update.Plan(o, wanted.Of(o), action.Plan{}))); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func parseLabels(s string) map[string]string {
+	labels := map[string]string{}
+	for pair := range strings.SplitSeq(s, ",") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// deleted spells the identities that a plan deletes, in its order.
+func deleted(p action.Plan) string {
+	var ids []string
+	for _, a := range p.Actions {
+		ids = append(ids, strings.TrimPrefix(a.(action.Delete).Pod.Name, "web-"))
+	}
+	return strings.Join(ids, " ")
+}
