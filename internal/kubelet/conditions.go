@@ -120,12 +120,8 @@ func (v *visit) hasRun() bool {
 
 func (v *visit) containersReadyCondition() corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}
-	switch v.status.Phase {
-	case corev1.PodSucceeded:
-		c.Reason = reasonPodCompleted
-		return c
-	case corev1.PodFailed:
-		c.Reason = reasonPodFailed
+	if reason := endReason(v.status.Phase); reason != "" {
+		c.Reason = reason
 		return c
 	}
 	var unready []string
@@ -203,6 +199,18 @@ func (v *visit) hasFailedInit() bool {
 		end := m.status.State.Terminated
 		return m.role == initOnce && end != nil && end.ExitCode != 0 && !m.restartsAfter(end.ExitCode, v.pod.Spec.RestartPolicy)
 	})
+}
+
+// endReason is why nothing of a finished pod is ready; empty for all others.
+func endReason(phase corev1.PodPhase) string {
+	switch phase {
+	case corev1.PodSucceeded:
+		return reasonPodCompleted
+	case corev1.PodFailed:
+		return reasonPodFailed
+	default:
+		return ""
+	}
 }
 
 func isFinished(phase corev1.PodPhase) bool {

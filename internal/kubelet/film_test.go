@@ -110,6 +110,7 @@ func frame(p *corev1.Pod) string {
 			parts = append(parts, "Ready="+string(c.Status))
 		case corev1.PodResizePending, corev1.PodResizeInProgress:
 			parts = append(parts, strings.TrimSpace(string(c.Type)+" "+c.Reason))
+		default:
 		}
 	}
 	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {

@@ -28,7 +28,7 @@ func parseImage(reference string) image {
 	return image{reference: reference, repository: repository, tag: tag, digest: digest}
 }
 
-// has says whether the tag asks for a behaviour.
+// has says whether the tag asks for a behavior.
 func (i image) has(word string) bool { return strings.Contains(i.tag, word) }
 
 func (i image) isMissing() bool { return i.has("missing") }

@@ -5,7 +5,7 @@
 //
 // The model is a pure state machine: Step is told the pod, what the kubelet remembers of it and the time, and
 // answers with the status that a kubelet would report next. It has no clock, no client and no chance in it, so one
-// table of behaviour drives the deterministic simulator, tests on a bare API server and the local cluster alike.
+// table of behavior drives the deterministic simulator, tests on a bare API server and the local cluster alike.
 //
 // What it answers was recorded from kubelet 1.37 with containerd. The points that a controller can trip over:
 //

@@ -12,7 +12,9 @@ import (
 )
 
 // resizable are the resources that can be changed while a container runs.
-var resizable = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+func resizable() []corev1.ResourceName {
+	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+}
 
 // considerResize takes up, puts off or ends the resize of a pod. An accepted one is announced by a condition and by
 // allocatedResources; the containers' resources follow in a later event, and with them the condition goes.
@@ -44,7 +46,7 @@ func (v *visit) considerResize() {
 
 // refuseResize says why the resources asked for cannot be had, now or ever; empty if they can.
 func (v *visit) refuseResize() (reason, message string) {
-	for _, name := range resizable {
+	for _, name := range resizable() {
 		capacity, limited := v.model.Allocatable[name]
 		requested := v.requested(name)
 		if limited && requested.Cmp(capacity) > 0 {
@@ -91,7 +93,7 @@ func (v *visit) isResizing(c member) bool {
 // isOutOfSize says whether the container runs with other resources than the spec asks for.
 func (m member) isOutOfSize() bool {
 	return m.role != initOnce && m.status.State.Running != nil && m.status.Resources != nil &&
-		slices.ContainsFunc(resizable[:], m.isChanged)
+		slices.ContainsFunc(resizable(), m.isChanged)
 }
 
 func (m member) isChanged(name corev1.ResourceName) bool {
