@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const owner types.UID = "owner"
@@ -128,7 +128,7 @@ func TestMet(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 			s := New(clock)
 			tc.write(s)
 			clock.SetTime(clock.Now().Add(tc.wait))
@@ -145,7 +145,7 @@ func TestMet(t *testing.T) {
 
 func TestNothingIsKeptOfWhatWasMet(t *testing.T) {
 	t.Parallel()
-	s := New(testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
+	s := New(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 	s.Wrote(owner, pods, "100")
 	s.Deleting(owner, "a")
 	s.DoubtCreate(owner, "pod-b")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-
 )
 
 // The reasons of events; they are those of StatefulSet and ReplicaSet.
@@ -105,4 +104,3 @@ func distinct(reasons []string) string {
 	}
 	return fmt.Sprintf("%s, and %d other reasons", reasons[0], len(seen)-1)
 }
-
