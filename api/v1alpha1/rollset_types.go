@@ -56,12 +56,15 @@ const (
 )
 
 // PodUpdatePolicy says whether a pod is recreated or changed in place when its template changes.
-// +kubebuilder:validation:Enum=Recreate;InPlaceIfPossible;InPlaceOnly
+// +kubebuilder:validation:Enum=Recreate;ReCreate;InPlaceIfPossible;InPlaceOnly
 type PodUpdatePolicy string
 
 const (
 	// RecreatePod deletes the pod and creates its successor.
 	RecreatePod PodUpdatePolicy = "Recreate"
+	// RecreatePodInCloneSet is RecreatePod as CloneSet spells it. CloneSet writes it into every object as a default, so
+	// that a manifest read from a cluster has it.
+	RecreatePodInCloneSet PodUpdatePolicy = "ReCreate"
 	// InPlaceIfPossiblePod changes the pod in place where the API server and the kubelet allow it, and recreates it otherwise.
 	InPlaceIfPossiblePod PodUpdatePolicy = "InPlaceIfPossible"
 	// InPlaceOnlyPod never recreates a pod for an update; what cannot be changed in place waits.
@@ -80,6 +83,19 @@ const (
 )
 
 // RollSetSpec is the desired state of a RollSet. It is a superset of the specs of StatefulSet and CloneSet.
+// ---
+// Rules stand on the field that they judge, because the API server then tolerates an old violation for as long as that
+// field is left alone. The rules below relate several fields and can only stand here, where they would be judged again at
+// every change of spec; so they themselves tolerate what the old spec did already. None of them looks at replicas: scaling
+// can never make a set invalid. They spell out has(), for the API server cannot bound the cost of what an optional holds.
+//
+// +kubebuilder:validation:XValidation:fieldPath=".template.metadata.labels",optionalOldSelf=true,rule="!has(self.selector.matchLabels) || size(self.selector.matchLabels) == 0 || has(self.template.metadata) && has(self.template.metadata.labels) && (self.selector.matchLabels.all(k, k in self.template.metadata.labels && self.template.metadata.labels[k] == self.selector.matchLabels[k]) || oldSelf.hasValue() && oldSelf.value().template.?metadata.?labels.orValue({}) == self.template.metadata.labels)",message="must have all labels of spec.selector.matchLabels: the set would not find its own pods"
+// +kubebuilder:validation:XValidation:fieldPath=".template.metadata.labels",optionalOldSelf=true,rule="!has(self.selector.matchExpressions) || (has(self.template.metadata) && has(self.template.metadata.labels) ? self.selector.matchExpressions.all(e, e.operator == 'Exists' ? e.key in self.template.metadata.labels : e.operator == 'DoesNotExist' ? !(e.key in self.template.metadata.labels) : (e.operator == 'In') == (e.key in self.template.metadata.labels && has(e.values) && self.template.metadata.labels[e.key] in e.values)) || oldSelf.hasValue() && oldSelf.value().template.?metadata.?labels.orValue({}) == self.template.metadata.labels : self.selector.matchExpressions.all(e, e.operator in ['DoesNotExist', 'NotIn']))",message="must satisfy spec.selector.matchExpressions: the set would not find its own pods"
+// +kubebuilder:validation:XValidation:fieldPath=".podManagementPolicy",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.podManagementPolicy) || self.podManagementPolicy == 'Parallel' || oldSelf.hasValue() && has(oldSelf.value().podManagementPolicy) && oldSelf.value().podManagementPolicy == 'OrderedReady'",message="must be Parallel unless podIdentity is Ordinal: only ordinals have an order"
+// +kubebuilder:validation:XValidation:fieldPath=".ordinals",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.ordinals) || oldSelf.hasValue() && has(oldSelf.value().ordinals)",message="must not be set unless podIdentity is Ordinal"
+// +kubebuilder:validation:XValidation:fieldPath=".reserveOrdinals",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.reserveOrdinals) || size(self.reserveOrdinals) == 0 || oldSelf.hasValue() && has(oldSelf.value().reserveOrdinals) && size(oldSelf.value().reserveOrdinals) > 0",message="must not be set unless podIdentity is Ordinal"
+// +kubebuilder:validation:XValidation:fieldPath=".updateStrategy.rollingUpdate.maxSurge",optionalOldSelf=true,rule="self.podIdentity == 'Random' || [self.updateStrategy.rollingUpdate.maxSurge].all(surge, surge == dyn(0) || surge == dyn('0%') || oldSelf.hasValue() && oldSelf.value().updateStrategy.rollingUpdate.maxSurge == surge)",message="must be 0 when podIdentity is Ordinal: an ordinal cannot exist twice"
+// +kubebuilder:validation:XValidation:fieldPath=".progressDeadlineSeconds",optionalOldSelf=true,rule="self.progressDeadlineSeconds > self.minReadySeconds || oldSelf.hasValue() && oldSelf.value().progressDeadlineSeconds <= oldSelf.value().minReadySeconds",message="must be greater than minReadySeconds: a pod that is merely waiting to be available would exceed it"
 type RollSetSpec struct {
 	// replicas is the desired number of pods.
 	// +optional
@@ -90,9 +106,14 @@ type RollSetSpec struct {
 	// selector says which pods belong to the set. It must match the labels of the template, must not be empty and
 	// cannot be changed.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: the set would lose its pods; create another set instead"
+	// +kubebuilder:validation:XValidation:rule="self.?matchLabels.orValue({}).size() + self.?matchExpressions.orValue([]).size() > 0",message="must not be empty: it would select every pod in the namespace"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !(e.key in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name']) && !e.key.matches('^([^/]*[.])?rollset[.]dev/'))",message="must not use labels that the controller sets on pods (controller-revision-hash, apps.kubernetes.io/pod-index, statefulset.kubernetes.io/pod-name, anything under rollset.dev)"
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// template describes the pods.
+	// template describes the pods. Its labels must match the selector. Labels and annotations under rollset.dev, and the
+	// labels controller-revision-hash, apps.kubernetes.io/pod-index and statefulset.kubernetes.io/pod-name, are the
+	// controller's own. restartPolicy must be Always, and activeDeadlineSeconds must not be set.
 	// +required
 	Template corev1.PodTemplateSpec `json:"template"`
 
@@ -100,6 +121,7 @@ type RollSetSpec struct {
 	// pod comes back under its name). It cannot be changed.
 	// +optional
 	// +kubebuilder:default=Random
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: pods cannot be renamed; create another set instead"
 	PodIdentity PodIdentity `json:"podIdentity,omitempty"`
 
 	// podManagementPolicy is OrderedReady (create a pod only when all before it are available, scale down one at a
@@ -113,20 +135,33 @@ type RollSetSpec struct {
 	Ordinals *Ordinals `json:"ordinals,omitempty"`
 
 	// reserveOrdinals lists ordinals, or ranges of them such as "3-5", that no pod may have. Only for podIdentity Ordinal.
+	// An entry is at most 1000000000, and a range spans at most 10000 ordinals. With the same bound on ordinals.start,
+	// ordinals stay within 2147483647 for every replicas up to 1147483647, so that no scaling can make a set invalid.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000000000 : self.matches('^(0|[1-9][0-9]{0,9})-(0|[1-9][0-9]{0,9})$')",message="must be an ordinal from 0 to 1000000000, or a range of them such as \"3-5\""
+	// +kubebuilder:validation:items:XValidation:rule="type(self) == int || !self.matches('^(0|[1-9][0-9]{0,9})-(0|[1-9][0-9]{0,9})$') || (int(self.substring(0, self.indexOf('-'))) <= int(self.substring(self.indexOf('-') + 1)) && int(self.substring(self.indexOf('-') + 1)) <= 1000000000 && int(self.substring(self.indexOf('-') + 1)) - int(self.substring(0, self.indexOf('-'))) < 10000)",message="must be a range that ends at or after its start, spans at most 10000 ordinals and ends at 1000000000 or before"
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 
 	// serviceName is the headless service that governs the pods; it becomes their subdomain. It cannot be changed.
+	// ---
+	// The default makes the field always present: a transition rule runs only where a field was and is, and would let it
+	// come and go.
 	// +optional
+	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a service: lower case letters, digits and '-', beginning and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed, set or unset: the pods' host names depend on it; create another set instead"
 	ServiceName string `json:"serviceName,omitempty"`
 
-	// volumeClaimTemplates lists the claims of each pod. The claim of template t for a pod s-x of set s is named t-s-x.
+	// volumeClaimTemplates lists the claims of each pod. The claim of template t for a pod s-x of set s is named t-s-x, and
+	// the pod's volume t, whether the template declares it or not, is that claim. Names are DNS labels, and no two are
+	// equal.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.metadata.name == t.metadata.name))",message="no two templates may have the same metadata.name"
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
 	// persistentVolumeClaimRetentionPolicy says what becomes of claims when the set is deleted and when it is scaled
@@ -169,10 +204,12 @@ type RollSetSpec struct {
 
 // Ordinals says which ordinals a set uses.
 type Ordinals struct {
-	// start is the first ordinal.
+	// start is the first ordinal. Its bound keeps ordinals within 2147483647 for every replicas up to 1147483647, so that
+	// no scaling can make a set invalid.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000
 	Start int32 `json:"start,omitempty"`
 }
 
@@ -194,6 +231,7 @@ type ScaleStrategy struct {
 	// maxUnavailable is a number or percentage of replicas: while this many pods are unavailable, no more are created.
 	// It never limits the replacement of broken pods. Unset means no limit.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// podsToDelete names pods to delete first. Without a smaller replicas they are replaced, within maxUnavailable.
@@ -202,6 +240,7 @@ type ScaleStrategy struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="must be the name of a pod"
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 }
 
@@ -226,22 +265,25 @@ type RollingUpdate struct {
 	// the update revision, raising it moves them back.
 	// +optional
 	// +kubebuilder:default=0
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// maxUnavailable is how many pods, as a number or a percentage of replicas, may be unavailable while pods are
 	// updated. A percentage rounds up when maxSurge is 0, down otherwise. If this and maxSurge both come to 0 it
 	// counts as 1. Default: 1 for podIdentity Ordinal, 20% for Random.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is how many pods, as a number or a percentage of replicas rounded up, may exist above replicas while
-	// pods are updated. Only for podIdentity Random.
+	// pods are updated. A percentage may exceed 100%. Only for podIdentity Random.
 	// +optional
 	// +kubebuilder:default=0
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^[0-9]{1,5}%$')",message="must be a number of pods, or a percentage of replicas such as \"25%\""
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// podUpdatePolicy is Recreate (delete the pod, create its successor), InPlaceIfPossible (change the pod in place
-	// where that can be done) or InPlaceOnly (never recreate a pod for an update).
+	// where that can be done) or InPlaceOnly (never recreate a pod for an update). ReCreate means Recreate.
 	// +optional
 	// +kubebuilder:default=Recreate
 	PodUpdatePolicy PodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
@@ -262,6 +304,7 @@ type RollingUpdate struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u == t))",message="no two terms may be equal"
 	ScatterStrategy []UpdateScatterTerm `json:"scatterStrategy,omitempty"`
 
 	// onDeadlineExceeded is what happens when a rollout makes no progress for progressDeadlineSeconds: Hold (report
@@ -281,6 +324,7 @@ type InPlaceUpdateStrategy struct {
 }
 
 // UpdatePriorityStrategy says which pods are updated first.
+// +kubebuilder:validation:XValidation:rule="self.?weightPriority.orValue([]).size() == 0 || self.?orderPriority.orValue([]).size() == 0",message="weightPriority and orderPriority exclude each other"
 type UpdatePriorityStrategy struct {
 	// weightPriority orders pods by the sum of the weights whose selector matches them, highest first.
 	// +optional
@@ -306,6 +350,7 @@ type UpdatePriorityWeightTerm struct {
 
 	// matchSelector says which pods get the weight.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self.?matchLabels.orValue({}).size() + self.?matchExpressions.orValue([]).size() > 0",message="must not be empty: it would give the weight to every pod"
 	MatchSelector metav1.LabelSelector `json:"matchSelector"`
 }
 
@@ -315,6 +360,7 @@ type UpdatePriorityOrderTerm struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be the key of a label, such as \"zone\" or \"example.com/zone\""
 	OrderedKey string `json:"orderedKey"`
 }
 
@@ -324,11 +370,13 @@ type UpdateScatterTerm struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be the key of a label, such as \"zone\" or \"example.com/zone\""
 	Key string `json:"key"`
 
 	// value is the value of the label.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="must be the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	Value string `json:"value"`
 }
 
@@ -352,6 +400,8 @@ type LifecycleHook struct {
 	// labelsHandler are labels that mark a pod as hooked.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && !format.labelValue().validate(self[k]).hasValue())",message="must be valid labels: keys such as \"example.com/hook\", values of at most 63 letters, digits, '-', '_' and '.'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name']) && !k.matches('^([^/]*[.])?rollset[.]dev/'))",message="must not use labels that the controller sets on pods (controller-revision-hash, apps.kubernetes.io/pod-index, statefulset.kubernetes.io/pod-name, anything under rollset.dev)"
 	LabelsHandler map[string]string `json:"labelsHandler,omitempty"`
 
 	// finalizersHandler are finalizers that mark a pod as hooked.
@@ -359,6 +409,8 @@ type LifecycleHook struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:XValidation:rule="self.contains('/') && !format.qualifiedName().validate(self).hasValue()",message="must be a finalizer such as \"example.com/hook\""
+	// +kubebuilder:validation:items:XValidation:rule="!self.matches('^([^/]*[.])?rollset[.]dev/')",message="must not be under rollset.dev: such names belong to the controller"
 	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
 
 	// markPodNotReady takes a pod out of service while it waits.
@@ -370,6 +422,7 @@ type LifecycleHook struct {
 type RollSetStatus struct {
 	// observedGeneration is the generation of the spec that this status is about; -1 before the first.
 	// +optional
+	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// replicas is the number of pods.
@@ -406,10 +459,12 @@ type RollSetStatus struct {
 
 	// currentRevision is the revision that the set last completed, or its first one.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
 	// updateRevision is the revision of the template that is in the spec.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
 	// collisionCount counts names of revisions that were taken by something else.
@@ -418,6 +473,7 @@ type RollSetStatus struct {
 
 	// labelSelector is the selector as a string, for the scale subresource.
 	// +optional
+	// +kubebuilder:validation:MaxLength=262144
 	LabelSelector string `json:"labelSelector,omitempty"`
 
 	// revisions lists the revisions that pods run, oldest first.
@@ -480,7 +536,12 @@ type VolumeClaimStatus struct {
 }
 
 // RollSet keeps a number of pods running and moves them to a new template when it changes.
+// ---
+// The name is judged once, at creation: it cannot change afterwards. Pods are named <set>-<ordinal>, with up to ten digits,
+// and labelled with their revision, <set>-<hash>, with ten characters; hostnames and labels have room for 63.
 //
+// +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || size(self.metadata.name) <= 52",message="must have at most 52 characters, so that pods' hostnames and the revision label stay within 63"
+// +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label, since it begins the pods' hostnames: lower case letters, digits and '-', beginning and ending with a letter or digit"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
@@ -490,7 +551,7 @@ type VolumeClaimStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Ready pods"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Available pods"
 // +kubebuilder:printcolumn:name="Total",type=integer,JSONPath=`.status.replicas`,description="All pods"
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the set was created"
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="The update revision"
 // +kubebuilder:printcolumn:name="Images",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].image`,description="The images of the template's containers"
 // +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.status.labelSelector`,description="The selector"

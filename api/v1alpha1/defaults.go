@@ -1,0 +1,44 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// The schema holds every default that is the same for all sets. The defaults below depend on podIdentity, which a schema
+// cannot express; they are resolved where they are read, so that what a user did not write stays unwritten.
+
+// ManagementPolicy is podManagementPolicy, or its default. It is Parallel for every podIdentity but Ordinal.
+func (s *RollSetSpec) ManagementPolicy() PodManagementPolicy {
+	if s.PodIdentity == OrdinalIdentity && s.PodManagementPolicy != ParallelPodManagement {
+		return OrderedReadyPodManagement
+	}
+	return ParallelPodManagement
+}
+
+// ClaimRetention is persistentVolumeClaimRetentionPolicy, each half of it by itself, or its default: Retain for
+// podIdentity Ordinal, whose names come back, Delete for Random, whose names do not.
+func (s *RollSetSpec) ClaimRetention() (whenDeleted, whenScaled ClaimRetentionPolicy) {
+	whenDeleted = DeleteClaims
+	if s.PodIdentity == OrdinalIdentity {
+		whenDeleted = RetainClaims
+	}
+	whenScaled = whenDeleted
+	if p := s.PersistentVolumeClaimRetentionPolicy; p != nil {
+		if p.WhenDeleted != "" {
+			whenDeleted = p.WhenDeleted
+		}
+		if p.WhenScaled != "" {
+			whenScaled = p.WhenScaled
+		}
+	}
+	return whenDeleted, whenScaled
+}
+
+// UpdatePolicy is podUpdatePolicy in the spelling of this API, or its default.
+func (s *RollSetSpec) UpdatePolicy() PodUpdatePolicy {
+	switch policy := s.UpdateStrategy.RollingUpdate.PodUpdatePolicy; policy {
+	case InPlaceIfPossiblePod, InPlaceOnlyPod:
+		return policy
+	default:
+		return RecreatePod
+	}
+}

@@ -1,0 +1,167 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"rollset.dev/rollset/hack/crdgen/schema"
+)
+
+// Rules about labels. Without the bounds below, the API server would refuse them for what they might cost.
+const (
+	validLabels = "self.all(k, !format.qualifiedName().validate(k).hasValue() && !format.labelValue().validate(self[k]).hasValue())"
+	ownLabels   = "!self.exists(k, k in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name'])"
+	ownKeys     = "!self.exists(k, k.matches('^([^/]*[.])?rollset[.]dev/'))"
+
+	validLabelsMessage = `must be valid labels: keys such as "zone" or "example.com/zone", values of at most 63 letters, digits, '-', '_' and '.'`
+	ownLabelsMessage   = "must not contain controller-revision-hash, apps.kubernetes.io/pod-index or statefulset.kubernetes.io/pod-name: the controller sets them"
+	ownKeysMessage     = "must not contain keys under rollset.dev: they belong to the controller"
+)
+
+// bounds are what markers cannot say, because they concern fields of types that are not ours.
+var bounds = []struct {
+	path   string
+	change func(*apiextensionsv1.JSONSchemaProps)
+}{
+	{"metadata", nameName},
+	{"spec.selector.matchLabels", boundLabels},
+	{"spec.selector.matchExpressions", boundExpressions(32, 64)},
+	{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchLabels", boundLabels},
+	{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchExpressions", boundExpressions(16, 16)},
+	{"spec.lifecycle.preNormal.labelsHandler{}", boundLabelValue},
+	{"spec.lifecycle.inPlaceUpdate.labelsHandler{}", boundLabelValue},
+	{"spec.lifecycle.preDelete.labelsHandler{}", boundLabelValue},
+	{"spec.template.metadata", boundMetadata},
+	{"spec.template.spec.restartPolicy", requireRestart},
+	{"spec.template.spec.activeDeadlineSeconds", forbid("must not be set: a pod of a set is meant to run until it is replaced")},
+	{"spec.volumeClaimTemplates[]", boundClaimTemplate},
+	{"spec.volumeClaimTemplates[].metadata", boundMetadata},
+	{"spec.volumeClaimTemplates[].metadata.name", boundClaimName},
+}
+
+// nameName lets rules about the name say what they are about: a rule's fieldPath must exist in the schema. Of metadata, a
+// schema may say something about name and generateName only.
+func nameName(s *apiextensionsv1.JSONSchemaProps) {
+	s.Properties = map[string]apiextensionsv1.JSONSchemaProps{"name": {Type: "string"}}
+}
+
+// boundLabels makes a map hold labels, and no more of them than anybody has.
+func boundLabels(s *apiextensionsv1.JSONSchemaProps) {
+	s.MaxProperties = new(int64(64))
+	boundLabelValue(s.AdditionalProperties.Schema)
+	schema.AddRule(s, validLabels, validLabelsMessage)
+}
+
+func boundLabelValue(s *apiextensionsv1.JSONSchemaProps) { s.MaxLength = new(int64(63)) }
+
+// boundExpressions makes a list hold requirements that a selector can be made from, up to so many with so many values.
+func boundExpressions(items, values int64) func(*apiextensionsv1.JSONSchemaProps) {
+	return func(s *apiextensionsv1.JSONSchemaProps) {
+		s.MaxItems = &items
+		boundRequirement(s.Items.Schema, values)
+	}
+}
+
+func boundRequirement(item *apiextensionsv1.JSONSchemaProps, maxValues int64) {
+	schema.AddRule(item, "self.operator in ['In', 'NotIn'] ? self.?values.orValue([]).size() > 0 : self.?values.orValue([]).size() == 0",
+		"In and NotIn need values, Exists and DoesNotExist allow none")
+	key, operator, values := item.Properties["key"], item.Properties["operator"], item.Properties["values"]
+	key.MaxLength = new(int64(317))
+	schema.AddRule(&key, "!format.qualifiedName().validate(self).hasValue()", `must be the key of a label, such as "zone" or "example.com/zone"`)
+	operator.Enum = enum("In", "NotIn", "Exists", "DoesNotExist")
+	values.MaxItems = &maxValues
+	boundLabelValue(values.Items.Schema)
+	schema.AddRule(&values, "self.all(v, !format.labelValue().validate(v).hasValue())",
+		"must be values of labels: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit")
+	item.Properties["key"], item.Properties["operator"], item.Properties["values"] = key, operator, values
+}
+
+// boundMetadata keeps a template's metadata off what the controller writes itself.
+func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
+	labels, annotations, finalizers := s.Properties["labels"], s.Properties["annotations"], s.Properties["finalizers"]
+	boundLabels(&labels)
+	schema.AddRule(&labels, ownLabels, ownLabelsMessage)
+	schema.AddRule(&labels, ownKeys, ownKeysMessage)
+	labels.Description = "labels of the objects made from this template."
+	annotations.MaxProperties = new(int64(256))
+	schema.AddRule(&annotations, ownKeys, ownKeysMessage)
+	annotations.Description = "annotations of the objects made from this template."
+	finalizers.MaxItems = new(int64(64))
+	finalizers.XListType = new("set")
+	finalizers.Items.Schema.MaxLength = new(int64(317))
+	finalizers.Description = "finalizers of the objects made from this template."
+	s.Properties["labels"], s.Properties["annotations"], s.Properties["finalizers"] = labels, annotations, finalizers
+}
+
+// boundClaimTemplate requires a name and keeps no more of the status than a manifest that was read from a cluster has:
+// claims have a status, templates of them do not.
+func boundClaimTemplate(s *apiextensionsv1.JSONSchemaProps) {
+	require(s, "metadata")
+	metadata, status := s.Properties["metadata"], s.Properties["status"]
+	require(&metadata, "name")
+	status.Properties = map[string]apiextensionsv1.JSONSchemaProps{"phase": {Type: "string", MaxLength: new(int64(63))}}
+	status.Description = "status is ignored. Manifests that were read from a cluster may have it."
+	s.Properties["metadata"], s.Properties["status"] = metadata, status
+}
+
+// boundClaimName makes the name fit where it is used: it names a volume, and begins the name of a claim.
+func boundClaimName(s *apiextensionsv1.JSONSchemaProps) {
+	s.MaxLength = new(int64(63))
+	s.Description = "name of the template, and of the pods' volume."
+	schema.AddRule(s, "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+		"must be a DNS label, since it names a volume: lower case letters, digits and '-', beginning and ending with a letter or digit")
+}
+
+func requireRestart(s *apiextensionsv1.JSONSchemaProps) {
+	schema.AddRule(s, "self == 'Always'", "must be Always: a pod of a set is meant to run until it is replaced")
+}
+
+func forbid(message string) func(*apiextensionsv1.JSONSchemaProps) {
+	return func(s *apiextensionsv1.JSONSchemaProps) { schema.AddRule(s, "false", message) }
+}
+
+func require(s *apiextensionsv1.JSONSchemaProps, field string) {
+	if !slices.Contains(s.Required, field) {
+		s.Required = append(s.Required, field)
+	}
+}
+
+func enum(values ...string) []apiextensionsv1.JSON {
+	var out []apiextensionsv1.JSON
+	for _, v := range values {
+		out = append(out, apiextensionsv1.JSON{Raw: fmt.Appendf(nil, "%q", v)})
+	}
+	return out
+}
+
+// quantity is what the API server and the Go type of a quantity both accept. The pattern that comes with the type admits
+// fractional and enormous exponents: Go cannot decode the former, and takes for ever over the latter.
+const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
+
+// boundStrings makes sure that whatever passes for an int-or-string can be decoded. An object that cannot is not one
+// user's problem: the controller's watch fails on it, for all sets.
+func boundStrings(s *apiextensionsv1.JSONSchemaProps) {
+	switch {
+	case !s.XIntOrString:
+	case s.Pattern != "":
+		s.Pattern = quantity
+		s.MaxLength = new(int64(64))
+	default:
+		s.Minimum, s.Maximum = new(float64(math.MinInt32)), new(float64(math.MaxInt32))
+		s.MaxLength = new(int64(63)) // as a string it is a percentage, a range of ordinals, or the name of a port
+	}
+}
+
+// boundIntegers says about our own integers what their format says already: that is enforced, but the refusal does not
+// name the field.
+func boundIntegers(s *apiextensionsv1.JSONSchemaProps) {
+	if s.Format == "int32" && s.Maximum == nil {
+		s.Maximum = new(float64(math.MaxInt32))
+	}
+}

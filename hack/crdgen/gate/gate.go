@@ -1,0 +1,76 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gate keeps out what the API describes but the controller does not do yet. A field that is accepted and ignored
+// is worse than one that is refused: the refusal says so before anything runs.
+//
+// To lift a restriction, delete its entry from Unsupported and generate the CRD again.
+package gate
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"rollset.dev/rollset/hack/crdgen/schema"
+)
+
+// prefix begins the message of every rule of the gate, and of no other rule.
+const prefix = "not supported yet: "
+
+// Restriction is one thing that the gate keeps out.
+type Restriction struct {
+	// Path is the field whose value is judged, Rule the CEL expression that must hold of it.
+	Path, Rule string
+	// What names that which is not supported.
+	What string
+	// Example is a value of the field, in JSON, that the gate keeps out.
+	Example string
+}
+
+// Message is what a user is told.
+func (r Restriction) Message() string { return prefix + r.What }
+
+// Unsupported lists the restrictions.
+var Unsupported = []Restriction{
+	{"spec.podIdentity", "self != 'Ordinal'", "podIdentity Ordinal", `"Ordinal"`},
+	{"spec.ordinals", "false", "ordinals", `{"start": 1}`},
+	{"spec.reserveOrdinals", "size(self) == 0", "reserveOrdinals", `[1, "3-5"]`},
+	{"spec.volumeClaimTemplates", "size(self) == 0", "volumeClaimTemplates", `[{"metadata": {"name": "data"}, "spec": {}}]`},
+	{"spec.persistentVolumeClaimRetentionPolicy", "false", "persistentVolumeClaimRetentionPolicy", `{"whenDeleted": "Delete"}`},
+	{"spec.updateStrategy.type", "self != 'OnDelete'", "updateStrategy.type OnDelete", `"OnDelete"`},
+	{"spec.updateStrategy.type", "self != 'Recreate'", "updateStrategy.type Recreate", `"Recreate"`},
+	{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceIfPossible'", "podUpdatePolicy InPlaceIfPossible", `"InPlaceIfPossible"`},
+	{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceOnly'", "podUpdatePolicy InPlaceOnly", `"InPlaceOnly"`},
+	{"spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy", "false", "inPlaceUpdateStrategy", `{"gracePeriodSeconds": 5}`},
+	{"spec.updateStrategy.rollingUpdate.priorityStrategy", "false", "priorityStrategy", `{"orderPriority": [{"orderedKey": "zone"}]}`},
+	{"spec.updateStrategy.rollingUpdate.scatterStrategy", "size(self) == 0", "scatterStrategy", `[{"key": "zone", "value": "a"}]`},
+	{"spec.updateStrategy.rollingUpdate.onDeadlineExceeded", "self != 'Rollback'", "onDeadlineExceeded Rollback", `"Rollback"`},
+	{"spec.scaleStrategy.podsToDelete", "size(self) == 0", "podsToDelete", `["web-x7k2p"]`},
+	{"spec.lifecycle", "false", "lifecycle", `{"preDelete": {"labelsHandler": {"example.com/hook": "true"}}}`},
+}
+
+// Close puts the restrictions into a schema, in place of those it has.
+func Close(root *apiextensionsv1.JSONSchemaProps) error {
+	Open(root)
+	for _, r := range Unsupported {
+		add := func(s *apiextensionsv1.JSONSchemaProps) { schema.AddRule(s, r.Rule, r.Message()) }
+		if err := schema.Change(root, r.Path, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open takes all restrictions out of a schema.
+func Open(root *apiextensionsv1.JSONSchemaProps) {
+	schema.Walk(root, func(_ string, s *apiextensionsv1.JSONSchemaProps) {
+		s.XValidations = slices.DeleteFunc(s.XValidations, Restricts)
+	})
+}
+
+// Restricts says whether a rule belongs to the gate.
+func Restricts(rule apiextensionsv1.ValidationRule) bool {
+	return strings.HasPrefix(rule.Message, prefix)
+}

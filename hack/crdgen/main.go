@@ -1,0 +1,120 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Crdgen finishes the CRD that controller-gen makes of the API types: it cuts the descriptions of the embedded templates,
+// without which the CRD would be too large for kubectl apply, adds what markers cannot say about fields of Kubernetes' own
+// types, and closes the gate in front of what the controller does not do yet.
+//
+// The CRD is made, from the top of the repository, by
+//
+//	go tool -modfile=go.tools.mod controller-gen crd:generateEmbeddedObjectMeta=true,omitToolVersion=true \
+//		paths=./api/... output:crd:stdout | go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
+//
+// It may as well read a CRD that it has written: then only what has changed in it since changes. With -gate=false it
+// leaves the gate open, which is how tests get at what is behind.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"rollset.dev/rollset/hack/crdgen/gate"
+	"rollset.dev/rollset/hack/crdgen/schema"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "crdgen:", err)
+		os.Exit(1)
+	}
+}
+
+// run reads a CRD and writes it, finished.
+func run(args []string, in io.Reader, out io.Writer) error {
+	flags := flag.NewFlagSet("crdgen", flag.ContinueOnError)
+	output := flags.String("o", "", "file to write; standard output if empty")
+	closed := flags.Bool("gate", true, "refuse what the controller does not do yet")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; the CRD is read from standard input", flags.Arg(0))
+	}
+	raw, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	restrict := gate.Close
+	if !*closed {
+		restrict = func(root *apiextensionsv1.JSONSchemaProps) error { gate.Open(root); return nil }
+	}
+	finished, err := finish(raw, restrict)
+	if err != nil {
+		return err
+	}
+	if *output == "" {
+		_, err = out.Write(finished)
+		return err
+	}
+	return os.WriteFile(*output, finished, 0o644)
+}
+
+// finish turns controller-gen's CRD into the one that is shipped.
+func finish(raw []byte, restrict func(*apiextensionsv1.JSONSchemaProps) error) ([]byte, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
+		return nil, fmt.Errorf("read the CRD: %w", err)
+	}
+	root, err := schema.Of(&crd)
+	if err != nil {
+		return nil, err
+	}
+	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		boundStrings(s)
+		if depth := max(schema.Depth(path, "spec.template"), schema.Depth(path, "spec.volumeClaimTemplates")); depth < 0 {
+			boundIntegers(s)
+		} else if depth > describedDepth || depth == describedDepth && strings.HasSuffix(path, "]") {
+			s.Description = ""
+		}
+	})
+	for _, b := range bounds {
+		if err := schema.Change(root, b.path, b.change); err != nil {
+			return nil, err
+		}
+	}
+	if err := restrict(root); err != nil {
+		return nil, err
+	}
+	return write(&crd)
+}
+
+// describedDepth is how deep the descriptions of embedded templates go: to the fields of the pod's spec, but not to the
+// items of those that are lists. kubectl explain pod has the rest, and with them the CRD would not fit into the annotation
+// of kubectl apply.
+const describedDepth = 2
+
+// write prints a CRD with its keys in order and without a status, which is the API server's.
+func write(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
+	raw, err := yaml.Marshal(crd)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	if err := yaml.Unmarshal(raw, &object); err != nil {
+		return nil, err
+	}
+	delete(object, "status")
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+	if raw, err = yaml.Marshal(object); err != nil {
+		return nil, err
+	}
+	return append([]byte("---\n"), raw...), nil
+}
