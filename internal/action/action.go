@@ -42,6 +42,12 @@ type Delete struct {
 	Cause Cause
 }
 
+// Preflight asks the API server, without creating anything, whether it would accept a pod of a revision.
+type Preflight struct {
+	// Revision is the name of the revision.
+	Revision string
+}
+
 // Cause tells apart the deletions that are counted, reported and checked apart.
 type Cause string
 
@@ -154,6 +160,8 @@ func (p *Plan) String() string {
 func (Create) isAction() {}
 func (Delete) isAction() {}
 
+func (Preflight) isAction() {}
+
 // String is the line of logs and golden files.
 func (a Create) String() string {
 	return fmt.Sprintf("create %s at %s (%s)", a.ID, a.Revision, a.Reason)
@@ -161,6 +169,9 @@ func (a Create) String() string {
 
 // String is the line of logs and golden files.
 func (a Delete) String() string { return fmt.Sprintf("delete %s (%s)", a.Pod.Name, a.Reason) }
+
+// String is the line of logs and golden files.
+func (a Preflight) String() string { return "preflight " + a.Revision }
 
 // String is the line of logs and golden files.
 func (h Hold) String() string {

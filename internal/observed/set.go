@@ -39,11 +39,21 @@ type Set struct {
 	// Blocked says of identities without a pod why none can be made for them now: a claim in somebody else's hands, a
 	// name taken by a stranger. Other identities are not concerned.
 	Blocked map[string]Block
+	// Preflights are the answers to preflights, by revision. A revision that is not in it was not asked about.
+	Preflights map[string]Preflight
 	// Refused is what the API server said when it last refused to create a pod of this set, empty once it accepts:
 	// quota, admission, an invalid template. Pods that were refused are not counted as under way.
 	Refused string
 	// Now is the time of the observation. It is the only clock that deciding has.
 	Now time.Time
+}
+
+// Preflight is what the API server answered when it was asked whether it would accept a pod of a revision.
+type Preflight struct {
+	// Refusal is what it said against the pod; empty if it would accept it.
+	Refusal string
+	// Retry is when to ask again after a refusal: a policy may change, though the template does not.
+	Retry time.Duration
 }
 
 // Block is why an identity cannot get its pod now.
