@@ -4,6 +4,7 @@
 package podstate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,18 +20,19 @@ const WhyLimit = 256
 // The sentence stays the same for as long as the cause does. The kubelet alternates between several ways of saying one
 // thing and counts seconds and restarts in them; here every cause has one text without numbers that grow.
 func Why(pod *corev1.Pod) string {
-	return Printable(why(pod), WhyLimit)
+	_, ready := ReadySince(pod)
+	if ready && !Terminating(pod) && !Finished(pod) {
+		return ""
+	}
+	return cmp.Or(Printable(why(pod), WhyLimit), "not ready")
 }
 
 func why(pod *corev1.Pod) string {
-	_, ready := ReadySince(pod)
 	switch {
 	case Terminating(pod):
 		return whyTerminating(pod)
 	case Finished(pod):
 		return whyFinished(pod)
-	case ready:
-		return ""
 	case !Scheduled(pod):
 		return whyUnscheduled(pod)
 	case conditionTrue(pod, corev1.ContainersReady):
@@ -41,10 +43,10 @@ func why(pod *corev1.Pod) string {
 	if s := whyContainers(pod); s != "" {
 		return s
 	}
-	if c := condition(pod, corev1.PodReady); c != nil && c.Reason != "" {
+	if c := condition(pod, corev1.PodReady); c != nil {
 		return join(c.Reason, c.Message)
 	}
-	return "not ready"
+	return ""
 }
 
 func whyTerminating(pod *corev1.Pod) string {
