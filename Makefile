@@ -94,17 +94,19 @@ test: verify lint test-unit test-envtest test-e2e ## All checks and tests, e2e o
 
 .PHONY: test-unit
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
-	go test -short -race -shuffle=on $$($(PACKAGES) | grep -vE '$(E2E)|$(API)' | $(NAMES) | grep -vE '$(SIM)')
+	packages=$$($(PACKAGES) | grep -vE '$(E2E)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
+		go test -short -race -shuffle=on $$packages
 	go test -short -shuffle=on ./internal/sim/...
 
 .PHONY: test-envtest
 test-envtest: ## Tests against a real API server, which is built first.
-	KUBEBUILDER_ASSETS="$$(hack/controlplane/build.sh)" \
-		go test -race -shuffle=on -p 1 -timeout 15m $(SHORT) $$($(PACKAGES) | grep -v '$(E2E)' | grep -E '$(API)' | $(NAMES))
+	packages=$$($(PACKAGES) | grep -v '$(E2E)' | grep -E '$(API)' | $(NAMES)); \
+		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -race -shuffle=on -p 1 -timeout 15m $(SHORT) $$packages
 
 .PHONY: test-e2e
 test-e2e: ## End to end, on the cluster of KUBECONFIG, or else on a local one that is started for it.
-	KUBEBUILDER_ASSETS="$$(hack/controlplane/build.sh)" \
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/...
 
 .PHONY: golden
@@ -118,7 +120,7 @@ rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed
 
 .PHONY: deflake
 deflake: ## Repeat the tests FOCUS of PKG until one fails.
-	KUBEBUILDER_ASSETS="$$(hack/controlplane/build.sh)"; export KUBEBUILDER_ASSETS; \
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		while go test -count=1 -race -shuffle=on -run '$(FOCUS)' $(PKG); do :; done; exit 1
 
 ##@ Build

@@ -11,7 +11,8 @@ fingerprint() {
 }
 
 before=$(fingerprint)
-make --no-print-directory generate manifests fmt tidy
+# Comments are formatted first, because the CRD's descriptions are made of them.
+make --no-print-directory fmt generate manifests tidy
 after=$(fingerprint)
 if [[ $before != "$after" ]]; then
 	echo "Out of date until now; look at them and commit them:" >&2
