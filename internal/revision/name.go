@@ -1,0 +1,73 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revision
+
+import "math"
+
+// maxCollisions bounds how many names of old collisions are looked at. Each of them has cost a write.
+const maxCollisions = 100
+
+// name is the name of the spec's content, which no revision holds yet, with the collision count that is part of it. If
+// the set has had a name for that content, it is that name: pods may carry it. Else it is the first name, counting
+// collisions on from status, that stands for no other content.
+func (r *resolver) name() (name string, collisions int32) {
+	for _, known := range []string{r.Set.Status.UpdateRevision, r.Set.Status.CurrentRevision} {
+		if n, ok := r.collisionsOf(known); ok && !r.occupied(known) {
+			return known, n
+		}
+	}
+	collisions = r.collisions()
+	name = r.nameWith(collisions)
+	// Every turn tries another name and one that is occupied ends it for good, so there are no more turns than names.
+	for range len(r.intact) + len(r.Taken) {
+		if !r.occupied(name) {
+			break
+		}
+		collisions = nextCollision(collisions)
+		r.out.CollisionCount = new(collisions)
+		name = r.nameWith(collisions)
+	}
+	return name, collisions
+}
+
+// nameWith is the name of the spec's content after a number of collisions.
+func (r *resolver) nameWith(collisions int32) string {
+	return r.Set.Name + "-" + r.digest(r.wanted.canonical, collisions)
+}
+
+// occupied says whether a name stands for another content than the spec's, or for somebody else's.
+func (r *resolver) occupied(name string) bool {
+	_, ok := r.intact[name]
+	return ok || r.Taken.Has(name)
+}
+
+// collisionsOf returns the collision count under which the spec's content has the given name, if there is one.
+func (r *resolver) collisionsOf(name string) (int32, bool) {
+	if name == "" {
+		return 0, false
+	}
+	last := r.collisions()
+	for collisions := last; collisions >= 0 && collisions > last-maxCollisions; collisions-- {
+		if r.nameWith(collisions) == name {
+			return collisions, true
+		}
+	}
+	return 0, false
+}
+
+// collisions is the collision count of status, at least 0.
+func (r *resolver) collisions() int32 {
+	if count := r.Set.Status.CollisionCount; count != nil {
+		return max(*count, 0)
+	}
+	return 0
+}
+
+// nextCollision counts a collision. The count is only there to make another name, so it may start again.
+func nextCollision(n int32) int32 {
+	if n == math.MaxInt32 {
+		return 0
+	}
+	return n + 1
+}
