@@ -96,7 +96,14 @@ func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
 	finalizers.XListType = new("set")
 	finalizers.Items.Schema.MaxLength = new(int64(317))
 	finalizers.Description = "finalizers of the objects made from this template."
+	s.Properties["creationTimestamp"] = ignoredTimestamp
 	s.Properties["labels"], s.Properties["annotations"], s.Properties["finalizers"] = labels, annotations, finalizers
+}
+
+// ignoredTimestamp is what templates that were read from a cluster may have, as a rule null. It is as strict as decoding is.
+var ignoredTimestamp = apiextensionsv1.JSONSchemaProps{
+	Type: "string", Format: "date-time", Pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`, Nullable: true,
+	Description: "creationTimestamp is ignored. Manifests that were read from a cluster may have it.",
 }
 
 // boundClaimTemplate requires a name and keeps no more of the status than a manifest that was read from a cluster has:

@@ -1,0 +1,282 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"rollset.dev/rollset/hack/crdgen/gate"
+	"rollset.dev/rollset/hack/crdgen/schema"
+)
+
+var shippedPath = filepath.Join("..", "..", "config", "crd", "bases", "apps.rollset.dev_rollsets.yaml")
+
+// read returns the shipped CRD, and its schema.
+func read(t *testing.T) ([]byte, *apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	raw, err := os.ReadFile(shippedPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(raw, crd); err != nil {
+		t.Fatal(err)
+	}
+	root, err := schema.Of(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw, crd, root
+}
+
+// own says whether a path is of our own making: not inside of a template or of a condition, nor the object's metadata.
+func own(path string) bool {
+	for _, foreign := range []string{"metadata", "spec.template", "spec.volumeClaimTemplates[]", "status.conditions[]"} {
+		if schema.Depth(path, foreign) > 0 {
+			return false
+		}
+	}
+	return path != "metadata"
+}
+
+// everyOwn calls check for every field of ours.
+func everyOwn(t *testing.T, check func(path string, s *apiextensionsv1.JSONSchemaProps)) {
+	t.Helper()
+	_, _, root := read(t)
+	n := 0
+	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		if path != "" && own(path) {
+			n++
+			check(path, s)
+		}
+	})
+	if n < 50 {
+		t.Errorf("only %d fields are ours: they were not found", n)
+	}
+}
+
+// kubectl apply keeps the whole object in an annotation, and refuses what does not fit. Half of the room is for growth.
+func TestSize(t *testing.T) {
+	raw, _, _ := read(t)
+	compact, err := yaml.YAMLToJSON(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(compact) > 131072 {
+		t.Errorf("the CRD has %d bytes of JSON, want at most 128 KiB", len(compact))
+	}
+}
+
+func TestEveryFieldIsDescribed(t *testing.T) {
+	everyOwn(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		switch last := path[strings.LastIndex(path, ".")+1:]; {
+		case strings.HasSuffix(last, "]"), strings.HasSuffix(last, "}"), path == "apiVersion", path == "kind":
+		case !strings.HasPrefix(s.Description, last+" ") && !strings.HasPrefix(path, "spec.selector") && !strings.Contains(path, "matchSelector"):
+			t.Errorf("the description of %s does not begin with its name: %q", path, s.Description)
+		case len(s.Description) < 20:
+			t.Errorf("%s is not described: %q", path, s.Description)
+		}
+		if strings.Contains(s.Description, "+kubebuilder") || strings.Contains(s.Description, "---") {
+			t.Errorf("the description of %s holds what is not for users: %q", path, s.Description)
+		}
+	})
+}
+
+func TestEverythingIsBounded(t *testing.T) {
+	everyOwn(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		switch {
+		case path == "apiVersion", path == "kind":
+		case s.Type == "string" && s.MaxLength == nil && len(s.Enum) == 0, s.XIntOrString && s.MaxLength == nil:
+			t.Errorf("%s has no maxLength", path)
+		case s.Type == "array" && s.MaxItems == nil:
+			t.Errorf("%s has no maxItems", path)
+		case s.Type == "array" && s.XListType == nil:
+			t.Errorf("%s has no list type", path)
+		case s.Type == "object" && s.AdditionalProperties != nil && s.MaxProperties == nil:
+			t.Errorf("%s has no maxProperties", path)
+		case s.Type == "integer" && s.Maximum == nil && s.Format != "int64":
+			t.Errorf("%s has no maximum", path)
+		case s.Type == "number":
+			t.Errorf("%s is a floating point number", path)
+		}
+	})
+}
+
+func TestRulesExplainThemselves(t *testing.T) {
+	_, _, root := read(t)
+	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		for _, rule := range s.XValidations {
+			if len(rule.Message) < 15 || strings.HasSuffix(rule.Message, ".") {
+				t.Errorf("%s: the message of %s does not continue the sentence that the API server begins: %q", path, rule.Rule, rule.Message)
+			}
+			if path == "spec" && (rule.FieldPath == "" || rule.OptionalOldSelf == nil || !*rule.OptionalOldSelf) {
+				t.Errorf("the rule %s on spec must name a field, and tolerate what the old spec did", rule.Rule)
+			}
+			if strings.Contains(rule.Rule, "replicas") {
+				t.Errorf("%s: the rule %s makes validity depend on replicas", path, rule.Rule)
+			}
+		}
+	})
+}
+
+func TestStatusIsOptionalAndLooksUnfinished(t *testing.T) {
+	_, crd, root := read(t)
+	if slices.Contains(root.Required, "status") || len(root.Properties["status"].Required) > 0 {
+		t.Error("status, or something in it, is required")
+	}
+	if got := root.Properties["status"].Default; got == nil || string(got.Raw) != `{"observedGeneration":-1}` {
+		t.Errorf("status defaults to %v", got)
+	}
+	want := &apiextensionsv1.CustomResourceSubresources{
+		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+			SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".status.labelSelector"),
+		},
+	}
+	if diff := cmp.Diff(want, crd.Spec.Versions[0].Subresources); diff != "" {
+		t.Errorf("subresources (-want +got):\n%s", diff)
+	}
+}
+
+// A reference into another namespace would let one tenant use what is another's.
+func TestNothingNamesANamespace(t *testing.T) {
+	everyOwn(t, func(path string, _ *apiextensionsv1.JSONSchemaProps) {
+		if strings.HasSuffix(strings.ToLower(path), "namespace") {
+			t.Errorf("%s names a namespace", path)
+		}
+	})
+}
+
+func TestTemplatesKeepTheirMetadata(t *testing.T) {
+	_, _, root := read(t)
+	for _, path := range []string{"spec.template.metadata", "spec.volumeClaimTemplates[].metadata"} {
+		for _, field := range []string{"labels", "annotations", "finalizers", "name", "creationTimestamp"} {
+			if err := schema.Change(root, path+"."+field, func(*apiextensionsv1.JSONSchemaProps) {}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Beyond its bounds an int-or-string, or a date, is one that Go cannot decode.
+func TestWhatDecodingCanRefuseIsBounded(t *testing.T) {
+	_, _, root := read(t)
+	quantities := 0
+	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		switch {
+		case schema.Depth(path, "status") >= 0:
+		case s.XIntOrString && s.Pattern == quantity:
+			quantities++
+		case s.XIntOrString && (s.Minimum == nil || s.Maximum == nil):
+			t.Errorf("%s is not bounded", path)
+		case s.Type != "integer" && s.Format != "" && s.Pattern == "":
+			t.Errorf("%s has the format %s and no pattern", path, s.Format)
+		case s.XPreserveUnknownFields != nil:
+			t.Errorf("%s keeps unknown fields", path)
+		}
+	})
+	if quantities == 0 {
+		t.Error("no quantity was found")
+	}
+}
+
+func TestTheGateIsAsTheTableSays(t *testing.T) {
+	_, _, root := read(t)
+	want := map[string]bool{}
+	for _, r := range gate.Unsupported {
+		if !json.Valid([]byte(r.Example)) {
+			t.Errorf("the example for %s is not JSON: %s", r.What, r.Example)
+		}
+		want[r.Path+": "+r.Rule+": "+r.Message()] = true
+	}
+	got := map[string]bool{}
+	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		for _, rule := range s.XValidations {
+			if gate.Restricts(rule) {
+				got[path+": "+rule.Rule+": "+rule.Message] = true
+			}
+		}
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("generate the CRD again; the rules of its gate (-want +got):\n%s", diff)
+	}
+}
+
+func TestFinishingTwiceChangesNothing(t *testing.T) {
+	raw, _, _ := read(t)
+	var again bytes.Buffer
+	if err := run(nil, bytes.NewReader(raw), &again); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(raw), again.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestGateFlag(t *testing.T) {
+	raw, _, _ := read(t)
+	var out bytes.Buffer
+	if err := run([]string{"-gate=false"}, bytes.NewReader(raw), &out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "not supported yet") {
+		t.Error("the gate is not open")
+	}
+	var closed bytes.Buffer
+	if err := run(nil, &out, &closed); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(raw), closed.String()); diff != "" {
+		t.Errorf("closed again (-want +got):\n%s", diff)
+	}
+}
+
+func TestOutputFlag(t *testing.T) {
+	raw, _, _ := read(t)
+	path := filepath.Join(t.TempDir(), "crd.yaml")
+	if err := run([]string{"-o", path}, bytes.NewReader(raw), nil); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(raw), string(written)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	raw, _, _ := read(t)
+	tests := map[string]struct {
+		args []string
+		in   string
+		want string
+	}{
+		"an argument":       {[]string{"crd.yaml"}, string(raw), `unexpected argument "crd.yaml"`},
+		"an unknown flag":   {[]string{"-x"}, string(raw), "not defined: -x"},
+		"not a CRD":         {nil, "kind: [", "read the CRD"},
+		"no versions":       {nil, "metadata: {name: x}", "x has 0 versions"},
+		"no schema":         {nil, "{metadata: {name: x}, spec: {versions: [{name: v1}]}}", "x has no schema"},
+		"another kind":      {nil, "{metadata: {name: x}, spec: {versions: [{schema: {openAPIV3Schema: {type: object}}}]}}", `metadata: no field "metadata"`},
+		"no place to write": {[]string{"-o", filepath.Join(t.TempDir(), "no", "folder")}, string(raw), "no such file"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if err := run(tt.args, strings.NewReader(tt.in), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("run() = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// accepted reads the manifests of testdata/accepted by name. They are StatefulSets and CloneSets; what makes RollSets of
+// them is all that a user has to do.
+func accepted(t *testing.T) map[string]*unstructured.Unstructured {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/accepted/*.yaml")
+	if err != nil || len(paths) < 8 {
+		t.Fatalf("%d manifests are fewer than the contract asks for: %v", len(paths), err)
+	}
+	sets := map[string]*unstructured.Unstructured{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := parse(t, string(text))
+		if u.GetKind() == "StatefulSet" {
+			u = with(t, u, fields{"spec.podIdentity": "Ordinal"})
+		}
+		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
+		sets[strings.TrimSuffix(filepath.Base(path), ".yaml")] = u
+	}
+	return sets
+}
+
+func TestManifestsOfOtherKindsAreAccepted(t *testing.T) {
+	for name, u := range accepted(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := open.admit(t.Context(), u); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What is at the edge of a rule, on the right side of it.
+func TestEdgesAreAccepted(t *testing.T) {
+	edges := map[string]fields{
+		"a name of 52 characters":           {"metadata.name": strings.Repeat("a", 52)},
+		"a name of one digit":               {"metadata.name": `"1"`},
+		"no replicas":                       {"spec.replicas": "0"},
+		"as many replicas as there can be":  {"spec.replicas": "2147483647"},
+		"replicas as null":                  {"spec.replicas": "null"},
+		"a partition above replicas":        {rolling + ".partition": "2147483647"},
+		"a partition of 0%":                 {rolling + ".partition": "0%"},
+		"a partition of 100%":               {rolling + ".partition": "100%"},
+		"a maxSurge of 99999%":              {rolling + ".maxSurge": "99999%"},
+		"neither unavailable nor surge":     {rolling + ".maxUnavailable": "0", rolling + ".maxSurge": "0"},
+		"no strategy":                       {"spec.updateStrategy": "null"},
+		"an empty strategy":                 {"spec.updateStrategy": "{}"},
+		"a null rolling update":             {"spec.updateStrategy": "{type: OnDelete, rollingUpdate: null}"},
+		"Parallel for Random":               {"spec.podManagementPolicy": "Parallel"},
+		"no deadline":                       {"spec.progressDeadlineSeconds": "2147483647", "spec.minReadySeconds": "2147483646"},
+		"a surge of nothing for Ordinal":    {identity: "Ordinal", rolling + ".maxSurge": "0%"},
+		"the last start":                    {identity: "Ordinal", "spec.ordinals.start": "1000000000"},
+		"ordinals and ranges":               {identity: "Ordinal", "spec.reserveOrdinals": `[0, "3-5", 7, "9-9", 1000000000, "999990001-1000000000", "0-9999"]`},
+		"no reserved ordinals for Random":   {"spec.reserveOrdinals": "[]"},
+		"64 claim templates":                {"spec.volumeClaimTemplates": manyTemplates(64)},
+		"a claim template of 63 characters": {"spec.volumeClaimTemplates": "[{metadata: {name: " + strings.Repeat("a", 63) + "}}]"},
+		"a domain that only ends like ours": {"spec.template.metadata.labels": "{app: web, notrollset.dev/x: z, rollset.dev.example.com/x: z, rollset.dev: z}"},
+		"a selector of an absent label":     {"spec.selector": "{matchLabels: {app: web}, matchExpressions: [{key: x, operator: DoesNotExist}, {key: z, operator: NotIn, values: [z]}]}"},
+		"a selector of expressions only":    {"spec.selector": "{matchExpressions: [{key: app, operator: In, values: [db, web]}, {key: app, operator: Exists}]}"},
+		"a hook on 16 labels":               {"spec.lifecycle.preDelete": "{labelsHandler: {" + manyLabels(16) + "}}"},
+		"a hook on nothing":                 {"spec.lifecycle.preDelete": "{}"},
+		"an empty scatter value":            {rolling + ".scatterStrategy": "[{key: zone, value: ''}]"},
+	}
+	for name, changes := range edges {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := open.admit(t.Context(), with(t, parse(t, manifest), changes)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestUnknownFieldsAreReported(t *testing.T) {
+	for path, changes := range map[string]fields{
+		"spec.replica": {"spec.replica": "3"},
+		"spec.template.spec.containers[0].imagee": {"spec.template.spec.containers": "[{name: a, imagee: i}]"},
+		"spec.updateStrategy.maxUnavailable":      {"spec.updateStrategy.maxUnavailable": "1"},
+	} {
+		err := open.admit(t.Context(), with(t, parse(t, manifest), changes))
+		if want := `unknown field "` + path + `"`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	set := with(t, parse(t, manifest), fields{"metadata.name": "defaults"})
+	if err := open.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	spec := set.Object["spec"].(map[string]any)
+	delete(spec, "selector")
+	delete(spec, "template")
+	want := map[string]any{
+		"replicas": int64(1), "podIdentity": "Random", "serviceName": "", "minReadySeconds": int64(0),
+		"revisionHistoryLimit": int64(10), "progressDeadlineSeconds": int64(600),
+		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
+			"partition": int64(0), "maxSurge": int64(0), "podUpdatePolicy": "Recreate", "onDeadlineExceeded": "Hold",
+		}},
+	}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"observedGeneration": int64(-1)}, set.Object["status"]); diff != "" {
+		t.Errorf("a new set must not look finished: status (-want +got):\n%s", diff)
+	}
+}
+
+// The template's metadata must survive: without an option to the generator, the API server would prune it.
+func TestEmbeddedMetadataIsKept(t *testing.T) {
+	set := with(t, parse(t, manifest), fields{
+		"spec.template.metadata":    "{labels: {app: web}, annotations: {example.com/a: b}, finalizers: [example.com/f]}",
+		"spec.volumeClaimTemplates": "[{metadata: {name: data, labels: {example.com/l: v}}}]",
+	})
+	want := set.DeepCopy().Object["spec"].(map[string]any)
+	if err := open.Create(t.Context(), set, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	got := set.Object["spec"].(map[string]any)
+	for _, field := range []string{"template", "volumeClaimTemplates"} {
+		if diff := cmp.Diff(want[field], got[field]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", field, diff)
+		}
+	}
+}
+
+// create creates a set and returns it as the controller sees it.
+func create(t *testing.T, u *unstructured.Unstructured) *v1alpha1.RollSet {
+	t.Helper()
+	if err := open.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	set := &v1alpha1.RollSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// Scaling goes through a subresource, which is validated like everything else: whatever was valid must stay so.
+func TestScalingNeverInvalidates(t *testing.T) {
+	sets := accepted(t)
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := create(t, with(t, sets[name], fields{"metadata.name": "scaled-" + name}))
+			for _, replicas := range []int32{0, 1, 2, 1000, math.MaxInt32, 3} {
+				scale := &autoscalingv1.Scale{}
+				if err := open.SubResource("scale").Get(t.Context(), set, scale); err != nil {
+					t.Fatal(err)
+				}
+				scale.Spec.Replicas = replicas
+				if err := open.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err != nil {
+					t.Errorf("%d replicas: %v", replicas, err)
+				}
+			}
+		})
+	}
+}
+
+// Whoever finds the pods of a set through /scale, as disruption budgets and autoscalers do, needs its selector there.
+func TestScaleShowsReplicasAndSelector(t *testing.T) {
+	set := create(t, with(t, parse(t, manifest), fields{"metadata.name": "scale", "spec.replicas": "7"}))
+	set.Status.Replicas, set.Status.LabelSelector = 5, "app=web"
+	if err := open.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	got := &autoscalingv1.Scale{}
+	if err := open.SubResource("scale").Get(t.Context(), set, got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Replicas != 7 || got.Status.Replicas != 5 || got.Status.Selector != "app=web" {
+		t.Errorf("scale shows %d of %d replicas of %q, want 5 of 7 of app=web", got.Status.Replicas, got.Spec.Replicas, got.Status.Selector)
+	}
+	if got.UID != set.GetUID() {
+		t.Errorf("scale has UID %s, the set %s", got.UID, set.GetUID())
+	}
+}

@@ -1,0 +1,178 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"rollset.dev/rollset/hack/crdgen/gate"
+	"rollset.dev/rollset/internal/testbed/assets"
+)
+
+// TestShipped installs what is shipped with the tool that users install it with, and then looks at it through that tool.
+// The steps build on one another.
+func TestShipped(t *testing.T) {
+	kubectl := startKubectl(t)
+
+	// Client-side apply keeps the whole CRD in an annotation, which has room for 256 KiB. kubectl reads the
+	// kustomization, so that this is what "kubectl apply -k config/crd" does.
+	kubectl.must("apply", "-k", filepath.Join(kubectl.root, "config", "crd"))
+	kubectl.must("wait", "--for=condition=Established", "crd/rollsets.apps.rollset.dev", "--timeout=30s")
+	if again := kubectl.must("apply", "-k", filepath.Join(kubectl.root, "config", "crd")); !strings.Contains(again, "unchanged") {
+		t.Errorf("applied again, the CRD is not unchanged: %s", again)
+	}
+
+	t.Run("gate", func(t *testing.T) { testGate(t, kubectl) })
+
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("apply", func(t *testing.T) {
+		kubectl.on(t).contains(kubectl.on(t).must("apply", "-f", file), "rollset.apps.rollset.dev/web created")
+		kubectl.on(t).contains(kubectl.on(t).must("apply", "-f", file), "rollset.apps.rollset.dev/web unchanged")
+	})
+	t.Run("scale", func(t *testing.T) {
+		kubectl.on(t).must("scale", "rollset", "web", "--replicas=4")
+		kubectl.on(t).contains(kubectl.on(t).must("get", "rls", "web", "-o", "jsonpath={.spec.replicas}"), "4")
+	})
+	t.Run("get", func(t *testing.T) {
+		kubectl.on(t).must("patch", "rls", "web", "--subresource=status", "--type=merge", "-p",
+			`{"status":{"replicas":3,"readyReplicas":2,"updatedReplicas":1,"updateRevision":"web-abc","labelSelector":"app=web"}}`)
+		kubectl.on(t).columns([]string{"get", "rls"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL AGE", `web 4 1 2 0? ?3 \d+s`)
+		kubectl.on(t).columns([]string{"get", "rls", "-o", "wide"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL AGE REVISION IMAGES SELECTOR",
+			`web 4 1 2 0? ?3 \d+s web-abc nginx:1.27 app=web`)
+		kubectl.on(t).contains(kubectl.on(t).must("get", "all"), "rollset.apps.rollset.dev/web")
+	})
+	t.Run("selector of scale", func(t *testing.T) {
+		kubectl.on(t).contains(kubectl.on(t).must("get", "rls", "web", "--subresource=scale", "-o", "jsonpath={.status.selector} {.spec.replicas} {.status.replicas}"), "app=web 4 3")
+	})
+	t.Run("explain", func(t *testing.T) {
+		for field, want := range map[string]string{
+			"rollset": "RollSet keeps a number of pods running",
+			"rollset.spec.updateStrategy.rollingUpdate.partition":           "partition is how many pods stay at the current revision",
+			"rollset.spec.template.spec.containers":                         "List of containers belonging to the pod",
+			"rollset.spec.volumeClaimTemplates.metadata.name":               "name of the template, and of the pods' volume",
+			"rollset.status.conditions":                                     "conditions are Ready, Available, Progressing",
+			"rollset.spec.lifecycle.preDelete.labelsHandler":                "labelsHandler are labels that mark a pod as hooked",
+			"rollset.spec.updateStrategy.rollingUpdate.priorityStrategy":    "priorityStrategy says which pods are updated first",
+			"rollset.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "whenDeleted is what becomes of all claims",
+		} {
+			text := strings.Join(strings.Fields(kubectl.on(t).must("explain", field)), " ")
+			kubectl.on(t).contains(text, want)
+		}
+	})
+}
+
+// testGate checks that the shipped CRD keeps out what the gate says, and that it names the reason.
+func testGate(t *testing.T, kubectl *kubectl) {
+	c, err := client.New(kubectl.env.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gated := &cluster{Client: c, env: kubectl.env}
+	if err := gated.admit(t.Context(), parse(t, manifest)); err != nil {
+		t.Fatalf("the smallest set: %v", err)
+	}
+	for _, r := range gate.Unsupported {
+		t.Run(r.What, func(t *testing.T) {
+			set := with(t, parse(t, manifest), fields{r.Path: r.Example})
+			checkRejected(t, gated.admit(t.Context(), set), r.Path, r.Message())
+			// Without the gate the example must be right, but for what it needs besides: the restriction is the only
+			// reason to refuse it.
+			if err := open.admit(t.Context(), asOrdinal(t, set)); err != nil {
+				t.Errorf("behind the gate: %v", err)
+			}
+		})
+	}
+}
+
+// asOrdinal gives a set the identity that its other fields may need.
+func asOrdinal(t *testing.T, set *unstructured.Unstructured) *unstructured.Unstructured {
+	return with(t, set, fields{identity: "Ordinal"})
+}
+
+// kubectl runs the real kubectl against a control plane of its own.
+type kubectl struct {
+	t          *testing.T
+	env        *envtest.Environment
+	binary     string
+	kubeconfig string
+	root       string
+}
+
+func startKubectl(t *testing.T) *kubectl {
+	t.Helper()
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := assets.Dir(t)
+	env := &envtest.Environment{BinaryAssetsDirectory: dir}
+	if _, err := env.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, env.KubeConfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &kubectl{t: t, env: env, binary: filepath.Join(dir, "kubectl"), kubeconfig: kubeconfig, root: root}
+}
+
+// on is the same kubectl for a part of the test.
+func (k *kubectl) on(t *testing.T) *kubectl {
+	sub := *k
+	sub.t = t
+	return &sub
+}
+
+// must runs a command that has to succeed, and returns what it prints.
+func (k *kubectl) must(args ...string) string {
+	k.t.Helper()
+	command := exec.Command(k.binary, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+k.kubeconfig, "HOME="+k.t.TempDir())
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		k.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return stdout.String()
+}
+
+func (k *kubectl) contains(got, want string) {
+	k.t.Helper()
+	if !strings.Contains(got, want) {
+		k.t.Errorf("want %q in:\n%s", want, got)
+	}
+}
+
+// columns checks the header and the only line of a table, whatever the space between columns.
+func (k *kubectl) columns(args []string, header, line string) {
+	k.t.Helper()
+	lines := strings.Split(strings.TrimSpace(k.must(args...)), "\n")
+	if len(lines) != 2 {
+		k.t.Fatalf("want a header and a line, got:\n%s", strings.Join(lines, "\n"))
+	}
+	if got := strings.Join(strings.Fields(lines[0]), " "); got != header {
+		k.t.Errorf("header is %q, want %q", got, header)
+	}
+	if got := strings.Join(strings.Fields(lines[1]), " "); !regexp.MustCompile("^" + line + "$").MatchString(got) {
+		k.t.Errorf("line is %q, want %q", got, line)
+	}
+}
