@@ -14,6 +14,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Action is one planned write. The set of actions is closed.
@@ -46,6 +48,43 @@ type Delete struct {
 type Preflight struct {
 	// Revision is the name of the revision.
 	Revision string
+}
+
+// CreateClaims makes the claims that a pod waits for and that are gone.
+type CreateClaims struct {
+	// ID is the identity.
+	ID string
+	// Reason says what is missing.
+	Reason string
+}
+
+// OwnClaim changes who controls a claim, and with that, when the garbage collector deletes it.
+type OwnClaim struct {
+	// ID is the identity that the claim belongs to.
+	ID string
+	// Claim is the claim as observed.
+	Claim *corev1.PersistentVolumeClaim
+	// Owner is the controller it is to have, in place of the set and the identity's pod; nil for none. References to
+	// others stay.
+	Owner *metav1.OwnerReference
+	// Reason says why.
+	Reason string
+}
+
+// GrowClaim asks for more storage.
+type GrowClaim struct {
+	// Claim is the claim as observed.
+	Claim *corev1.PersistentVolumeClaim
+	// Size is the storage to request, in bytes; it is larger than what the claim requests now.
+	Size resource.Quantity
+}
+
+// DeleteClaim deletes a claim whose identity will not come back.
+type DeleteClaim struct {
+	// Claim is the claim as observed; its UID becomes the precondition.
+	Claim *corev1.PersistentVolumeClaim
+	// Reason says by what policy.
+	Reason string
 }
 
 // Cause tells apart the deletions that are counted, reported and checked apart.
@@ -162,6 +201,14 @@ func (Delete) isAction() {}
 
 func (Preflight) isAction() {}
 
+func (CreateClaims) isAction() {}
+
+func (OwnClaim) isAction() {}
+
+func (GrowClaim) isAction() {}
+
+func (DeleteClaim) isAction() {}
+
 // String is the line of logs and golden files.
 func (a Create) String() string {
 	return fmt.Sprintf("create %s at %s (%s)", a.ID, a.Revision, a.Reason)
@@ -172,6 +219,26 @@ func (a Delete) String() string { return fmt.Sprintf("delete %s (%s)", a.Pod.Nam
 
 // String is the line of logs and golden files.
 func (a Preflight) String() string { return "preflight " + a.Revision }
+
+// String is the line of logs and golden files.
+func (a CreateClaims) String() string { return fmt.Sprintf("create claims of %s (%s)", a.ID, a.Reason) }
+
+// String is the line of logs and golden files.
+func (a OwnClaim) String() string {
+	owner := "nobody"
+	if a.Owner != nil {
+		owner = a.Owner.Kind + " " + a.Owner.Name
+	}
+	return fmt.Sprintf("own claim %s by %s (%s)", a.Claim.Name, owner, a.Reason)
+}
+
+// String is the line of logs and golden files.
+func (a GrowClaim) String() string { return fmt.Sprintf("grow claim %s to %s", a.Claim.Name, &a.Size) }
+
+// String is the line of logs and golden files.
+func (a DeleteClaim) String() string {
+	return fmt.Sprintf("delete claim %s (%s)", a.Claim.Name, a.Reason)
+}
 
 // String is the line of logs and golden files.
 func (h Hold) String() string {

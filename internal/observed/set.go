@@ -39,6 +39,9 @@ type Set struct {
 	// Blocked says of identities without a pod why none can be made for them now: a claim in somebody else's hands, a
 	// name taken by a stranger. Other identities are not concerned.
 	Blocked map[string]Block
+	// Classes are the storage classes that the set's claims name, and whether they allow claims to grow. A class that is
+	// not in it does not exist.
+	Classes map[string]Class
 	// Preflights are the answers to preflights, by revision. A revision that is not in it was not asked about.
 	Preflights map[string]Preflight
 	// Refused is what the API server said when it last refused to create a pod of this set, empty once it accepts:
@@ -55,6 +58,9 @@ type Preflight struct {
 	// Retry is when to ask again after a refusal: a policy may change, though the template does not.
 	Retry time.Duration
 }
+
+// Class is a storage class.
+type Class struct{ Expandable bool }
 
 // Block is why an identity cannot get its pod now.
 type Block struct {

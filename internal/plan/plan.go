@@ -1,14 +1,16 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan composes the two sub-controllers.
+// Package plan composes the sub-controllers.
 //
 // The rule: scale and update are planned on the same observation, update in the knowledge of what scale creates. While
-// scale takes pods away update rests, so that availability is given up for one reason at a time.
+// scale takes pods away update rests, so that availability is given up for one reason at a time. What becomes of claims
+// follows from what becomes of their pods, and is written first.
 package plan
 
 import (
 	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/scale"
 	"rollset.dev/rollset/internal/update"
@@ -22,5 +24,7 @@ func Next(o *observed.Set) action.Plan {
 	if !p.ScalesDown() {
 		p.Join(update.Plan(o, w, p))
 	}
-	return p
+	all := claims.Plan(o, w, p)
+	all.Join(p)
+	return all
 }

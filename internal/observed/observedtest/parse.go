@@ -65,7 +65,7 @@ func replica(o *observed.Set, word string, index int) observed.Replica {
 	}
 	if strings.HasSuffix(rest, "$") || rest == "-" {
 		rest = strings.TrimSuffix(rest, "$")
-		r.Claims = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data-" + o.PodName(id)}}}
+		r.Claims = []*corev1.PersistentVolumeClaim{claim(o, id)}
 	}
 	if rest == "-" {
 		return r
@@ -83,6 +83,15 @@ func replica(o *observed.Set, word string, index int) observed.Replica {
 	r.Scheduled = true
 	setMark(o, &r, mark)
 	return r
+}
+
+// claim is a claim that the default retention policy has nothing to say about.
+func claim(o *observed.Set, id string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-" + o.PodName(id)}}
+	if !o.Ordinal() {
+		c.OwnerReferences = []metav1.OwnerReference{{Kind: "RollSet", Name: o.Name, UID: o.UID, Controller: new(true)}}
+	}
+	return c
 }
 
 func setMark(o *observed.Set, r *observed.Replica, mark byte) {

@@ -1,0 +1,216 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package claims plans what is done to the claims of a set beside creating them together with their pods.
+//
+// The rule: a claim is the set's if no other controller owns it and no other set's label is on it; everything else is
+// left alone. What the retention policy wants deleted gets an owner, and the garbage collector deletes it with that
+// owner: the set for whenDeleted, the pod that is scaled away for whenScaled. Nothing else ends a claim, but for one
+// that a set with random names has left over, since no pod will ever have its name again. A claim grows when its
+// template asks for more, in the order of an update, and never shrinks.
+package claims
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// Name is the name of the claim that an identity has of a template.
+func Name(set, template, id string) string { return template + "-" + set + "-" + id }
+
+// Retention is the policy of a spec, its defaults resolved.
+type Retention struct{ WhenDeleted, WhenScaled v1alpha1.ClaimRetentionPolicy }
+
+// RetentionOf resolves the policy of a spec: sets with random names delete their claims unless told otherwise, sets with
+// ordinals keep them.
+func RetentionOf(spec *v1alpha1.RollSetSpec) Retention {
+	fallback := v1alpha1.DeleteClaims
+	if spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		fallback = v1alpha1.RetainClaims
+	}
+	r := Retention{WhenDeleted: fallback, WhenScaled: fallback}
+	if p := spec.PersistentVolumeClaimRetentionPolicy; p != nil {
+		if p.WhenDeleted != "" {
+			r.WhenDeleted = p.WhenDeleted
+		}
+		if p.WhenScaled != "" {
+			r.WhenScaled = p.WhenScaled
+		}
+	}
+	return r
+}
+
+// Owner is the reference by which a set controls what it makes.
+func Owner(set string, uid types.UID) metav1.OwnerReference {
+	gvk := v1alpha1.GroupVersion.WithKind("RollSet")
+	return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: set, UID: uid}, gvk)
+}
+
+// Obstacle says why the pod of an identity cannot use a claim that has the right name; empty if it can.
+func Obstacle(o *observed.Set, r *observed.Replica, claim *corev1.PersistentVolumeClaim) string {
+	owner := metav1.GetControllerOfNoCopy(claim)
+	switch other, labelled := claim.Labels[v1alpha1.SetLabel]; {
+	case owner != nil && owner.UID != o.UID && !ownedByPodOf(r, owner):
+		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
+	case labelled && other != o.Name:
+		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
+	case claim.DeletionTimestamp != nil:
+		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)
+	default:
+		return ""
+	}
+}
+
+// ownedByPodOf says whether an owner is the replica's own pod, to which the claim was handed over.
+func ownedByPodOf(r *observed.Replica, owner *metav1.OwnerReference) bool {
+	return r.Pod != nil && owner.UID == r.Pod.UID
+}
+
+// Plan says what to do to the claims of a set, in the knowledge of what happens to its pods. Its actions are to be
+// carried out before those of pods: a pod that takes its claims with it must own them before it goes.
+func Plan(o *observed.Set, w *wanted.State, pods action.Plan) action.Plan {
+	var p action.Plan
+	c := planner{set: o, keep: RetentionOf(o.Spec), leaving: scaledAway(pods), complete: w.Missing == 0 && len(w.Places) == 0}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		c.own(r, &p)
+		c.restore(r, &p)
+		c.removeLeftover(r, &p)
+	}
+	grow(o, &p)
+	return p
+}
+
+type planner struct {
+	set     *observed.Set
+	keep    Retention
+	leaving map[types.UID]bool
+	// complete is true when no identity waits for a pod.
+	complete bool
+}
+
+// scaledAway are the pods that the plan deletes because they are too many.
+func scaledAway(pods action.Plan) map[types.UID]bool {
+	leaving := map[types.UID]bool{}
+	for _, a := range pods.Actions {
+		if d, ok := a.(action.Delete); ok && d.Cause == action.ScaleDown {
+			leaving[d.Pod.UID] = true
+		}
+	}
+	return leaving
+}
+
+// own gives the claims of a replica the controller that the policy wants.
+func (c planner) own(r *observed.Replica, p *action.Plan) {
+	if c.goneForGood(r) {
+		return // its claims were handed over to it, or are kept, when it was deleted
+	}
+	var want *metav1.OwnerReference
+	reason := "retention policy"
+	switch {
+	case r.Pod != nil && c.leaving[r.Pod.UID] && c.keep.WhenScaled == v1alpha1.DeleteClaims:
+		want = metav1.NewControllerRef(r.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+		reason = "deleted together with the pod"
+	case c.keep.WhenDeleted == v1alpha1.DeleteClaims:
+		want = new(Owner(c.set.Name, c.set.UID))
+	}
+	for _, claim := range r.Claims {
+		if Obstacle(c.set, r, claim) == "" && !c.isOwnedBy(claim, r, want) {
+			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: reason})
+		}
+	}
+}
+
+// goneForGood says whether a replica's pod is on its way out and its identity not wanted any more.
+func (c planner) goneForGood(r *observed.Replica) bool {
+	if !r.Terminating {
+		return false
+	}
+	if !c.set.Ordinal() {
+		return true
+	}
+	_, used := c.set.InUse(r.Ordinal)
+	return !used
+}
+
+// isOwnedBy says whether a claim has the one reference of ours that it should have, as its controller: the garbage
+// collector heeds references that control nothing just as well.
+func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *observed.Replica, want *metav1.OwnerReference) bool {
+	has := false
+	for i := range claim.OwnerReferences {
+		ref := &claim.OwnerReferences[i]
+		if ref.UID != c.set.UID && !ownedByPodOf(r, ref) {
+			continue
+		}
+		if has || want == nil || ref.UID != want.UID || ref.Controller == nil || !*ref.Controller {
+			return false
+		}
+		has = true
+	}
+	return has == (want != nil)
+}
+
+// restore makes the claims anew that were deleted under a pod that has not started.
+func (c planner) restore(r *observed.Replica, p *action.Plan) {
+	if !r.Live() || r.Pod.Status.Phase != corev1.PodPending {
+		return
+	}
+	for i := range c.set.Spec.VolumeClaimTemplates {
+		name := Name(c.set.Name, c.set.Spec.VolumeClaimTemplates[i].Name, r.ID)
+		if find(r, name) == nil && mounts(r.Pod, name) {
+			p.Add(action.CreateClaims{ID: r.ID, Reason: "claim " + name + " is gone"})
+			return
+		}
+	}
+}
+
+// fresh is the age up to which a claim without a pod is not taken for a leftover: the cache of pods may be behind.
+const fresh = time.Minute
+
+// removeLeftover deletes the claims of an identity that has no pod and that no pod will have again.
+func (c planner) removeLeftover(r *observed.Replica, p *action.Plan) {
+	if c.set.Ordinal() || r.Pod != nil || !c.complete || c.keep.WhenScaled != v1alpha1.DeleteClaims {
+		return
+	}
+	for _, claim := range r.Claims {
+		owner := metav1.GetControllerOfNoCopy(claim)
+		ours := owner != nil && owner.UID == c.set.UID || owner == nil && claim.Labels[v1alpha1.SetLabel] == c.set.Name
+		if !ours || claim.DeletionTimestamp != nil {
+			continue
+		}
+		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
+			p.Wake(wait)
+			continue
+		}
+		p.Add(action.DeleteClaim{Claim: claim, Reason: "retention policy, and no pod needs it"})
+	}
+}
+
+// find returns the replica's claim of a name; nil if it has none.
+func find(r *observed.Replica, name string) *corev1.PersistentVolumeClaim {
+	for _, claim := range r.Claims {
+		if claim.Name == name {
+			return claim
+		}
+	}
+	return nil
+}
+
+// mounts says whether a pod has a claim of that name among its volumes.
+func mounts(pod *corev1.Pod, claim string) bool {
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil && source.ClaimName == claim {
+			return true
+		}
+	}
+	return false
+}

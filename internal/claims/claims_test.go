@@ -1,0 +1,260 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package claims_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/scale"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+const (
+	retain = v1alpha1.RetainClaims
+	remove = v1alpha1.DeleteClaims
+)
+
+// claim is a bound claim of template data for an identity.
+func claim(id, size string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: claims.Name("web", "data", id), UID: "claim",
+			Labels:          map[string]string{v1alpha1.SetLabel: "web"},
+			OwnerReferences: owners,
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: new("fast"),
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+		},
+		Status: corev1.PersistentVolumeClaimStatus{
+			Phase:    corev1.ClaimBound,
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+		},
+	}
+}
+
+func owner(kind, name, uid string) metav1.OwnerReference {
+	return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}
+}
+
+var set = owner("RollSet", "web", "uid-web") //nolint:gochecknoglobals // read only
+
+// observe is a set with one claim template and the claims given, by identity.
+func observe(config, state, size string, have map[string]*corev1.PersistentVolumeClaim) *observed.Set {
+	o := observedtest.Parse(config, state)
+	template := claim("", size)
+	template.Name = "data"
+	o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*template}
+	o.Classes = map[string]observed.Class{"fast": {Expandable: true}, "fixed": {}}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		r.Claims = nil
+		if c := have[r.ID]; c != nil {
+			r.Claims = []*corev1.PersistentVolumeClaim{c}
+		}
+	}
+	return o
+}
+
+func plan(o *observed.Set) string {
+	w := wanted.Of(o)
+	p := claims.Plan(o, w, scale.Plan(o, w))
+	return strings.TrimSuffix(p.String(), "\n")
+}
+
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	unflagged := set
+	unflagged.Controller = nil
+	tests := map[string]struct {
+		config, state           string
+		whenDeleted, whenScaled v1alpha1.ClaimRetentionPolicy
+		claims                  map[string]*corev1.PersistentVolumeClaim
+		want                    string
+	}{
+		"kept claims have no owner": {
+			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: retain, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi")},
+		},
+		"claims that go with the set are the set's": {
+			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: remove, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi")},
+			want:   "own claim data-web-0 by RollSet web (retention policy)",
+		},
+		"a change of the policy is made good": {
+			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: retain, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi", set)},
+			want:   "own claim data-web-0 by nobody (retention policy)",
+		},
+		"a reference that does not control is made one that does": {
+			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: remove, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi", unflagged)},
+			want:   "own claim data-web-0 by RollSet web (retention policy)",
+		},
+		"a pod that is scaled away takes its claims with it": {
+			config: "ordinal R=1 v1", state: "0:v1+ 1:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi", set), "1": claim("1", "1Gi", set)},
+			want:   "own claim data-web-1 by Pod web-1 (deleted together with the pod)",
+		},
+		"unless the policy keeps them": {
+			config: "ordinal R=1 v1", state: "0:v1+ 1:v1+", whenDeleted: remove, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi", set), "1": claim("1", "1Gi", set)},
+		},
+		"while it goes they stay its own": {
+			config: "ordinal R=1 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},
+		},
+		"they are saved if it is wanted again before it is gone": {
+			config: "ordinal R=2 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},
+			want:   "own claim data-web-1 by nobody (retention policy)",
+		},
+		"claims of another controller are left alone": {
+			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi", owner("RollSet", "web", "uid-earlier"))},
+		},
+		"an ordinal's claims without a pod are kept": {
+			config: "ordinal R=1 v1", state: "0:v1+ 1:-", whenDeleted: retain, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi")},
+		},
+		"claims that no random name will fit again go by policy": {
+			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
+			want:   "delete claim data-web-b (retention policy, and no pod needs it)",
+		},
+		"and are used while a pod is missing": {
+			config: "random R=2 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
+		},
+		"another's leftover is not ours to delete": {
+			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", owner("RollSet", "web", "uid-earlier"))},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe(tt.config, tt.state, "1Gi", tt.claims)
+			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
+				WhenDeleted: tt.whenDeleted, WhenScaled: tt.whenScaled,
+			}
+			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	o := observe("ordinal R=1 v1", "0:v1.", "1Gi", nil)
+	pod := o.Replicas[0].Pod
+	pod.Status.Phase = corev1.PodPending
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-0"},
+	}}}
+	if diff := cmp.Diff("create claims of 0 (claim data-web-0 is gone)", plan(o)); diff != "" {
+		t.Errorf("plan for a pending pod (-want +got):\n%s", diff)
+	}
+	pod.Status.Phase = corev1.PodRunning
+	if diff := cmp.Diff("", plan(o)); diff != "" {
+		t.Errorf("plan for a running pod (-want +got):\n%s", diff)
+	}
+}
+
+func TestGrow(t *testing.T) {
+	t.Parallel()
+	small := func(id string) *corev1.PersistentVolumeClaim { return claim(id, "1Gi") }
+	unbound, fixed, growing, pending := small("1"), small("1"), claim("1", "2Gi"), claim("1", "2Gi")
+	unbound.Status.Phase = corev1.ClaimPending
+	fixed.Spec.StorageClassName = new("fixed")
+	growing.Status.Capacity[corev1.ResourceStorage] = resource.MustParse("1Gi")
+	pending.Status.Capacity[corev1.ResourceStorage] = resource.MustParse("1Gi")
+	pending.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+		Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue,
+	}}
+	tests := map[string]struct {
+		config, state string
+		claims        map[string]*corev1.PersistentVolumeClaim
+		want, message string
+	}{
+		"the highest ordinal's claim grows first": {
+			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": small("1")},
+			want:    "grow claim data-web-1 to 2Gi",
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
+		"the next waits until it has grown": {
+			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": growing},
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
+		"but not for a file system that grows at the next start": {
+			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": pending},
+			want:    "grow claim data-web-0 to 2Gi",
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
+		"as many at a time as an update may disturb": {
+			config: "ordinal R=3 mu=2 v1", state: "0:v1+ 1:v1+ 2:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": small("1"), "2": small("2")},
+			want:    "grow claim data-web-2 to 2Gi\ngrow claim data-web-1 to 2Gi",
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
+		"the partition keeps claims back": {
+			config: "ordinal R=2 p=1 v1", state: "0:v1+ 1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": claim("1", "2Gi")},
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
+		"a pause keeps claims back": {
+			config: "ordinal R=1 paused v1", state: "0:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0")},
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
+		"a pod's turn comes when it has been updated": {
+			config: "ordinal R=2 v1>v2", state: "0:v1+ 1:v2+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": claim("1", "2Gi")},
+			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+		},
+		"a class without expansion is reported": {
+			config: "ordinal R=2 v1", state: "1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"1": fixed},
+			message: "data-web-1: it cannot grow from 1Gi to 2Gi: its storage class fixed does not allow volume expansion",
+		},
+		"an unbound claim waits": {
+			config: "ordinal R=2 v1", state: "1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"1": unbound},
+			message: "data-web-1: it cannot grow from 1Gi to 2Gi: it is not bound",
+		},
+		"a claim never shrinks": {
+			config: "ordinal R=2 v1", state: "1:v1+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "4Gi")},
+			message: "data-web-1: it requests 4Gi and the template 2Gi; a claim cannot shrink, only new claims get the smaller size",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe(tt.config, tt.state, "2Gi", tt.claims)
+			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.message, claims.Status(o)[0].Message); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

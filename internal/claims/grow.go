@@ -1,0 +1,170 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package claims
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/rank"
+)
+
+// grow asks for more storage where templates want it, in the order of an update and for as many pods at a time as an
+// update may disturb.
+func grow(o *observed.Set, p *action.Plan) {
+	if len(o.Spec.VolumeClaimTemplates) == 0 || o.Paused() {
+		return
+	}
+	free := max(1, o.Limits.MaxUnavailable)
+	var due []*observed.Replica
+	for _, r := range turns(o) {
+		switch {
+		case isGrowing(r):
+			free--
+		case len(growable(o, r)) > 0:
+			due = append(due, r)
+		}
+	}
+	for _, r := range due[:min(max(free, 0), len(due))] {
+		for _, g := range growable(o, r) {
+			p.Add(g)
+		}
+	}
+}
+
+// turns are the replicas whose claims may grow now, in the order of an update: those at the update revision that no
+// partition keeps back.
+func turns(o *observed.Set) []*observed.Replica {
+	var live []*observed.Replica
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Live() {
+			live = append(live, r)
+		}
+	}
+	order := rank.LeastLoss(o)
+	if o.Ordinal() {
+		order = rank.HighestFirst
+	}
+	slices.SortFunc(live, order)
+	live = live[:max(0, len(live)-o.Limits.Partition)]
+	return slices.DeleteFunc(live, func(r *observed.Replica) bool { return r.Revision != o.Update.Name })
+}
+
+// growable are the claims of a replica that are smaller than their template says and can grow.
+func growable(o *observed.Set, r *observed.Replica) []action.GrowClaim {
+	var actions []action.GrowClaim
+	for i := range o.Spec.VolumeClaimTemplates {
+		template := &o.Spec.VolumeClaimTemplates[i]
+		claim := find(r, Name(o.Name, template.Name, r.ID))
+		if claim == nil || Obstacle(o, r, claim) != "" {
+			continue
+		}
+		if size := requested(template); size.Cmp(requested(claim)) > 0 && hindrance(o, claim) == "" {
+			actions = append(actions, action.GrowClaim{Claim: claim, Size: size})
+		}
+	}
+	return actions
+}
+
+// hindrance says why a claim cannot grow; empty if it can.
+func hindrance(o *observed.Set, claim *corev1.PersistentVolumeClaim) string {
+	if claim.Status.Phase != corev1.ClaimBound {
+		return "it is not bound"
+	}
+	name := ""
+	if claim.Spec.StorageClassName != nil {
+		name = *claim.Spec.StorageClassName
+	}
+	class, exists := o.Classes[name]
+	switch {
+	case name == "":
+		return "it has no storage class"
+	case !exists:
+		return fmt.Sprintf("its storage class %s does not exist", name)
+	case !class.Expandable:
+		return fmt.Sprintf("its storage class %s does not allow volume expansion", name)
+	default:
+		return ""
+	}
+}
+
+// isGrowing says whether the storage behind a claim of a replica is still being enlarged. A file system that is only
+// enlarged when the pod starts again is nothing to wait for.
+func isGrowing(r *observed.Replica) bool {
+	return slices.ContainsFunc(r.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
+		size := claim.Status.Capacity[corev1.ResourceStorage]
+		if claim.Status.Phase != corev1.ClaimBound || size.Cmp(requested(claim)) >= 0 {
+			return false
+		}
+		return !slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+			return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue
+		})
+	})
+}
+
+// requested is the storage that a claim asks for, in bytes.
+func requested(claim *corev1.PersistentVolumeClaim) resource.Quantity {
+	return claim.Spec.Resources.Requests[corev1.ResourceStorage]
+}
+
+// Status says, for each claim template, how far the claims of the set's pods match it.
+func Status(o *observed.Set) []v1alpha1.VolumeClaimStatus {
+	var all []v1alpha1.VolumeClaimStatus
+	for i := range o.Spec.VolumeClaimTemplates {
+		template := &o.Spec.VolumeClaimTemplates[i]
+		s := v1alpha1.VolumeClaimStatus{Name: template.Name}
+		for j := range o.Replicas {
+			r := &o.Replicas[j]
+			claim := find(r, Name(o.Name, template.Name, r.ID))
+			if claim == nil || !r.Live() {
+				continue
+			}
+			s.Claims++
+			switch why := mismatch(o, template, claim); {
+			case why == "":
+				s.MatchingClaims++
+			case s.Message == "":
+				s.Message = claim.Name + ": " + why
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// mismatch says in what a claim differs from its template, and what becomes of that; empty if it does not differ.
+func mismatch(o *observed.Set, template, claim *corev1.PersistentVolumeClaim) string {
+	want, have := requested(template), requested(claim)
+	capacity := claim.Status.Capacity[corev1.ResourceStorage]
+	switch {
+	case want.Cmp(have) < 0:
+		return fmt.Sprintf("it requests %s and the template %s; a claim cannot shrink, only new claims get the smaller size", &have, &want)
+	case want.Cmp(have) > 0:
+		if why := hindrance(o, claim); why != "" {
+			return fmt.Sprintf("it cannot grow from %s to %s: %s", &have, &want, why)
+		}
+		return fmt.Sprintf("it grows from %s to %s when its pod's turn comes", &have, &want)
+	case claim.Status.Phase == corev1.ClaimBound && capacity.Cmp(want) < 0:
+		return fmt.Sprintf("it is growing from %s to %s", &capacity, &want)
+	case template.Spec.StorageClassName != nil && !equal(template.Spec.StorageClassName, claim.Spec.StorageClassName):
+		return "its storage class is not the template's; only new claims get that one"
+	case !slices.Equal(template.Spec.AccessModes, claim.Spec.AccessModes):
+		return "its access modes are not the template's; only new claims get those"
+	case template.Spec.VolumeMode != nil && !equal(template.Spec.VolumeMode, claim.Spec.VolumeMode):
+		return "its volume mode is not the template's; only new claims get that one"
+	default:
+		return ""
+	}
+}
+
+// equal compares what two pointers point to; an absent value equals only an absent one.
+func equal[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
