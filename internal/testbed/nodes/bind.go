@@ -1,0 +1,101 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// bind puts a pod on a node, as a scheduler would that knows node selectors, scheduling gates and claims, and has
+// room for everything. It returns when to try again.
+func (f *Fleet) bind(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 {
+		return 0, nil
+	}
+	fitting := f.fitting(pod)
+	if len(fitting) == 0 {
+		return 0, f.reportUnschedulable(ctx, pod, fmt.Sprintf(
+			"0/%d nodes are available: %d node(s) didn't match Pod's node affinity/selector.", len(f.names), len(f.names)))
+	}
+	if why := f.unboundClaim(pod); why != "" {
+		return retryDelay, f.reportUnschedulable(ctx, pod, why)
+	}
+	// The same pod goes to the same node however often it is tried, and pods spread.
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(pod.UID))
+	node := fitting[int(hash.Sum32()%uint32(len(fitting)))]
+	err := f.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("bind pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return 0, nil
+}
+
+// fitting are the nodes that have the labels which the pod selects.
+func (f *Fleet) fitting(pod *corev1.Pod) []string {
+	var names []string
+	for _, name := range f.names {
+		labels, fits := f.node(name).Labels, true
+		for key, value := range pod.Spec.NodeSelector {
+			fits = fits && labels[key] == value
+		}
+		if fits {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// unboundClaim says what the pod's claims are waiting for, in a scheduler's words; empty if for nothing.
+func (f *Fleet) unboundClaim(pod *corev1.Pod) string {
+	for i := range pod.Spec.Volumes {
+		source := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil {
+			continue
+		}
+		claim, err := f.claims.PersistentVolumeClaims(pod.Namespace).Get(source.ClaimName)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("0/%d nodes are available: persistentvolumeclaim %q not found.", len(f.names), source.ClaimName)
+		case claim.DeletionTimestamp != nil:
+			return fmt.Sprintf("0/%d nodes are available: persistentvolumeclaim %q is being deleted.", len(f.names), source.ClaimName)
+		case f.options.Claims && claim.Status.Phase != corev1.ClaimBound:
+			return fmt.Sprintf("0/%d nodes are available: pod has unbound immediate PersistentVolumeClaims.", len(f.names))
+		}
+	}
+	return ""
+}
+
+func (f *Fleet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, message string) error {
+	want := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: message, LastTransitionTime: metav1.NewTime(time.Now()),
+	}
+	status := pod.Status.DeepCopy()
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		if c.Type != want.Type {
+			continue
+		}
+		if c.Status == want.Status && c.Message == want.Message {
+			return nil
+		}
+		*c = want
+		_, err := f.writeStatus(ctx, pod, status)
+		return ignoreGone(err)
+	}
+	status.Conditions = append(status.Conditions, want)
+	_, err := f.writeStatus(ctx, pod, status)
+	return ignoreGone(err)
+}

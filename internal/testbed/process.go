@@ -1,0 +1,200 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// pollEvery is how often a component is asked whether it is ready.
+	pollEvery = 50 * time.Millisecond
+	// probeTimeout bounds one such question.
+	probeTimeout = 2 * time.Second
+	// logTail is how many bytes of its log an error quotes of a component that ended.
+	logTail = 2000
+)
+
+// command is a component to run.
+type command struct {
+	name string
+	args []string
+}
+
+// process is a component that runs.
+type process struct {
+	name string
+	log  string
+	pid  int
+	done chan struct{} // closed when it has ended
+	err  error         // why; to be read after done
+}
+
+// launch starts components, in a process group each, with a log file each.
+func (c *Cluster) launch(commands ...command) error {
+	for _, command := range commands {
+		p, err := run(filepath.Join(c.BinDir, command.name), command.args, c.logFile(command.name))
+		if err != nil {
+			return fmt.Errorf("start %s: %w", command.name, err)
+		}
+		c.processes = append(c.processes, p)
+	}
+	return nil
+}
+
+func (c *Cluster) logFile(name string) string { return filepath.Join(c.dir, "logs", name+".log") }
+
+func run(path string, args []string, log string) (*process, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = file, file
+	cmd.SysProcAttr = dieWithParent()
+	p := &process{name: filepath.Base(path), log: log, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// On Linux a child dies with the thread that started it, so this thread stays until the child has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer func() { _ = file.Close() }()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// kill ends the process and whatever it started, and waits for it to be gone.
+func (p *process) kill() error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	if err := killGroup(p.pid); err != nil {
+		return fmt.Errorf("kill %s: %w", p.name, err)
+	}
+	<-p.done
+	return nil
+}
+
+// ended says why the process has ended, with the end of its log; nil if it runs.
+func (p *process) ended() error {
+	select {
+	case <-p.done:
+	default:
+		return nil
+	}
+	log, _ := os.ReadFile(p.log)
+	if len(log) > logTail {
+		log = log[len(log)-logTail:]
+	}
+	return fmt.Errorf("%s ended (%w):\n%s", p.name, p.err, bytes.TrimSpace(log))
+}
+
+// await asks until ready returns no error, or a component has ended, or the time is over.
+func (c *Cluster) await(ctx context.Context, what string, ready func() error) error {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		err := ready()
+		if err == nil {
+			return nil
+		}
+		for _, p := range c.processes {
+			if ended := p.ended(); ended != nil {
+				return ended
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w (%w)", what, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func probe(ctx context.Context, client kubernetes.Interface, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return client.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Error()
+}
+
+// probeLocal asks a component other than the API server whether it is ready.
+func probeLocal(ctx context.Context, a *authority, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+hostPort(port)+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{TLSClientConfig: a.trust()}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		return errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
+	}
+	return nil
+}
+
+// ports are the TCP ports of the components.
+type ports struct{ etcd, etcdPeer, apiServer, scheduler int }
+
+// freePorts asks the system for ports that nobody listens on. Somebody else may take one before it is used; then the
+// component ends, and Start says so.
+func freePorts() (ports, error) {
+	var p ports
+	var listeners []net.Listener // held until all are found: no port twice
+	defer func() {
+		for _, listener := range listeners {
+			_ = listener.Close()
+		}
+	}()
+	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiServer, &p.scheduler} {
+		listener, err := net.Listen("tcp", hostPort(0))
+		if err != nil {
+			return p, fmt.Errorf("find free port: %w", err)
+		}
+		listeners = append(listeners, listener)
+		address, ok := listener.Addr().(*net.TCPAddr)
+		if !ok {
+			return p, fmt.Errorf("find free port: %v is no TCP address", listener.Addr())
+		}
+		*port = address.Port
+	}
+	return p, nil
+}
+
+const loopback = "127.0.0.1"
+
+func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
