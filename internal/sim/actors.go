@@ -1,0 +1,21 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+// The names under which the simulated parts of the cluster write.
+const (
+	userActor      = "user"
+	schedulerActor = "scheduler"
+	kubeletActor   = "kubelet"
+	claimActor     = "claims"
+	gcActor        = "gc"
+	managerActor   = "manager"
+	nodeActor      = "node"
+)
+
+// Namespace is the namespace of everything in a world, and SetName the name of the set that scripts are about.
+const (
+	Namespace = "default"
+	SetName   = "web"
+)

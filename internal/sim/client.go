@@ -1,0 +1,192 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Client is one manager's client: it reads from the manager's view and writes to the store, if the plan of faults lets
+// it. Every write of a manager passes through do.
+type Client struct {
+	*View
+
+	// Actor is the name under which the manager writes.
+	Actor string
+	// Faults decides what goes wrong; nil means nothing.
+	Faults FaultPlan
+	// Attempts counts the writes that were tried, dry runs included.
+	Attempts int
+
+	scheme *runtime.Scheme
+	dead   bool
+}
+
+var _ client.Client = (*Client)(nil)
+
+// NewClient returns the client of one life of a manager.
+func NewClient(view *View, actor string, scheme *runtime.Scheme) *Client {
+	return &Client{View: view, Actor: actor, scheme: scheme}
+}
+
+// do carries out a write as far as the plan of faults lets it.
+func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Object, error)) error {
+	w.Actor = c.Actor
+	fault := NoFault
+	if c.dead {
+		fault = CrashBefore // deferred calls of a process that is no more
+	} else if c.Attempts++; c.Faults != nil {
+		fault = c.Faults(w)
+	}
+	var answer client.Object
+	var err error
+	if fault.commits() {
+		answer, err = commit(w)
+	}
+	if fault.crashes() {
+		c.dead = true
+		panic(crashed{manager: c.Actor}) //nolint:forbidigo // unwinds the reconcile of a process that dies; the world recovers it
+	}
+	if err := cmp.Or(err, fault.err(w)); err != nil {
+		return err
+	}
+	if answer != nil {
+		assign(obj, clone(answer))
+	}
+	return nil
+}
+
+// Create implements client.Writer.
+func (c *Client) Create(_ context.Context, obj client.Object, opts ...client.CreateOption) error {
+	var options client.CreateOptions
+	options.ApplyOptions(opts)
+	w := Write{Verb: Create, Key: KeyOf(obj), DryRun: len(options.DryRun) > 0}
+	return c.do(w, obj, func(w Write) (client.Object, error) { return c.store.Create(w, obj) })
+}
+
+// Update implements client.Writer.
+func (c *Client) Update(_ context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	var options client.UpdateOptions
+	options.ApplyOptions(opts)
+	return c.update(obj, Write{DryRun: len(options.DryRun) > 0})
+}
+
+// Patch implements client.Writer.
+func (c *Client) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	var options client.PatchOptions
+	options.ApplyOptions(opts)
+	return c.patch(obj, patch, Write{DryRun: len(options.DryRun) > 0})
+}
+
+// Delete implements client.Writer.
+func (c *Client) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	var options client.DeleteOptions
+	options.ApplyOptions(opts)
+	w := Write{Verb: Delete, Key: KeyOf(obj), DeleteOptions: options, DryRun: len(options.DryRun) > 0}
+	return c.do(w, obj, func(w Write) (client.Object, error) { return nil, c.store.Delete(w) })
+}
+
+// Apply implements client.Writer. It is not modelled.
+func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return c.do(Write{Verb: "apply"}, nil, refuse)
+}
+
+// DeleteAllOf implements client.Writer. It is not modelled.
+func (c *Client) DeleteAllOf(_ context.Context, obj client.Object, _ ...client.DeleteAllOfOption) error {
+	return c.do(Write{Verb: "delete all of", Key: KeyOf(obj)}, obj, refuse)
+}
+
+// refuse ends the test at a write that is not modelled.
+func refuse(w Write) (client.Object, error) {
+	unmodelled("%s", w)
+	return nil, nil
+}
+
+func (c *Client) update(obj client.Object, w Write) error {
+	w.Verb, w.Key = Update, KeyOf(obj)
+	return c.do(w, obj, func(w Write) (client.Object, error) { return c.store.Update(w, obj) })
+}
+
+func (c *Client) patch(obj client.Object, patch client.Patch, w Write) error {
+	body, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	w.Verb, w.Key, w.Body = Patch, KeyOf(obj), body
+	return c.do(w, obj, func(w Write) (client.Object, error) { return c.store.Patch(w, patch.Type()) })
+}
+
+// Status implements client.Client.
+func (c *Client) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource implements client.Client.
+func (c *Client) SubResource(name string) client.SubResourceClient {
+	return &subresource{Client: c, name: name}
+}
+
+// Scheme implements client.Client.
+func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
+
+// RESTMapper implements client.Client. It is not modelled.
+func (c *Client) RESTMapper() meta.RESTMapper {
+	unmodelled("the REST mapper")
+	return nil
+}
+
+// GroupVersionKindFor implements client.Client.
+func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, c.scheme)
+}
+
+// IsObjectNamespaced implements client.Client.
+func (c *Client) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	return kindOf(obj) != StorageClasses, nil
+}
+
+// Live reads from the store itself, past every cache.
+type Live struct {
+	store *Store
+	// Reads counts the requests.
+	Reads int
+}
+
+var _ client.Reader = (*Live)(nil)
+
+// Get implements client.Reader.
+func (l *Live) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	l.Reads++
+	kind := kindOf(obj)
+	found, err := l.store.find(Key{Kind: kind, Namespace: key.Namespace, Name: key.Name})
+	if err == nil {
+		assign(obj, clone(found))
+	}
+	return err
+}
+
+// List implements client.Reader.
+func (l *Live) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	l.Reads++
+	fresh := NewView(l.store)
+	fresh.Relist(kindOf(list), l.store.Version())
+	return fresh.List(ctx, list, opts...)
+}
+
+func labelsOf(obj client.Object) labels.Set { return obj.GetLabels() }
+
+// uidOf is the UID of an object, or nothing for no object.
+func uidOf(obj client.Object) types.UID {
+	if obj == nil {
+		return ""
+	}
+	return obj.GetUID()
+}

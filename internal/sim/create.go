@@ -1,0 +1,150 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// claimProtection is the finalizer that admission puts on every claim.
+const claimProtection = "kubernetes.io/pvc-protection"
+
+// Create stores a new object and returns it as the API server would.
+func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
+	w.Verb, w.Key = Create, KeyOf(obj)
+	obj = clone(obj)
+	if obj.GetName() == "" || obj.GetGenerateName() != "" {
+		unmodelled("generateName, or no name: %s", w)
+	}
+	if obj.GetResourceVersion() != "" {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	if s.terminating[w.Key.Namespace] {
+		return nil, namespaceTerminating(w.Key)
+	}
+	s.prepare(obj)
+	if err := s.admit(Create, obj); err != nil {
+		return nil, err
+	}
+	if errs := validate(obj); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, errs)
+	}
+	if err := s.checkQuota(obj); err != nil {
+		return nil, err
+	}
+	if s.objects[w.Key] != nil {
+		return nil, apierrors.NewAlreadyExists(groupResource(w.Key.Kind), w.Key.Name)
+	}
+	if w.DryRun {
+		return obj, nil
+	}
+	s.commit(w, nil, obj)
+	return obj, nil
+}
+
+func (s *Store) admit(verb Verb, obj client.Object) error {
+	for _, admission := range s.Admission {
+		if err := admission(verb, obj); err != nil {
+			return apierrors.NewForbidden(groupResource(kindOf(obj)), obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// prepare sets what the API server sets on a new object, and what it takes away.
+func (s *Store) prepare(obj client.Object) {
+	obj.SetUID(s.newUID())
+	obj.SetCreationTimestamp(s.stamp())
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetManagedFields(nil)
+	obj.SetGeneration(0)
+	switch o := obj.(type) {
+	case *v1alpha1.RollSet:
+		o.Generation = 1
+		o.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+		defaultRollSet(&o.Spec)
+	case *corev1.Pod:
+		o.Generation = 1
+		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable}
+		defaultPod(&o.Spec)
+	case *corev1.PersistentVolumeClaim:
+		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+		o.Finalizers = append(o.Finalizers, claimProtection)
+	}
+}
+
+// checkQuota counts the pods of the namespace that have not ended, as a quota of pods does.
+func (s *Store) checkQuota(obj client.Object) error {
+	if s.MaxPods < 0 || kindOf(obj) != Pods {
+		return nil
+	}
+	used := 0
+	for key, other := range s.objects {
+		if pod, ok := other.(*corev1.Pod); ok && key.Namespace == obj.GetNamespace() && !hasEnded(pod) {
+			used++
+		}
+	}
+	if used < s.MaxPods {
+		return nil
+	}
+	return apierrors.NewForbidden(groupResource(Pods), obj.GetName(), fmt.Errorf(
+		"exceeded quota: pods, requested: pods=1, used: pods=%d, limited: pods=%d", used, s.MaxPods))
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// namespaceTerminating is the refusal of the NamespaceLifecycle admission.
+func namespaceTerminating(key Key) error {
+	err := apierrors.NewForbidden(groupResource(key.Kind), key.Name, fmt.Errorf(
+		"unable to create new content in namespace %s because it is being terminated", key.Namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type:    corev1.NamespaceTerminatingCause,
+		Message: fmt.Sprintf("namespace %s is being terminated", key.Namespace),
+		Field:   "metadata.namespace",
+	})
+	return err
+}
+
+// validate judges the little of an object that tests send wrong on purpose.
+func validate(obj client.Object) field.ErrorList {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		return validatePod(&o.Spec)
+	case *appsv1.ControllerRevision:
+		if o.Revision < 0 {
+			return field.ErrorList{field.Invalid(field.NewPath("revision"), o.Revision, "must be greater than or equal to 0")}
+		}
+	}
+	return nil
+}
+
+func validatePod(spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "containers")
+	if len(spec.Containers) == 0 {
+		errs = append(errs, field.Required(path, ""))
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		if c.Name == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("name"), ""))
+		}
+		if c.Image == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("image"), ""))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,101 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Delete deletes an object, or begins to: a pod on a node stays until its kubelet deletes it with grace period 0, and
+// anything stays until its finalizers are gone.
+func (s *Store) Delete(w Write) error {
+	w.Verb = Delete
+	old, err := s.find(w.Key)
+	if err != nil {
+		return err
+	}
+	if p := w.DeleteOptions.Preconditions; p != nil {
+		if p.UID != nil && *p.UID != old.GetUID() {
+			return conflict(w.Key, "Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, old.GetUID())
+		}
+		if p.ResourceVersion != nil && *p.ResourceVersion != old.GetResourceVersion() {
+			return conflict(w.Key, "Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v",
+				*p.ResourceVersion, old.GetResourceVersion())
+		}
+	}
+	if err := s.admit(Delete, old); err != nil {
+		return err
+	}
+	if w.DryRun {
+		return nil
+	}
+	obj := clone(old)
+	addPropagationFinalizer(obj, w.DeleteOptions.PropagationPolicy)
+	grace := gracePeriod(obj, w.DeleteOptions.GracePeriodSeconds)
+	switch {
+	case grace == 0 && len(obj.GetFinalizers()) == 0:
+		s.commit(w, old, nil)
+	case old.GetDeletionTimestamp() == nil:
+		s.markDeleted(obj, grace)
+		s.commit(w, old, obj)
+	case grace < *old.GetDeletionGracePeriodSeconds():
+		deadline := metav1.NewTime(old.GetDeletionTimestamp().Add(
+			time.Duration(grace-*old.GetDeletionGracePeriodSeconds()) * time.Second))
+		obj.SetDeletionTimestamp(&deadline)
+		obj.SetDeletionGracePeriodSeconds(&grace)
+		s.commit(w, old, obj)
+	case !slices.Equal(old.GetFinalizers(), obj.GetFinalizers()):
+		s.commit(w, old, obj)
+	}
+	return nil
+}
+
+// markDeleted begins the deletion: the time is when the grace period ends.
+func (s *Store) markDeleted(obj client.Object, grace int64) {
+	at := metav1.NewTime(s.stamp().Add(time.Duration(grace) * time.Second))
+	obj.SetDeletionTimestamp(&at)
+	obj.SetDeletionGracePeriodSeconds(&grace)
+	if obj.GetGeneration() > 0 {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+}
+
+// gracePeriod is the time that a pod on a node gets. Nothing else has any.
+func gracePeriod(obj client.Object, asked *int64) int64 {
+	pod, ok := obj.(*corev1.Pod)
+	switch {
+	case !ok, pod.Spec.NodeName == "", hasEnded(pod):
+		return 0
+	case asked != nil:
+		return *asked
+	case pod.DeletionGracePeriodSeconds != nil:
+		return *pod.DeletionGracePeriodSeconds
+	default:
+		return *pod.Spec.TerminationGracePeriodSeconds
+	}
+}
+
+// addPropagationFinalizer leaves the order to the garbage collector in the object, as the API server does.
+func addPropagationFinalizer(obj client.Object, policy *metav1.DeletionPropagation) {
+	if policy == nil {
+		return
+	}
+	finalizer := ""
+	switch *policy {
+	case metav1.DeletePropagationOrphan:
+		finalizer = metav1.FinalizerOrphanDependents
+	case metav1.DeletePropagationForeground:
+		finalizer = metav1.FinalizerDeleteDependents
+	case metav1.DeletePropagationBackground:
+		return
+	}
+	if !slices.Contains(obj.GetFinalizers(), finalizer) {
+		obj.SetFinalizers(append(obj.GetFinalizers(), finalizer))
+	}
+}

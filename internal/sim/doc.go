@@ -1,0 +1,16 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sim runs the real controller in a simulated cluster: one goroutine, a virtual clock, and an order of events
+// that a seed chooses.
+//
+// The rule: what the project delivers is never re-implemented here. The reconciler, its event mapping and its
+// expectations are the real ones, and so is the model of the kubelet; imitated is only what they talk to, and what is
+// not imitated panics instead of guessing. Nothing depends on the wall clock, on the order of a map or on a goroutine,
+// so that the same seed gives the same history to the byte.
+//
+// A [Store] stands for the API server and logs every write. A view per manager stands for its caches: each kind lags
+// behind the log on its own. A client per manager reads from the view and writes to the store, through a plan of
+// faults. The [World] lets managers, kubelets, scheduler, garbage collector and users take turns. A checker judges
+// every single write by the invariants of the design, and the film strip says what happened, one line a write.
+package sim

@@ -1,0 +1,59 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Fault is what goes wrong with a write.
+type Fault string
+
+// The faults. Those that commit change the store although the client hears of an error, or of nothing at all.
+const (
+	NoFault        Fault = ""
+	Refused409     Fault = "conflict"
+	Refused429     Fault = "too many requests"
+	Refused403     Fault = "forbidden"
+	Failed500      Fault = "internal error"
+	TimeoutLost    Fault = "timeout, not committed"
+	TimeoutWritten Fault = "timeout, committed"
+	CrashBefore    Fault = "crash before the write"
+	CrashAfter     Fault = "crash after the write"
+)
+
+// FaultPlan decides what goes wrong with a write of a manager.
+type FaultPlan func(Write) Fault
+
+// crashed is the panic that unwinds a manager's reconcile when its process dies.
+type crashed struct{ manager string }
+
+// commits says whether the write happens all the same.
+func (f Fault) commits() bool { return f == NoFault || f == TimeoutWritten || f == CrashAfter }
+
+// crashes says whether the manager dies of it.
+func (f Fault) crashes() bool { return f == CrashBefore || f == CrashAfter }
+
+// err is what the client hears.
+func (f Fault) err(w Write) error {
+	gr, name := groupResource(w.Key.Kind), w.Key.Name
+	switch f {
+	case Refused409:
+		return apierrors.NewConflict(gr, name, fmt.Errorf("sim: %s", f))
+	case Refused429:
+		return apierrors.NewTooManyRequests("sim: too many requests", 1)
+	case Refused403:
+		return apierrors.NewForbidden(gr, name, fmt.Errorf("sim: %s", f))
+	case Failed500:
+		return apierrors.NewInternalError(fmt.Errorf("sim: %s", f))
+	case TimeoutLost, TimeoutWritten:
+		return &url.Error{Op: string(w.Verb), URL: w.Key.String(), Err: context.DeadlineExceeded}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The garbage collector. Every write that can leave it something to do puts the object on its list, so that looking
+// for work costs nothing when there is none.
+
+// soil lists what the garbage collector has to look at after a write.
+func (s *Store) soil(key Key, old, obj client.Object) {
+	if obj == nil {
+		s.garbage = append(s.garbage, s.dependentsOf(old.GetUID())...)
+		s.soilOwners(old)
+		return
+	}
+	if isHeldForDependents(obj) {
+		s.garbage = append(s.garbage, key)
+		s.garbage = append(s.garbage, s.dependentsOf(obj.GetUID())...)
+	}
+	for _, ref := range obj.GetOwnerReferences() {
+		owner := s.ByUID(ref.UID)
+		if owner == nil || isHeldForDependents(owner) {
+			s.garbage = append(s.garbage, key)
+		}
+	}
+	if old != nil {
+		s.soilOwners(old)
+	}
+}
+
+// soilOwners looks again at owners that wait for their dependents to go.
+func (s *Store) soilOwners(obj client.Object) {
+	for _, ref := range obj.GetOwnerReferences() {
+		if owner := s.ByUID(ref.UID); owner != nil && isHeldForDependents(owner) {
+			s.garbage = append(s.garbage, KeyOf(owner))
+		}
+	}
+}
+
+func isHeldForDependents(obj client.Object) bool {
+	return obj.GetDeletionTimestamp() != nil && slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+	})
+}
+
+// dependentsOf lists what names an owner, in a fixed order.
+func (s *Store) dependentsOf(uid types.UID) []Key {
+	keys := make([]Key, 0, len(s.owned[uid]))
+	for key := range s.owned[uid] {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return keys
+}
+
+// HasGarbage says whether the garbage collector has something to look at.
+func (s *Store) HasGarbage() bool { return len(s.garbage) > 0 }
+
+// Collect lets the garbage collector look at one object. It makes at most one write.
+func (s *Store) Collect() error {
+	key := s.garbage[0]
+	s.garbage = s.garbage[1:]
+	obj := s.objects[key]
+	switch {
+	case obj == nil:
+		return nil
+	case isHeldForDependents(obj):
+		return s.releaseOwner(key, obj)
+	default:
+		return s.collectDependent(key, obj)
+	}
+}
+
+// releaseOwner orphans one dependent, or lets the owner go once none is left to wait for.
+func (s *Store) releaseOwner(key Key, owner client.Object) error {
+	orphan := slices.Contains(owner.GetFinalizers(), metav1.FinalizerOrphanDependents)
+	for _, k := range s.dependentsOf(owner.GetUID()) {
+		dependent := s.objects[k]
+		if orphan {
+			s.garbage = append([]Key{key}, s.garbage...)
+			return s.dropOwners(k, dependent, func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() })
+		}
+		if blocks(dependent, owner.GetUID()) {
+			return nil // its end lists the owner again
+		}
+	}
+	released := clone(owner)
+	released.SetFinalizers(slices.DeleteFunc(released.GetFinalizers(), func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+	}))
+	_, err := s.Update(Write{Actor: gcActor}, released)
+	return err
+}
+
+func blocks(dependent client.Object, owner types.UID) bool {
+	return slices.ContainsFunc(dependent.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+	})
+}
+
+// collectDependent deletes an object whose last owner is gone, or is going and waits for it.
+func (s *Store) collectDependent(key Key, obj client.Object) error {
+	var solid, gone, waiting int
+	for _, ref := range obj.GetOwnerReferences() {
+		owner := s.ByUID(ref.UID)
+		switch {
+		case owner == nil:
+			gone++
+		case slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents) && owner.GetDeletionTimestamp() != nil:
+			waiting++
+		default:
+			solid++
+		}
+	}
+	switch {
+	case gone+waiting == 0, obj.GetDeletionTimestamp() != nil:
+		return nil
+	case solid > 0:
+		return s.dropOwners(key, obj, func(ref metav1.OwnerReference) bool { return s.ByUID(ref.UID) == nil })
+	default:
+		return s.Delete(Write{Actor: gcActor, Key: key, DeleteOptions: client.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())},
+		}})
+	}
+}
+
+func (s *Store) dropOwners(key Key, obj client.Object, drop func(metav1.OwnerReference) bool) error {
+	kept := clone(obj)
+	kept.SetOwnerReferences(slices.DeleteFunc(kept.GetOwnerReferences(), drop))
+	_, err := s.Update(Write{Actor: gcActor, Key: key}, kept)
+	return err
+}

@@ -1,0 +1,181 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// Kind is a kind of object that the store keeps.
+type Kind string
+
+// The kinds that are modelled. Events are accepted and forgotten; every other kind panics.
+const (
+	RollSets       Kind = "RollSet"
+	Pods           Kind = "Pod"
+	Claims         Kind = "PersistentVolumeClaim"
+	Revisions      Kind = "ControllerRevision"
+	StorageClasses Kind = "StorageClass"
+)
+
+// kinds is every kind in a fixed order, so that nothing ever depends on the order of a map.
+func kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageClasses} }
+
+// Key names one object.
+type Key struct {
+	Kind            Kind
+	Namespace, Name string
+}
+
+// String is the form of the film strip.
+func (k Key) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
+
+// KeyOf is the key of an object.
+func KeyOf(obj client.Object) Key {
+	return Key{Kind: kindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// unmodelled ends the test: a simulation that guesses proves nothing.
+func unmodelled(format string, args ...any) {
+	panic("sim: not modelled: " + fmt.Sprintf(format, args...)) //nolint:forbidigo // a test is to stop here, loudly
+}
+
+func kindOf(obj runtime.Object) Kind {
+	switch obj.(type) {
+	case *v1alpha1.RollSet, *v1alpha1.RollSetList:
+		return RollSets
+	case *corev1.Pod, *corev1.PodList:
+		return Pods
+	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList:
+		return Claims
+	case *appsv1.ControllerRevision, *appsv1.ControllerRevisionList:
+		return Revisions
+	case *storagev1.StorageClass, *storagev1.StorageClassList:
+		return StorageClasses
+	default:
+		unmodelled("objects of type %T", obj)
+		return ""
+	}
+}
+
+// newObject is an empty object of a kind.
+func newObject(kind Kind) client.Object {
+	switch kind {
+	case RollSets:
+		return &v1alpha1.RollSet{}
+	case Pods:
+		return &corev1.Pod{}
+	case Claims:
+		return &corev1.PersistentVolumeClaim{}
+	case Revisions:
+		return &appsv1.ControllerRevision{}
+	default:
+		return &storagev1.StorageClass{}
+	}
+}
+
+// groupResource is the name that the API server's errors give to a kind.
+func groupResource(kind Kind) schema.GroupResource {
+	switch kind {
+	case RollSets:
+		return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}
+	case Pods:
+		return schema.GroupResource{Resource: "pods"}
+	case Claims:
+		return schema.GroupResource{Resource: "persistentvolumeclaims"}
+	case Revisions:
+		return schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
+	default:
+		return schema.GroupResource{Group: storagev1.GroupName, Resource: "storageclasses"}
+	}
+}
+
+// groupKind is the kind with its group, as validation errors name it.
+func groupKind(kind Kind) schema.GroupKind {
+	return schema.GroupKind{Group: groupResource(kind).Group, Kind: string(kind)}
+}
+
+// kindFor is the kind with a group, or an empty one if it is not modelled.
+func kindFor(gk schema.GroupKind) Kind {
+	for _, kind := range kinds() {
+		if groupKind(kind) == gk {
+			return kind
+		}
+	}
+	return ""
+}
+
+// assign makes *dst what src is, sharing its parts: callers pass a copy that is theirs to give away.
+func assign(dst, src client.Object) {
+	switch d := dst.(type) {
+	case *v1alpha1.RollSet:
+		*d = *mustBe[*v1alpha1.RollSet](src)
+	case *corev1.Pod:
+		*d = *mustBe[*corev1.Pod](src)
+	case *corev1.PersistentVolumeClaim:
+		*d = *mustBe[*corev1.PersistentVolumeClaim](src)
+	case *appsv1.ControllerRevision:
+		*d = *mustBe[*appsv1.ControllerRevision](src)
+	case *storagev1.StorageClass:
+		*d = *mustBe[*storagev1.StorageClass](src)
+	default:
+		unmodelled("objects of type %T", dst)
+	}
+}
+
+// fill puts objects into a list of their kind.
+func fill(list client.ObjectList, objs []client.Object) {
+	switch l := list.(type) {
+	case *v1alpha1.RollSetList:
+		l.Items = items[v1alpha1.RollSet](objs)
+	case *corev1.PodList:
+		l.Items = items[corev1.Pod](objs)
+	case *corev1.PersistentVolumeClaimList:
+		l.Items = items[corev1.PersistentVolumeClaim](objs)
+	case *appsv1.ControllerRevisionList:
+		l.Items = items[appsv1.ControllerRevision](objs)
+	case *storagev1.StorageClassList:
+		l.Items = items[storagev1.StorageClass](objs)
+	default:
+		unmodelled("lists of type %T", list)
+	}
+}
+
+func items[T any, P interface {
+	*T
+	client.Object
+}](objs []client.Object) []T {
+	out := make([]T, 0, len(objs))
+	for _, o := range objs {
+		out = append(out, *mustBe[P](o))
+	}
+	return out
+}
+
+// mustBe is the object as the type that its kind has.
+func mustBe[T client.Object](obj client.Object) T {
+	typed, ok := obj.(T)
+	if !ok {
+		unmodelled("a %T where a %T belongs", obj, typed)
+	}
+	return typed
+}
+
+// clone is a deep copy that keeps its type.
+func clone[T client.Object](obj T) T {
+	c, ok := obj.DeepCopyObject().(T)
+	if !ok {
+		unmodelled("the copy of a %T", obj)
+	}
+	return c
+}

@@ -1,0 +1,80 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Verb is what a write does.
+type Verb string
+
+// The verbs.
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Patch  Verb = "patch"
+	Delete Verb = "delete"
+)
+
+// Write says who asks for what. It goes into the log as it was asked, so that a check can look at its preconditions.
+type Write struct {
+	// Actor is who writes: "user", "kubelet", "manager-0", ….
+	Actor string
+	// Verb is what is asked for.
+	Verb Verb
+	// Key is the object.
+	Key Key
+	// Subresource is "status", "resize", or empty.
+	Subresource string
+	// DeleteOptions are those of a delete.
+	DeleteOptions client.DeleteOptions
+	// Body is the patch of a patch.
+	Body []byte
+	// DryRun writes change nothing and are not logged.
+	DryRun bool
+}
+
+// String names the write for errors and film strips.
+func (w Write) String() string {
+	var b strings.Builder
+	b.WriteString(string(w.Verb) + " " + w.Key.String())
+	if w.Subresource != "" {
+		b.WriteString("/" + w.Subresource)
+	}
+	if w.DryRun {
+		b.WriteString(" (dry run)")
+	}
+	return b.String()
+}
+
+// Entry is one write that was committed: one resource version.
+type Entry struct {
+	Write
+
+	// Version is the resource version of the write.
+	Version int64
+	// At is when it was committed.
+	At time.Time
+	// Old and New are the object before and after; nil if it did not exist before, or does not any more.
+	Old, New client.Object
+}
+
+// Gone says whether the object ceased to exist.
+func (e *Entry) Gone() bool { return e.New == nil }
+
+// Log is every write, oldest first. It belongs to the store.
+func (s *Store) Log() []Entry { return s.log }
+
+// entries are the writes of a kind from the n-th on.
+func (s *Store) entry(kind Kind, n int) *Entry {
+	positions := s.byKind[kind]
+	if n >= len(positions) {
+		return nil
+	}
+	return &s.log[positions[n]]
+}

@@ -1,0 +1,56 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Patch changes an object, or its part that a subresource stands for. A resourceVersion in the patch is a
+// precondition (409), and so is a uid (422), as on the real server.
+func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
+	w.Verb = Patch
+	old, err := s.find(w.Key)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(old)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", w.Key, err)
+	}
+	patched, err := applyPatch(w, kind, data)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	obj := newObject(w.Key.Kind)
+	if err := json.Unmarshal(patched, obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return s.replace(w, old, obj)
+}
+
+func applyPatch(w Write, kind types.PatchType, data []byte) ([]byte, error) {
+	switch {
+	case kind == types.MergePatchType:
+		return jsonpatch.MergePatch(data, w.Body)
+	case kind == types.StrategicMergePatchType && w.Key.Kind != RollSets:
+		return strategicpatch.StrategicMergePatch(data, w.Body, newObject(w.Key.Kind))
+	case kind == types.JSONPatchType:
+		patch, err := jsonpatch.DecodePatch(w.Body)
+		if err != nil {
+			return nil, fmt.Errorf("decode patch: %w", err)
+		}
+		return patch.Apply(data)
+	default:
+		unmodelled("patch of type %s: %s", kind, w)
+		return nil, nil
+	}
+}

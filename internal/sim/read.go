@@ -1,0 +1,70 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// How the simulator reads pods and revisions. It does so on its own: what judges the controller must not share its
+// mistakes.
+
+// ownerOf is the UID of the object's controller, or nothing.
+func ownerOf(obj client.Object) types.UID {
+	if obj == nil {
+		return ""
+	}
+	for _, ref := range obj.GetOwnerReferences() {
+		if ref.Controller != nil && *ref.Controller {
+			return ref.UID
+		}
+	}
+	return ""
+}
+
+// isReady says whether the kubelet calls the pod ready.
+func isReady(pod *corev1.Pod) bool {
+	_, ok := readySince(pod)
+	return ok
+}
+
+func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Time, c.Status == corev1.ConditionTrue
+		}
+	}
+	return time.Time{}, false
+}
+
+// isAvailable says whether the pod is live and has been ready for long enough.
+func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
+	since, ready := readySince(pod)
+	return ready && isLive(pod) && !now.Before(since.Add(time.Duration(minReadySeconds)*time.Second))
+}
+
+// isLive says whether the pod counts towards replicas.
+func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !hasEnded(pod) }
+
+func ordinal(pod *corev1.Pod) int {
+	n, err := strconv.Atoi(pod.Labels[v1alpha1.PodIndexLabel])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// matches says whether the set selects an object.
+func matches(set *v1alpha1.RollSet, obj client.Object) bool {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	return err == nil && selector.Matches(labelsOf(obj))
+}

@@ -1,0 +1,236 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// Update replaces an object, or its part that a subresource stands for.
+func (s *Store) Update(w Write, obj client.Object) (client.Object, error) {
+	w.Verb, w.Key = Update, KeyOf(obj)
+	old, err := s.find(w.Key)
+	if err != nil {
+		return nil, err
+	}
+	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
+		return nil, conflict(w.Key, "Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID())
+	}
+	if obj.GetResourceVersion() == "" && w.Key.Kind == RollSets {
+		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
+			field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+	}
+	return s.replace(w, old, clone(obj))
+}
+
+// replace stores obj, which belongs to it, in place of old if all that the API server checks allows it.
+func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) {
+	if rv := obj.GetResourceVersion(); rv != "" && rv != old.GetResourceVersion() {
+		return nil, conflict(w.Key, "the object has been modified; please apply your changes to the latest version and try again")
+	}
+	obj.SetResourceVersion(old.GetResourceVersion())
+	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
+		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
+			field.NewPath("metadata", "uid"), uid, "field is immutable")})
+	}
+	keepServerSide(old, obj)
+	isolate(w, old, obj)
+	truncateTimes(obj)
+	setGeneration(w, old, obj)
+	if err := s.admit(w.Verb, obj); err != nil {
+		return nil, err
+	}
+	if errs := slices.Concat(validateChange(w, old, obj), validate(obj)); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, errs)
+	}
+	switch {
+	case w.DryRun:
+	case apiequality.Semantic.DeepEqual(old, obj): // as the real one, write nothing when nothing changes
+		return old, nil
+	case isReleased(obj):
+		s.commit(w, old, nil)
+	default:
+		s.commit(w, old, obj)
+	}
+	return obj, nil
+}
+
+func conflict(key Key, format string, args ...any) error {
+	return apierrors.NewConflict(groupResource(key.Kind), key.Name, fmt.Errorf(format, args...))
+}
+
+// keepServerSide restores the metadata that no client may set.
+func keepServerSide(old, obj client.Object) {
+	obj.SetUID(old.GetUID())
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	obj.SetGeneration(old.GetGeneration())
+	obj.SetManagedFields(nil)
+}
+
+// isolate undoes every change that the addressed resource or subresource does not allow for.
+func isolate(w Write, old, obj client.Object) {
+	switch o := obj.(type) {
+	case *v1alpha1.RollSet:
+		isolateRollSet(w, mustBe[*v1alpha1.RollSet](old), o)
+	case *corev1.Pod:
+		isolatePod(w, mustBe[*corev1.Pod](old), o)
+	case *corev1.PersistentVolumeClaim:
+		isolateClaim(w, mustBe[*corev1.PersistentVolumeClaim](old), o)
+	default:
+		if w.Subresource != "" {
+			unmodelled("subresource of %s", w)
+		}
+	}
+}
+
+func isolateRollSet(w Write, old, set *v1alpha1.RollSet) {
+	switch w.Subresource {
+	case "":
+		set.Status = *old.Status.DeepCopy()
+	case "status":
+		status := set.Status
+		*set = *old.DeepCopy()
+		set.Status = status
+	default:
+		unmodelled("subresource of %s", w)
+	}
+}
+
+func isolatePod(w Write, old, pod *corev1.Pod) {
+	switch w.Subresource {
+	case "":
+		pod.Status = *old.Status.DeepCopy()
+	case "status":
+		pod.Spec = *old.Spec.DeepCopy()
+		pod.OwnerReferences = old.OwnerReferences
+	case "binding":
+		node := pod.Spec.NodeName
+		*pod = *old.DeepCopy()
+		pod.Spec.NodeName = node
+		setPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+	case "resize":
+		resized := pod.Spec
+		*pod = *old.DeepCopy()
+		for i := range pod.Spec.Containers {
+			for j := range resized.Containers {
+				if pod.Spec.Containers[i].Name == resized.Containers[j].Name {
+					pod.Spec.Containers[i].Resources = resized.Containers[j].Resources
+				}
+			}
+		}
+	default:
+		unmodelled("subresource of %s", w)
+	}
+}
+
+func isolateClaim(w Write, old, claim *corev1.PersistentVolumeClaim) {
+	switch w.Subresource {
+	case "":
+		claim.Status = *old.Status.DeepCopy()
+	case "status":
+		claim.Spec = *old.Spec.DeepCopy()
+	default:
+		unmodelled("subresource of %s", w)
+	}
+}
+
+// setGeneration counts the changes of what is desired. Other kinds have no generation.
+func setGeneration(w Write, old, obj client.Object) {
+	changed := false
+	if w.Subresource == "status" || w.Subresource == "binding" {
+		return // the server stores a binding past the strategy that counts
+	}
+	switch o := obj.(type) {
+	case *v1alpha1.RollSet:
+		changed = !apiequality.Semantic.DeepEqual(o.Spec, mustBe[*v1alpha1.RollSet](old).Spec)
+	case *corev1.Pod:
+		changed = !apiequality.Semantic.DeepEqual(o.Spec, mustBe[*corev1.Pod](old).Spec)
+	}
+	if changed {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+// isReleased says whether an object that is being deleted has nothing left that keeps it.
+func isReleased(obj client.Object) bool {
+	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
+		return false
+	}
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
+}
+
+// validateChange refuses changes of what cannot be changed.
+func validateChange(w Write, old, obj client.Object) field.ErrorList {
+	if w.Subresource == "status" {
+		return nil // nothing else was let through
+	}
+	switch o := obj.(type) {
+	case *v1alpha1.RollSet:
+		was := mustBe[*v1alpha1.RollSet](old)
+		return slices.Concat(
+			immutable(field.NewPath("spec", "selector"), was.Spec.Selector, o.Spec.Selector),
+			immutable(field.NewPath("spec", "podIdentity"), was.Spec.PodIdentity, o.Spec.PodIdentity),
+			immutable(field.NewPath("spec", "serviceName"), was.Spec.ServiceName, o.Spec.ServiceName))
+	case *appsv1.ControllerRevision:
+		return immutable(field.NewPath("data"), mustBe[*appsv1.ControllerRevision](old).Data, o.Data)
+	case *corev1.Pod:
+		return validatePodChange(w, mustBe[*corev1.Pod](old), o)
+	case *corev1.PersistentVolumeClaim:
+		was := mustBe[*corev1.PersistentVolumeClaim](old).Spec.DeepCopy()
+		is := o.Spec.DeepCopy()
+		was.Resources, is.Resources = corev1.VolumeResourceRequirements{}, corev1.VolumeResourceRequirements{}
+		if was.VolumeName == "" {
+			was.VolumeName = is.VolumeName
+		}
+		return immutable(field.NewPath("spec"), was, is)
+	}
+	return nil
+}
+
+func immutable(path *field.Path, old, obj any) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(old, obj) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, obj, "field is immutable")}
+}
+
+// validatePodChange lets through what may change in a running pod: images, tolerations, gates of scheduling, the
+// deadline, and by their subresources the resources and, once, the node.
+func validatePodChange(w Write, old, pod *corev1.Pod) field.ErrorList {
+	was, is := old.Spec.DeepCopy(), pod.Spec.DeepCopy()
+	for _, spec := range []*corev1.PodSpec{was, is} {
+		for i := range spec.Containers {
+			spec.Containers[i].Image = ""
+			if w.Subresource == "resize" {
+				spec.Containers[i].Resources = corev1.ResourceRequirements{}
+			}
+		}
+		for i := range spec.InitContainers {
+			spec.InitContainers[i].Image = ""
+		}
+		spec.Tolerations, spec.SchedulingGates, spec.ActiveDeadlineSeconds = nil, nil, nil
+	}
+	if w.Subresource == "binding" && was.NodeName == "" {
+		was.NodeName = is.NodeName
+	}
+	if apiequality.Semantic.DeepEqual(was, is) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec"), "pod updates may not change fields other than "+
+		"`spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` "+
+		"(only additions to existing tolerations), `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")}
+}
