@@ -535,7 +535,8 @@ type VolumeClaimStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// RollSet keeps a number of pods running and moves them to a new template when it changes.
+// RollSet keeps a number of pods running and moves them to a new template when it changes. Its name begins the hostnames
+// of its pods, and so has at most 52 characters, none of them a dot.
 // ---
 // The name is judged once, at creation: it cannot change afterwards. Pods are named <set>-<ordinal>, with up to ten digits,
 // and labelled with their revision, <set>-<hash>, with ten characters; hostnames and labels have room for 63.

@@ -43,6 +43,7 @@ var bounds = []struct {
 	{"spec.volumeClaimTemplates[]", boundClaimTemplate},
 	{"spec.volumeClaimTemplates[].metadata", boundMetadata},
 	{"spec.volumeClaimTemplates[].metadata.name", boundClaimName},
+	{"status.conditions[].lastTransitionTime", func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = timestamp }},
 }
 
 // nameName lets rules about the name say what they are about: a rule's fieldPath must exist in the schema. Of metadata, a
@@ -100,9 +101,12 @@ func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
 	s.Properties["labels"], s.Properties["annotations"], s.Properties["finalizers"] = labels, annotations, finalizers
 }
 
-// ignoredTimestamp is what templates that were read from a cluster may have, as a rule null. It is as strict as decoding is.
+// timestamp is how the API writes a time. The format date-time alone admits lower case, which Go cannot decode.
+const timestamp = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
+
+// ignoredTimestamp is what templates that were read from a cluster may have, as a rule null.
 var ignoredTimestamp = apiextensionsv1.JSONSchemaProps{
-	Type: "string", Format: "date-time", Pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`, Nullable: true,
+	Type: "string", Format: "date-time", Pattern: timestamp, Nullable: true,
 	Description: "creationTimestamp is ignored. Manifests that were read from a cluster may have it.",
 }
 

@@ -11,7 +11,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -28,7 +30,14 @@ func TestShipped(t *testing.T) {
 	// Client-side apply keeps the whole CRD in an annotation, which has room for 256 KiB. kubectl reads the
 	// kustomization, so that this is what "kubectl apply -k config/crd" does.
 	kubectl.must("apply", "-k", filepath.Join(kubectl.root, "config", "crd"))
-	kubectl.must("wait", "--for=condition=Established", "crd/rollsets.apps.rollset.dev", "--timeout=30s")
+	crd, err := shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// kubectl wait would do, if it did not fail on a CRD that has no conditions yet.
+	if err := envtest.WaitForCRDs(kubectl.env.Config, []*apiextensionsv1.CustomResourceDefinition{crd}, envtest.CRDInstallOptions{MaxTime: 30 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
 	if again := kubectl.must("apply", "-k", filepath.Join(kubectl.root, "config", "crd")); !strings.Contains(again, "unchanged") {
 		t.Errorf("applied again, the CRD is not unchanged: %s", again)
 	}
