@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1alpha1 holds the API of RollSet: one workload kind that does what StatefulSet, ReplicaSet and
-// CloneSet do. It declares types, defaults and validation; behaviour lives elsewhere.
+// CloneSet do. It declares types, defaults and validation; behavior lives elsewhere.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.rollset.dev

@@ -539,7 +539,7 @@ type VolumeClaimStatus struct {
 // of its pods, and so has at most 52 characters, none of them a dot.
 // ---
 // The name is judged once, at creation: it cannot change afterwards. Pods are named <set>-<ordinal>, with up to ten digits,
-// and labelled with their revision, <set>-<hash>, with ten characters; hostnames and labels have room for 63.
+// and labeled with their revision, <set>-<hash>, with ten characters; hostnames and labels have room for 63.
 //
 // +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || size(self.metadata.name) <= 52",message="must have at most 52 characters, so that pods' hostnames and the revision label stay within 63"
 // +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label, since it begins the pods' hostnames: lower case letters, digits and '-', beginning and ending with a letter or digit"

@@ -24,26 +24,30 @@ const (
 	ownKeysMessage     = "must not contain keys under rollset.dev: they belong to the controller"
 )
 
-// bounds are what markers cannot say, because they concern fields of types that are not ours.
-var bounds = []struct {
+// bound is what a marker cannot say, because it concerns a field of a type that is not ours.
+type bound struct {
 	path   string
 	change func(*apiextensionsv1.JSONSchemaProps)
-}{
-	{"metadata", nameName},
-	{"spec.selector.matchLabels", boundLabels},
-	{"spec.selector.matchExpressions", boundExpressions(32, 64)},
-	{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchLabels", boundLabels},
-	{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchExpressions", boundExpressions(16, 16)},
-	{"spec.lifecycle.preNormal.labelsHandler{}", boundLabelValue},
-	{"spec.lifecycle.inPlaceUpdate.labelsHandler{}", boundLabelValue},
-	{"spec.lifecycle.preDelete.labelsHandler{}", boundLabelValue},
-	{"spec.template.metadata", boundMetadata},
-	{"spec.template.spec.restartPolicy", requireRestart},
-	{"spec.template.spec.activeDeadlineSeconds", forbid("must not be set: a pod of a set is meant to run until it is replaced")},
-	{"spec.volumeClaimTemplates[]", boundClaimTemplate},
-	{"spec.volumeClaimTemplates[].metadata", boundMetadata},
-	{"spec.volumeClaimTemplates[].metadata.name", boundClaimName},
-	{"status.conditions[].lastTransitionTime", func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = timestamp }},
+}
+
+func bounds() []bound {
+	return []bound{
+		{"metadata", nameName},
+		{"spec.selector.matchLabels", boundLabels},
+		{"spec.selector.matchExpressions", boundExpressions(32, 64)},
+		{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchLabels", boundLabels},
+		{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchExpressions", boundExpressions(16, 16)},
+		{"spec.lifecycle.preNormal.labelsHandler{}", boundLabelValue},
+		{"spec.lifecycle.inPlaceUpdate.labelsHandler{}", boundLabelValue},
+		{"spec.lifecycle.preDelete.labelsHandler{}", boundLabelValue},
+		{"spec.template.metadata", boundMetadata},
+		{"spec.template.spec.restartPolicy", requireRestart},
+		{"spec.template.spec.activeDeadlineSeconds", forbid("must not be set: a pod of a set is meant to run until it is replaced")},
+		{"spec.volumeClaimTemplates[]", boundClaimTemplate},
+		{"spec.volumeClaimTemplates[].metadata", boundMetadata},
+		{"spec.volumeClaimTemplates[].metadata.name", boundClaimName},
+		{"status.conditions[].lastTransitionTime", func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = timestamp }},
+	}
 }
 
 // nameName lets rules about the name say what they are about: a rule's fieldPath must exist in the schema. Of metadata, a
@@ -97,7 +101,7 @@ func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
 	finalizers.XListType = new("set")
 	finalizers.Items.Schema.MaxLength = new(int64(317))
 	finalizers.Description = "finalizers of the objects made from this template."
-	s.Properties["creationTimestamp"] = ignoredTimestamp
+	s.Properties["creationTimestamp"] = ignoredTimestamp()
 	s.Properties["labels"], s.Properties["annotations"], s.Properties["finalizers"] = labels, annotations, finalizers
 }
 
@@ -105,9 +109,11 @@ func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
 const timestamp = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
 
 // ignoredTimestamp is what templates that were read from a cluster may have, as a rule null.
-var ignoredTimestamp = apiextensionsv1.JSONSchemaProps{
-	Type: "string", Format: "date-time", Pattern: timestamp, Nullable: true,
-	Description: "creationTimestamp is ignored. Manifests that were read from a cluster may have it.",
+func ignoredTimestamp() apiextensionsv1.JSONSchemaProps {
+	return apiextensionsv1.JSONSchemaProps{
+		Type: "string", Format: "date-time", Pattern: timestamp, Nullable: true,
+		Description: "creationTimestamp is ignored. Manifests that were read from a cluster may have it.",
+	}
 }
 
 // boundClaimTemplate requires a name and keeps no more of the status than a manifest that was read from a cluster has:

@@ -83,7 +83,7 @@ func finish(raw []byte, restrict func(*apiextensionsv1.JSONSchemaProps) error) (
 			s.Description = ""
 		}
 	})
-	for _, b := range bounds {
+	for _, b := range bounds() {
 		if err := schema.Change(root, b.path, b.change); err != nil {
 			return nil, err
 		}

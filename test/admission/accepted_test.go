@@ -115,7 +115,7 @@ func TestDefaults(t *testing.T) {
 	if err := open.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	spec := set.Object["spec"].(map[string]any)
+	spec := specOf(t, set)
 	delete(spec, "selector")
 	delete(spec, "template")
 	want := map[string]any{
@@ -133,17 +133,27 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// specOf is a copy of a set's spec.
+func specOf(t *testing.T, set *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	spec, _, err := unstructured.NestedMap(set.Object, "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
 // The template's metadata must survive: without an option to the generator, the API server would prune it.
 func TestEmbeddedMetadataIsKept(t *testing.T) {
 	set := with(t, parse(t, manifest), fields{
 		"spec.template.metadata":    "{labels: {app: web}, annotations: {example.com/a: b}, finalizers: [example.com/f]}",
 		"spec.volumeClaimTemplates": "[{metadata: {name: data, labels: {example.com/l: v}}}]",
 	})
-	want := set.DeepCopy().Object["spec"].(map[string]any)
+	want := specOf(t, set)
 	if err := open.Create(t.Context(), set, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	got := set.Object["spec"].(map[string]any)
+	got := specOf(t, set)
 	for _, field := range []string{"template", "volumeClaimTemplates"} {
 		if diff := cmp.Diff(want[field], got[field]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", field, diff)

@@ -94,7 +94,7 @@ func testGate(t *testing.T, kubectl *kubectl) {
 	if err := gated.admit(t.Context(), parse(t, manifest)); err != nil {
 		t.Fatalf("the smallest set: %v", err)
 	}
-	for _, r := range gate.Unsupported {
+	for _, r := range gate.Unsupported() {
 		t.Run(r.What, func(t *testing.T) {
 			set := with(t, parse(t, manifest), fields{r.Path: r.Example})
 			checkRejected(t, gated.admit(t.Context(), set), r.Path, r.Message())

@@ -33,28 +33,30 @@ type Restriction struct {
 func (r Restriction) Message() string { return prefix + r.What }
 
 // Unsupported lists the restrictions.
-var Unsupported = []Restriction{
-	{"spec.podIdentity", "self != 'Ordinal'", "podIdentity Ordinal", `"Ordinal"`},
-	{"spec.ordinals", "false", "ordinals", `{"start": 1}`},
-	{"spec.reserveOrdinals", "size(self) == 0", "reserveOrdinals", `[1, "3-5"]`},
-	{"spec.volumeClaimTemplates", "size(self) == 0", "volumeClaimTemplates", `[{"metadata": {"name": "data"}, "spec": {}}]`},
-	{"spec.persistentVolumeClaimRetentionPolicy", "false", "persistentVolumeClaimRetentionPolicy", `{"whenDeleted": "Delete"}`},
-	{"spec.updateStrategy.type", "self != 'OnDelete'", "updateStrategy.type OnDelete", `"OnDelete"`},
-	{"spec.updateStrategy.type", "self != 'Recreate'", "updateStrategy.type Recreate", `"Recreate"`},
-	{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceIfPossible'", "podUpdatePolicy InPlaceIfPossible", `"InPlaceIfPossible"`},
-	{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceOnly'", "podUpdatePolicy InPlaceOnly", `"InPlaceOnly"`},
-	{"spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy", "false", "inPlaceUpdateStrategy", `{"gracePeriodSeconds": 5}`},
-	{"spec.updateStrategy.rollingUpdate.priorityStrategy", "false", "priorityStrategy", `{"orderPriority": [{"orderedKey": "zone"}]}`},
-	{"spec.updateStrategy.rollingUpdate.scatterStrategy", "size(self) == 0", "scatterStrategy", `[{"key": "zone", "value": "a"}]`},
-	{"spec.updateStrategy.rollingUpdate.onDeadlineExceeded", "self != 'Rollback'", "onDeadlineExceeded Rollback", `"Rollback"`},
-	{"spec.scaleStrategy.podsToDelete", "size(self) == 0", "podsToDelete", `["web-x7k2p"]`},
-	{"spec.lifecycle", "false", "lifecycle", `{"preDelete": {"labelsHandler": {"example.com/hook": "true"}}}`},
+func Unsupported() []Restriction {
+	return []Restriction{
+		{"spec.podIdentity", "self != 'Ordinal'", "podIdentity Ordinal", `"Ordinal"`},
+		{"spec.ordinals", "false", "ordinals", `{"start": 1}`},
+		{"spec.reserveOrdinals", "size(self) == 0", "reserveOrdinals", `[1, "3-5"]`},
+		{"spec.volumeClaimTemplates", "size(self) == 0", "volumeClaimTemplates", `[{"metadata": {"name": "data"}, "spec": {}}]`},
+		{"spec.persistentVolumeClaimRetentionPolicy", "false", "persistentVolumeClaimRetentionPolicy", `{"whenDeleted": "Delete"}`},
+		{"spec.updateStrategy.type", "self != 'OnDelete'", "updateStrategy.type OnDelete", `"OnDelete"`},
+		{"spec.updateStrategy.type", "self != 'Recreate'", "updateStrategy.type Recreate", `"Recreate"`},
+		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceIfPossible'", "podUpdatePolicy InPlaceIfPossible", `"InPlaceIfPossible"`},
+		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceOnly'", "podUpdatePolicy InPlaceOnly", `"InPlaceOnly"`},
+		{"spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy", "false", "inPlaceUpdateStrategy", `{"gracePeriodSeconds": 5}`},
+		{"spec.updateStrategy.rollingUpdate.priorityStrategy", "false", "priorityStrategy", `{"orderPriority": [{"orderedKey": "zone"}]}`},
+		{"spec.updateStrategy.rollingUpdate.scatterStrategy", "size(self) == 0", "scatterStrategy", `[{"key": "zone", "value": "a"}]`},
+		{"spec.updateStrategy.rollingUpdate.onDeadlineExceeded", "self != 'Rollback'", "onDeadlineExceeded Rollback", `"Rollback"`},
+		{"spec.scaleStrategy.podsToDelete", "size(self) == 0", "podsToDelete", `["web-x7k2p"]`},
+		{"spec.lifecycle", "false", "lifecycle", `{"preDelete": {"labelsHandler": {"example.com/hook": "true"}}}`},
+	}
 }
 
 // Close puts the restrictions into a schema, in place of those it has.
 func Close(root *apiextensionsv1.JSONSchemaProps) error {
 	Open(root)
-	for _, r := range Unsupported {
+	for _, r := range Unsupported() {
 		add := func(s *apiextensionsv1.JSONSchemaProps) { schema.AddRule(s, r.Rule, r.Message()) }
 		if err := schema.Change(root, r.Path, add); err != nil {
 			return err
