@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/observed"
 )
 
@@ -24,7 +25,7 @@ func Build(set *v1alpha1.RollSet, revision observed.Revision, id string) *corev1
 			Labels:          maps.Clone(template.Labels),
 			Annotations:     maps.Clone(template.Annotations),
 			Finalizers:      slices.Clone(template.Finalizers),
-			OwnerReferences: []metav1.OwnerReference{OwnerReference(set)},
+			OwnerReferences: []metav1.OwnerReference{claims.Owner(set.Name, set.UID)},
 		},
 		Spec: *template.Spec.DeepCopy(),
 	}
@@ -42,11 +43,6 @@ func Build(set *v1alpha1.RollSet, revision observed.Revision, id string) *corev1
 	}
 	mountClaims(set, pod, id)
 	return pod
-}
-
-// OwnerReference is the reference of a set's own pods, claims and revisions to it.
-func OwnerReference(set *v1alpha1.RollSet) metav1.OwnerReference {
-	return *metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("RollSet"))
 }
 
 // podName is the name of the pod of an identity.
@@ -71,7 +67,7 @@ func mountClaims(set *v1alpha1.RollSet, pod *corev1.Pod, id string) {
 	named := make(map[string]bool, len(templates))
 	for i := range templates {
 		named[templates[i].Name] = true
-		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: ClaimName(set, &templates[i], id)}
+		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims.Name(set.Name, templates[i].Name, id)}
 		volumes = append(volumes, corev1.Volume{
 			Name:         templates[i].Name,
 			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,23 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/observed"
 )
-
-// ClaimName is the name of the claim that an identity has of a template.
-func ClaimName(set *v1alpha1.RollSet, template *corev1.PersistentVolumeClaim, id string) string {
-	return template.Name + "-" + podName(set, id)
-}
 
 // BuildClaim makes the claim that an identity has of a template.
 func BuildClaim(set *v1alpha1.RollSet, template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            ClaimName(set, template, id),
+			Name:            claims.Name(set.Name, template.Name, id),
 			Namespace:       set.Namespace,
 			Labels:          maps.Clone(template.Labels),
 			Annotations:     maps.Clone(template.Annotations),
-			OwnerReferences: ownersOfKept(set),
+			OwnerReferences: owners(set),
 		},
 		Spec: *template.Spec.DeepCopy(),
 	}
@@ -51,21 +48,12 @@ func claimLabels(set *v1alpha1.RollSet, id string) map[string]string {
 	return labels
 }
 
-// Obstacle says why the pod of an identity cannot use a claim that has the right name; empty if it can.
-func Obstacle(set *v1alpha1.RollSet, id string, claim *corev1.PersistentVolumeClaim) string {
-	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.UID != set.UID {
-		if owner.Kind == "Pod" && owner.Name == podName(set, id) {
-			return fmt.Sprintf("claim %s is deleted together with the pod that was scaled away", claim.Name)
-		}
-		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
+// owners are the owners of a claim whose pod stays.
+func owners(set *v1alpha1.RollSet) []metav1.OwnerReference {
+	if claims.RetentionOf(&set.Spec).WhenDeleted == v1alpha1.DeleteClaims {
+		return []metav1.OwnerReference{claims.Owner(set.Name, set.UID)}
 	}
-	if other, ok := claim.Labels[v1alpha1.SetLabel]; ok && other != set.Name {
-		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
-	}
-	if claim.DeletionTimestamp != nil {
-		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)
-	}
-	return ""
+	return nil
 }
 
 // ensureClaims creates the claims that an identity lacks.
@@ -74,14 +62,15 @@ func (w *writer) ensureClaims(ctx context.Context, id string) outcome {
 	if len(templates) == 0 {
 		return outcome{}
 	}
-	existing := w.claimsOf(id)
+	r := w.replica(id)
 	for i := range templates {
 		wanted := BuildClaim(w.set, &templates[i], id)
 		var out outcome
-		if found, ok := existing[wanted.Name]; ok {
-			out = w.use(ctx, id, found)
+		found := slices.IndexFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == wanted.Name })
+		if found >= 0 {
+			out = w.use(ctx, r, r.Claims[found])
 		} else {
-			out = w.createClaim(ctx, id, wanted)
+			out = w.createClaim(ctx, r, wanted)
 		}
 		if out.block != nil || out.err != nil {
 			return out
@@ -90,19 +79,8 @@ func (w *writer) ensureClaims(ctx context.Context, id string) outcome {
 	return outcome{}
 }
 
-// claimsOf returns the claims that an identity has, by name.
-func (w *writer) claimsOf(id string) map[string]*corev1.PersistentVolumeClaim {
-	claims := map[string]*corev1.PersistentVolumeClaim{}
-	if r := w.replicas[id]; r != nil {
-		for _, c := range r.Claims {
-			claims[c.Name] = c
-		}
-	}
-	return claims
-}
-
 // createClaim creates a claim, or uses the one that is there already.
-func (w *writer) createClaim(ctx context.Context, id string, claim *corev1.PersistentVolumeClaim) outcome {
+func (w *writer) createClaim(ctx context.Context, r *observed.Replica, claim *corev1.PersistentVolumeClaim) outcome {
 	name := claim.Name
 	err := w.Client.Create(ctx, claim)
 	if err == nil {
@@ -116,25 +94,23 @@ func (w *writer) createClaim(ctx context.Context, id string, claim *corev1.Persi
 	if err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, found); err != nil {
 		return outcome{err: fmt.Errorf("get claim %s, whose name is taken: %w", name, err)}
 	}
-	return w.use(ctx, id, found)
+	return w.use(ctx, r, found)
 }
 
 // use makes a claim that exists one of the set's, if it may.
-func (w *writer) use(ctx context.Context, id string, claim *corev1.PersistentVolumeClaim) outcome {
-	if why := Obstacle(w.set, id, claim); why != "" {
+func (w *writer) use(ctx context.Context, r *observed.Replica, claim *corev1.PersistentVolumeClaim) outcome {
+	if why := claims.Obstacle(w.observation, r, claim); why != "" {
 		return outcome{block: &observed.Block{Claim: true, Reason: why}}
 	}
 	if claim.Labels[v1alpha1.SetLabel] == w.set.Name {
 		return outcome{}
 	}
-	err := w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) {
+	return outcome{err: w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) {
 		if c.Labels == nil {
 			c.Labels = map[string]string{}
 		}
-		maps.Copy(c.Labels, claimLabels(w.set, id))
-		c.OwnerReferences = append(c.OwnerReferences, ownersOfKept(w.set)...)
-	})
-	return outcome{err: err}
+		maps.Copy(c.Labels, claimLabels(w.set, r.ID))
+	})}
 }
 
 // patchClaim changes a claim, if it is still as it was seen.

@@ -13,11 +13,11 @@ package podcontrol
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,56 +60,62 @@ type Control struct {
 	Run Runner
 }
 
+// MaxWrites is how many pods one plan may create, and how many claims it may change; the rest comes with the next one.
+const MaxWrites = 500
+
 // Result is what became of a plan.
 type Result struct {
-	// Creates and Deletes count the pods.
-	Creates, Deletes Count
-	// CreateError and DeleteError are why the first failing create and delete failed; nil if none did.
-	CreateError, DeleteError error
+	// Creates, Deletes and Claims are what became of pods that were to be created, of those that were to be deleted, and
+	// of claims that were to be changed.
+	Creates, Deletes, Claims Tally
 	// Blocked says of identities why no pod can be made for them; they do not count as failing.
 	Blocked map[string]observed.Block
+	// Preflights are the answers to preflights by revision: what the API server said against its pods; empty if nothing.
+	Preflights map[string]string
 	// NamespaceGone is true when the namespace is being deleted, so that trying again is pointless.
 	NamespaceGone bool
 }
 
-// Count is how many writes went well and how many did not.
-type Count struct{ Done, Failed int }
+// Tally is how many writes went well, how many did not, and why the first of these did not.
+type Tally struct {
+	Done, Failed int
+	Err          error
+}
+
+func (t *Tally) fail(err error) {
+	t.Failed++
+	if t.Err == nil {
+		t.Err = err
+	}
+}
 
 // Apply carries out a plan for a set of which o is the observation.
 func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.Set, plan action.Plan) Result {
+	w := &writer{Control: c, set: set, observation: o}
 	var deletes []action.Delete
 	var creates []action.Create
+	var keeps []action.Action
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
+		case action.Preflight:
+			w.ask(ctx, a)
 		case action.Delete:
 			deletes = append(deletes, a)
 		case action.Create:
 			creates = append(creates, a)
+		case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
+			keeps = append(keeps, a)
 		}
 	}
-	w := newWriter(c, set, o)
-	w.writeClaims(ctx, deletes)
+	if len(set.Spec.VolumeClaimTemplates)+len(keeps) > 0 {
+		w.findReplicas()
+	}
+	staying := w.keepClaims(ctx, keeps)
+	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
 	w.deleteAll(ctx, deletes)
 	w.createAll(ctx, creates)
 	w.tell(ctx)
 	return w.result
-}
-
-func newWriter(c *Control, set *v1alpha1.RollSet, o *observed.Set) *writer {
-	w := &writer{Control: c, set: set, observation: o}
-	if len(set.Spec.VolumeClaimTemplates) == 0 {
-		return w
-	}
-	w.replicas = make(map[string]*observed.Replica, len(o.Replicas))
-	w.byPod = make(map[types.UID]*observed.Replica, len(o.Replicas))
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		w.replicas[r.ID] = r
-		if r.Pod != nil {
-			w.byPod[r.Pod.UID] = r
-		}
-	}
-	return w
 }
 
 // writer carries out one plan.
@@ -118,13 +124,35 @@ type writer struct {
 
 	set         *v1alpha1.RollSet
 	observation *observed.Set
-	// replicas and byPod find a replica of the observation; they are filled only if the set has claims.
+	// replicas are those of the observation by identity, filled only if there are claims.
 	replicas map[string]*observed.Replica
-	byPod    map[types.UID]*observed.Replica
 	result   Result
 
 	created []action.Create
 	deleted []action.Delete
+	kept    []action.Action
+}
+
+func (w *writer) findReplicas() {
+	w.replicas = make(map[string]*observed.Replica, len(w.observation.Replicas))
+	for i := range w.observation.Replicas {
+		w.replicas[w.observation.Replicas[i].ID] = &w.observation.Replicas[i]
+	}
+}
+
+// replica is the one of an identity, which has neither pod nor claims if it was not observed.
+func (w *writer) replica(id string) *observed.Replica {
+	if r, ok := w.replicas[id]; ok {
+		return r
+	}
+	return &observed.Replica{ID: id}
+}
+
+func (w *writer) block(id string, b observed.Block) {
+	if w.result.Blocked == nil {
+		w.result.Blocked = map[string]observed.Block{}
+	}
+	w.result.Blocked[id] = b
 }
 
 // PodKind is the kind of pods.

@@ -16,13 +16,10 @@ import (
 	"rollset.dev/rollset/internal/observed"
 )
 
-// MaxCreates is how many pods one plan may create; the rest comes with the next one.
-const MaxCreates = 500
-
 // createAll creates pods and their claims, in batches that double for as long as nothing is refused.
 func (w *writer) createAll(ctx context.Context, creates []action.Create) {
-	creates = creates[:min(len(creates), MaxCreates)]
-	for size := 1; len(creates) > 0 && w.result.CreateError == nil; size *= 2 {
+	creates = creates[:min(len(creates), MaxWrites)]
+	for size := 1; len(creates) > 0 && w.result.Creates.Err == nil; size *= 2 {
 		batch := creates[:min(size, len(creates))]
 		creates = creates[len(batch):]
 		outcomes := make([]outcome, len(batch))
@@ -39,22 +36,12 @@ func (w *writer) note(a action.Create, out outcome) {
 	case out.block != nil:
 		w.block(a.ID, *out.block)
 	case out.err != nil:
-		w.result.Creates.Failed++
+		w.result.Creates.fail(out.err)
 		w.result.NamespaceGone = w.result.NamespaceGone || namespaceGone(out.err)
-		if w.result.CreateError == nil {
-			w.result.CreateError = out.err
-		}
 	case out.done:
 		w.result.Creates.Done++
 		w.created = append(w.created, a)
 	}
-}
-
-func (w *writer) block(id string, b observed.Block) {
-	if w.result.Blocked == nil {
-		w.result.Blocked = map[string]observed.Block{}
-	}
-	w.result.Blocked[id] = b
 }
 
 // create creates the claims of an identity, then its pod.

@@ -21,10 +21,7 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 	for i, out := range outcomes {
 		switch {
 		case out.err != nil:
-			w.result.Deletes.Failed++
-			if w.result.DeleteError == nil {
-				w.result.DeleteError = out.err
-			}
+			w.result.Deletes.fail(out.err)
 		case out.done:
 			w.result.Deletes.Done++
 			w.deleted = append(w.deleted, deletes[i])
@@ -34,9 +31,6 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 
 // delete deletes one pod, if it is still the one that was judged.
 func (w *writer) delete(ctx context.Context, a action.Delete) outcome {
-	if err := w.handOverClaims(ctx, a); err != nil {
-		return outcome{err: err}
-	}
 	w.Expectations.Deleting(w.set.UID, a.Pod.UID)
 	// The pod is shared with the cache: the client gets an object of its own.
 	pod := &corev1.Pod{}

@@ -18,6 +18,7 @@ const (
 	FailedCreate     = "FailedCreate"
 	SuccessfulDelete = "SuccessfulDelete"
 	FailedDelete     = "FailedDelete"
+	FailedUpdate     = "FailedUpdate"
 )
 
 // maxNote is the longest note that the API server takes in an event.
@@ -31,16 +32,22 @@ func (w *writer) tell(ctx context.Context) {
 		log.Info("deleted pods", "count", len(w.deleted), "pods", names, "reason", why)
 		w.event(corev1.EventTypeNormal, SuccessfulDelete, "Delete", fmt.Sprintf("Deleted %s (%s)", counted(len(w.deleted), names), why))
 	}
-	if err := w.result.DeleteError; err != nil {
-		w.event(corev1.EventTypeWarning, FailedDelete, "Delete", failure(w.result.Deletes.Failed, err))
+	if failed := w.result.Deletes; failed.Err != nil {
+		w.event(corev1.EventTypeWarning, FailedDelete, "Delete", failed.String())
 	}
 	if len(w.created) > 0 {
 		names, why := w.describeCreates(log)
 		log.Info("created pods", "count", len(w.created), "pods", names, "reason", why)
 		w.event(corev1.EventTypeNormal, SuccessfulCreate, "Create", fmt.Sprintf("Created %s (%s)", counted(len(w.created), names), why))
 	}
-	if err := w.result.CreateError; err != nil {
-		w.event(corev1.EventTypeWarning, FailedCreate, "Create", failure(w.result.Creates.Failed, err))
+	if failed := w.result.Creates; failed.Err != nil {
+		w.event(corev1.EventTypeWarning, FailedCreate, "Create", failed.String())
+	}
+	for _, a := range w.kept {
+		log.Info("changed claim", "change", a.String())
+	}
+	if failed := w.result.Claims; failed.Err != nil {
+		w.event(corev1.EventTypeWarning, FailedUpdate, "Update", failed.String())
 	}
 }
 
@@ -86,11 +93,12 @@ func counted(n int, names string) string {
 	return fmt.Sprintf("%d pods %s", n, names)
 }
 
-func failure(n int, err error) string {
-	if n == 1 {
-		return err.Error()
+// String says why the first write failed, and how many did.
+func (t *Tally) String() string {
+	if t.Failed == 1 {
+		return t.Err.Error()
 	}
-	return fmt.Sprintf("%d writes: %s", n, err)
+	return fmt.Sprintf("%d writes: %s", t.Failed, t.Err)
 }
 
 // distinct is the first reason, and how many others there are.

@@ -1,0 +1,110 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/podcontrol"
+)
+
+// claimRecheck is how often the cache is asked about a claim that is in the way and carries no label of the set, so that
+// no event of it leads here.
+const claimRecheck = 30 * time.Second
+
+// blocked says which identities cannot get a pod now: those whose own claims cannot be used, and those that were found
+// taken when a pod was last created, for as long as the cache shows why, or until it is time to try again.
+func (r *Reconciler) blocked(ctx context.Context, v *view, o *observed.Set) map[string]observed.Block {
+	blocked := r.blockedByOwnClaims(v, o)
+	for id, remembered := range v.memory.blocked {
+		if b, ok := r.stillBlocked(ctx, v, o, id); ok {
+			blocked[id] = b
+			continue
+		}
+		// The cache may not show yet what the API server showed.
+		if wait := remembered.again.wait(id, v.now); wait > 0 {
+			blocked[id] = observed.Block{Claim: remembered.Claim, Reason: remembered.Reason, Retry: wait}
+		}
+	}
+	return blocked
+}
+
+// blockedByOwnClaims says which identities without a pod have claims that cannot be used. What was remembered of the
+// others, those that have a pod, is forgotten.
+func (r *Reconciler) blockedByOwnClaims(v *view, o *observed.Set) map[string]observed.Block {
+	blocked := map[string]observed.Block{}
+	for i := range o.Replicas {
+		replica := &o.Replicas[i]
+		if replica.Pod != nil {
+			if _, ok := v.memory.blocked[replica.ID]; ok {
+				delete(v.memory.blocked, replica.ID)
+				r.memory.stopWaiting(podKey(v, replica.ID))
+			}
+			continue
+		}
+		for _, claim := range replica.Claims {
+			if why := claims.Obstacle(o, replica, claim); why != "" && wantsClaim(v, replica.ID, claim.Name) {
+				blocked[replica.ID] = observed.Block{Claim: true, Reason: why} // events of it lead here
+			}
+		}
+	}
+	return blocked
+}
+
+// wantsClaim says whether the claim is one that a pod of the identity would mount.
+func wantsClaim(v *view, id, claim string) bool {
+	templates := v.set.Spec.VolumeClaimTemplates
+	for i := range templates {
+		if claims.Name(v.set.Name, templates[i].Name, id) == claim {
+			return true
+		}
+	}
+	return false
+}
+
+// stillBlocked asks the cache whether the name of an identity, or of one of its claims, is still taken.
+func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *observed.Set, id string) (observed.Block, bool) {
+	pod := &corev1.Pod{}
+	if err := r.Client.Get(ctx, podKey(v, id), pod); err == nil && !metav1.IsControlledBy(pod, v.set) {
+		return observed.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
+	}
+	templates := v.set.Spec.VolumeClaimTemplates
+	for i := range templates {
+		claim := &corev1.PersistentVolumeClaim{}
+		key := client.ObjectKey{Namespace: v.set.Namespace, Name: claims.Name(v.set.Name, templates[i].Name, id)}
+		if err := r.Client.Get(ctx, key, claim); err != nil {
+			continue
+		}
+		if why := claims.Obstacle(o, &observed.Replica{ID: id}, claim); why != "" {
+			return observed.Block{Claim: true, Reason: why, Retry: claimRecheck}, true
+		}
+	}
+	return observed.Block{}, false
+}
+
+// rememberBlocked notes which identities were found taken.
+func (r *Reconciler) rememberBlocked(v *view, found map[string]observed.Block) {
+	for id, b := range found {
+		known, ok := v.memory.blocked[id]
+		if !ok {
+			known = &obstacle{}
+			v.memory.blocked[id] = known
+		}
+		known.Block = b
+		known.again.failed(id, v.now)
+		r.memory.wait(podKey(v, id), client.ObjectKeyFromObject(v.set))
+	}
+}
+
+func podKey(v *view, id string) types.NamespacedName {
+	return types.NamespacedName{Namespace: v.set.Namespace, Name: v.set.Name + "-" + id}
+}

@@ -1,0 +1,157 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller is the shell around the pure core: it reads, lets the core decide, writes, and reports.
+//
+// The rule: observe → plan → apply → report. One observation per reconcile, taken from caches that show all earlier
+// writes; one plan, made by pure functions; one status write, also when something failed. Nothing here reads the API
+// server directly except before an adoption, waits, writes a spec, or depends on anything that it was not given.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/plan"
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/revision"
+)
+
+// lookAgain is how soon a cache that is behind is asked again. An event usually comes first; a cache can catch up
+// without one, though, when what was written is gone before it was seen.
+const lookAgain = 200 * time.Millisecond
+
+const (
+	controllerName = "rollset"
+	// minRetry and maxRetry bound the wait after an error.
+	minRetry = 5 * time.Millisecond
+	maxRetry = 5 * time.Minute
+)
+
+// Reconciler brings one set after another to its wanted state. Its exported fields are all that it depends on; they are
+// set before the first Reconcile and not changed afterwards.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server. The cache needs the indexes of IndexFields.
+	Client client.Client
+	// Live reads past the cache. It is asked before an adoption, and after the API server said that a name is taken.
+	Live client.Reader
+	// Watermarks says how far the cache has come.
+	Watermarks Watermarks
+	// Clock is the only clock.
+	Clock clock.PassiveClock
+	// Events tell users what was done.
+	Events events.EventRecorder
+	// Runner runs the writes of a batch.
+	Runner podcontrol.Runner
+	// Expectations remember what was written until the cache shows it.
+	Expectations *expectations.Store
+	// Metrics count what was done.
+	Metrics *Metrics
+
+	memory memory
+}
+
+// Reconcile brings a set one step nearer to its wanted state.
+func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl.Result, error) {
+	if !set.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // the garbage collector does the rest
+	}
+	v, err := r.look(ctx, set)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
+	}
+	if met, remaining := r.Expectations.Met(set.UID, v.cache); !met {
+		return ctrl.Result{RequeueAfter: min(remaining, lookAgain)}, nil
+	}
+	revisions, wrote, prepareErr := r.prepare(ctx, v)
+	if wrote && prepareErr == nil {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	o, specErr := r.observe(ctx, v, revisions)
+
+	s := step{view: v, observed: o, revisions: revisions, failure: prepareErr}
+	switch {
+	case specErr != nil:
+		s.invalid = specErr
+	case prepareErr == nil:
+		s.wanted = plan.Next(o)
+		s.plan = v.pace(s.wanted)
+		s.result = r.pods().Apply(ctx, set, o, s.plan)
+		r.remember(s)
+		s.failure = r.pruneRevisions(ctx, v, revisions.Prune)
+	}
+	wait, reportErr := r.report(ctx, s)
+	return answer(wait, errors.Join(s.failure, reportErr))
+}
+
+// step is one reconcile: what was seen, decided and done.
+type step struct {
+	*view
+
+	observed  *observed.Set
+	revisions revision.Resolution
+	// wanted is what the core planned, plan what of it may be tried now.
+	wanted, plan action.Plan
+	result       podcontrol.Result
+	// failure is what kept the plan from being made, and invalid is what is wrong with the spec.
+	failure, invalid error
+}
+
+// prepare brings revisions and ownership up to date. It says whether anything was written; then the cache is behind.
+func (r *Reconciler) prepare(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
+	found, wrote, err = r.resolveRevisions(ctx, v)
+	if wrote || err != nil {
+		return found, wrote, err
+	}
+	wrote, err = r.claimPods(ctx, v)
+	return found, wrote, err
+}
+
+func (r *Reconciler) pods() *podcontrol.Control {
+	return &podcontrol.Control{
+		Client:       r.Client,
+		Live:         r.Live,
+		Expectations: r.Expectations,
+		Events:       r.Events,
+		Run:          r.Runner,
+	}
+}
+
+// answer tells the queue when to come back. A conflict is no error: somebody was faster, and an event is on its way.
+func answer(wait time.Duration, err error) (ctrl.Result, error) {
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	default:
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+}
+
+// SetupWithManager registers the Reconciler, with as many sets worked on at a time as given.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrency int) error {
+	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(controller.Options{
+		MaxConcurrentReconciles: concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+	})
+	for _, w := range r.Watches() {
+		b = b.Watches(w.Object, w.Handler)
+	}
+	return b.Complete(reconcile.AsReconciler(mgr.GetClient(), r))
+}

@@ -1,0 +1,91 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// The fields by which the cache finds objects.
+const (
+	// ControllerIndex finds pods and revisions by the UID of their controller, and those without by Orphan.
+	ControllerIndex = "controller"
+	// SetIndex finds claims by the name of the set in their label.
+	SetIndex = "set"
+	// SelectorIndex finds sets by one of the labels that their selector asks for, as "key=value", and those that ask for
+	// none by AnyLabel.
+	SelectorIndex = "selector"
+
+	// Orphan is the value of ControllerIndex for an object without a controller.
+	Orphan = "none"
+	// AnyLabel is the value of SelectorIndex for a selector made of expressions only.
+	AnyLabel = "*"
+)
+
+// Index is a field by which the cache must be able to find the objects of a kind.
+type Index struct {
+	Object  client.Object
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// Indexes are all that the Reconciler needs of its cache.
+func Indexes() []Index {
+	return []Index{
+		{Object: &corev1.Pod{}, Field: ControllerIndex, Extract: controllerOf},
+		{Object: &appsv1.ControllerRevision{}, Field: ControllerIndex, Extract: controllerOf},
+		{Object: &corev1.PersistentVolumeClaim{}, Field: SetIndex, Extract: setOf},
+		{Object: &v1alpha1.RollSet{}, Field: SelectorIndex, Extract: selectorOf},
+	}
+}
+
+// IndexFields adds all Indexes to a cache.
+func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range Indexes() {
+		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
+			return fmt.Errorf("index %T by %s: %w", i.Object, i.Field, err)
+		}
+	}
+	return nil
+}
+
+func controllerOf(o client.Object) []string {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return []string{Orphan}
+}
+
+func setOf(o client.Object) []string {
+	if name, ok := o.GetLabels()[v1alpha1.SetLabel]; ok {
+		return []string{name}
+	}
+	return nil
+}
+
+func selectorOf(o client.Object) []string {
+	set, ok := o.(*v1alpha1.RollSet)
+	if !ok || set.Spec.Selector == nil {
+		return nil
+	}
+	labels := set.Spec.Selector.MatchLabels
+	if len(labels) == 0 {
+		return []string{AnyLabel}
+	}
+	keys := make([]string, 0, len(labels))
+	for k := range labels {
+		keys = append(keys, k)
+	}
+	first := slices.Min(keys)
+	return []string{first + "=" + labels[first]}
+}

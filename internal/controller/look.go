@@ -1,0 +1,95 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// view is what the cache shows of a set and of all that it owns. The objects belong to the cache: nobody changes them.
+type view struct {
+	set      *v1alpha1.RollSet
+	selector labels.Selector
+	now      time.Time
+	// memory is what is remembered of the set.
+	memory *recollection
+
+	// pods and revisions are those that the set controls, claims those that carry its label.
+	pods      []corev1.Pod
+	revisions []*appsv1.ControllerRevision
+	claims    []corev1.PersistentVolumeClaim
+	// classes are the storage classes, if there are claims.
+	classes map[string]observed.Class
+	// cache says how far the cache had come before pods were listed.
+	cache expectations.Cache
+}
+
+// look reads everything from the cache, and how far the cache has come before that.
+func (r *Reconciler) look(ctx context.Context, set *v1alpha1.RollSet) (*view, error) {
+	v := &view{set: set, now: r.Clock.Now(), memory: r.memory.of(set.UID)}
+	var err error
+	if v.selector, err = metav1.LabelSelectorAsSelector(set.Spec.Selector); err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
+	}
+	v.cache.Synced = map[schema.GroupKind]string{}
+	for kind := range watched() {
+		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
+	}
+	pods := &corev1.PodList{}
+	if err := r.list(ctx, pods, v, client.MatchingFields{ControllerIndex: string(set.UID)}); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	v.pods, v.cache.Pods = pods.Items, pods.Items
+	revisions := &appsv1.ControllerRevisionList{}
+	if err := r.list(ctx, revisions, v, client.MatchingFields{ControllerIndex: string(set.UID)}); err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	for i := range revisions.Items {
+		v.revisions = append(v.revisions, &revisions.Items[i])
+	}
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.list(ctx, claims, v, client.MatchingFields{SetIndex: set.Name}); err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
+	v.claims = claims.Items
+	if len(v.claims) > 0 {
+		if v.classes, err = r.classes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// classes lists the storage classes; there are few.
+func (r *Reconciler) classes(ctx context.Context) (map[string]observed.Class, error) {
+	list := &storagev1.StorageClassList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list storage classes: %w", err)
+	}
+	classes := make(map[string]observed.Class, len(list.Items))
+	for i := range list.Items {
+		expandable := list.Items[i].AllowVolumeExpansion
+		classes[list.Items[i].Name] = observed.Class{Expandable: expandable != nil && *expandable}
+	}
+	return classes, nil
+}
+
+// list lists objects of the set's namespace without copying them.
+func (r *Reconciler) list(ctx context.Context, into client.ObjectList, v *view, by client.MatchingFields) error {
+	return r.Client.List(ctx, into, client.InNamespace(v.set.Namespace), by, client.UnsafeDisableDeepCopy)
+}

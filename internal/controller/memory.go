@@ -1,0 +1,195 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/status"
+)
+
+// memory is what the Reconciler remembers of each set. All of it may be lost at any time: then something is tried a
+// little earlier than it would have been.
+type memory struct {
+	mu   sync.Mutex
+	sets map[types.UID]*recollection
+	// waiting says which set waits for a pod of another to go, because it needs the name.
+	waiting map[types.NamespacedName]types.NamespacedName
+}
+
+// recollection is what is remembered of one set. Only the Reconcile of that set uses it.
+type recollection struct {
+	// reported is when the status was last written.
+	reported time.Time
+	// creates, deletes and claims pace writes that the API server refuses.
+	creates, deletes, claims refusal
+	// finished paces the replacement of pods that keep ending.
+	finished backOff
+	// namespaceGone is true when it said that the namespace is being deleted.
+	namespaceGone bool
+	// blocked are the identities whose names or claims were found taken.
+	blocked map[string]*obstacle
+	// preflights are its answers to preflights by revision.
+	preflights map[string]*verdict
+	// decoded is what revisions hold, by their UIDs.
+	decoded map[types.UID]*decoded
+	// rollout is the revision that pods are being moved to.
+	rollout rollout
+	// progress is what the last report knew of the progress of rollouts.
+	progress status.Progress
+	// blocking is what the set was last seen waiting for.
+	blocking status.Blocking
+}
+
+// refusal is that the API server refuses one sort of write.
+type refusal struct {
+	backOff
+
+	// message is what it said last; empty since it accepted.
+	message string
+}
+
+// note notes what became of the writes that were wanted, many or none.
+func (r *refusal) note(generation string, now time.Time, tally podcontrol.Tally) {
+	switch {
+	case tally.Err != nil:
+		r.failed(generation, now)
+		r.message = tally.String()
+	case tally.Done > 0:
+		*r = refusal{}
+	}
+}
+
+// verdict is what the API server said to a preflight.
+type verdict struct {
+	refusal string
+	again   backOff
+}
+
+// obstacle is what was in the way of an identity.
+type obstacle struct {
+	observed.Block
+	again backOff
+}
+
+// rollout is a revision on its way to all pods, and since when it is.
+type rollout struct {
+	revision string
+	since    time.Time
+}
+
+// of returns what is remembered of a set.
+func (m *memory) of(set types.UID) *recollection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sets == nil {
+		m.sets = map[types.UID]*recollection{}
+	}
+	r, ok := m.sets[set]
+	if !ok {
+		r = &recollection{
+			blocked:    map[string]*obstacle{},
+			preflights: map[string]*verdict{},
+			decoded:    map[types.UID]*decoded{},
+		}
+		m.sets[set] = r
+	}
+	return r
+}
+
+// forget drops all that is remembered of a set that no longer exists.
+func (m *memory) forget(set types.UID, name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, set)
+	for pod, waiter := range m.waiting {
+		if waiter == name {
+			delete(m.waiting, pod)
+		}
+	}
+}
+
+// answers are the answers to preflights as planners see them.
+func (m *recollection) answers(now time.Time) map[string]observed.Preflight {
+	answers := make(map[string]observed.Preflight, len(m.preflights))
+	for revision, a := range m.preflights {
+		answers[revision] = observed.Preflight{Refusal: a.refusal, Retry: a.again.wait(revision, now)}
+	}
+	return answers
+}
+
+// noteAnswer notes the answer to a preflight.
+func (m *recollection) noteAnswer(revision, refusal string, now time.Time) {
+	a, ok := m.preflights[revision]
+	if !ok {
+		a = &verdict{}
+		m.preflights[revision] = a
+	}
+	a.refusal = refusal
+	if refusal != "" {
+		a.again.failed(revision, now)
+	}
+}
+
+// wait notes that a set waits for the name of a pod.
+func (m *memory) wait(pod, set types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting == nil {
+		m.waiting = map[types.NamespacedName]types.NamespacedName{}
+	}
+	m.waiting[pod] = set
+}
+
+// waiter returns the set that waits for the name of a pod.
+func (m *memory) waiter(pod types.NamespacedName) (set types.NamespacedName, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	set, ok = m.waiting[pod]
+	return set, ok
+}
+
+// stopWaiting notes that a name is no longer waited for.
+func (m *memory) stopWaiting(pod types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.waiting, pod)
+}
+
+// backOff paces attempts: the first is free, then the wait doubles from one to the next. It starts again when what is
+// attempted changes, and after a long time without an attempt.
+type backOff struct {
+	// subject is what is attempted.
+	subject string
+	last    time.Time
+	delay   time.Duration
+}
+
+// The shortest and the longest wait between two attempts.
+const (
+	minBackOff = time.Second
+	maxBackOff = 5 * time.Minute
+)
+
+// failed notes an attempt in vain.
+func (b *backOff) failed(subject string, now time.Time) {
+	if b.subject != subject || now.Sub(b.last) > 2*maxBackOff {
+		b.delay = 0
+	}
+	b.subject, b.last = subject, now
+	b.delay = min(max(minBackOff, 2*b.delay), maxBackOff)
+}
+
+// wait returns how long the next attempt has to wait.
+func (b *backOff) wait(subject string, now time.Time) time.Duration {
+	if b.subject != subject {
+		return 0
+	}
+	return min(max(0, b.last.Add(b.delay).Sub(now)), b.delay) // a clock that jumps back adds nothing
+}

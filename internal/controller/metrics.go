@@ -1,0 +1,107 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/status"
+)
+
+// Metrics are the manager's own, beside those of controller-runtime.
+type Metrics struct {
+	created, deleted *prometheus.CounterVec
+	rollouts         prometheus.Histogram
+	unavailable      *prometheus.GaugeVec
+	blocked          *prometheus.GaugeVec
+}
+
+// The values of the label "result".
+const (
+	resultDone   = "success"
+	resultFailed = "error"
+)
+
+// NewMetrics registers the metrics. Those about the cache are read from the store.
+func NewMetrics(registry prometheus.Registerer, store *expectations.Store) *Metrics {
+	m := &Metrics{
+		created: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rollset_pods_created_total",
+			Help: "Pods created, by result.",
+		}, []string{"result"}),
+		deleted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rollset_pods_deleted_total",
+			Help: "Pods deleted, by result.",
+		}, []string{"result"}),
+		rollouts: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:                        "rollset_rollout_duration_seconds",
+			Help:                        "Time from a new revision to its completion.",
+			Buckets:                     prometheus.ExponentialBuckets(1, 2, 14), // 1 s to 2¼ h
+			NativeHistogramBucketFactor: 1.1,
+		}),
+		unavailable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollset_replicas_unavailable",
+			Help: "Wanted pods that are missing or not available.",
+		}, []string{"namespace", "rollset"}),
+		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollset_blocked",
+			Help: "1 for sets that wait, by what they wait for first.",
+		}, []string{"namespace", "rollset", "reason"}),
+	}
+	registry.MustRegister(m.created, m.deleted, m.rollouts, m.unavailable, m.blocked,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "rollset_expectations_unmet",
+			Help: "Sets whose last writes the cache does not show yet, as far as has been looked.",
+		}, func() float64 { return float64(store.Unmet()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "rollset_expectations_expired_total",
+			Help: "Writes that the cache never showed.",
+		}, func() float64 { return float64(store.Expired()) }),
+	)
+	return m
+}
+
+// wrote counts what became of a plan.
+func (m *Metrics) wrote(result podcontrol.Result) {
+	m.created.WithLabelValues(resultDone).Add(float64(result.Creates.Done))
+	m.created.WithLabelValues(resultFailed).Add(float64(result.Creates.Failed))
+	m.deleted.WithLabelValues(resultDone).Add(float64(result.Deletes.Done))
+	m.deleted.WithLabelValues(resultFailed).Add(float64(result.Deletes.Failed))
+}
+
+// observed notes the state of a set, and how long a rollout took that has just been completed.
+func (m *Metrics) observed(s step, report status.Report) {
+	key := []string{s.set.Namespace, s.set.Name}
+	missing := s.observed.Limits.Replicas - int(report.Status.AvailableReplicas)
+	m.unavailable.WithLabelValues(key...).Set(float64(max(0, missing)))
+
+	if was := s.memory.blocking; was != report.Blocking {
+		m.blocked.DeleteLabelValues(append(key, string(was))...)
+		if report.Blocking != "" {
+			m.blocked.WithLabelValues(append(key, string(report.Blocking))...).Set(1)
+		}
+		s.memory.blocking = report.Blocking
+	}
+
+	update := s.observed.Update.Name
+	switch {
+	case report.Status.CurrentRevision != update:
+		if s.memory.rollout.revision != update {
+			s.memory.rollout = rollout{revision: update, since: s.now}
+		}
+	case s.memory.rollout.revision == update:
+		m.rollouts.Observe(s.now.Sub(s.memory.rollout.since).Seconds())
+		s.memory.rollout = rollout{}
+	}
+}
+
+// forget drops the metrics of a set that is gone.
+func (m *Metrics) forget(set types.NamespacedName) {
+	labels := prometheus.Labels{"namespace": set.Namespace, "rollset": set.Name}
+	m.unavailable.DeletePartialMatch(labels)
+	m.blocked.DeletePartialMatch(labels)
+}

@@ -1,0 +1,142 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/podstate"
+	"rollset.dev/rollset/internal/revision"
+)
+
+// observe freezes what the view shows into the observation that everything is decided on. If the spec cannot be
+// understood, the error says why, and the observation holds the pods all the same.
+func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolution) (*observed.Set, error) {
+	o := &observed.Set{
+		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
+		Current: found.Current, Update: found.Update, Rejected: found.Rejected,
+		Replicas:     replicas(v),
+		FinishedWait: v.memory.finished.wait(found.Update.Name, v.now),
+		Refused:      v.memory.creates.message,
+		Preflights:   v.memory.answers(v.now),
+		Classes:      v.classes,
+		Now:          v.now,
+	}
+	o.Blocked = r.blocked(ctx, v, o)
+	return o, resolveSpec(o)
+}
+
+// resolveSpec resolves what the spec says in numbers and selectors.
+func resolveSpec(o *observed.Set) error {
+	var err error
+	if o.Limits, err = observed.ResolveLimits(o.Spec); err != nil {
+		return err
+	}
+	if o.Priorities, err = observed.ResolvePriorities(o.Spec); err != nil {
+		return err
+	}
+	start := int32(0)
+	if o.Spec.Ordinals != nil {
+		start = o.Spec.Ordinals.Start
+	}
+	o.Ordinals, err = identity.NewOrdinals(start, o.Spec.ReserveOrdinals)
+	return err
+}
+
+// replicas joins pods and claims by identity.
+func replicas(v *view) []observed.Replica {
+	all := make([]observed.Replica, 0, len(v.pods)+len(v.claims))
+	toDelete := map[string]bool{}
+	if s := v.set.Spec.ScaleStrategy; s != nil {
+		for _, name := range s.PodsToDelete {
+			toDelete[name] = true
+		}
+	}
+	minReady := time.Duration(v.set.Spec.MinReadySeconds) * time.Second
+	for i := range v.pods {
+		pod := &v.pods[i]
+		replica := newReplica(pod, minReady, v.now)
+		replica.ID, replica.Ordinal = identify(v.set, pod.Name)
+		replica.Specified = toDelete[pod.Name] || podstate.SpecifiedDelete(pod)
+		all = append(all, replica)
+	}
+	all = joinClaims(v, all)
+	slices.SortFunc(all, func(a, b observed.Replica) int {
+		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// newReplica is what a pod's status says.
+func newReplica(pod *corev1.Pod, minReady time.Duration, now time.Time) observed.Replica {
+	r := observed.Replica{
+		Pod:          pod,
+		Revision:     pod.Labels[v1alpha1.RevisionLabel],
+		Scheduled:    podstate.Scheduled(pod),
+		Terminating:  podstate.Terminating(pod),
+		Finished:     podstate.Finished(pod),
+		Restarts:     podstate.Restarts(pod),
+		DeletionCost: podstate.DeletionCost(pod),
+	}
+	r.ReadySince, r.Ready = podstate.ReadySince(pod)
+	available, _ := podstate.Available(pod, minReady, now)
+	r.Available = available && r.Live() // a pod that is going stays Ready until its containers have ended
+	return r
+}
+
+// identify returns the identity of a pod. A pod that was adopted under a name that the set would not give goes by its
+// whole name.
+func identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		if n, ok := identity.ParseOrdinal(set.Name, pod); ok {
+			return strconv.Itoa(n), n
+		}
+		return pod, -1
+	}
+	if id, ok := identity.ParseID(set.Name, pod); ok {
+		return id, -1
+	}
+	return pod, -1
+}
+
+// joinClaims adds claims to the replicas of their identities, and replicas for identities that have only claims.
+func joinClaims(v *view, all []observed.Replica) []observed.Replica {
+	if len(v.claims) == 0 {
+		return all
+	}
+	place := make(map[string]int, len(all))
+	for i := range all {
+		place[all[i].ID] = i
+	}
+	label := v1alpha1.InstanceIDLabel
+	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		label = v1alpha1.PodIndexLabel
+	}
+	for i := range v.claims {
+		claim := &v.claims[i]
+		id, number := identify(v.set, v.set.Name+"-"+claim.Labels[label])
+		if id != claim.Labels[label] {
+			continue // not a label that we write
+		}
+		if _, ok := place[id]; !ok {
+			place[id] = len(all)
+			all = append(all, observed.Replica{ID: id, Ordinal: number})
+		}
+		r := &all[place[id]]
+		r.Claims = append(r.Claims, claim)
+	}
+	for i := range all {
+		slices.SortFunc(all[i].Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return all
+}

@@ -1,0 +1,129 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/podstate"
+)
+
+// claimPods adopts the pods that belong to the set and have no controller, and releases those that it controls and that
+// do not belong to it any more. It says whether anything was written; then the cache is behind.
+func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err error) {
+	orphans, err := r.orphans(ctx, v)
+	if err != nil {
+		return false, err
+	}
+	var changes []ownerChange
+	for i := range v.pods {
+		pod := &v.pods[i]
+		if !v.selector.Matches(labels.Set(pod.Labels)) && !podstate.Terminating(pod) {
+			changes = append(changes, ownerChange{pod: pod, verb: "release", owners: withoutOwner(pod, v.set.UID)})
+		}
+	}
+	if len(orphans) > 0 {
+		if err := r.mayAdopt(ctx, v.set); err != nil {
+			return false, err
+		}
+	}
+	for i := range orphans {
+		owners := append(slices.Clone(orphans[i].OwnerReferences), claims.Owner(v.set.Name, v.set.UID))
+		changes = append(changes, ownerChange{pod: &orphans[i], verb: "adopt", owners: owners})
+	}
+	if len(changes) == 0 {
+		return false, nil
+	}
+	errs := make([]error, len(changes))
+	r.Runner(len(changes), func(i int) { errs[i] = r.changeOwner(ctx, v.set, changes[i]) })
+	return true, errors.Join(errs...)
+}
+
+// ownerChange is a change of a pod's owners.
+type ownerChange struct {
+	pod    *corev1.Pod
+	verb   string
+	owners []metav1.OwnerReference
+}
+
+// orphans lists the pods without a controller that the set may adopt.
+func (r *Reconciler) orphans(ctx context.Context, v *view) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.list(ctx, pods, v, client.MatchingFields{ControllerIndex: Orphan}); err != nil {
+		return nil, fmt.Errorf("list orphans: %w", err)
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !adoptable(v, &pod) }), nil
+}
+
+// adoptable says whether the set may adopt a pod without a controller: one that its selector matches and that can take
+// the place of a pod of its own.
+func adoptable(v *view, pod *corev1.Pod) bool {
+	if podstate.Terminating(pod) || !v.selector.Matches(labels.Set(pod.Labels)) {
+		return false
+	}
+	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		_, canonical := identity.ParseOrdinal(v.set.Name, pod.Name)
+		return canonical
+	}
+	return !podstate.Finished(pod) // nothing but its name is left of it, and names are not scarce
+}
+
+// errSetChanged means that a set is not to adopt anything, for it is being deleted or was replaced by a namesake.
+var errSetChanged = errors.New("the set is being deleted, or was replaced by another of its name")
+
+// mayAdopt looks at the set past the cache: a set that is gone must not take what it left to somebody else.
+func (r *Reconciler) mayAdopt(ctx context.Context, set *v1alpha1.RollSet) error {
+	live := &v1alpha1.RollSet{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
+		return fmt.Errorf("get set before adopting pods: %w", err)
+	}
+	if live.UID != set.UID || live.DeletionTimestamp != nil {
+		return fmt.Errorf("adopt pods: %w", errSetChanged)
+	}
+	return nil
+}
+
+func withoutOwner(pod *corev1.Pod, owner types.UID) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
+}
+
+// changeOwner patches the owners of a pod, if it is still as it was seen. If it is not, an event is on its way.
+func (r *Reconciler) changeOwner(ctx context.Context, set *v1alpha1.RollSet, c ownerChange) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             c.pod.UID,
+		"resourceVersion": c.pod.ResourceVersion,
+		"ownerReferences": c.owners,
+	}})
+	if err != nil {
+		return fmt.Errorf("%s pod %s: %w", c.verb, c.pod.Name, err)
+	}
+	pod := &corev1.Pod{}
+	pod.Name, pod.Namespace = c.pod.Name, c.pod.Namespace
+	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s pod %s: %w", c.verb, c.pod.Name, err)
+	}
+	r.Expectations.Wrote(set.UID, podcontrol.PodKind(), pod.ResourceVersion)
+	logr.FromContextOrDiscard(ctx).Info("changed owner of pod", "change", c.verb, "pod", c.pod.Name)
+	return nil
+}

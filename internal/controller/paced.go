@@ -1,0 +1,91 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"strconv"
+
+	"rollset.dev/rollset/internal/action"
+)
+
+// pace takes out of a plan the writes that the API server refused a moment ago. They are tried again after a while, or
+// at once when the spec changes, but not at every event.
+func (v *view) pace(p action.Plan) action.Plan {
+	p.Actions = slices.DeleteFunc(slices.Clone(p.Actions), func(a action.Action) bool {
+		sort := v.memory.sort(a)
+		if sort == nil {
+			return false
+		}
+		wait := sort.wait(v.generation(), v.now)
+		if !v.memory.namespaceGone { // else there is no other attempt worth waking up for
+			p.Wake(wait)
+		}
+		return wait > 0
+	})
+	return p
+}
+
+// sort is what is remembered of writes of an action's sort; nil for those that are paced elsewhere.
+func (m *recollection) sort(a action.Action) *refusal {
+	switch a.(type) {
+	case action.Create:
+		return &m.creates
+	case action.Delete:
+		return &m.deletes
+	case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
+		return &m.claims
+	case action.Preflight:
+	}
+	return nil
+}
+
+// generation tells one spec from the next.
+func (v *view) generation() string { return strconv.FormatInt(v.set.Generation, 10) }
+
+// remember notes what the next reconcile should know of this one.
+func (r *Reconciler) remember(s step) {
+	v, m, result := s.view, s.memory, s.result
+	m.forgetUnwanted(s.wanted)
+	m.creates.note(v.generation(), v.now, result.Creates)
+	m.deletes.note(v.generation(), v.now, result.Deletes)
+	m.claims.note(v.generation(), v.now, result.Claims)
+	if result.Creates.Done+result.Creates.Failed > 0 {
+		m.namespaceGone = result.NamespaceGone
+	}
+	if result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, endsFinished) {
+		m.finished.failed(s.observed.Update.Name, v.now)
+	}
+	for name, refusal := range result.Preflights {
+		m.noteAnswer(name, refusal, v.now)
+	}
+	r.rememberBlocked(v, result.Blocked)
+	m.forgetRevisions(v.revisions)
+	r.Metrics.wrote(result)
+}
+
+// forgetUnwanted drops refusals of writes that nobody wants any more.
+func (m *recollection) forgetUnwanted(wanted action.Plan) {
+	var creates, deletes, claims bool
+	for _, a := range wanted.Actions {
+		sort := m.sort(a)
+		creates = creates || sort == &m.creates
+		deletes = deletes || sort == &m.deletes
+		claims = claims || sort == &m.claims
+	}
+	if !creates {
+		m.creates = refusal{}
+	}
+	if !deletes {
+		m.deletes = refusal{}
+	}
+	if !claims {
+		m.claims = refusal{}
+	}
+}
+
+func endsFinished(a action.Action) bool {
+	d, ok := a.(action.Delete)
+	return ok && d.Cause == action.Finished
+}

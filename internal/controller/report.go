@@ -1,0 +1,116 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/revision"
+	"rollset.dev/rollset/internal/status"
+)
+
+// reportEvery is how often the status of a set that changes all the time is written, unless users wait for the change.
+const reportEvery = time.Second
+
+// report writes the status if it changed, and returns when to come back because time alone may change something.
+func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) {
+	report := status.Compute(s.statusInput())
+	s.memory.progress = report.Progress
+	r.Metrics.observed(s, report)
+	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
+	if report.RollsBack {
+		return wait, errors.Join(r.reject(ctx, s), r.writeStatus(ctx, s, report))
+	}
+	if !status.NeedsWrite(&s.set.Status, &report.Status) {
+		return wait, nil
+	}
+	if hold := s.memory.reported.Add(reportEvery).Sub(s.now); hold > 0 && hold <= reportEvery && !status.Urgent(&s.set.Status, &report.Status) {
+		return sooner(wait, hold), nil
+	}
+	return wait, r.writeStatus(ctx, s, report)
+}
+
+// sooner is the smaller of two waits, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// statusInput is all that a status depends on.
+func (s step) statusInput() status.Input {
+	in := status.Input{
+		Set:            s.observed,
+		Generation:     s.set.Generation,
+		Previous:       &s.set.Status,
+		Plan:           s.plan,
+		Failure:        s.refusedWrite(),
+		CollisionCount: s.revisions.CollisionCount,
+		VolumeClaims:   claims.Status(s.observed),
+		Progress:       s.memory.progress,
+	}
+	if s.invalid != nil {
+		in.Invalid = s.invalid.Error()
+	}
+	return in
+}
+
+// refusedWrite is the write that the API server refused last, the most telling one if there are several.
+func (s step) refusedWrite() *status.Failure {
+	m := s.memory
+	switch {
+	case s.failure != nil:
+		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: s.failure.Error()}
+	case m.creates.message != "":
+		return &status.Failure{Reason: podcontrol.FailedCreate, Message: m.creates.message}
+	case m.deletes.message != "":
+		return &status.Failure{Reason: podcontrol.FailedDelete, Message: m.deletes.message}
+	case m.claims.message != "":
+		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: m.claims.message}
+	default:
+		return nil
+	}
+}
+
+// writeStatus replaces the status, if the set is still as it was seen.
+func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Report) error {
+	set := s.set.DeepCopy()
+	set.Status = report.Status
+	patch := client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, set, patch); err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	s.memory.reported = s.now
+	r.Expectations.Wrote(set.UID, setKind(), set.ResourceVersion)
+	return nil
+}
+
+// reject notes on the update revision that its rollout was given up, so that nobody forgets it.
+func (r *Reconciler) reject(ctx context.Context, s step) error {
+	for _, seen := range s.view.revisions {
+		if seen.Name != s.observed.Update.Name {
+			continue
+		}
+		rejected := seen.DeepCopy()
+		if rejected.Annotations == nil {
+			rejected.Annotations = map[string]string{}
+		}
+		rejected.Annotations[revision.RejectedAnnotation] = "ProgressDeadlineExceeded"
+		if err := r.Client.Patch(ctx, rejected, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("reject revision %s: %w", seen.Name, err)
+		}
+		r.Expectations.Wrote(s.set.UID, revisionKind(), rejected.ResourceVersion)
+		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", "progress deadline exceeded")
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/revision"
+)
+
+// maxCollisions is how many taken names are met in one reconcile; each of them costs a write and a read.
+const maxCollisions = 10
+
+// resolveRevisions finds the revisions of a set and writes down what is not recorded yet. It says whether anything was
+// written; then the cache is behind.
+func (r *Reconciler) resolveRevisions(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
+	in := revision.Input{
+		Set:       v.set,
+		Revisions: v.revisions,
+		Taken:     sets.New[string](),
+		Used:      sets.New[string](),
+		Decode:    v.memory.decode,
+	}
+	for i := range v.pods {
+		in.Used.Insert(v.pods[i].Labels[v1alpha1.RevisionLabel])
+	}
+	for range maxCollisions {
+		if found, err = revision.Resolve(in); err != nil {
+			return found, false, err
+		}
+		if found.Create == nil {
+			break
+		}
+		name := found.Create.Name
+		taken, err := r.createRevision(ctx, v, found.Create)
+		if err != nil || !taken {
+			return found, err == nil, err
+		}
+		in.Taken.Insert(name)
+	}
+	if found.Bump != nil {
+		err := r.bumpRevision(ctx, v, found.Bump)
+		return found, err == nil, err
+	}
+	return found, false, nil
+}
+
+// createRevision records a revision; taken is true if its name belongs to an object that is not the set's.
+func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) (taken bool, err error) {
+	name := wanted.Name
+	err = r.Client.Create(ctx, wanted)
+	switch {
+	case err == nil:
+		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
+		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
+		return false, nil
+	case !apierrors.IsAlreadyExists(err):
+		return false, fmt.Errorf("create revision %s: %w", name, err)
+	}
+	existing := &appsv1.ControllerRevision{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: v.set.Namespace, Name: name}, existing); err != nil {
+		return false, fmt.Errorf("get revision %s, whose name is taken: %w", name, err)
+	}
+	if !metav1.IsControlledBy(existing, v.set) {
+		return true, nil
+	}
+	r.Expectations.Wrote(v.set.UID, revisionKind(), existing.ResourceVersion)
+	return false, nil
+}
+
+// bumpRevision writes the changed number or annotations of a revision, if it is still as it was seen.
+func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
+	for _, seen := range v.revisions {
+		if seen.UID != wanted.UID {
+			continue
+		}
+		patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, wanted, patch); err != nil {
+			return fmt.Errorf("renumber revision %s: %w", seen.Name, err)
+		}
+		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
+		logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
+	}
+	return nil
+}
+
+// pruneRevisions deletes the revisions that nobody needs any more.
+func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string) error {
+	for _, object := range v.revisions {
+		known := v.memory.decoded[object.UID]
+		if !slices.Contains(names, object.Name) || known == nil || known.pruned {
+			continue
+		}
+		target := &appsv1.ControllerRevision{}
+		target.Name, target.Namespace = object.Name, object.Namespace
+		err := r.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete revision %s: %w", object.Name, err)
+		}
+		known.pruned = true
+		logr.FromContextOrDiscard(ctx).Info("deleted revision", "revision", object.Name)
+	}
+	return nil
+}
+
+// decoded is what a revision holds, so that it is decoded once and not at every reconcile.
+type decoded struct {
+	resourceVersion string
+	template        *corev1.PodTemplateSpec
+	claims          []string
+	err             error
+	// pruned is true once the revision was deleted, which the cache may not show yet.
+	pruned bool
+}
+
+// decode decodes a revision unless it is remembered.
+func (m *recollection) decode(object *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error) {
+	known, ok := m.decoded[object.UID]
+	if !ok || known.resourceVersion != object.ResourceVersion {
+		known = &decoded{resourceVersion: object.ResourceVersion}
+		known.template, known.claims, known.err = revision.Decode(object)
+		m.decoded[object.UID] = known
+	}
+	return known.template, known.claims, known.err
+}
+
+// forgetRevisions drops what is remembered of revisions that no longer exist.
+func (m *recollection) forgetRevisions(existing []*appsv1.ControllerRevision) {
+	uids, names := sets.New[types.UID](), sets.New[string]()
+	for _, object := range existing {
+		uids.Insert(object.UID)
+		names.Insert(object.Name)
+	}
+	maps.DeleteFunc(m.decoded, func(uid types.UID, _ *decoded) bool { return !uids.Has(uid) })
+	maps.DeleteFunc(m.preflights, func(name string, _ *verdict) bool { return !names.Has(name) })
+}

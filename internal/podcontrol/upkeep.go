@@ -1,0 +1,89 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/action"
+)
+
+// keepClaims carries out what is to be done to claims before anything is done to pods, and returns the pods that cannot
+// go yet because claims that go with them could not be handed over.
+func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (staying map[types.UID]bool) {
+	staying = map[types.UID]bool{}
+	now := actions[:min(len(actions), MaxWrites)]
+	outcomes := make([]outcome, len(actions))
+	w.Run(len(now), func(i int) { outcomes[i] = w.keepClaim(ctx, now[i]) })
+	for i, out := range outcomes {
+		if own, ok := actions[i].(action.OwnClaim); ok && own.Owner != nil && (out.err != nil || i >= len(now)) {
+			staying[own.Owner.UID] = true
+		}
+		switch {
+		case i >= len(now):
+		case out.block != nil: // the pod is there already, so it blocks nothing but this
+			w.result.Claims.fail(errors.New(out.block.Reason))
+		case out.err != nil:
+			w.result.Claims.fail(out.err)
+		default:
+			w.result.Claims.Done++
+			w.kept = append(w.kept, actions[i])
+		}
+	}
+	return staying
+}
+
+// keepClaim carries out one of the actions that concern claims only.
+func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
+	switch a := a.(type) {
+	case action.CreateClaims:
+		return w.ensureClaims(ctx, a.ID)
+	case action.OwnClaim:
+		return outcome{err: w.own(ctx, a)}
+	case action.GrowClaim:
+		return outcome{err: w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) {
+			if c.Spec.Resources.Requests == nil {
+				c.Spec.Resources.Requests = corev1.ResourceList{}
+			}
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = a.Size
+		})}
+	case action.DeleteClaim:
+		return outcome{err: w.deleteClaim(ctx, a)}
+	case action.Create, action.Delete, action.Preflight:
+	}
+	return outcome{}
+}
+
+// own replaces the set and the identity's pod among the owners of a claim.
+func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
+	pod := w.replica(a.ID).Pod
+	return w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) {
+		c.OwnerReferences = slices.DeleteFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			return ref.UID == w.set.UID || pod != nil && ref.UID == pod.UID
+		})
+		if a.Owner != nil {
+			c.OwnerReferences = append(c.OwnerReferences, *a.Owner)
+		}
+	})
+}
+
+// deleteClaim deletes a claim, if it is still the one that was judged.
+func (w *writer) deleteClaim(ctx context.Context, a action.DeleteClaim) error {
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Name, claim.Namespace = a.Claim.Name, a.Claim.Namespace
+	err := w.Client.Delete(ctx, claim, client.Preconditions{UID: &a.Claim.UID, ResourceVersion: &a.Claim.ResourceVersion})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("delete claim %s: %w", a.Claim.Name, err)
+}
