@@ -109,7 +109,7 @@ func (s *screen) marks(revision string) string {
 	return b.String()
 }
 
-// paint colours a text, where the terminal can show it.
+// paint colors a text, where the terminal can show it.
 func (s *screen) paint(code, text string) string {
 	if !s.color {
 		return text

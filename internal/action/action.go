@@ -19,6 +19,8 @@ import (
 )
 
 // Action is one planned write. The set of actions is closed.
+//
+//sumtype:decl
 type Action interface {
 	fmt.Stringer
 	isAction()

@@ -58,10 +58,10 @@ func Owner(set string, uid types.UID) metav1.OwnerReference {
 // Obstacle says why the pod of an identity cannot use a claim that has the right name; empty if it can.
 func Obstacle(o *observed.Set, r *observed.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
-	switch other, labelled := claim.Labels[v1alpha1.SetLabel]; {
+	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
 	case owner != nil && owner.UID != o.UID && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
-	case labelled && other != o.Name:
+	case labeled && other != o.Name:
 		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
 	case claim.DeletionTimestamp != nil:
 		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)

@@ -50,7 +50,7 @@ func owner(kind, name, uid string) metav1.OwnerReference {
 	return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}
 }
 
-var set = owner("RollSet", "web", "uid-web") //nolint:gochecknoglobals // read only
+var set = owner("RollSet", "web", "uid-web")
 
 // observe is a set with one claim template and the claims given, by identity.
 func observe(config, state, size string, have map[string]*corev1.PersistentVolumeClaim) *observed.Set {

@@ -48,7 +48,7 @@ func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 	if t := spec.UpdateStrategy.Type; t != "" && t != v1alpha1.RollingUpdateStrategy {
 		l.Partition, l.MaxSurge = 0, 0 // they shape a rolling update only
 	}
-	if l.MaxUnavailable, err = resolve(maxUnavailable(spec), l.Replicas, roundUpIf(l.MaxSurge == 0)); err != nil {
+	if l.MaxUnavailable, err = resolve(maxUnavailable(spec), l.Replicas, roundingBeside(l.MaxSurge)); err != nil {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxUnavailable: %w", err)
 	}
 	if l.MaxUnavailable == 0 && l.MaxSurge == 0 {
@@ -82,8 +82,9 @@ const (
 	roundUp
 )
 
-func roundUpIf(up bool) rounding {
-	if up {
+// roundingBeside is how maxUnavailable rounds beside a maxSurge: up if there is none, so that it is not 0 as well.
+func roundingBeside(maxSurge int) rounding {
+	if maxSurge == 0 {
 		return roundUp
 	}
 	return roundDown

@@ -60,26 +60,27 @@ func grow(o *observed.Set, w *wanted.State, p *action.Plan) {
 	}
 	room := room(o, w, p)
 	for _, place := range w.Places {
-		if b, blocked := o.Blocked[place.ID]; blocked {
-			p.Hold(kindOf(b), o.PodName(place.ID), "%s", b.Reason)
-			p.Wake(b.Retry)
-			if o.OrderedReady() {
-				return
-			}
-			continue
-		}
-		if o.OrderedReady() && heldByOrder(o, place, p) {
-			return
-		}
 		if room == 0 {
 			return
 		}
-		room--
-		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Reason: reason(place)})
+		if !held(o, place, p) {
+			room--
+			p.Add(action.Create{ID: place.ID, Revision: place.Revision, Reason: reason(place)})
+		}
 		if o.OrderedReady() {
-			return
+			return // the next one when this one is available
 		}
 	}
+}
+
+// held holds a place that cannot be filled now.
+func held(o *observed.Set, place wanted.Place, p *action.Plan) bool {
+	if b, blocked := o.Blocked[place.ID]; blocked {
+		p.Hold(kindOf(b), o.PodName(place.ID), "%s", b.Reason)
+		p.Wake(b.Retry)
+		return true
+	}
+	return o.OrderedReady() && heldByOrder(o, place, p)
 }
 
 func kindOf(b observed.Block) action.HoldKind {

@@ -114,7 +114,9 @@ func parseLabels(s string) map[string]string {
 func deleted(p action.Plan) string {
 	var ids []string
 	for _, a := range p.Actions {
-		ids = append(ids, strings.TrimPrefix(a.(action.Delete).Pod.Name, "web-"))
+		if d, ok := a.(action.Delete); ok {
+			ids = append(ids, strings.TrimPrefix(d.Pod.Name, "web-"))
+		}
 	}
 	return strings.Join(ids, " ")
 }

@@ -44,7 +44,8 @@ func (c *configuration) readNumber(key, value string) {
 		c.reserve = append(c.reserve, intstr.Parse(value))
 		return
 	}
-	n, err := strconv.Atoi(value)
+	number, err := strconv.ParseInt(value, 10, 32)
+	n := int(number)
 	if err != nil {
 		panic(fmt.Sprintf("configuration %s=%s: want a number", key, value))
 	}
@@ -60,7 +61,7 @@ func (c *configuration) readNumber(key, value string) {
 	case "scalemu":
 		l.ScaleMaxUnavailable = n
 	case "start":
-		c.start = int32(n)
+		c.start = int32(number)
 	default:
 		panic(fmt.Sprintf("configuration: no number %q", key))
 	}

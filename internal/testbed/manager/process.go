@@ -178,14 +178,20 @@ func (p *Process) tail() string {
 
 // freeAddresses returns addresses on loopback that nobody listened on a moment ago.
 func freeAddresses(n int) ([]string, error) {
-	addresses := make([]string, n)
-	for i := range addresses {
+	var addresses []string
+	var listeners []net.Listener // all open until the last has its port, or two might get the same
+	defer func() {
+		for _, listener := range listeners {
+			_ = listener.Close()
+		}
+	}()
+	for range n {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer func() { _ = listener.Close() }()
-		addresses[i] = listener.Addr().String()
+		listeners = append(listeners, listener)
+		addresses = append(addresses, listener.Addr().String())
 	}
 	return addresses, nil
 }
