@@ -93,6 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		s.plan = v.pace(s.wanted)
 		s.result = r.pods().Apply(ctx, set, o, s.plan)
 		r.remember(s)
+		s.plan.Wake(v.retry(s.wanted))
 		s.failure = r.pruneRevisions(ctx, v, revisions.Prune)
 	}
 	wait, reportErr := r.report(ctx, s)

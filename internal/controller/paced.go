@@ -6,6 +6,7 @@ package controller
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"rollset.dev/rollset/internal/action"
 )
@@ -25,6 +26,24 @@ func (v *view) pace(p action.Plan) action.Plan {
 		return wait > 0
 	})
 	return p
+}
+
+// retry is when to try again what the API server has just refused; zero if it refused nothing. No event tells that it
+// would accept it now.
+func (v *view) retry(wanted action.Plan) time.Duration {
+	var next time.Duration
+	for _, a := range wanted.Actions {
+		if sort := v.memory.sort(a); sort != nil && !v.memory.namespaceGone {
+			next = sooner(next, sort.wait(v.generation(), v.now))
+		}
+	}
+	for name, answer := range v.memory.preflights {
+		next = sooner(next, answer.again.wait(name, v.now))
+	}
+	for id, obstacle := range v.memory.blocked {
+		next = sooner(next, obstacle.again.wait(id, v.now))
+	}
+	return next
 }
 
 // sort is what is remembered of writes of an action's sort; nil for those that are paced elsewhere.
