@@ -1,0 +1,178 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/kubelet"
+	"rollset.dev/rollset/internal/podcontrol"
+)
+
+var _ = Describe("When things go wrong,", func() {
+	var f *fixture
+	BeforeEach(func(ctx SpecContext) { f = newFixture(ctx) })
+
+	It("a full quota is told, does not loop, and recovers", func() {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota", Namespace: f.namespace}}
+		allow := func(pods string) {
+			GinkgoHelper()
+			hard := corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)}
+			Expect(shared.client.Get(f, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			quota.Status.Hard = hard // its controller would copy it from the spec
+			if quota.Status.Used == nil {
+				quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+			}
+			Expect(shared.client.Status().Update(f, quota)).To(Succeed())
+		}
+		quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}
+		Expect(shared.client.Create(f, quota)).To(Succeed())
+		allow("2")
+		Expect(shared.client.Create(f, f.set)).To(Succeed())
+		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "exceeded quota")
+		Eventually(f.pods).Should(HaveLen(2))
+		attempts := f.requests("create")
+		Consistently(func() int { return f.requests("create") }, 2*time.Second).Should(BeNumerically("<=", attempts+3))
+		allow("10")
+		f.eventuallyComplete()
+		Expect(f.get().Status.Conditions).NotTo(haveCondition("ReplicaFailure", metav1.ConditionTrue))
+	})
+
+	It("a stranger's pod keeps its name, and only that", func() {
+		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+		f.set.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
+		stranger := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: f.namespace},
+			Spec:       f.set.Spec.Template.Spec,
+		}
+		Expect(shared.client.Create(f, stranger)).To(Succeed())
+		Expect(shared.client.Create(f, f.set)).To(Succeed())
+		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "the name is taken by a pod that nobody controls")
+		Eventually(func() []string { return names(f.pods()) }).Should(Equal([]string{"web-0", "web-2"}))
+		attempts := f.requests("create")
+		Consistently(func() int { return f.requests("create") }, 2*time.Second).Should(Equal(attempts))
+		Expect(shared.client.Delete(f, stranger)).To(Succeed())
+		f.eventuallyComplete()
+	})
+
+	It("a pod that ended is replaced, and one that keeps ending is replaced ever later", func() {
+		f.set.Spec.Replicas = new(int32(1))
+		f.create()
+		evict := func() {
+			GinkgoHelper()
+			name := f.pods()[0].Name
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}}
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+kubelet.EvictAnnotation+`":""}}}`))
+			Expect(shared.client.Patch(f, pod, patch)).To(Succeed())
+			Eventually(func() []string { return names(f.pods()) }).ShouldNot(ContainElement(name))
+			f.eventuallyComplete()
+		}
+		evict()
+		began := time.Now() //nolint:forbidigo // the API server and the nodes live in real time
+		evict()
+		evict()
+		Expect(time.Since(began)).To(BeNumerically(">", 2*minBackOff)) //nolint:forbidigo // as above
+	})
+
+	It("creates of which nobody knows whether they happened make no pod too many", func() {
+		var failures atomic.Int32
+		shared.faults.setCreates(f.namespace, func(_ *corev1.Pod, create func() error) error {
+			if err := create(); err != nil || failures.Add(1) > 3 {
+				return err
+			}
+			return context.DeadlineExceeded
+		})
+		witness := f.watch(3)
+		f.create()
+		Expect(witness.extremes()).To(HavePrefix("most 3,"))
+	})
+
+	It("a cache that lags leads to no pod too many, and to no read", func() {
+		shared.faults.setLag(f.namespace, 100*time.Millisecond)
+		DeferCleanup(func() { shared.faults.setLag(f.namespace, 0) })
+		f.set.Spec.Replicas = new(int32(5))
+		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(2))
+		witness := f.watch(5)
+		f.create()
+		f.setImage("v2")
+		f.eventuallyComplete()
+		Expect(witness.extremes()).To(Equal("most 5, least available 3"))
+		Expect(f.requests("create")).To(Equal(10))
+		Expect(f.requests("delete")).To(Equal(5))
+		Expect(f.requests("get")).To(BeZero())
+	})
+
+	It("a manager that forgets everything in the middle of a rollout keeps within the limits", func() {
+		f.set.Spec.Replicas = new(int32(5))
+		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(2))
+		f.create()
+		witness := f.watch(5)
+		Eventually(witness.extremes).Should(Equal("most 5, least available 5"))
+		stop := make(chan struct{})
+		forgotten := make(chan struct{})
+		go func() {
+			defer close(forgotten)
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(20 * time.Millisecond): //nolint:forbidigo // the API server and the nodes live in real time
+					shared.reconciler.forget(f.set)
+				}
+			}
+		}()
+		f.setImage("v2")
+		Eventually(func(g Gomega) {
+			set := &v1alpha1.RollSet{}
+			g.Expect(shared.client.Get(f, client.ObjectKeyFromObject(f.set), set)).To(Succeed())
+			g.Expect(set.Status.UpdatedAvailableReplicas).To(BeEquivalentTo(5))
+		}).Should(Succeed())
+		close(stop)
+		<-forgotten
+		f.eventuallyComplete()
+		Expect(witness.extremes()).To(HavePrefix("most 5,"))
+	})
+
+	It("users are told, once for each batch", func() {
+		f.create()
+		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(0)) })
+		f.eventuallyComplete()
+		Eventually(func(g Gomega) {
+			list := &eventsv1.EventList{}
+			g.Expect(shared.client.List(f, list, client.InNamespace(f.namespace))).To(Succeed())
+			g.Expect(list.Items).To(ContainElement(And(
+				HaveField("Reason", podcontrol.SuccessfulCreate), HaveField("Note", HavePrefix("Created 3 pods web-")))))
+			g.Expect(list.Items).To(ContainElement(And(
+				HaveField("Reason", podcontrol.SuccessfulDelete), HaveField("Note", HavePrefix("Deleted 3 pods web-")))))
+			g.Expect(list.Items).To(HaveLen(2))
+		}).Should(Succeed())
+	})
+
+	It("a template that the API server refuses touches no pod", func() {
+		f.create()
+		before := names(f.pods())
+		f.edit(func(set *v1alpha1.RollSet) {
+			set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "missing", MountPath: "/data"}}
+		})
+		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "missing")
+		Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
+		f.edit(func(set *v1alpha1.RollSet) {
+			set.Spec.Template.Spec.Containers[0].VolumeMounts = nil
+			set.Spec.Template.Spec.Containers[0].Image = "example.com/app:v3"
+		})
+		f.eventuallyComplete()
+	})
+})

@@ -1,0 +1,132 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// faults are what goes wrong on purpose, by namespace, and what the manager asked of the API server.
+type faults struct {
+	mu sync.Mutex
+	// lags is how long the cache takes to show an event of a pod.
+	lags map[string]time.Duration
+	// creates is asked what becomes of each create of a pod.
+	creates map[string]func(pod *corev1.Pod, create func() error) error
+	// requests counts by namespace and verb.
+	requests map[string]map[string]int
+}
+
+func (f *faults) setLag(namespace string, lag time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lags == nil {
+		f.lags = map[string]time.Duration{}
+	}
+	f.lags[namespace] = lag
+}
+
+func (f *faults) setCreates(namespace string, rule func(pod *corev1.Pod, create func() error) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.creates == nil {
+		f.creates = map[string]func(*corev1.Pod, func() error) error{}
+	}
+	f.creates[namespace] = rule
+}
+
+func (f *faults) count(namespace, verb string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.requests == nil {
+		f.requests = map[string]map[string]int{}
+	}
+	if f.requests[namespace] == nil {
+		f.requests[namespace] = map[string]int{}
+	}
+	f.requests[namespace][verb]++
+}
+
+func (f *faults) counts(namespace string) map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.requests[namespace])
+}
+
+// lag is a transform of the cache: what is slow in it keeps the cache from seeing the event and all after it.
+func (f *faults) lag(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		f.mu.Lock()
+		lag := f.lags[pod.Namespace]
+		f.mu.Unlock()
+		if lag > 0 {
+			time.Sleep(lag) //nolint:forbidigo // the lag is real
+		}
+	}
+	return object, nil
+}
+
+// faultyClient is the manager's client.
+type faultyClient struct {
+	client.Client
+
+	faults *faults
+}
+
+func (c *faultyClient) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	create := func() error { return c.Client.Create(ctx, object, options...) }
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return create()
+	}
+	c.faults.count(pod.Namespace, "create")
+	c.faults.mu.Lock()
+	rule := c.faults.creates[pod.Namespace]
+	c.faults.mu.Unlock()
+	if rule != nil {
+		return rule(pod, create)
+	}
+	return create()
+}
+
+func (c *faultyClient) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if pod, ok := object.(*corev1.Pod); ok {
+		c.faults.count(pod.Namespace, "delete")
+	}
+	return c.Client.Delete(ctx, object, options...)
+}
+
+func (c *faultyClient) Status() client.SubResourceWriter {
+	return &countingStatus{SubResourceWriter: c.Client.Status(), faults: c.faults}
+}
+
+// countingStatus counts writes of statuses.
+type countingStatus struct {
+	client.SubResourceWriter
+
+	faults *faults
+}
+
+func (s *countingStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	s.faults.count(object.GetNamespace(), "status")
+	return s.SubResourceWriter.Patch(ctx, object, patch, options...)
+}
+
+// countingReader counts reads past the cache.
+type countingReader struct {
+	client.Reader
+
+	faults *faults
+}
+
+func (r *countingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	r.faults.count(key.Namespace, "get")
+	return r.Reader.Get(ctx, key, object, options...)
+}

@@ -1,0 +1,103 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+var _ = Describe("Ownership", func() {
+	var f *fixture
+	BeforeEach(func(ctx SpecContext) { f = newFixture(ctx) })
+
+	// bare is a pod that the set did not make.
+	bare := func(name string, labels map[string]string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace, Labels: labels},
+			Spec:       f.set.Spec.Template.Spec,
+		}
+	}
+	controllerOfPod := func(name string) func(Gomega) string {
+		return func(g Gomega) string {
+			pod := &corev1.Pod{}
+			g.Expect(shared.client.Get(f, client.ObjectKey{Namespace: f.namespace, Name: name}, pod)).To(Succeed())
+			if owner := metav1.GetControllerOf(pod); owner != nil {
+				return owner.Name
+			}
+			return ""
+		}
+	}
+	relabel := func(name, app string) {
+		GinkgoHelper()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}}
+		patch := []byte(`{"metadata":{"labels":{"app":"` + app + `"}}}`)
+		Expect(shared.client.Patch(f, pod, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
+	}
+
+	It("is released with the label that the selector wants, and taken back with it", func() {
+		f.create()
+		name := f.pods()[0].Name
+		relabel(name, "other")
+		Eventually(controllerOfPod(name)).Should(BeEmpty())
+		f.eventuallyComplete()
+		Expect(names(f.pods())).NotTo(ContainElement(name))
+		Consistently(controllerOfPod(name)).Should(BeEmpty())
+
+		relabel(name, "web")
+		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(4)) })
+		Eventually(controllerOfPod(name)).Should(Equal("web"))
+		f.eventuallyComplete()
+	})
+
+	It("is taken of pods that nobody controls, before new ones are made", func() {
+		Expect(shared.client.Create(f, bare("lonely", map[string]string{"app": "web"}))).To(Succeed())
+		f.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+		Expect(shared.client.Create(f, f.set)).To(Succeed())
+		Eventually(controllerOfPod("lonely")).Should(Equal("web"))
+		Eventually(f.pods).Should(HaveLen(3))
+		Expect(f.requests("create")).To(Equal(2))
+	})
+
+	It("with ordinals is taken only of pods that are named like one", func() {
+		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+		f.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+		for _, name := range []string{"web-1", "web-007", "lonely"} {
+			Expect(shared.client.Create(f, bare(name, map[string]string{"app": "web"}))).To(Succeed())
+		}
+		Expect(shared.client.Create(f, f.set)).To(Succeed())
+		Eventually(f.pods).Should(HaveLen(3))
+		Expect(names(f.pods())).To(Equal([]string{"web-0", "web-1", "web-2"}))
+		Consistently(controllerOfPod("web-007")).Should(BeEmpty())
+		Expect(controllerOfPod("lonely")(Default)).To(BeEmpty())
+	})
+
+	It("is never taken from another controller", func() {
+		other := bare("taken", map[string]string{"app": "web"})
+		other.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "other", Controller: new(true),
+		}}
+		Expect(shared.client.Create(f, other)).To(Succeed())
+		f.create()
+		Expect(controllerOfPod("taken")(Default)).To(Equal("other"))
+	})
+
+	It("ends with the set: it is deleted with --cascade=orphan and leaves its pods alone", func() {
+		f.create()
+		before := names(f.pods())
+		Expect(shared.client.Delete(f, f.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		// Nobody collects garbage here, so the set stays and would have every chance.
+		victim := f.pods()[0]
+		Expect(shared.client.Delete(f, &victim)).To(Succeed())
+		Expect(shared.client.Create(f, bare("lonely", map[string]string{"app": "web"}))).To(Succeed())
+		Eventually(f.pods).Should(HaveLen(2))
+		Consistently(controllerOfPod("lonely")).Should(BeEmpty())
+		Expect(before).To(ContainElements(names(f.pods())))
+	})
+})

@@ -1,0 +1,83 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/revision"
+)
+
+var _ = Describe("Revisions", func() {
+	var f *fixture
+	BeforeEach(func(ctx SpecContext) {
+		f = newFixture(ctx)
+		f.set.Spec.Replicas = new(int32(1))
+	})
+
+	It("are used again when the template goes back", func() {
+		f.create()
+		first := f.get().Status.UpdateRevision
+		f.setImage("v2")
+		f.eventuallyComplete()
+		f.setImage("v1")
+		f.eventuallyComplete()
+		Expect(f.set.Status.UpdateRevision).To(Equal(first))
+		revisions := f.revisions()
+		Expect(revisions).To(HaveLen(2))
+		Expect(revisions[1].Name).To(Equal(first))
+		Expect(revisions[1].Revision).To(BeEquivalentTo(3))
+	})
+
+	It("are kept as long as the history limit says", func() {
+		f.set.Spec.RevisionHistoryLimit = new(int32(1))
+		f.create()
+		for _, image := range []string{"v2", "v3", "v4"} {
+			f.setImage(image)
+			f.eventuallyComplete()
+		}
+		Eventually(f.revisions).Should(HaveLen(2))
+	})
+
+	It("are not made of an edit that leaves the template as it is", func() {
+		f.create()
+		f.edit(func(set *v1alpha1.RollSet) { set.Spec.MinReadySeconds = 1 })
+		f.eventuallyComplete()
+		Expect(f.revisions()).To(HaveLen(1))
+	})
+
+	It("get another name where theirs is taken", func() {
+		Expect(shared.client.Create(f, f.set, client.DryRunAll)).To(Succeed())
+		f.set.UID, f.set.ResourceVersion = "", ""
+		resolution, err := revision.Resolve(revision.Input{Set: f.set})
+		Expect(err).NotTo(HaveOccurred())
+		stranger := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: resolution.Create.Name, Namespace: f.namespace},
+			Data:       runtime.RawExtension{Raw: []byte(`{}`)},
+		}
+		Expect(shared.client.Create(f, stranger)).To(Succeed())
+		f.create()
+		Expect(f.get().Status.CollisionCount).To(HaveValue(BeEquivalentTo(1)))
+		Expect(f.set.Status.UpdateRevision).NotTo(Equal(stranger.Name))
+	})
+
+	It("are no reason to restart pods when one is lost", func() {
+		f.create()
+		before := names(f.pods())
+		lost := f.revisions()[0]
+		Expect(shared.client.Delete(f, &lost)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(f.revisions()).To(HaveLen(1))
+			g.Expect(f.revisions()[0].UID).NotTo(Equal(lost.UID))
+		}).Should(Succeed())
+		Expect(f.revisions()[0].Name).To(Equal(lost.Name))
+		Expect(names(f.pods())).To(Equal(before))
+	})
+})

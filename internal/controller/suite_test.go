@@ -1,0 +1,146 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/kubelet"
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testbed/nodes"
+)
+
+func TestController(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "controller")
+}
+
+// bed is what all specs share: a real API server, simulated nodes, and the manager. There is no garbage collector.
+type bed struct {
+	client     client.WithWatch
+	reconciler *Reconciler
+	faults     *faults
+}
+
+var shared bed
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
+	root, err := assets.ModuleRoot()
+	Expect(err).NotTo(HaveOccurred())
+	binaries, err := assets.Find()
+	Expect(err).NotTo(HaveOccurred())
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory: binaries,
+		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{readCRD(root)},
+	}
+	config, err := environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(environment.Stop)
+	config.QPS = -1
+
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	fleet, err := nodes.Start(running, config, nodes.Options{Bind: true, Claims: true, Model: kubelet.Model{BackOff: time.Second}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { stop(); fleet.Wait() })
+
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	shared.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	shared.faults = &faults{}
+	startManager(running, config, scheme)
+})
+
+// readCRD reads the CRD, and lets in what it would refuse only because it is not released yet.
+func readCRD(root string) *apiextensionsv1.CustomResourceDefinition {
+	GinkgoHelper()
+	raw, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "apps.rollset.dev_rollsets.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(yaml.UnmarshalStrict(raw, crd)).To(Succeed())
+	for i := range crd.Spec.Versions {
+		release(crd.Spec.Versions[i].Schema.OpenAPIV3Schema)
+	}
+	return crd
+}
+
+func release(schema *apiextensionsv1.JSONSchemaProps) {
+	schema.XValidations = slices.DeleteFunc(schema.XValidations, func(rule apiextensionsv1.ValidationRule) bool {
+		return strings.HasPrefix(rule.Message, "not supported yet")
+	})
+	for name, property := range schema.Properties {
+		release(&property)
+		schema.Properties[name] = property
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		release(schema.Items.Schema)
+	}
+}
+
+// startManager runs the real manager, with a client that counts and fails on demand, and a cache of pods that can lag.
+func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) {
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: shared.faults.lag}},
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(IndexFields(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	watermarks, err := InformerWatermarks(ctx, mgr.GetCache())
+	Expect(err).NotTo(HaveOccurred())
+	realClock := clock.RealClock{} //nolint:forbidigo // the API server and the nodes live in real time
+	store := expectations.New(realClock)
+	shared.reconciler = &Reconciler{
+		Client:       &faultyClient{Client: mgr.GetClient(), faults: shared.faults},
+		Live:         &countingReader{Reader: mgr.GetAPIReader(), faults: shared.faults},
+		Watermarks:   watermarks,
+		Clock:        realClock,
+		Events:       mgr.GetEventRecorder("rollset-controller"),
+		Runner:       podcontrol.Bounded(8),
+		Expectations: store,
+		Metrics:      NewMetrics(prometheus.NewRegistry(), store),
+	}
+	Expect(shared.reconciler.SetupWithManager(mgr, 4)).To(Succeed())
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error)
+	go func() { done <- mgr.Start(ctx) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(done).Should(Receive(Succeed()))
+	})
+}
