@@ -96,7 +96,7 @@ func resized(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State, name string) 
 	}
 	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
 		if c := condition(pod, kind); c != nil {
-			return strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", kind, c.Reason, c.Message), ": ")
+			return strings.TrimRight(fmt.Sprintf("%s: %s: %s", kind, c.Reason, c.Message), ": ")
 		}
 	}
 	if has := statusOf(pod, name).Resources; has == nil || !covers(*has, resources) {

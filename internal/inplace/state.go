@@ -92,28 +92,17 @@ func StateOf(pod *corev1.Pod) (State, error) {
 // an earlier one has left undone.
 func next(pod *corev1.Pod, c Change, revision string) State {
 	earlier, _ := StateOf(pod) // one that cannot be read counts for nothing
-	s := State{Revision: revision, Generation: pod.Generation, Containers: make(map[string]Container)}
-	for name, container := range earlier.Containers {
-		m, ok := find(&pod.Spec, name)
-		if !ok || restarted(pod, m, earlier) == "" {
-			continue
-		}
-		if id := statusOf(pod, name).ContainerID; container.ID != id {
-			container = Container{ID: id, Overlap: true}
-		}
-		s.Containers[name] = container
-	}
-	// Whoever else has changed the pod, the kubelet has not looked at it yet.
-	unobserved := pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < pod.Generation
+	s := State{Revision: revision, Generation: pod.Generation, Containers: unfinished(pod, earlier)}
+	unobserved := changedUnseen(pod, earlier)
 	for name, image := range c.Images {
 		m, ok := find(&pod.Spec, name)
 		if !ok || m.Image == image {
 			continue // nothing changes for the kubelet
 		}
 		s.Generation = pod.Generation + 1
-		container, unfinished := s.Containers[name]
+		container, waiting := s.Containers[name]
 		switch {
-		case unfinished:
+		case waiting:
 			container.Overlap = true
 		case unobserved:
 			container = Container{ID: statusOf(pod, name).ContainerID, Overlap: true}
@@ -131,9 +120,34 @@ func next(pod *corev1.Pod, c Change, revision string) State {
 	return s
 }
 
+// unfinished returns the containers that an earlier update still waits for.
+func unfinished(pod *corev1.Pod, earlier State) map[string]Container {
+	left := make(map[string]Container)
+	for name, container := range earlier.Containers {
+		m, ok := find(&pod.Spec, name)
+		if !ok || restarted(pod, m, earlier) == "" {
+			continue
+		}
+		if id := statusOf(pod, name).ContainerID; container.ID != id {
+			container = Container{ID: id, Overlap: true}
+		}
+		left[name] = container
+	}
+	return left
+}
+
+// changedUnseen says whether somebody else has changed a pod, and its kubelet has not looked at it yet.
+func changedUnseen(pod *corev1.Pod, earlier State) bool {
+	ours := earlier.Generation
+	if len(earlier.Resized) > 0 {
+		ours++
+	}
+	return pod.Generation > ours && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < pod.Generation
+}
+
 // hashOf makes a number of an image.
 func hashOf(image string) uint64 {
 	h := fnv.New64a()
-	h.Write([]byte(image))
+	_, _ = h.Write([]byte(image)) // a hash takes everything
 	return h.Sum64()
 }
