@@ -52,6 +52,14 @@ type Preflight struct {
 	Revision string
 }
 
+// Relabel gives a pod the label of a revision whose pods it equals.
+type Relabel struct {
+	// Pod is the pod as observed; its UID and resource version become preconditions.
+	Pod *corev1.Pod
+	// Revision is the name of the revision.
+	Revision string
+}
+
 // CreateClaims makes the claims that a pod waits for and that are gone.
 type CreateClaims struct {
 	// ID is the identity.
@@ -203,6 +211,8 @@ func (Delete) isAction() {}
 
 func (Preflight) isAction() {}
 
+func (Relabel) isAction() {}
+
 func (CreateClaims) isAction() {}
 
 func (OwnClaim) isAction() {}
@@ -221,6 +231,11 @@ func (a Delete) String() string { return fmt.Sprintf("delete %s (%s)", a.Pod.Nam
 
 // String is the line of logs and golden files.
 func (a Preflight) String() string { return "preflight " + a.Revision }
+
+// String is the line of logs and golden files.
+func (a Relabel) String() string {
+	return fmt.Sprintf("relabel %s to %s (it is what the template gives)", a.Pod.Name, a.Revision)
+}
 
 // String is the line of logs and golden files.
 func (a CreateClaims) String() string { return fmt.Sprintf("create claims of %s (%s)", a.ID, a.Reason) }

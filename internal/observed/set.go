@@ -6,6 +6,7 @@
 package observed
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ type Set struct {
 	// Current is the revision that the set last completed, Update the one of the template in the spec. They are equal
 	// when no rollout is under way.
 	Current, Update Revision
+	// Known are the templates of all revisions of the set that can be used, by name.
+	Known map[string]*corev1.PodTemplateSpec
 	// Rejected is true when the update revision missed its deadline and was rolled back: then the current revision is
 	// wanted everywhere.
 	Rejected bool
@@ -57,6 +60,8 @@ type Preflight struct {
 	Refusal string
 	// Retry is when to ask again after a refusal: a policy may change, though the template does not.
 	Retry time.Duration
+	// Pod is the pod as the API server would have created it, defaults and admission applied; nil after a refusal.
+	Pod *corev1.Pod
 }
 
 // Class is a storage class.
@@ -119,6 +124,14 @@ func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
 
 // PodName is the name of an identity's pod, whether it exists or not.
 func (s *Set) PodName(id string) string { return s.Name + "-" + id }
+
+// IDOf is the identity that a pod's name spells, and the whole name if it is not one of the set's own.
+func (s *Set) IDOf(podName string) string {
+	if id, ok := strings.CutPrefix(podName, s.Name+"-"); ok {
+		return id
+	}
+	return podName
+}
 
 // Rolling says whether a rollout can be under way: whether current and update revision differ.
 func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }

@@ -1,0 +1,117 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package adoption recognizes pods that came from somewhere else: a StatefulSet, a ReplicaSet or a CloneSet that was
+// deleted and left its pods behind.
+//
+// The rule: a pod that is what the set's template would give gets the label of the update revision and goes on running.
+// What the template would give is not for us to say: the API server is asked, without creating anything, and its
+// defaults and admission plugins have their say. A pod that differs is rolled like any outdated pod.
+package adoption
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// Plan says which pods to take for pods of the update revision, or asks what such a pod would look like. If it plans
+// nothing, all pods are what they are labeled as, or differ from the template.
+func Plan(o *observed.Set) action.Plan {
+	var p action.Plan
+	answer, asked := o.Preflights[o.Update.Name]
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if !r.Live() || o.Known[r.Revision] != nil {
+			continue
+		}
+		switch {
+		case !asked:
+			p.Add(action.Preflight{Revision: o.Update.Name})
+			return p
+		case answer.Pod != nil && Same(o, r, answer.Pod):
+			p.Add(action.Relabel{Pod: r.Pod, Revision: o.Update.Name})
+		}
+	}
+	return p
+}
+
+// Same says whether a replica's pod is what another pod of the set, of whatever identity, would be in its place.
+func Same(o *observed.Set, r *observed.Replica, reference *corev1.Pod) bool {
+	if !contains(r.Pod.Labels, o.Update.Template.Labels) || !contains(r.Pod.Annotations, o.Update.Template.Annotations) {
+		return false
+	}
+	return equality.Semantic.DeepEqual(plain(o, r.Pod, r.ID), plain(o, reference, o.IDOf(reference.Name)))
+}
+
+// contains says whether all of some labels are among a pod's.
+func contains(have, want map[string]string) bool {
+	for key, value := range want {
+		if got, ok := have[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// tokenVolume is how the volume begins under which the API server gives a pod its service account's token; how it goes
+// on is random.
+const tokenVolume = "kube-api-access-"
+
+// plain is a pod's spec without what differs between pods of one template: the node, the identity, random names, and
+// what comes and goes while the pod runs.
+func plain(o *observed.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
+	spec := pod.Spec.DeepCopy()
+	spec.NodeName = ""
+	spec.SchedulingGates = nil
+	spec.EphemeralContainers = nil
+	if spec.Hostname == pod.Name {
+		spec.Hostname = ""
+	}
+	names := map[string]string{}
+	for i := range o.Spec.VolumeClaimTemplates {
+		template := o.Spec.VolumeClaimTemplates[i].Name
+		names[claims.Name(o.Name, template, id)] = template
+	}
+	for i := range spec.Volumes {
+		volume := &spec.Volumes[i]
+		volume.Name = plainVolume(volume.Name)
+		if source := volume.PersistentVolumeClaim; source != nil && names[source.ClaimName] != "" {
+			source.ClaimName = names[source.ClaimName]
+		}
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			mounts := containers[i].VolumeMounts
+			for j := range mounts {
+				mounts[j].Name = plainVolume(mounts[j].Name)
+			}
+		}
+	}
+	spec.ReadinessGates = withoutOurs(spec.ReadinessGates)
+	return spec
+}
+
+func plainVolume(name string) string {
+	if strings.HasPrefix(name, tokenVolume) {
+		return tokenVolume
+	}
+	return name
+}
+
+// withoutOurs leaves our own readiness gate out: a pod that came from somewhere else has none, and does without.
+func withoutOurs(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
+	var others []corev1.PodReadinessGate
+	for _, gate := range gates {
+		if gate.ConditionType != v1alpha1.InPlaceUpdateReady {
+			others = append(others, gate)
+		}
+	}
+	return others
+}

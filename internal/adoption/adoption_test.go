@@ -1,0 +1,115 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package adoption_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/adoption"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+)
+
+// podOf is a pod as the API server would make it for an identity of the set web, of a template with one claim.
+func podOf(id string) *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.Name = "web-" + id
+	pod.Labels = map[string]string{"app": "web"}
+	pod.Spec = corev1.PodSpec{
+		Hostname:      pod.Name,
+		RestartPolicy: corev1.RestartPolicyAlways,
+		Volumes: []corev1.Volume{
+			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-" + id}}},
+			{Name: "kube-api-access-" + id, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
+		},
+		Containers: []corev1.Container{{
+			Name: "app", Image: "app:v1",
+			VolumeMounts: []corev1.VolumeMount{{Name: "data"}, {Name: "kube-api-access-" + id}},
+		}},
+	}
+	return pod
+}
+
+func observe(state string, pods ...*corev1.Pod) *observed.Set {
+	o := observedtest.Parse("ordinal R=3 v1", state)
+	o.Update.Template = &corev1.PodTemplateSpec{}
+	o.Update.Template.Labels = map[string]string{"app": "web"}
+	o.Known = map[string]*corev1.PodTemplateSpec{"v1": o.Update.Template}
+	o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
+	o.Spec.VolumeClaimTemplates[0].Name = "data"
+	for i, pod := range pods {
+		pod.Spec.NodeName = "node"
+		o.Replicas[i].Pod = pod
+	}
+	return o
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	accepted := map[string]observed.Preflight{"v1": {Pod: podOf("preflight")}}
+	change := func(id string, f func(*corev1.Pod)) *corev1.Pod {
+		pod := podOf(id)
+		f(pod)
+		return pod
+	}
+	tests := map[string]struct {
+		state      string
+		pods       []*corev1.Pod
+		preflights map[string]observed.Preflight
+		want       string
+	}{
+		"pods of known revisions are what they say": {
+			state: "0:v1+ 1:v1+", pods: []*corev1.Pod{podOf("0"), podOf("1")},
+		},
+		"the API server is asked what the template gives": {
+			state: "0:sts+ 1:sts+", pods: []*corev1.Pod{podOf("0"), podOf("1")},
+			want: "preflight v1\n",
+		},
+		"pods that equal it are taken for its pods": {
+			state: "0:sts+ 1:v1+ 2:sts.", pods: []*corev1.Pod{podOf("0"), podOf("1"), podOf("2")}, preflights: accepted,
+			want: "relabel web-0 to v1 (it is what the template gives)\nrelabel web-2 to v1 (it is what the template gives)\n",
+		},
+		"more labels do not matter": {
+			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) { p.Labels["pod-template-hash"] = "x" })}, preflights: accepted,
+			want: "relabel web-0 to v1 (it is what the template gives)\n",
+		},
+		"the missing readiness gate does not matter": {
+			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			preflights: map[string]observed.Preflight{"v1": {Pod: change("preflight", func(p *corev1.Pod) {
+				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+			})}},
+			want: "relabel web-0 to v1 (it is what the template gives)\n",
+		},
+		"another image does": {
+			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v0" })}, preflights: accepted,
+		},
+		"a missing label does": {
+			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) { p.Labels = nil })}, preflights: accepted,
+		},
+		"another pod's claim does": {
+			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) {
+				p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "data-web-1"
+			})}, preflights: accepted,
+		},
+		"what the API server refuses equals nothing": {
+			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			preflights: map[string]observed.Preflight{"v1": {Refusal: "no"}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe(tt.state, tt.pods...)
+			o.Preflights = tt.preflights
+			p := adoption.Plan(o)
+			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
