@@ -1,0 +1,53 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revision_test
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/revision"
+)
+
+// BenchmarkResolve is what a reconcile with nothing to do pays, for a full history.
+func BenchmarkResolve(b *testing.B) {
+	w := newWorld()
+	for v := range 12 {
+		w.image(fmt.Sprintf("app:v%d", v))
+		w.settle(b)
+	}
+	b.Run("decoding", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			w.resolve(b)
+		}
+	})
+	type content struct {
+		template *corev1.PodTemplateSpec
+		claims   []string
+		err      error
+	}
+	remembered := make(map[string]content)
+	for name, object := range w.revisions {
+		var c content
+		c.template, c.claims, c.err = revision.Decode(object)
+		remembered[name] = c
+	}
+	in := w.input()
+	in.Decode = func(object *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error) {
+		c := remembered[object.Name]
+		return c.template, c.claims, c.err
+	}
+	b.Run("remembering", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := revision.Resolve(in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
