@@ -1,0 +1,157 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"cmp"
+
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/podstate"
+)
+
+// Blocking is a stable word for what a set waits for, fit for a metric's label: one of the words here, or an
+// [action.HoldKind].
+type Blocking string
+
+// What a set waits for, apart from holds.
+const (
+	BlockedByScheduling  Blocking = "unscheduled"   // a pod has no node
+	BlockedByPod         Blocking = "not-ready"     // a pod is not ready
+	BlockedByMinReady    Blocking = "not-available" // a pod is ready, but not for long enough
+	BlockedByEnd         Blocking = "ended"         // a pod has failed or succeeded
+	BlockedByRefusal     Blocking = "refused"       // the API server refuses what the set needs
+	BlockedByTermination Blocking = "terminating"   // a pod is on its way out
+	BlockedByRejection   Blocking = "rolled-back"   // the update revision was rejected
+	BlockedByInvalidSpec Blocking = "invalid-spec"  // the spec makes no sense
+)
+
+// blocker is the first thing that a set waits for; the zero value if there is none.
+type blocker struct {
+	kind Blocking
+	// text says what it is, and why.
+	text string
+}
+
+// blocker returns what the set waits for first: a pod that is where it belongs and not available, for all else may wait
+// for that one; then what the API server refuses; then what the plan holds; then a pod on its way out.
+func (f *facts) blocker() blocker {
+	candidates := []func() blocker{f.unavailablePod, f.endedPod, f.refusal, f.hold, f.terminatingPod}
+	switch {
+	case f.in.Invalid != "":
+		return blocker{BlockedByInvalidSpec, f.in.Invalid}
+	case f.settled && f.set.Rejected:
+		return blocker{kind: BlockedByRejection}
+	case f.settled:
+		return f.hold()
+	}
+	for _, candidate := range candidates {
+		if b := candidate(); b.kind != "" {
+			return b
+		}
+	}
+	return blocker{}
+}
+
+// unavailablePod is the first pod that is to stay and is not ready; if all are, the first that is not available.
+func (f *facts) unavailablePod() blocker {
+	var ready *observed.Replica
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		switch {
+		case !r.Live() || f.excess[r.Revision] > 0:
+		case r.Broken():
+			kind := BlockedByPod
+			if !r.Scheduled {
+				kind = BlockedByScheduling
+			}
+			return blocker{kind, about(r, cmp.Or(podstate.Why(r.Pod), "not ready"))}
+		case !r.Available && ready == nil:
+			ready = r
+		}
+	}
+	if ready == nil {
+		return blocker{}
+	}
+	if f.availableIn(ready) > 0 {
+		return blocker{BlockedByMinReady, about(ready, "ready for less than minReadySeconds")}
+	}
+	return blocker{BlockedByMinReady, about(ready, "ready, but not available yet")}
+}
+
+// endedPod is the first pod that has failed or succeeded and is to be replaced.
+func (f *facts) endedPod() blocker {
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Pod != nil && r.Finished && !r.Terminating {
+			return blocker{BlockedByEnd, about(r, cmp.Or(podstate.Why(r.Pod), "ended"))}
+		}
+	}
+	return blocker{}
+}
+
+// refusal is what the API server refuses.
+func (f *facts) refusal() blocker {
+	if failure := f.failure(); failure != nil {
+		return blocker{BlockedByRefusal, failure.Message}
+	}
+	return blocker{}
+}
+
+// hold is the first hold of the plan.
+func (f *facts) hold() blocker {
+	if len(f.in.Plan.Held) == 0 {
+		return blocker{}
+	}
+	h := f.in.Plan.Held[0]
+	return blocker{Blocking(h.Kind), h.String()}
+}
+
+// terminatingPod is the first pod that is on its way out.
+func (f *facts) terminatingPod() blocker {
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Pod != nil && r.Terminating {
+			return blocker{BlockedByTermination, about(r, cmp.Or(podstate.Why(r.Pod), "Terminating"))}
+		}
+	}
+	return blocker{}
+}
+
+func about(r *observed.Replica, why string) string { return r.Pod.Name + ": " + why }
+
+// failure is what the API server refuses, or what is in the way of a pod; nil if there is nothing. What can be seen in
+// every observation is preferred to what one reconcile met with, so that the answer stays the same.
+func (f *facts) failure() *Failure {
+	if refusal := f.refusedTemplate(); refusal != "" {
+		return &Failure{Reason: ReasonInvalidTemplate, Message: refusal}
+	}
+	if f.in.Failure != nil {
+		return f.in.Failure
+	}
+	for _, h := range f.in.Plan.Held {
+		switch h.Kind {
+		case action.HeldByClaim:
+			return &Failure{Reason: ReasonClaimConflict, Message: h.String()}
+		case action.HeldByName:
+			return &Failure{Reason: ReasonNameConflict, Message: h.String()}
+		default: // not the API server's doing
+		}
+	}
+	if f.set.Refused != "" && !f.settled {
+		return &Failure{Reason: ReasonFailedCreate, Message: f.set.Refused}
+	}
+	return nil
+}
+
+// refusedTemplate is what the API server said against pods of a revision that pods should move to; empty if it accepts
+// them or was not asked.
+func (f *facts) refusedTemplate() string {
+	if f.moving == 0 {
+		return ""
+	}
+	refusal := f.set.Preflights[f.target()].Refusal
+	if refusal == "" && f.want[f.set.Current.Name] > 0 {
+		refusal = f.set.Preflights[f.set.Current.Name].Refusal
+	}
+	return refusal
+}

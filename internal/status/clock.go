@@ -1,0 +1,208 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"math"
+	"time"
+
+	"rollset.dev/rollset/internal/observed"
+)
+
+// Progress is how far a set has come at best towards what is wanted, and since when it has come no further. The zero
+// value says that this is not known.
+//
+// It is kept in memory and not in the status: no field of a condition says when something last moved. After a restart it
+// is rebuilt from the dates on conditions and pods.
+type Progress struct {
+	known bool
+	goal  goal
+	marks marks
+	since time.Time // zero while the clock stands still
+}
+
+// goal is what is wanted.
+type goal struct {
+	target              string
+	replicas, partition int
+}
+
+// marks are how far the set has come. They are high-water marks, so that a pod which is ready for a moment after each
+// crash counts once.
+type marks struct {
+	// placed, ready and available are the pods at the revisions where they are wanted.
+	placed, ready, available int
+	// left are the pods that are still to go.
+	left int
+}
+
+// timing is what the clock of the deadline says.
+type timing struct {
+	progress Progress
+	exceeded bool
+	// wait is how long until the deadline strikes; zero if it does not.
+	wait time.Duration
+}
+
+// tellTime moves the clock on and says whether the deadline has passed.
+func (f *facts) tellTime() timing {
+	if f.idle() {
+		return timing{progress: Progress{known: true}}
+	}
+	t := timing{progress: f.advance(f.in.Progress)}
+	deadline, ok := f.deadline()
+	if !ok {
+		return t
+	}
+	elapsed := f.set.Now.Sub(t.progress.since)
+	if elapsed >= deadline {
+		t.exceeded = true
+	} else {
+		t.wait = deadline - elapsed
+	}
+	return t
+}
+
+// idle says whether the clock stands still: nothing is wanted that is not there, or a user has stopped it. Pods on their
+// way out do not count. If a node is gone for good they never go, and that is no fault of the revision.
+func (f *facts) idle() bool {
+	return f.in.Invalid != "" || f.set.Paused() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
+}
+
+// deadline is the time that a set has for each step; false if it has all the time in the world.
+func (f *facts) deadline() (time.Duration, bool) {
+	const standard = 600 * time.Second // the default of the API
+	seconds := f.set.Spec.ProgressDeadlineSeconds
+	switch {
+	case seconds == nil:
+		return standard, true
+	case *seconds == math.MaxInt32:
+		return 0, false
+	default:
+		return time.Duration(*seconds) * time.Second, true
+	}
+}
+
+// advance notes what was reached. The clock starts again at every new revision, and whenever more was reached than ever
+// before; when only the numbers wanted change, it goes on and the marks are taken anew.
+func (f *facts) advance(p Progress) Progress {
+	now := f.set.Now
+	next := Progress{
+		known: true,
+		goal:  goal{target: f.target(), replicas: f.set.Limits.Replicas, partition: f.set.Limits.Partition},
+		marks: f.marks(),
+		since: p.since,
+	}
+	switch {
+	case !p.known:
+		next.since = f.reconstruct()
+	case p.since.IsZero(), p.goal.target != next.goal.target:
+		next.since = now
+	case p.goal != next.goal:
+	case next.marks.beyond(p.marks):
+		next.marks, next.since = next.marks.best(p.marks), now
+	default:
+		next.marks = next.marks.best(p.marks)
+	}
+	if next.since.After(now) { // the clock was set back
+		next.since = now
+	}
+	return next
+}
+
+// marks are what is reached now.
+func (f *facts) marks() marks {
+	var m marks
+	for name, n := range f.revisions {
+		m.placed += min(n.live, f.want[name])
+		m.ready += min(n.ready, f.want[name])
+		m.available += min(n.available, f.want[name])
+	}
+	m.left = f.total.live - m.placed
+	for _, n := range f.gone {
+		m.left += n
+	}
+	return m
+}
+
+// beyond says whether in some respect more was reached than before.
+func (m marks) beyond(before marks) bool {
+	return m.placed > before.placed || m.ready > before.ready || m.available > before.available || m.left < before.left
+}
+
+func (m marks) best(before marks) marks {
+	return marks{
+		placed:    max(m.placed, before.placed),
+		ready:     max(m.ready, before.ready),
+		available: max(m.available, before.available),
+		left:      min(m.left, before.left),
+	}
+}
+
+// reconstruct is when the clock was started last, as far as conditions and pods tell. Where they tell nothing it starts
+// now: a deadline had better come late than early.
+func (f *facts) reconstruct() time.Time {
+	now := f.set.Now
+	if !f.sameRollout() || !f.wasMoving() {
+		return now
+	}
+	since := now
+	if last, ok := f.lastChange(); ok && last.Before(now) {
+		since = last
+	}
+	if deadline, ok := f.deadline(); ok && f.wasExceeded() {
+		if exceeded := now.Add(-deadline); exceeded.Before(since) { // and nothing has shown since that it moves again
+			since = exceeded
+		}
+	}
+	return since
+}
+
+// wasMoving says whether something was waited for when the status was last written.
+func (f *facts) wasMoving() bool {
+	switch f.reason {
+	case ReasonNewRevision, ReasonRollingUpdate, ReasonScaling, ReasonProgressDeadlineExceeded, ReasonRolledBack:
+		return true
+	}
+	return false
+}
+
+// wasExceeded says whether the deadline had passed when the status was last written.
+func (f *facts) wasExceeded() bool {
+	stalled := find(f.previous.Conditions, ConditionStalled)
+	return f.reason == ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == ReasonProgressDeadlineExceeded
+}
+
+// lastChange is when, by the dates on conditions and pods, something was last reached; false if no pod of the target
+// revision is there to tell.
+func (f *facts) lastChange() (last time.Time, ok bool) {
+	if f.revision(f.target()).live == 0 {
+		return time.Time{}, false
+	}
+	later := func(t time.Time) {
+		if t.After(last) {
+			last = t
+		}
+	}
+	for _, name := range []string{ConditionReady, ConditionProgressing} {
+		if c := find(f.previous.Conditions, name); c != nil {
+			later(c.LastTransitionTime.Time)
+		}
+	}
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Live() && f.want[r.Revision] > 0 {
+			later(r.Pod.CreationTimestamp.Time)
+			later(readySince(r))
+		}
+	}
+	return last, true
+}
+
+// readySince is when the pod of a replica became ready; the zero time if it is not.
+func readySince(r *observed.Replica) time.Time {
+	if !r.Ready {
+		return time.Time{}
+	}
+	return r.ReadySince
+}

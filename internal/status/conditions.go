@@ -1,0 +1,140 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/internal/podstate"
+)
+
+const (
+	// maxMessage is the largest number of bytes of a condition's message.
+	maxMessage = 1024
+	// maxConditions is how many conditions the API allows a status to have.
+	maxConditions = 16
+)
+
+// conditions are the set's own conditions, and behind them those that somebody else has put there: they are theirs to
+// remove.
+func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
+	var list []metav1.Condition
+	set := func(name string, v verdict, message string) {
+		list = append(list, f.condition(name, v, message))
+	}
+	progressing := f.progressing(t)
+	message := f.message(progressing, b)
+	stalled, stalledMessage := f.stalled(t, message)
+
+	set(ConditionReady, f.ready(progressing, stalled), message)
+	available, availableMessage := f.available()
+	set(ConditionAvailable, available, availableMessage)
+	set(ConditionProgressing, progressing, message)
+	if f.reason != progressing.reason || !f.sameRollout() {
+		f.date(&list[len(list)-1])
+	}
+	if failure := f.failure(); failure != nil {
+		set(ConditionReplicaFailure, verdict{metav1.ConditionTrue, failure.Reason}, failure.Message)
+	}
+	if stalled != "" {
+		set(ConditionStalled, verdict{metav1.ConditionTrue, stalled}, stalledMessage)
+	}
+	for i := range f.previous.Conditions {
+		if c := f.previous.Conditions[i]; !ours(c.Type) {
+			list = append(list, c)
+		}
+	}
+	return list[:min(len(list), maxConditions)]
+}
+
+func ours(name string) bool {
+	return slices.Contains([]string{
+		ConditionReady, ConditionAvailable, ConditionProgressing, ConditionReplicaFailure, ConditionStalled,
+	}, name)
+}
+
+// condition is one condition. Its date is that of the last change of its status. That of Progressing is later if what
+// progresses has changed since: from it the clock of the deadline is rebuilt after a restart.
+func (f *facts) condition(name string, v verdict, message string) metav1.Condition {
+	c := metav1.Condition{
+		Type:               name,
+		Status:             v.status,
+		ObservedGeneration: f.generation(),
+		Reason:             v.reason,
+		Message:            podstate.Printable(message, maxMessage),
+	}
+	f.date(&c)
+	if before := find(f.previous.Conditions, name); before != nil && before.Status == v.status {
+		c.LastTransitionTime = before.LastTransitionTime
+	}
+	return c
+}
+
+// date says that a condition changes now, in whole seconds, as the API keeps it.
+func (f *facts) date(c *metav1.Condition) {
+	c.LastTransitionTime = metav1.NewTime(f.set.Now.Truncate(time.Second))
+}
+
+// find is the condition of a type; nil if there is none.
+func find(conditions []metav1.Condition, name string) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == name {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// ready is the condition Ready. A set that was rolled back is not: it does not run what the spec asks for.
+func (f *facts) ready(progressing verdict, stalled string) verdict {
+	switch {
+	case f.settled && !f.set.Rejected:
+		return verdict{metav1.ConditionTrue, progressing.reason}
+	case stalled != "":
+		return verdict{metav1.ConditionFalse, stalled}
+	case progressing.reason == ReasonComplete, progressing.reason == ReasonPartitionReached:
+		return verdict{metav1.ConditionFalse, ReasonPodsUnavailable}
+	default:
+		return verdict{metav1.ConditionFalse, progressing.reason}
+	}
+}
+
+// available is the condition Available, with its message.
+func (f *facts) available() (v verdict, message string) {
+	if f.in.Invalid != "" {
+		return verdict{metav1.ConditionUnknown, ReasonInvalidSpec}, f.in.Invalid
+	}
+	limits := f.set.Limits
+	need := limits.Replicas - limits.MaxUnavailable
+	if limits.Replicas > 0 {
+		need = max(need, 1)
+	}
+	need = max(need, 0)
+	message = fmt.Sprintf("%d of %d pods available, at least %d needed", f.total.available, limits.Replicas, need)
+	if f.total.available >= need {
+		return verdict{metav1.ConditionTrue, ReasonMinimumPodsAvailable}, message
+	}
+	return verdict{metav1.ConditionFalse, ReasonTooFewPodsAvailable}, message
+}
+
+// stalled is the reason why nothing will move without a human, with a message; empty if something may. A set that is
+// about to be rolled back will move.
+func (f *facts) stalled(t timing, progress string) (reason, message string) {
+	switch failure := f.failure(); {
+	case f.in.Invalid != "":
+		return ReasonInvalidSpec, f.in.Invalid
+	case failure != nil && failure.Reason == ReasonInvalidTemplate:
+		return ReasonInvalidTemplate, failure.Message
+	case f.rollbackDone():
+		return ReasonRolledBack, progress
+	case t.exceeded && !f.canRollBack():
+		return ReasonProgressDeadlineExceeded, progress
+	default:
+		return "", ""
+	}
+}

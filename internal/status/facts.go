@@ -1,0 +1,192 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// count is how many pods there are of something. Ready pods are live, available ones are ready.
+type count struct{ live, ready, available int }
+
+// facts are what is derived from the input once and used by every part of the status.
+type facts struct {
+	in       *Input
+	set      *observed.Set
+	previous v1alpha1.RollSetStatus
+	// reason was the reason of Progressing.
+	reason string
+
+	// total and revisions count the pods; gone those that are terminating or finished.
+	total     count
+	revisions map[string]*count
+	gone      map[string]int
+	// want is how many pods are wanted at each revision, excess how many each has too many.
+	want, excess map[string]int
+	// outdated is how many live pods are not at the update revision, moving how many will change their revision, and
+	// leaving how many are on their way out at a revision that nothing is wanted at.
+	outdated, moving, leaving int
+	// complete is the completion of a rollout; settled says whether nothing is waited for.
+	complete, settled bool
+}
+
+func gather(in *Input) *facts {
+	f := &facts{in: in, set: in.Set, revisions: map[string]*count{}, gone: map[string]int{}}
+	if in.Previous != nil {
+		f.previous = *in.Previous
+	}
+	if c := find(f.previous.Conditions, ConditionProgressing); c != nil {
+		f.reason = c.Reason
+	}
+	f.countPods()
+	f.want = want(in.Set)
+	f.outdated = f.total.live - f.revision(in.Set.Update.Name).live
+	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected) {
+		f.excess = wanted.Of(in.Set).Excess
+	}
+	for _, n := range f.excess {
+		f.moving += n
+	}
+	for name, n := range f.gone {
+		if f.want[name] == 0 {
+			f.leaving += n
+		}
+	}
+	f.complete = in.Invalid == "" && Complete(in.Set)
+	f.settled = in.Invalid == "" && f.leaving == 0 && f.everyPodIsFine()
+	return f
+}
+
+func (f *facts) countPods() {
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		if r.Pod == nil {
+			continue
+		}
+		if !r.Live() {
+			f.gone[r.Revision]++
+			continue
+		}
+		n := f.revisions[r.Revision]
+		if n == nil {
+			n = &count{}
+			f.revisions[r.Revision] = n
+		}
+		for _, c := range []*count{n, &f.total} {
+			c.live++
+			if r.Ready {
+				c.ready++
+			}
+			if r.Ready && r.Available {
+				c.available++
+			}
+		}
+	}
+}
+
+// want is how many pods a set wants at each revision.
+func want(o *observed.Set) map[string]int {
+	switch r, p := o.Limits.Replicas, o.Limits.Partition; {
+	case o.Rejected:
+		return map[string]int{o.Current.Name: r}
+	case !o.Rolling() || p == 0:
+		return map[string]int{o.Update.Name: r}
+	case p >= r:
+		return map[string]int{o.Current.Name: r}
+	default:
+		return map[string]int{o.Current.Name: p, o.Update.Name: r - p}
+	}
+}
+
+// revision counts the pods of a revision.
+func (f *facts) revision(name string) count {
+	if n := f.revisions[name]; n != nil {
+		return *n
+	}
+	return count{}
+}
+
+// target is the revision that pods are moved to, the partition aside.
+func (f *facts) target() string {
+	if f.set.Rejected {
+		return f.set.Current.Name
+	}
+	return f.set.Update.Name
+}
+
+// everyPodIsFine says whether as many pods as are wanted exist, are where they belong and are available. Pods that surge
+// made stay through a pause.
+func (f *facts) everyPodIsFine() bool {
+	live := f.total.live
+	enough := live == f.set.Limits.Replicas || f.set.Paused() && live > f.set.Limits.Replicas
+	return enough && f.moving == 0 && f.total.available == live
+}
+
+// newGeneration says whether the spec was edited since the last status.
+func (f *facts) newGeneration() bool { return f.in.Generation > f.previous.ObservedGeneration }
+
+// sameRollout says whether the last status was about the same update revision, and judged it the same.
+func (f *facts) sameRollout() bool {
+	return f.previous.UpdateRevision == f.set.Update.Name && f.set.Rejected == (f.reason == ReasonRolledBack)
+}
+
+// finished says whether all that is wanted was reached before and only pods have come to harm since: one restarts, or was
+// lost and comes back. That is repair; nothing is being rolled out.
+func (f *facts) finished() bool {
+	switch {
+	case f.moving > 0, f.previous.UpdateRevision != f.set.Update.Name, f.set.Rejected:
+		return false
+	case f.reason != ReasonComplete && f.reason != ReasonPartitionReached:
+		return false
+	case f.total.live == f.set.Limits.Replicas:
+		return true
+	default: // what the user scales is no repair
+		return !f.newGeneration() && f.total.live < f.set.Limits.Replicas
+	}
+}
+
+// atPartition says whether the update revision has all the pods that the partition allows it, and they are available.
+// Then it is not to blame for a pod at the current revision that is not.
+func (f *facts) atPartition() bool {
+	updated := f.revision(f.set.Update.Name)
+	return f.set.Limits.Partition > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
+		f.total.live == f.set.Limits.Replicas && updated.available == updated.live
+}
+
+// rollbackDone says whether all pods were back at the current revision once.
+func (f *facts) rollbackDone() bool {
+	if !f.set.Rejected || f.moving > 0 {
+		return false
+	}
+	stalled := find(f.previous.Conditions, ConditionStalled)
+	return f.settled || stalled != nil && stalled.Reason == ReasonRolledBack
+}
+
+// canRollBack says whether the set asks for a rollback and has a revision to go back to.
+func (f *facts) canRollBack() bool {
+	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1alpha1.RollbackOnDeadline &&
+		f.set.Rolling() && !f.set.Rejected && f.set.Current.Template != nil
+}
+
+// Complete says whether a rollout has come to its end, so that the update revision becomes the current one: as many
+// pods as are wanted run it and are available, and no other pod is left, not even one that is terminating.
+func Complete(o *observed.Set) bool {
+	if o.Rejected || o.Update.Name == "" {
+		return false
+	}
+	live := 0
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		switch {
+		case r.Pod == nil:
+		case r.Revision != o.Update.Name, r.Live() && !r.Available:
+			return false
+		case r.Live():
+			live++
+		}
+	}
+	return live == o.Limits.Replicas
+}

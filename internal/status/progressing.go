@@ -1,0 +1,119 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// verdict is the status and reason of a condition.
+type verdict struct {
+	status metav1.ConditionStatus
+	reason string
+}
+
+// progressing is the condition Progressing. A pause makes it Unknown, as in Deployment: what is paused neither moves nor
+// fails to.
+func (f *facts) progressing(t timing) verdict {
+	switch {
+	case f.in.Invalid != "":
+		return verdict{metav1.ConditionFalse, ReasonInvalidSpec}
+	case f.set.Rejected:
+		return verdict{metav1.ConditionFalse, ReasonRolledBack}
+	case f.set.Paused() && f.outdated > 0:
+		return verdict{metav1.ConditionUnknown, ReasonPaused}
+	case t.exceeded:
+		return verdict{metav1.ConditionFalse, ReasonProgressDeadlineExceeded}
+	default:
+		return verdict{metav1.ConditionTrue, f.phase()}
+	}
+}
+
+// phase is what goes on in a set that goes its way.
+func (f *facts) phase() string {
+	updated := f.revision(f.set.Update.Name).live
+	switch {
+	case f.settled && f.outdated == 0:
+		return ReasonComplete
+	case f.settled && f.set.Strategy() != v1alpha1.OnDeleteStrategy:
+		return ReasonPartitionReached
+	case f.settled: // the rest follows when somebody deletes it
+		return ReasonRollingUpdate
+	case f.finished():
+		return f.reason
+	case f.atPartition():
+		return ReasonPartitionReached
+	case updated == 0 && f.set.Limits.Replicas > 0 && f.beginning():
+		return ReasonNewRevision
+	case f.set.Rolling(), f.moving > 0, f.leaving > 0:
+		return ReasonRollingUpdate
+	default:
+		return ReasonScaling
+	}
+}
+
+// beginning says whether no status has told of anything but a new revision yet.
+func (f *facts) beginning() bool {
+	return f.reason == "" || f.reason == ReasonNewRevision || f.previous.UpdateRevision != f.set.Update.Name
+}
+
+// message says in numbers how far the set has come, and what it waits for.
+func (f *facts) message(v verdict, b blocker) string {
+	s := f.headline(v)
+	switch {
+	case v.reason == ReasonInvalidSpec:
+		return s + ": " + b.text
+	case b.text == "":
+		return s
+	default:
+		return s + "; waiting for " + b.text
+	}
+}
+
+func (f *facts) headline(v verdict) string {
+	replicas := f.set.Limits.Replicas
+	switch v.reason {
+	case ReasonInvalidSpec:
+		return "the spec is invalid and nothing is done"
+	case ReasonRolledBack:
+		back := f.revision(f.set.Current.Name).live
+		return fmt.Sprintf("revision %s missed its deadline and is rolled back; %d of %d pods at revision %s",
+			f.set.Update.Name, back, replicas, f.set.Current.Name)
+	case ReasonProgressDeadlineExceeded:
+		deadline, _ := f.deadline()
+		return fmt.Sprintf("no progress for %d seconds; %s", int64(deadline.Seconds()), f.numbers())
+	case ReasonPaused:
+		return "paused; " + f.numbers()
+	case ReasonPartitionReached:
+		return f.numbers() + ", as the partition wants it"
+	default:
+		return f.numbers()
+	}
+}
+
+// numbers says how many pods are updated, or once they are, how many are available.
+func (f *facts) numbers() string {
+	replicas := f.set.Limits.Replicas
+	update, expected := f.revision(f.set.Update.Name), f.want[f.set.Update.Name]
+	current, stay := f.revision(f.set.Current.Name), f.want[f.set.Current.Name]
+	rolling := f.set.Rolling() || f.outdated > 0
+	switch {
+	case f.settled && f.outdated == 0:
+		return fmt.Sprintf("%d of %d pods updated and available", f.total.available, replicas)
+	case f.outdated > 0 && f.moving == 0: // the others stay where they are
+		return fmt.Sprintf("%d of %d pods updated", update.live, f.total.live)
+	case rolling && update.live > expected: // the partition was raised
+		return fmt.Sprintf("%d of %d pods moved back", current.live, stay)
+	case rolling && update.live < expected:
+		return fmt.Sprintf("%d of %d pods updated", update.live, expected)
+	case rolling:
+		return fmt.Sprintf("%d of %d pods updated, %d available", update.live, expected, update.available)
+	default:
+		return fmt.Sprintf("%d of %d pods available", f.total.available, replicas)
+	}
+}

@@ -1,0 +1,180 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status says what goes on in a set.
+//
+// The rule: a status is computed whole from what one reconcile observed, plans and was refused; nothing of it is
+// patched. Of the status before only that is used which no observation can show: when a condition last changed, whether
+// what is wanted was reached once, and the generation, which never goes back. The same observation twice makes the same
+// status, byte for byte, so that nothing is written while nothing changes.
+package status
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// Input is all that a status depends on. Compute does not change it.
+type Input struct {
+	// Set is the observation.
+	Set *observed.Set
+	// Generation is the generation of the spec that was observed.
+	Generation int64
+	// Previous is the status that the API server has; nil if there is none.
+	Previous *v1alpha1.RollSetStatus
+	// Plan is what this reconcile writes and holds.
+	Plan action.Plan
+	// Failure is the write that the API server refused last, until one of its kind succeeds; nil if there is none.
+	// Refusals that the Set tells of need not be repeated.
+	Failure *Failure
+	// Invalid says what is wrong with a spec that is older than the validation that would have refused it; empty for
+	// any other. Nothing is planned for such a set.
+	Invalid string
+	// CollisionCount counts the names of revisions that were found taken; nil counts as 0.
+	CollisionCount *int32
+	// VolumeClaims says how far claims match their templates.
+	VolumeClaims []v1alpha1.VolumeClaimStatus
+	// Progress is what the report of this set's last reconcile returned; the zero value if that is lost.
+	Progress Progress
+}
+
+// Failure is a write that was refused.
+type Failure struct {
+	// Reason is one of FailedCreate, FailedDelete, FailedUpdate, ClaimConflict, NameConflict and InvalidTemplate.
+	Reason string
+	// Message is what the API server said.
+	Message string
+}
+
+// Report is a status and what follows from computing it.
+type Report struct {
+	// Status is the status, complete.
+	Status v1alpha1.RollSetStatus
+	// Blocking is the kind of the first thing that is waited for; empty if nothing is.
+	Blocking Blocking
+	// DeadlineExceeded is true when a rollout made no progress for progressDeadlineSeconds. Where the set asks for it and
+	// there is a revision to go back to, the update revision is now to be rejected: RollsBack says so.
+	DeadlineExceeded, RollsBack bool
+	// Progress is for the Input of the next reconcile.
+	Progress Progress
+	// RequeueAfter is when time alone will change the status: a pod becomes available, or the deadline strikes. Zero
+	// means never.
+	RequeueAfter time.Duration
+}
+
+// Compute says what goes on in a set.
+func Compute(in Input) Report {
+	f := gather(&in)
+	t := f.tellTime()
+	blocker := f.blocker()
+	r := Report{
+		Blocking:         blocker.kind,
+		DeadlineExceeded: t.exceeded,
+		RollsBack:        t.exceeded && f.canRollBack(),
+		Progress:         t.progress,
+		RequeueAfter:     f.untilAvailable(),
+	}
+	if t.wait > 0 && (r.RequeueAfter == 0 || t.wait < r.RequeueAfter) {
+		r.RequeueAfter = t.wait
+	}
+	r.Status = f.counters()
+	r.Status.Conditions = f.conditions(t, blocker)
+	return r
+}
+
+// counters is the status without its conditions.
+func (f *facts) counters() v1alpha1.RollSetStatus {
+	update, current := f.revision(f.set.Update.Name), f.revision(f.currentName())
+	s := v1alpha1.RollSetStatus{
+		ObservedGeneration:       f.generation(),
+		Replicas:                 clamp(f.total.live),
+		ReadyReplicas:            clamp(f.total.ready),
+		AvailableReplicas:        clamp(f.total.available),
+		CurrentReplicas:          clamp(current.live),
+		UpdatedReplicas:          clamp(update.live),
+		UpdatedReadyReplicas:     clamp(update.ready),
+		UpdatedAvailableReplicas: clamp(update.available),
+		ExpectedUpdatedReplicas:  clamp(f.set.Limits.Replicas - f.set.Limits.Partition),
+		CurrentRevision:          cmp.Or(f.currentName(), f.previous.CurrentRevision),
+		UpdateRevision:           cmp.Or(f.set.Update.Name, f.previous.UpdateRevision),
+		Revisions:                f.listRevisions(),
+		VolumeClaims:             slices.Clone(f.in.VolumeClaims),
+	}
+	if f.in.CollisionCount != nil {
+		s.CollisionCount = new(*f.in.CollisionCount)
+	}
+	// The selector cannot be malformed: the API server parses it when it admits the object.
+	if selector, err := metav1.LabelSelectorAsSelector(f.set.Spec.Selector); err == nil {
+		s.LabelSelector = selector.String()
+	}
+	return s
+}
+
+// generation is the generation that the status is about. A cache that is behind must not take it back, and it is not
+// raised without an update revision: together they say that this revision is the one of that generation.
+func (f *facts) generation() int64 {
+	if f.set.Update.Name == "" {
+		return f.previous.ObservedGeneration
+	}
+	return max(f.in.Generation, f.previous.ObservedGeneration)
+}
+
+// currentName is the name of the current revision, which a set that is complete has just got.
+func (f *facts) currentName() string {
+	if f.complete {
+		return f.set.Update.Name
+	}
+	return f.set.Current.Name
+}
+
+// maxRevisions is how many revisions the API allows a status to list.
+const maxRevisions = 100
+
+// listRevisions lists the revisions that live pods run, oldest first. Of a stray's revision only the name is known; it is
+// older than the update revision, and is listed before those whose numbers are known.
+func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
+	numbers := map[string]int64{f.set.Current.Name: f.set.Current.Number, f.set.Update.Name: f.set.Update.Number}
+	var list []v1alpha1.RevisionStatus
+	for name, n := range f.revisions {
+		if name != "" && n.live > 0 {
+			list = append(list, v1alpha1.RevisionStatus{
+				Name: name, Replicas: clamp(n.live), AvailableReplicas: clamp(n.available),
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b v1alpha1.RevisionStatus) int {
+		return cmp.Or(cmp.Compare(numbers[a.Name], numbers[b.Name]), cmp.Compare(a.Name, b.Name))
+	})
+	return list[max(0, len(list)-maxRevisions):]
+}
+
+// untilAvailable is how long until the first pod becomes available by being ready for long enough; zero if none does.
+func (f *facts) untilAvailable() time.Duration {
+	var first time.Duration
+	for i := range f.set.Replicas {
+		if wait := f.availableIn(&f.set.Replicas[i]); wait > 0 && (first == 0 || wait < first) {
+			first = wait
+		}
+	}
+	return first
+}
+
+// availableIn is how long until a pod has been ready for long enough; zero if it is available, or waits for something
+// else. A pod that became ready in our future became ready now: clocks differ.
+func (f *facts) availableIn(r *observed.Replica) time.Duration {
+	if !r.Live() || !r.Ready || r.Available {
+		return 0
+	}
+	return max(0, f.set.MinReady()-max(0, f.set.Now.Sub(r.ReadySince)))
+}
+
+// clamp makes a count an int32 that is not negative.
+func clamp(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

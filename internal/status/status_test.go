@@ -1,0 +1,348 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/plan"
+	"rollset.dev/rollset/internal/status"
+)
+
+// input is what a reconcile knows that finds this observation, plans for it and was refused nothing.
+func input(o *observed.Set) status.Input {
+	return status.Input{Set: o, Generation: 1, Plan: plan.Next(o)}
+}
+
+// before is a status with the reason of Progressing, as the last reconcile of the same generation left it.
+func before(reason string) *v1alpha1.RollSetStatus {
+	return &v1alpha1.RollSetStatus{
+		ObservedGeneration: 1,
+		UpdateRevision:     "v2",
+		Conditions: []metav1.Condition{{
+			Type: status.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason,
+			LastTransitionTime: metav1.NewTime(observedtest.Now().Add(-time.Minute)),
+		}},
+	}
+}
+
+// show writes the conditions, one in a line.
+func show(s *v1alpha1.RollSetStatus) string {
+	var b strings.Builder
+	for _, c := range s.Conditions {
+		fmt.Fprintf(&b, "%s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return b.String()
+}
+
+// text is lines with the indentation of the source taken away.
+func text(s string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		config, state string
+		previous      *v1alpha1.RollSetStatus
+		edit          func(*status.Input)
+		want          string
+		wantBlocking  status.Blocking
+	}{
+		"the first revision, no pod yet": {
+			config: "random R=3 v2", state: "",
+			want: `
+				Ready=False NewRevision: 0 of 3 pods available
+				Available=False TooFewPodsAvailable: 0 of 3 pods available, at least 2 needed
+				Progressing=True NewRevision: 0 of 3 pods available`,
+		},
+		"the first pods start": {
+			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2.", previous: before(status.ReasonNewRevision),
+			want: `
+				Ready=False Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b
+				Available=False TooFewPodsAvailable: 1 of 3 pods available, at least 2 needed
+				Progressing=True Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b`,
+			wantBlocking: status.BlockedByPod,
+		},
+		"all is there": {
+			config: "random R=3 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(status.ReasonScaling),
+			want: `
+				Ready=True Complete: 3 of 3 pods updated and available
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True Complete: 3 of 3 pods updated and available`,
+		},
+		"none is wanted": {
+			config: "random R=0 v2", state: "",
+			want: `
+				Ready=True Complete: 0 of 0 pods updated and available
+				Available=True MinimumPodsAvailable: 0 of 0 pods available, at least 0 needed
+				Progressing=True Complete: 0 of 0 pods updated and available`,
+		},
+		"a restart in a finished set": {
+			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2+", previous: before(status.ReasonComplete),
+			want: `
+				Ready=False PodsUnavailable: 2 of 3 pods available; waiting for web-b: not started yet on node node-b
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True Complete: 2 of 3 pods available; waiting for web-b: not started yet on node node-b`,
+			wantBlocking: status.BlockedByPod,
+		},
+		"a pod of a finished set is lost": {
+			config: "random R=3 v2", state: "a:v2+ b:v2! c:v2+", previous: before(status.ReasonComplete),
+			want: `
+				Ready=False PodsUnavailable: 2 of 3 pods available; waiting for web-b: Failed
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True Complete: 2 of 3 pods available; waiting for web-b: Failed`,
+			wantBlocking: status.BlockedByEnd,
+		},
+		"scaled up": {
+			config: "random R=5 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(status.ReasonComplete),
+			edit: func(in *status.Input) { in.Generation = 2 },
+			want: `
+				Ready=False Scaling: 3 of 5 pods available
+				Available=False TooFewPodsAvailable: 3 of 5 pods available, at least 4 needed
+				Progressing=True Scaling: 3 of 5 pods available`,
+		},
+		"scaled down, in order": {
+			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(status.ReasonScaling),
+			want: `
+				Ready=False Scaling: 2 of 1 pods available; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating
+				Available=True MinimumPodsAvailable: 2 of 1 pods available, at least 1 needed
+				Progressing=True Scaling: 2 of 1 pods available; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating`,
+			wantBlocking: "order",
+		},
+		"scaled down to the last pod on its way out": {
+			config: "ordered R=1 v2", state: "0:v2+ 1:v2x", previous: before(status.ReasonScaling),
+			want: `
+				Ready=True Complete: 1 of 1 pods updated and available
+				Available=True MinimumPodsAvailable: 1 of 1 pods available, at least 1 needed
+				Progressing=True Complete: 1 of 1 pods updated and available`,
+		},
+		"a new revision, nothing moved": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
+			edit: func(in *status.Input) { in.Plan = plan.Next(observedtest.Parse("random R=3 v2", "")) },
+			want: `
+				Ready=False NewRevision: 0 of 3 pods updated
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True NewRevision: 0 of 3 pods updated`,
+		},
+		"in mid-rollout": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v2.",
+			want: `
+				Ready=False RollingUpdate: 1 of 3 pods updated; waiting for web-c: not started yet on node node-c
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True RollingUpdate: 1 of 3 pods updated; waiting for web-c: not started yet on node node-c`,
+			wantBlocking: status.BlockedByPod,
+		},
+		"all updated, the last one not ready for long enough": {
+			config: "random R=3 v1>v2", state: "a:v2+ b:v2+ c:v2r",
+			edit: func(in *status.Input) { in.Set.Spec.MinReadySeconds = 30 },
+			want: `
+				Ready=False RollingUpdate: 3 of 3 pods updated, 2 available; waiting for web-c: ready for less than minReadySeconds
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True RollingUpdate: 3 of 3 pods updated, 2 available; waiting for web-c: ready for less than minReadySeconds`,
+			wantBlocking: status.BlockedByMinReady,
+		},
+		"all updated, something else keeps one from being available": {
+			config: "random R=1 v1>v2", state: "a:v2r",
+			want: `
+				Ready=False RollingUpdate: 1 of 1 pods updated, 0 available; waiting for web-a: ready, but not available yet
+				Available=False TooFewPodsAvailable: 0 of 1 pods available, at least 1 needed
+				Progressing=True RollingUpdate: 1 of 1 pods updated, 0 available; waiting for web-a: ready, but not available yet`,
+			wantBlocking: status.BlockedByMinReady,
+		},
+		"not ready comes before not available": {
+			config: "random R=3 mu=3 v1>v2", state: "a:v2r b:v2. c:v2+",
+			want: `
+				Ready=False RollingUpdate: 3 of 3 pods updated, 1 available; waiting for web-b: not started yet on node node-b
+				Available=True MinimumPodsAvailable: 1 of 3 pods available, at least 1 needed
+				Progressing=True RollingUpdate: 3 of 3 pods updated, 1 available; waiting for web-b: not started yet on node node-b`,
+			wantBlocking: status.BlockedByPod,
+		},
+		"an old pod does not go": {
+			config: "random R=3 v1>v2", state: "a:v2+ b:v2+ c:v2+ d:v1x",
+			want: `
+				Ready=False RollingUpdate: 3 of 3 pods updated, 3 available; waiting for web-d: Terminating on node node-d
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True RollingUpdate: 3 of 3 pods updated, 3 available; waiting for web-d: Terminating on node node-d`,
+			wantBlocking: status.BlockedByTermination,
+		},
+		"the partition is reached": {
+			config: "ordinal R=3 p=2 v1>v2", state: "0:v1+ 1:v1+ 2:v2+",
+			want: `
+				Ready=True PartitionReached: 1 of 3 pods updated, as the partition wants it
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True PartitionReached: 1 of 3 pods updated, as the partition wants it`,
+		},
+		"at the partition an old pod breaks": {
+			config: "ordinal R=3 p=2 v1>v2", state: "0:v1+ 1:v1. 2:v2+",
+			want: `
+				Ready=False PodsUnavailable: 1 of 3 pods updated, as the partition wants it; waiting for web-1: not started yet on node node-1
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True PartitionReached: 1 of 3 pods updated, as the partition wants it; waiting for web-1: not started yet on node node-1`,
+			wantBlocking: status.BlockedByPod,
+		},
+		"the partition was raised": {
+			config: "ordinal R=3 p=3 v1>v2", state: "0:v1+ 1:v2+ 2:v1.",
+			want: `
+				Ready=False RollingUpdate: 2 of 3 pods moved back; waiting for web-2: not started yet on node node-2
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True RollingUpdate: 2 of 3 pods moved back; waiting for web-2: not started yet on node node-2`,
+			wantBlocking: status.BlockedByPod,
+		},
+		"paused": {
+			config: "random R=3 paused v1>v2", state: "a:v1+ b:v1+ c:v2+",
+			want: `
+				Ready=True Paused: paused; 1 of 3 pods updated; waiting for web-a and 1 more: the rollout is paused
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=Unknown Paused: paused; 1 of 3 pods updated; waiting for web-a and 1 more: the rollout is paused`,
+			wantBlocking: "pause",
+		},
+		"paused before the surge is taken back": {
+			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v1+ c:v2+",
+			want: `
+				Ready=True Paused: paused; 1 of 3 pods updated
+				Available=True MinimumPodsAvailable: 3 of 2 pods available, at least 1 needed
+				Progressing=Unknown Paused: paused; 1 of 3 pods updated`,
+		},
+		"OnDelete": {
+			config: "random R=2 ondelete v1>v2", state: "a:v1+ b:v2+",
+			want: `
+				Ready=True RollingUpdate: 1 of 2 pods updated; waiting for web-a: updateStrategy OnDelete: it is updated when it is deleted
+				Available=True MinimumPodsAvailable: 2 of 2 pods available, at least 1 needed
+				Progressing=True RollingUpdate: 1 of 2 pods updated; waiting for web-a: updateStrategy OnDelete: it is updated when it is deleted`,
+			wantBlocking: "on-delete",
+		},
+		"being rolled back": {
+			config: "random R=3 rejected v1>v2", state: "a:v1+ b:v1+ c:v2.",
+			edit: func(in *status.Input) { in.Plan = plan.Next(observedtest.Parse("random R=3 v2", "")) },
+			want: `
+				Ready=False RolledBack: revision v2 missed its deadline and is rolled back; 2 of 3 pods at revision v1
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=False RolledBack: revision v2 missed its deadline and is rolled back; 2 of 3 pods at revision v1`,
+		},
+		"rolled back": {
+			config: "random R=3 rejected v1>v2", state: "a:v1+ b:v1+ c:v1+",
+			want: `
+				Ready=False RolledBack: revision v2 missed its deadline and is rolled back; 3 of 3 pods at revision v1
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=False RolledBack: revision v2 missed its deadline and is rolled back; 3 of 3 pods at revision v1
+				Stalled=True RolledBack: revision v2 missed its deadline and is rolled back; 3 of 3 pods at revision v1`,
+			wantBlocking: status.BlockedByRejection,
+		},
+		"the quota is used up": {
+			config: "random R=3 refused v2", state: "a:v2+ b:v2+", previous: before(status.ReasonScaling),
+			want: `
+				Ready=False Scaling: 2 of 3 pods available; waiting for exceeded quota: pods
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True Scaling: 2 of 3 pods available; waiting for exceeded quota: pods
+				ReplicaFailure=True FailedCreate: exceeded quota: pods`,
+			wantBlocking: status.BlockedByRefusal,
+		},
+		"the API server refuses the template": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
+			edit: func(in *status.Input) {
+				in.Set.Preflights = map[string]observed.Preflight{"v2": {Refusal: "spec.containers[0].image: Required value"}}
+			},
+			want: `
+				Ready=False InvalidTemplate: 0 of 3 pods updated; waiting for spec.containers[0].image: Required value
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True NewRevision: 0 of 3 pods updated; waiting for spec.containers[0].image: Required value
+				ReplicaFailure=True InvalidTemplate: spec.containers[0].image: Required value
+				Stalled=True InvalidTemplate: spec.containers[0].image: Required value`,
+			wantBlocking: status.BlockedByRefusal,
+		},
+		"the API server refuses the revision to go back to": {
+			config: "random R=3 p=3 v1>v2", state: "a:v1+ b:v2+ c:v1+",
+			edit: func(in *status.Input) {
+				in.Set.Preflights = map[string]observed.Preflight{"v1": {Refusal: "denied by policy"}}
+			},
+			want: `
+				Ready=False InvalidTemplate: 2 of 3 pods moved back; waiting for denied by policy
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True RollingUpdate: 2 of 3 pods moved back; waiting for denied by policy
+				ReplicaFailure=True InvalidTemplate: denied by policy
+				Stalled=True InvalidTemplate: denied by policy`,
+			wantBlocking: status.BlockedByRefusal,
+		},
+		"a claim is in the way": {
+			config: "ordinal R=2 v2", state: "0:v2+", previous: before(status.ReasonScaling),
+			edit: func(in *status.Input) {
+				in.Set.Blocked = map[string]observed.Block{"1": {Claim: true, Reason: "claim data-web-1 belongs to another set"}}
+				in.Plan = plan.Next(in.Set)
+			},
+			want: `
+				Ready=False Scaling: 1 of 2 pods available; waiting for web-1: claim data-web-1 belongs to another set
+				Available=True MinimumPodsAvailable: 1 of 2 pods available, at least 1 needed
+				Progressing=True Scaling: 1 of 2 pods available; waiting for web-1: claim data-web-1 belongs to another set
+				ReplicaFailure=True ClaimConflict: web-1: claim data-web-1 belongs to another set`,
+			wantBlocking: status.BlockedByRefusal,
+		},
+		"a name is taken": {
+			config: "ordinal R=2 v2", state: "0:v2+", previous: before(status.ReasonScaling),
+			edit: func(in *status.Input) {
+				in.Set.Blocked = map[string]observed.Block{"1": {Reason: "the name is taken by a pod of somebody else"}}
+				in.Plan = plan.Next(in.Set)
+			},
+			want: `
+				Ready=False Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of somebody else
+				Available=True MinimumPodsAvailable: 1 of 2 pods available, at least 1 needed
+				Progressing=True Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of somebody else
+				ReplicaFailure=True NameConflict: web-1: the name is taken by a pod of somebody else`,
+			wantBlocking: status.BlockedByRefusal,
+		},
+		"a delete is refused": {
+			config: "random R=1 v2", state: "a:v2+ b:v2+", previous: before(status.ReasonScaling),
+			edit: func(in *status.Input) {
+				in.Failure = &status.Failure{Reason: status.ReasonFailedDelete, Message: "denied by \x1b[31mpolicy"}
+			},
+			want: `
+				Ready=False Scaling: 2 of 1 pods available; waiting for denied by policy
+				Available=True MinimumPodsAvailable: 2 of 1 pods available, at least 1 needed
+				Progressing=True Scaling: 2 of 1 pods available; waiting for denied by policy
+				ReplicaFailure=True FailedDelete: denied by policy`,
+			wantBlocking: status.BlockedByRefusal,
+		},
+		"a spec that makes no sense": {
+			config: "random R=0 v2", state: "a:v2+",
+			edit: func(in *status.Input) { in.Invalid, in.Plan.Actions = `spec.replicas: -1 is negative`, nil },
+			want: `
+				Ready=False InvalidSpec: the spec is invalid and nothing is done: spec.replicas: -1 is negative
+				Available=Unknown InvalidSpec: spec.replicas: -1 is negative
+				Progressing=False InvalidSpec: the spec is invalid and nothing is done: spec.replicas: -1 is negative
+				Stalled=True InvalidSpec: spec.replicas: -1 is negative`,
+			wantBlocking: status.BlockedByInvalidSpec,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(observedtest.Parse(tc.config, tc.state))
+			in.Previous = tc.previous
+			if tc.edit != nil {
+				tc.edit(&in)
+			}
+			got := status.Compute(in)
+			if diff := cmp.Diff(text(tc.want), show(&got.Status)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+			if got.Blocking != tc.wantBlocking {
+				t.Errorf("Blocking = %q, want %q", got.Blocking, tc.wantBlocking)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+// The types of the conditions.
+const (
+	// ConditionReady is True when the generation was observed, the rollout is complete as far as partition and pause
+	// allow, and all pods are available.
+	ConditionReady = "Ready"
+	// ConditionAvailable is True when at least replicas − maxUnavailable pods are available, and at least one of any.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while something moves and when all has been reached, False when nothing moves that
+	// should, and Unknown while a pause keeps it from being known.
+	ConditionProgressing = "Progressing"
+	// ConditionReplicaFailure is True while the API server refuses what the set needs. It is absent otherwise.
+	ConditionReplicaFailure = "ReplicaFailure"
+	// ConditionStalled is True when nothing will move without a human. It is absent otherwise: tools that know the
+	// convention take a set that is not stalled, and not ready, for one that is on its way.
+	ConditionStalled = "Stalled"
+)
+
+// The reasons of the condition Progressing. Ready has them too.
+const (
+	// ReasonNewRevision: no pod has run the update revision yet.
+	ReasonNewRevision = "NewRevision"
+	// ReasonRollingUpdate: pods move to another revision.
+	ReasonRollingUpdate = "RollingUpdate"
+	// ReasonScaling: the number of pods changes, or new pods become available.
+	ReasonScaling = "Scaling"
+	// ReasonPartitionReached: as many pods run the update revision as the partition allows, and all are available.
+	ReasonPartitionReached = "PartitionReached"
+	// ReasonPaused: a user has frozen the mix of revisions.
+	ReasonPaused = "Paused"
+	// ReasonComplete: all pods run the update revision, and were available at least once.
+	ReasonComplete = "Complete"
+	// ReasonProgressDeadlineExceeded: nothing was reached for progressDeadlineSeconds. Stalled has it too.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonRolledBack: the update revision missed its deadline, and the current one is wanted everywhere until the
+	// template changes. Stalled has it too.
+	ReasonRolledBack = "RolledBack"
+	// ReasonInvalidSpec: the spec is older than the validation that would refuse it. Every condition has it then.
+	ReasonInvalidSpec = "InvalidSpec"
+)
+
+// The reasons of the condition ReplicaFailure.
+const (
+	// ReasonFailedCreate: a pod or claim could not be created.
+	ReasonFailedCreate = "FailedCreate"
+	// ReasonFailedDelete: a pod could not be deleted.
+	ReasonFailedDelete = "FailedDelete"
+	// ReasonFailedUpdate: a pod, claim or revision could not be updated.
+	ReasonFailedUpdate = "FailedUpdate"
+	// ReasonClaimConflict: a claim that a pod needs is terminating or belongs to something else.
+	ReasonClaimConflict = "ClaimConflict"
+	// ReasonNameConflict: the name that a pod must have is taken.
+	ReasonNameConflict = "NameConflict"
+	// ReasonInvalidTemplate: the API server refuses pods made from the template. Stalled has it too.
+	ReasonInvalidTemplate = "InvalidTemplate"
+)
+
+// The reasons of the conditions Ready and Available that are not a reason of Progressing.
+const (
+	// ReasonPodsUnavailable: all was reached before, and some pods are not available now.
+	ReasonPodsUnavailable = "PodsUnavailable"
+	// ReasonMinimumPodsAvailable: as many pods are available as must be.
+	ReasonMinimumPodsAvailable = "MinimumPodsAvailable"
+	// ReasonTooFewPodsAvailable: fewer pods are available than must be.
+	ReasonTooFewPodsAvailable = "TooFewPodsAvailable"
+)

@@ -1,0 +1,42 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// NeedsWrite says whether two statuses mean something different.
+func NeedsWrite(previous, next *v1alpha1.RollSetStatus) bool {
+	return !equality.Semantic.DeepEqual(previous, next)
+}
+
+// Urgent says whether a status must not wait for the next one: somebody may be waiting for it, or it holds what a later
+// reconcile builds on. Other statuses may be held back while a set changes fast.
+func Urgent(previous, next *v1alpha1.RollSetStatus) bool {
+	if previous.ObservedGeneration != next.ObservedGeneration ||
+		previous.CurrentRevision != next.CurrentRevision ||
+		previous.UpdateRevision != next.UpdateRevision ||
+		previous.LabelSelector != next.LabelSelector ||
+		!equality.Semantic.DeepEqual(previous.CollisionCount, next.CollisionCount) {
+		return true
+	}
+	for _, name := range []string{ConditionReady, ConditionAvailable, ConditionStalled} {
+		if statusOf(previous, name) != statusOf(next, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// statusOf is the status of a condition; empty if there is none.
+func statusOf(s *v1alpha1.RollSetStatus, name string) metav1.ConditionStatus {
+	if c := find(s.Conditions, name); c != nil {
+		return c.Status
+	}
+	return ""
+}
