@@ -53,8 +53,10 @@ func TestCounters(t *testing.T) {
 				CurrentReplicas: 1, UpdatedReplicas: 1, UpdatedReadyReplicas: 1, UpdatedAvailableReplicas: 1,
 				ExpectedUpdatedReplicas: 4, CurrentRevision: "v3", UpdateRevision: "v1",
 				Revisions: []v1alpha1.RevisionStatus{
-					{Name: "b", Replicas: 1, AvailableReplicas: 1}, {Name: "z", Replicas: 1, AvailableReplicas: 1},
-					{Name: "v3", Replicas: 1, AvailableReplicas: 1}, {Name: "v1", Replicas: 1, AvailableReplicas: 1},
+					{Name: "b", Replicas: 1, AvailableReplicas: 1},
+					{Name: "z", Replicas: 1, AvailableReplicas: 1},
+					{Name: "v3", Replicas: 1, AvailableReplicas: 1},
+					{Name: "v1", Replicas: 1, AvailableReplicas: 1},
 				},
 			},
 		},

@@ -60,30 +60,32 @@ func gather(in *Input) *facts {
 	return f
 }
 
+// countPods counts the pods of each revision, and all of them.
 func (f *facts) countPods() {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
-		if r.Pod == nil {
-			continue
-		}
-		if !r.Live() {
+		switch {
+		case r.Pod == nil:
+		case !r.Live():
 			f.gone[r.Revision]++
-			continue
-		}
-		n := f.revisions[r.Revision]
-		if n == nil {
-			n = &count{}
-			f.revisions[r.Revision] = n
-		}
-		for _, c := range []*count{n, &f.total} {
-			c.live++
-			if r.Ready {
-				c.ready++
+		default:
+			if f.revisions[r.Revision] == nil {
+				f.revisions[r.Revision] = &count{}
 			}
-			if r.Ready && r.Available {
-				c.available++
-			}
+			f.revisions[r.Revision].add(r)
+			f.total.add(r)
 		}
+	}
+}
+
+// add counts a live pod.
+func (c *count) add(r *observed.Replica) {
+	c.live++
+	if r.Ready {
+		c.ready++
+	}
+	if r.Ready && r.Available {
+		c.available++
 	}
 }
 

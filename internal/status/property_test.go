@@ -44,8 +44,7 @@ func observation(t *rapid.T) *observed.Set {
 	}
 	o := observedtest.Parse(strings.Join(words, " "), strings.Join(pods, " "))
 	o.Spec.MinReadySeconds = int32(rapid.SampledFrom([]int{0, 30}).Draw(t, "minReadySeconds"))
-	o.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded =
-		rapid.SampledFrom([]v1alpha1.DeadlinePolicy{"", v1alpha1.HoldOnDeadline, v1alpha1.RollbackOnDeadline}).Draw(t, "policy")
+	o.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = rapid.SampledFrom([]v1alpha1.DeadlinePolicy{"", v1alpha1.HoldOnDeadline, v1alpha1.RollbackOnDeadline}).Draw(t, "policy")
 	return o
 }
 
