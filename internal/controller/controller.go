@@ -94,6 +94,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		s.result = r.pods().Apply(ctx, set, o, s.plan)
 		r.remember(s)
 		s.plan.Wake(v.retry(s.wanted))
+		if !s.plan.Empty() { // a write that had no effect brings no event
+			s.plan.Wake(expectations.DoubtTimeout)
+		}
 		s.failure = r.pruneRevisions(ctx, v, revisions.Prune)
 	}
 	wait, reportErr := r.report(ctx, s)

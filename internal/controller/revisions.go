@@ -108,7 +108,7 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string
 		target := &appsv1.ControllerRevision{}
 		target.Name, target.Namespace = object.Name, object.Namespace
 		err := r.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err != nil && !apierrors.IsNotFound(err) { // after a conflict too it may still be there
 			return fmt.Errorf("delete revision %s: %w", object.Name, err)
 		}
 		known.pruned = true

@@ -39,8 +39,12 @@ func (w *writer) delete(ctx context.Context, a action.Delete) outcome {
 	switch {
 	case err == nil:
 		return outcome{done: true}
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return outcome{} // the pod that was judged is gone, and the cache is going to show it
+	case apierrors.IsConflict(err):
+		// It was replaced, and the cache is going to show that; or somebody on the way refused the write with this code.
+		w.Expectations.DoubtDelete(w.set.UID, a.Pod.UID)
+		return outcome{}
 	case mayHaveHappened(err):
 		w.Expectations.DoubtDelete(w.set.UID, a.Pod.UID)
 	default:
