@@ -92,6 +92,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		s.wanted = plan.Next(o)
 		s.plan = v.pace(s.wanted)
 		s.result = r.pods().Apply(ctx, set, o, s.plan)
+		if len(s.result.Preflights) > 0 {
+			s.plan.Wake(time.Millisecond) // no event brings the answer
+		}
 		r.remember(s)
 		s.plan.Wake(v.retry(s.wanted))
 		if !s.plan.Empty() { // a write that had no effect brings no event

@@ -73,11 +73,11 @@ var _ = Describe("When things go wrong,", func() {
 		f.create()
 		evict := func() {
 			GinkgoHelper()
-			name := f.pods()[0].Name
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}}
+			pod := &f.pods()[0]
+			uid := pod.UID
 			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+kubelet.EvictAnnotation+`":""}}}`))
 			Expect(shared.client.Patch(f, pod, patch)).To(Succeed())
-			Eventually(func() []string { return names(f.pods()) }).ShouldNot(ContainElement(name))
+			Eventually(f.pods).ShouldNot(ContainElement(HaveField("UID", uid)))
 			f.eventuallyComplete()
 		}
 		evict()

@@ -39,6 +39,8 @@ type recollection struct {
 	preflights map[string]*verdict
 	// decoded is what revisions hold, by their UIDs.
 	decoded map[types.UID]*decoded
+	// collisions is how many names of revisions were found taken; status has it only after the next report.
+	collisions *int32
 	// rollout is the revision that pods are being moved to.
 	rollout rollout
 	// progress is what the last report knew of the progress of rollouts.

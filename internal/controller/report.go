@@ -55,7 +55,7 @@ func (s step) statusInput() status.Input {
 		Previous:       &s.set.Status,
 		Plan:           s.plan,
 		Failure:        s.refusedWrite(),
-		CollisionCount: s.revisions.CollisionCount,
+		CollisionCount: s.memory.collisions,
 		VolumeClaims:   claims.Status(s.observed),
 		Progress:       s.memory.progress,
 	}

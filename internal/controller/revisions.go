@@ -42,6 +42,9 @@ func (r *Reconciler) resolveRevisions(ctx context.Context, v *view) (found revis
 		if found, err = revision.Resolve(in); err != nil {
 			return found, false, err
 		}
+		if c := found.CollisionCount; c != nil && (v.memory.collisions == nil || *c > *v.memory.collisions) {
+			v.memory.collisions = c
+		}
 		if found.Create == nil {
 			break
 		}
