@@ -45,6 +45,7 @@ func NewStore(now func() time.Time) *Store {
 	return &Store{
 		MaxPods:     -1,
 		now:         now,
+		rv:          1, // no list is ever at version 0
 		objects:     make(map[Key]client.Object),
 		uids:        make(map[types.UID]Key),
 		owned:       make(dependents),

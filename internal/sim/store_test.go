@@ -104,7 +104,7 @@ func TestCreateSetsWhatTheServerSets(t *testing.T) {
 		t.Errorf("UIDs are %q and %q, want two", set.UID, pod.UID)
 	}
 	got := []any{set.ResourceVersion, pod.ResourceVersion, set.Generation, pod.Generation, set.Status.ObservedGeneration, *set.Spec.Replicas, pod.Status.Phase, *pod.Spec.TerminationGracePeriodSeconds}
-	if diff := cmp.Diff([]any{"1", "2", int64(1), int64(1), int64(-1), int32(1), corev1.PodPending, int64(30)}, got); diff != "" {
+	if diff := cmp.Diff([]any{"2", "3", int64(1), int64(1), int64(-1), int32(1), corev1.PodPending, int64(30)}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -209,7 +209,7 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	pod := d.create(aPod("a"))
-	if got := d.update(clone(pod), "").GetResourceVersion(); got != pod.GetResourceVersion() || d.Version() != 1 {
+	if got := d.update(clone(pod), "").GetResourceVersion(); got != pod.GetResourceVersion() || d.Version() != 2 {
 		t.Errorf("resource version is %s", got)
 	}
 }
@@ -225,7 +225,7 @@ func TestPatch(t *testing.T) {
 		"merge":                       {kind: types.MergePatchType, body: `{"metadata":{"labels":{"x":"y"}}}`, want: "app=web,x=y"},
 		"merge removes":               {kind: types.MergePatchType, body: `{"metadata":{"labels":{"app":null}}}`, want: ""},
 		"strategic":                   {kind: types.StrategicMergePatchType, body: `{"metadata":{"labels":{"x":"y"}}}`, want: "app=web,x=y"},
-		"the right resource version":  {kind: types.MergePatchType, body: `{"metadata":{"resourceVersion":"1","labels":{"x":"y"}}}`, want: "app=web,x=y"},
+		"the right resource version":  {kind: types.MergePatchType, body: `{"metadata":{"resourceVersion":"2","labels":{"x":"y"}}}`, want: "app=web,x=y"},
 		"an old resource version":     {kind: types.MergePatchType, body: `{"metadata":{"resourceVersion":"0"}}`, is: apierrors.IsConflict},
 		"another UID":                 {kind: types.MergePatchType, body: `{"metadata":{"uid":"other"}}`, is: apierrors.IsInvalid},
 		"what cannot be changed":      {kind: types.MergePatchType, body: `{"spec":{"hostname":"x"}}`, is: apierrors.IsInvalid},

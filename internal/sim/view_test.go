@@ -51,7 +51,7 @@ func TestViewLagsByKind(t *testing.T) {
 		t.Errorf("sets pending: %v, pods lag by %d", v.Pending(RollSets), v.Lag(Pods))
 	}
 	got := []string{v.Synced(groupKind(Pods)), v.Synced(groupKind(RollSets))}
-	if diff := cmp.Diff([]string{"2", ""}, got); diff != "" {
+	if diff := cmp.Diff([]string{"3", ""}, got); diff != "" {
 		t.Errorf("watermarks (-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,147 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// Checker judges every write of a manager by the invariants, at the moment at which it is committed. It knows what the
+// manager could know: its caches, which do not move during a reconcile, and its own writes that they do not show yet.
+type Checker struct {
+	world *World
+	// manager is the one that reconciles now.
+	manager *Manager
+	// made are the pods that a manager created, as opposed to those that it adopted.
+	made map[Key]bool
+	// lastWrite is when a manager last wrote something other than a status.
+	lastWrite time.Time
+	// writes counts the writes of managers by what they did.
+	writes map[string]int
+}
+
+func newChecker(w *World) *Checker {
+	return &Checker{world: w, made: make(map[Key]bool), writes: make(map[string]int)}
+}
+
+func (c *Checker) begin(m *Manager) { c.manager = m }
+func (c *Checker) end(*Manager)     { c.manager = nil }
+
+// rule is one invariant: it returns what is wrong with a write, or nothing.
+type rule struct {
+	name  string
+	judge func(*verdict) string
+}
+
+// rules are the invariants that a single write can break. The others are judged at the end of a history.
+func rules() []rule {
+	return []rule{
+		{"I14 scope", inScope},
+		{"I2 ownership", ownsIt},
+		{"I1 identity", keepsIdentity},
+		{"I3 upper bound", withinBound},
+		{"I4 availability", withinBudget},
+		{"I5 order", inOrder},
+		{"I6 revision", atWantedRevision},
+		{"I7 storage", keepsClaims},
+		{"I8 adoption", adoptsOrphansOnly},
+		{"I12 status", tellsTheTruth},
+		{"I13 deletion", leavesDeletingSets},
+	}
+}
+
+// verdict is one write in the light of what its manager could know.
+type verdict struct {
+	*Entry
+
+	world *World
+	made  map[Key]bool
+	// set is the set as the manager sees it; nil if it sees none.
+	set *v1alpha1.RollSet
+	// pods are the set's pods as the manager knew them before the write.
+	pods map[Key]*corev1.Pod
+}
+
+// observe judges a write and remembers the first violation.
+func (c *Checker) observe(e *Entry) {
+	if c.manager == nil || e.Actor != c.manager.Name {
+		return
+	}
+	if e.Subresource != "status" {
+		c.lastWrite = e.At
+	}
+	v := c.verdictOn(e)
+	if e.Key.Kind == Pods && e.Verb == Create {
+		c.made[e.Key] = true
+	}
+	if e.Subresource != "status" {
+		c.writes[string(e.Verb)+" "+string(e.Key.Kind)]++
+	}
+	for _, r := range rules() {
+		if wrong := r.judge(v); wrong != "" && c.world.violation == nil {
+			c.world.violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
+		}
+	}
+}
+
+func (c *Checker) verdictOn(e *Entry) *verdict {
+	working := c.manager.working
+	v := &verdict{Entry: e, world: c.world, made: c.made, pods: make(map[Key]*corev1.Pod)}
+	view := c.manager.Client.View
+	v.set, _ = view.caches[RollSets].objects[Key{Kind: RollSets, Namespace: working.Namespace, Name: working.Name}].(*v1alpha1.RollSet)
+	if v.set == nil {
+		return v
+	}
+	pods := view.caches[Pods]
+	for key, obj := range pods.objects {
+		v.know(key, obj)
+	}
+	for n := pods.next; ; n++ {
+		own := c.world.Store.entry(Pods, n)
+		if own == nil || own.Version >= e.Version {
+			return v
+		}
+		if own.Actor == e.Actor {
+			v.know(own.Key, own.New)
+		}
+	}
+}
+
+// know enters what is known of a pod, if it is the set's.
+func (v *verdict) know(key Key, obj client.Object) {
+	delete(v.pods, key)
+	if pod, ok := obj.(*corev1.Pod); ok && ownerOf(pod) == v.set.UID {
+		v.pods[key] = pod
+	}
+}
+
+// pod is the pod before the write, as the manager knew it; nil if it did not, or if the write is not about a pod.
+func (v *verdict) pod() *corev1.Pod { return v.pods[v.Key] }
+
+// deletesPod says whether the write deletes a pod of the set.
+func (v *verdict) deletesPod() bool { return v.Key.Kind == Pods && v.Verb == Delete }
+
+// createsPod says whether the write creates a pod.
+func (v *verdict) createsPod() bool { return v.Key.Kind == Pods && v.Verb == Create }
+
+// count counts the known pods before the write that fulfill a condition.
+func (v *verdict) count(is func(*corev1.Pod) bool) int {
+	n := 0
+	for _, pod := range v.pods {
+		if is(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *verdict) isAvailable(pod *corev1.Pod) bool {
+	return isAvailable(pod, v.set.Spec.MinReadySeconds, v.At)
+}

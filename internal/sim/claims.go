@@ -1,0 +1,90 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// claims is the controller that binds claims, and the one that keeps a claim for as long as a pod uses it.
+type claims struct {
+	world *World
+	dirty []Key
+}
+
+func (c *claims) observe(e *Entry) {
+	switch e.Key.Kind {
+	case Claims:
+		c.dirty = append(c.dirty, e.Key)
+	case Pods:
+		if e.Gone() || hasEnded(mustBe[*corev1.Pod](e.New)) {
+			c.dirty = append(c.dirty, claimsOf(e.Old)...)
+		}
+	}
+}
+
+// claimsOf names the claims that a pod mounts.
+func claimsOf(obj any) []Key {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	var keys []Key
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			keys = append(keys, Key{Kind: Claims, Namespace: pod.Namespace, Name: source.ClaimName})
+		}
+	}
+	return keys
+}
+
+func (c *claims) turns(add func(turn)) {
+	if len(c.dirty) > 0 {
+		add(turn{who: claimActor, at: c.world.Now(), take: func(context.Context) error { return c.step() }})
+	}
+}
+
+// step looks at one claim.
+func (c *claims) step() error {
+	key := c.dirty[0]
+	c.dirty = c.dirty[1:]
+	claim, ok := c.world.Store.Get(key).(*corev1.PersistentVolumeClaim)
+	switch {
+	case !ok:
+		return nil
+	case claim.DeletionTimestamp != nil:
+		if c.inUse(key) || !slices.Contains(claim.Finalizers, claimProtection) {
+			return nil
+		}
+		claim = clone(claim)
+		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == claimProtection })
+		_, err := c.world.Store.Update(Write{Actor: claimActor}, claim)
+		return err
+	case claim.Spec.VolumeName == "":
+		claim = clone(claim)
+		claim.Spec.VolumeName = "pv-" + string(claim.UID)
+		_, err := c.world.Store.Update(Write{Actor: claimActor}, claim)
+		return err
+	case claim.Status.Phase != corev1.ClaimBound:
+		claim = clone(claim)
+		claim.Status.Phase = corev1.ClaimBound
+		claim.Status.Capacity = claim.Spec.Resources.Requests
+		_, err := c.world.Store.Update(Write{Actor: claimActor, Subresource: "status"}, claim)
+		return err
+	}
+	return nil
+}
+
+// inUse says whether a pod that has not ended mounts a claim.
+func (c *claims) inUse(key Key) bool {
+	for _, obj := range c.world.Store.objects {
+		if pod, ok := obj.(*corev1.Pod); ok && !hasEnded(pod) && slices.Contains(claimsOf(pod), key) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,88 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollset.dev/rollset/internal/expectations"
+)
+
+// Manager is one process that runs the real controller. Everything in it is lost when it restarts.
+type Manager struct {
+	// Name is the actor of its writes.
+	Name string
+	// Client is the client of its present life.
+	Client *Client
+	// Live is its reader past the caches.
+	Live *Live
+	// Reconciles counts those of all lives.
+	Reconciles int
+	// Events counts the events that it recorded.
+	Events int
+
+	expectations *expectations.Store
+
+	queue      *Queue
+	reconciler reconcile.Reconciler
+	handlers   map[Kind]handler.EventHandler
+	// working is the request that is being worked on.
+	working reconcile.Request
+}
+
+// dispatch hands an event to the controller's own handlers.
+func (m *Manager) dispatch(ctx context.Context, e Event) {
+	h, ok := m.handlers[e.Kind]
+	if !ok {
+		return
+	}
+	switch {
+	case e.New == nil:
+		h.Delete(ctx, event.DeleteEvent{Object: e.Old, DeleteStateUnknown: e.Unknown}, m.queue)
+	case e.Old == nil:
+		h.Create(ctx, event.CreateEvent{Object: e.New, IsInInitialList: e.Initial}, m.queue)
+	default:
+		h.Update(ctx, event.UpdateEvent{ObjectOld: e.Old, ObjectNew: e.New}, m.queue)
+	}
+}
+
+// work reconciles the first request and puts it back as controller-runtime would.
+func (m *Manager) work(ctx context.Context) (err error) {
+	m.working, _ = m.queue.Get()
+	m.Reconciles++
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case crashed:
+			err = errCrashed
+		default:
+			panic(r) //nolint:forbidigo // not ours
+		}
+	}()
+	result, err := m.reconciler.Reconcile(ctx, m.working)
+	switch {
+	case errors.Is(err, reconcile.TerminalError(nil)):
+		m.queue.Forget(m.working)
+	case err != nil:
+		m.queue.AddRateLimited(m.working)
+		if result != (reconcile.Result{}) {
+			return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", m.working, result, err)
+		}
+	case result.RequeueAfter > 0:
+		m.queue.Forget(m.working)
+		m.queue.AddAfter(m.working, result.RequeueAfter)
+	default:
+		m.queue.Forget(m.working)
+	}
+	return nil
+}
+
+// errCrashed says that the manager's process died in the middle of a reconcile.
+var errCrashed = errors.New("the manager crashed") //nolint:gochecknoglobals // a sentinel

@@ -1,0 +1,184 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// inScope is I14: only the set's namespace, only the kinds that a set owns, and of the set itself only the status.
+func inScope(v *verdict) string {
+	switch v.Key.Kind {
+	case Pods, Claims, Revisions:
+	case RollSets:
+		if v.Subresource != "status" {
+			return "the spec is the user's"
+		}
+	default:
+		return "not an object of a set"
+	}
+	if v.set != nil && v.Key.Namespace != v.set.Namespace {
+		return "another namespace than " + v.set.Namespace
+	}
+	return ""
+}
+
+// ownsIt is I2: what is written belongs to the set, and a delete names the very object that was judged.
+func ownsIt(v *verdict) string {
+	if v.set == nil {
+		return "the manager sees no set"
+	}
+	if v.Key.Kind == RollSets {
+		return ""
+	}
+	if v.Verb == Delete {
+		p := v.DeleteOptions.Preconditions
+		if p == nil || p.UID == nil {
+			return "a delete without the UID as precondition"
+		}
+	}
+	owner := ownerOf(v.Old)
+	if v.Old == nil {
+		owner = ownerOf(v.New)
+	}
+	claimOfPod := v.Key.Kind == Claims && v.ownsPod(owner)
+	switch {
+	case owner == v.set.UID, claimOfPod:
+		return ""
+	case owner == "" && v.Verb != Delete && v.Key.Kind != Revisions: // an adoption, judged by I8; or a claim that is kept
+		return ""
+	}
+	return fmt.Sprintf("it is controlled by %q, the set is %q", owner, v.set.UID)
+}
+
+// ownsPod says whether a UID is the one of a pod of the set.
+func (v *verdict) ownsPod(uid any) bool {
+	return v.count(func(pod *corev1.Pod) bool { return pod.UID == uid }) > 0
+}
+
+// keepsIdentity is I1: no kill without grace, no foreign finalizer taken away, no claim mounted twice.
+func keepsIdentity(v *verdict) string {
+	if g := v.DeleteOptions.GracePeriodSeconds; v.Verb == Delete && g != nil {
+		return "the grace period is not ours to set"
+	}
+	if v.Old != nil && v.New != nil {
+		for _, f := range v.Old.GetFinalizers() {
+			if !slices.Contains(v.New.GetFinalizers(), f) {
+				return "finalizer " + f + " was taken away"
+			}
+		}
+	}
+	if !v.createsPod() {
+		return ""
+	}
+	for _, pod := range v.world.pods() {
+		for _, claim := range claimsOf(pod) {
+			if KeyOf(pod) != v.Key && slices.Contains(claimsOf(v.New), claim) {
+				return fmt.Sprintf("claim %s is mounted by %s", claim.Name, pod.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// keepsClaims is I7: a manager deletes no claim; what the policy wants gone it gives to an owner.
+func keepsClaims(v *verdict) string {
+	if v.Key.Kind == Claims && v.Verb == Delete {
+		return "claims go with their owners only"
+	}
+	return ""
+}
+
+// adoptsOrphansOnly is I8: only orphans that match and stay are adopted, with their UID and resource version, by a set
+// that exists; only pods that do not match are let go.
+func adoptsOrphansOnly(v *verdict) string {
+	if v.Key.Kind != Pods || v.Old == nil || v.New == nil || v.Verb == Delete || v.set == nil {
+		return ""
+	}
+	was, is := ownerOf(v.Old), ownerOf(v.New)
+	switch {
+	case was == is:
+		return ""
+	case was == v.set.UID && is == "":
+		if matches(v.set, v.Old) {
+			return "a pod that matches was released"
+		}
+		return preconditions(v)
+	case was != "":
+		return fmt.Sprintf("the pod was controlled by %q", was)
+	}
+	live := v.world.Store.ByUID(v.set.UID)
+	switch {
+	case live == nil || live.GetDeletionTimestamp() != nil:
+		return "a set that is going or gone adopts"
+	case !matches(v.set, v.Old):
+		return "the adopted pod does not match"
+	case v.Old.GetDeletionTimestamp() != nil:
+		return "the adopted pod is being deleted"
+	}
+	return preconditions(v)
+}
+
+// preconditions demands the UID of a patch that changes the owner, and of an adoption the resource version as well.
+func preconditions(v *verdict) string {
+	var body struct {
+		Metadata struct {
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(v.Body, &body); err != nil {
+		return "the patch cannot be read: " + err.Error()
+	}
+	if body.Metadata.UID == "" || body.Metadata.ResourceVersion == "" {
+		return "the patch carries no UID, or no resource version"
+	}
+	return ""
+}
+
+// tellsTheTruth is I12: the numbers of a status are possible, it never goes back to an older spec, and a condition that
+// did not change keeps its date. The date of Progressing is the one from which the deadline counts, so it moves with what
+// progresses.
+func tellsTheTruth(v *verdict) string {
+	set, ok := v.New.(*v1alpha1.RollSet)
+	if !ok {
+		return ""
+	}
+	s := &set.Status
+	old := &mustBe[*v1alpha1.RollSet](v.Old).Status
+	switch {
+	case s.ReadyReplicas > s.Replicas, s.AvailableReplicas > s.ReadyReplicas,
+		s.UpdatedReplicas > s.Replicas, s.UpdatedReadyReplicas > s.UpdatedReplicas,
+		s.UpdatedAvailableReplicas > s.UpdatedReadyReplicas, s.CurrentReplicas > s.Replicas:
+		return fmt.Sprintf("impossible numbers: %+v", *s)
+	case s.ObservedGeneration < old.ObservedGeneration:
+		return fmt.Sprintf("observedGeneration goes from %d back to %d", old.ObservedGeneration, s.ObservedGeneration)
+	case s.ObservedGeneration > set.Generation:
+		return "a generation is observed that is yet to come"
+	case len(s.Conditions) == 0:
+		return "no conditions"
+	}
+	for _, is := range s.Conditions {
+		for _, was := range old.Conditions {
+			if is.Type != "Progressing" && is.Type == was.Type && is.Status == was.Status && !is.LastTransitionTime.Equal(&was.LastTransitionTime) {
+				return "condition " + is.Type + " did not change and its lastTransitionTime did"
+			}
+		}
+	}
+	return ""
+}
+
+// leavesDeletingSets is I13: a set that is being deleted creates, adopts and updates nothing.
+func leavesDeletingSets(v *verdict) string {
+	if v.set != nil && v.set.DeletionTimestamp != nil && v.Verb != Delete && v.Subresource != "status" {
+		return "the set is being deleted"
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/identity"
+)
+
+// limits are the numbers of a spec, worked out a second time: what judges the controller must not share its mistakes.
+type limits struct{ replicas, partition, maxUnavailable, maxSurge int }
+
+func limitsOf(spec *v1alpha1.RollSetSpec) limits {
+	l := limits{replicas: int(*spec.Replicas)}
+	rolling := &spec.UpdateStrategy.RollingUpdate
+	l.maxSurge = scaled(rolling.MaxSurge, l.replicas, 99)
+	unavailable := rolling.MaxUnavailable
+	switch {
+	case unavailable != nil:
+	case spec.PodIdentity == v1alpha1.OrdinalIdentity:
+		unavailable = new(intstr.FromInt32(1))
+	default:
+		unavailable = new(intstr.FromString("20%"))
+	}
+	up := 99
+	if l.maxSurge > 0 {
+		up = 0
+	}
+	l.maxUnavailable = scaled(unavailable, l.replicas, up)
+	if l.maxUnavailable == 0 && l.maxSurge == 0 {
+		l.maxUnavailable = 1
+	}
+	l.partition = min(scaled(rolling.Partition, l.replicas, 99), l.replicas)
+	if p := rolling.Partition; p != nil && p.Type == intstr.String && p.StrVal != "0%" && p.StrVal != "100%" && l.replicas > 1 {
+		l.partition = min(max(l.partition, 1), l.replicas-1)
+	}
+	return l
+}
+
+func scaled(v *intstr.IntOrString, replicas, up int) int {
+	if v == nil {
+		return 0
+	}
+	if v.Type == intstr.Int {
+		return int(v.IntVal)
+	}
+	percent := 0
+	if _, err := fmt.Sscanf(v.StrVal, "%d%%", &percent); err != nil {
+		unmodelled("the percentage %q", v.StrVal)
+	}
+	return (replicas*percent + up) / 100
+}
+
+// withinBound is I3: what the manager knows, and what is, never exceed replicas and surge.
+func withinBound(v *verdict) string {
+	if !v.createsPod() || v.set == nil {
+		return ""
+	}
+	l := limitsOf(&v.set.Spec)
+	if live := v.count(isLive) + 1; live > l.replicas+l.maxSurge {
+		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.replicas, l.maxSurge)
+	}
+	if len(v.world.Managers) > 1 {
+		return "" // names come from the revision, too: two managers that want different ones do not collide
+	}
+	bound := l.replicas + l.maxSurge
+	for i := range v.world.Store.byKind[RollSets] {
+		e := v.world.Store.entry(RollSets, i)
+		if set, ok := e.New.(*v1alpha1.RollSet); ok && set.UID == v.set.UID && set.Generation >= v.set.Generation {
+			l := limitsOf(&set.Spec)
+			bound = max(bound, l.replicas+l.maxSurge)
+		}
+	}
+	live := 0
+	for _, pod := range v.world.pods() {
+		if isLive(pod) && ownerOf(pod) == v.set.UID && (v.made[KeyOf(pod)] || v.pods[KeyOf(pod)] != nil || KeyOf(pod) == v.Key) {
+			live++
+		}
+	}
+	if live > bound {
+		return fmt.Sprintf("%d live pods, at most %d wanted by any spec since the manager's", live, bound)
+	}
+	return ""
+}
+
+// withinBudget is I4: deleting an available pod leaves enough of them, from what the manager knows.
+func withinBudget(v *verdict) string {
+	pod := v.pod()
+	if !v.deletesPod() || v.set == nil || pod == nil || !v.isAvailable(pod) {
+		return ""
+	}
+	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {
+		return ""
+	}
+	l := limitsOf(&v.set.Spec)
+	if v.specified(pod) && v.count(isLive) > l.replicas {
+		return "" // scaling down takes first what a user named, whatever the others are worth
+	}
+	if left := v.count(v.isAvailable) - 1; left < l.replicas-l.maxUnavailable {
+		return fmt.Sprintf("%d available pods left, at least %d-%d wanted", left, l.replicas, l.maxUnavailable)
+	}
+	return ""
+}
+
+// outside says whether a pod's ordinal is not among those in use, so that scaling down takes it whatever is broken.
+func (v *verdict) outside(pod *corev1.Pod) bool {
+	if v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+		return false
+	}
+	rank, usable := v.ordinals().Rank(ordinal(pod))
+	return !usable || rank >= int(*v.set.Spec.Replicas)
+}
+
+func (v *verdict) ordinals() identity.Ordinals {
+	start := int32(0)
+	if o := v.set.Spec.Ordinals; o != nil {
+		start = o.Start
+	}
+	ordinals, err := identity.NewOrdinals(start, v.set.Spec.ReserveOrdinals)
+	if err != nil {
+		unmodelled("ordinals: %v", err)
+	}
+	return ordinals
+}
+
+// inOrder is I5: under OrderedReady a pod comes when all before it are available, and goes when all above it have gone.
+func inOrder(v *verdict) string {
+	if v.set == nil || v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity || v.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement {
+		return ""
+	}
+	if v.createsPod() {
+		rank, _ := v.ordinals().Rank(ordinal(mustBe[*corev1.Pod](v.New)))
+		for k := range rank {
+			below := v.ordinals().At(k)
+			if v.count(func(pod *corev1.Pod) bool { return ordinal(pod) == below && v.isAvailable(pod) }) == 0 {
+				return fmt.Sprintf("%d is not available", below)
+			}
+		}
+	}
+	pod := v.pod()
+	if !v.deletesPod() || pod == nil || !v.outside(pod) {
+		return ""
+	}
+	going := func(other *corev1.Pod) bool { return other.DeletionTimestamp != nil && v.outside(other) }
+	if v.count(going) > 0 {
+		return "another pod above the range is still terminating"
+	}
+	above := func(other *corev1.Pod) bool { return isLive(other) && ordinal(other) > ordinal(pod) }
+	if v.isAvailable(pod) && v.count(above) > 0 {
+		return "a higher pod is there"
+	}
+	return ""
+}
+
+// atWantedRevision is I6: no more pods at the update revision than the partition allows, and no move while paused.
+func atWantedRevision(v *verdict) string {
+	if v.set == nil {
+		return ""
+	}
+	l := limitsOf(&v.set.Spec)
+	rolling := v.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+	if pod := v.pod(); v.deletesPod() && pod != nil {
+		frozen := !rolling && v.set.Spec.UpdateStrategy.Type != v1alpha1.RecreateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Paused
+		if frozen && isLive(pod) && !v.specified(pod) && !v.outside(pod) && v.count(isLive) <= l.replicas {
+			return "a pod is moved although the set is paused or OnDelete"
+		}
+	}
+	if !v.createsPod() || !rolling || v.set.Status.CurrentRevision == "" {
+		return ""
+	}
+	update := v.world.versionOf(&v.set.Spec.Template)
+	current := v.world.templateOf(v.set.Status.CurrentRevision)
+	if current == nil || v.world.versionOf(current) == update || v.world.version(mustBe[*corev1.Pod](v.New)) != update {
+		return ""
+	}
+	atUpdate := v.count(func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update }) + 1
+	if atUpdate > l.replicas-l.partition {
+		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", atUpdate, l.replicas, l.partition)
+	}
+	return ""
+}
+
+// specified says whether a user asked for the pod to go.
+func (v *verdict) specified(pod *corev1.Pod) bool {
+	if _, ok := pod.Labels[v1alpha1.SpecifiedDeleteLabel]; ok {
+		return true
+	}
+	return v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
+}

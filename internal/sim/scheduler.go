@@ -1,0 +1,104 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// nodes is how many nodes there are, and nodeCPU how many processors each has.
+const (
+	nodes   = 3
+	nodeCPU = "4"
+)
+
+// scheduler binds pods to the node that has fewest. A node runs any number of pods; only a pod that alone asks for more
+// than a node has, or one that comes while all nodes are cordoned, stays unscheduled.
+type scheduler struct {
+	world    *World
+	cordoned bool
+	waiting  []Key // pods to look at, oldest first
+	refused  []Key // pods that found no node; a change of the nodes brings them back
+	load     [nodes]int
+}
+
+func (s *scheduler) observe(e *Entry) {
+	if e.Key.Kind != Pods {
+		return
+	}
+	if e.Old == nil {
+		s.waiting = append(s.waiting, e.Key)
+	}
+	for i := range nodes {
+		s.load[i] += onNode(e.New, i) - onNode(e.Old, i)
+	}
+}
+
+func onNode(obj any, i int) int {
+	if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName == nodeName(i) {
+		return 1
+	}
+	return 0
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+// setCordoned cordons all nodes or none.
+func (s *scheduler) setCordoned(on bool) {
+	s.cordoned = on
+	s.waiting = append(s.waiting, s.refused...)
+	s.refused = nil
+}
+
+func (s *scheduler) turns(add func(turn)) {
+	if len(s.waiting) > 0 {
+		add(turn{who: schedulerActor, at: s.world.Now(), take: func(context.Context) error { return s.schedule() }})
+	}
+}
+
+// schedule looks at the pod that has waited for longest.
+func (s *scheduler) schedule() error {
+	key := s.waiting[0]
+	s.waiting = s.waiting[1:]
+	pod, ok := s.world.Store.Get(key).(*corev1.Pod)
+	if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	pod = clone(pod)
+	if why := s.refuse(pod); why != "" {
+		s.refused = append(s.refused, key)
+		setPodCondition(&pod.Status, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: why, LastTransitionTime: s.world.Store.stamp(),
+		})
+		_, err := s.world.Store.Update(Write{Actor: schedulerActor, Subresource: "status"}, pod)
+		return err
+	}
+	pod.Spec.NodeName = nodeName(slices.Index(s.load[:], slices.Min(s.load[:])))
+	_, err := s.world.Store.Update(Write{Actor: schedulerActor, Subresource: "binding"}, pod)
+	return err
+}
+
+// refuse says in the scheduler's words why no node takes the pod; empty if one does.
+func (s *scheduler) refuse(pod *corev1.Pod) string {
+	why := ""
+	var cpu resource.Quantity
+	for i := range pod.Spec.Containers {
+		cpu.Add(*pod.Spec.Containers[i].Resources.Requests.Cpu())
+	}
+	switch {
+	case s.cordoned:
+		why = "node(s) were unschedulable"
+	case cpu.Cmp(resource.MustParse(nodeCPU)) > 0:
+		why = "Insufficient cpu"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("0/%[1]d nodes are available: %[1]d %[2]s. preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", nodes, why)
+}

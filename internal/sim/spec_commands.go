@@ -1,0 +1,138 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// specCommands are the words that change the spec of the set: each is the name of what it sets.
+func specCommands() []command {
+	numbers := []command{
+		specNumber("replicas", func(s *v1alpha1.RollSetSpec, n int32) { s.Replicas = &n }),
+		specNumber("minReady", func(s *v1alpha1.RollSetSpec, n int32) { s.MinReadySeconds = n }),
+		specNumber("history", func(s *v1alpha1.RollSetSpec, n int32) { s.RevisionHistoryLimit = &n }),
+		specNumber("deadline", func(s *v1alpha1.RollSetSpec, n int32) { s.ProgressDeadlineSeconds = &n }),
+		specNumber("start", func(s *v1alpha1.RollSetSpec, n int32) { s.Ordinals = &v1alpha1.Ordinals{Start: n} }),
+	}
+	words := []command{
+		specWord("identity", func(s *v1alpha1.RollSetSpec, v string) { s.PodIdentity = v1alpha1.PodIdentity(v) }),
+		specWord("management", func(s *v1alpha1.RollSetSpec, v string) { s.PodManagementPolicy = v1alpha1.PodManagementPolicy(v) }),
+		specWord("strategy", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.Type = v1alpha1.UpdateStrategyType(v) }),
+		specWord("paused", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.Paused = v == "true" }),
+		specWord("partition", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.Partition = numberOrPercent(v) }),
+		specWord("maxSurge", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.MaxSurge = numberOrPercent(v) }),
+		specWord("maxUnavailable", func(s *v1alpha1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.MaxUnavailable = numberOrPercent(v)
+		}),
+		specWord("scaleMaxUnavailable", setScaleMaxUnavailable),
+		specWord("image", func(s *v1alpha1.RollSetSpec, v string) { s.Template.Spec.Containers[0].Image = v }),
+		specWord("env", setEnv),
+		specWord("cpu", setCPU),
+		specWord("claims", setClaims),
+	}
+	return append(append(numbers, words...), command{"podsToDelete", 0, podsToDelete})
+}
+
+// specWord is a command that edits the spec by its argument.
+func specWord(name string, set func(*v1alpha1.RollSetSpec, string)) command {
+	return command{name, 1, func(_ context.Context, w *World, args []string) error {
+		return w.Edit(name+" "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) { set(spec, args[0]) })
+	}}
+}
+
+// specNumber is a command that edits the spec by a number.
+func specNumber(name string, set func(*v1alpha1.RollSetSpec, int32)) command {
+	return command{name, 1, func(_ context.Context, w *World, args []string) error {
+		n, err := strconv.ParseInt(args[0], 10, 32)
+		if err != nil {
+			return err
+		}
+		return w.Edit(name+" "+args[0], func(spec *v1alpha1.RollSetSpec) { set(spec, int32(n)) })
+	}}
+}
+
+func numberOrPercent(v string) *intstr.IntOrString { return new(intstr.Parse(v)) }
+
+func setScaleMaxUnavailable(spec *v1alpha1.RollSetSpec, v string) {
+	spec.ScaleStrategy = &v1alpha1.ScaleStrategy{MaxUnavailable: numberOrPercent(v)}
+}
+
+func setEnv(spec *v1alpha1.RollSetSpec, v string) {
+	name, value, _ := strings.Cut(v, "=")
+	spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: name, Value: value}}
+}
+
+func setCPU(spec *v1alpha1.RollSetSpec, v string) {
+	spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(v)}
+}
+
+func setClaims(spec *v1alpha1.RollSetSpec, v string) {
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: v}}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	spec.VolumeClaimTemplates = append(spec.VolumeClaimTemplates, claim)
+}
+
+// podsToDelete names pods by their letters.
+func podsToDelete(_ context.Context, w *World, args []string) error {
+	var names []string
+	for _, arg := range args {
+		if pod := w.podNamed(arg); pod != nil {
+			names = append(names, pod.Name)
+		}
+	}
+	return w.Edit("podsToDelete "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) {
+		if spec.ScaleStrategy == nil {
+			spec.ScaleStrategy = &v1alpha1.ScaleStrategy{}
+		}
+		spec.ScaleStrategy.PodsToDelete = names
+	})
+}
+
+// draft is the set that is to be created: one pod of app:v1.
+func draft() *v1alpha1.RollSet {
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: SetName}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": SetName}}
+	set.Spec.Template.Labels = map[string]string{"app": SetName}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	return set
+}
+
+// Edit changes the spec of the set, or of the set to be, as a user does who reads it first.
+func (w *World) Edit(what string, change func(*v1alpha1.RollSetSpec)) error {
+	set := w.Set()
+	if set == nil {
+		change(&w.draft.Spec)
+		return nil
+	}
+	edited := clone(set)
+	change(&edited.Spec)
+	w.versionOf(&edited.Spec.Template)
+	w.note(what)
+	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	return err
+}
+
+// createSet creates the set that the script has described so far, unless that was done.
+func (w *World) createSet() {
+	if w.created {
+		return
+	}
+	w.created = true
+	w.versionOf(&w.draft.Spec.Template)
+	w.note("create the set")
+	if _, err := w.Store.Create(Write{Actor: userActor}, w.draft); err != nil {
+		unmodelled("a set that cannot be created: %v", err)
+	}
+}
