@@ -1,0 +1,148 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/kubelet"
+	"rollset.dev/rollset/internal/testbed"
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+// environment is a cluster with the manager in it.
+type environment struct {
+	// config, client and kubeconfig have all rights.
+	config     *rest.Config
+	client     client.WithWatch
+	kubeconfig string
+	// local is the cluster that was started for the suite; nil if it was there before.
+	local *testbed.Cluster
+	// kubectl is the path of kubectl.
+	kubectl string
+	// managerKubeconfig is for the manager's own user, and binary its program.
+	managerKubeconfig, binary string
+	// manager is the manager that acts unless a spec says otherwise.
+	manager *operator
+	// dir is a folder that goes with the suite.
+	dir string
+}
+
+// join starts a cluster, or joins that of KUBECONFIG, and runs the manager in it until ctx ends.
+func join(ctx context.Context, dir string) (*environment, error) {
+	e := &environment{dir: dir}
+	prepare := e.startLocal
+	if path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); path != "" {
+		prepare = e.joinForeign
+	}
+	if err := prepare(ctx); err != nil {
+		return nil, errors.Join(err, e.stop())
+	}
+	if err := e.install(ctx); err != nil {
+		return nil, errors.Join(err, e.stop())
+	}
+	return e, nil
+}
+
+// startLocal starts a cluster whose API server keeps an audit log. Its kubelets go through all that real ones do, and
+// take less time for it.
+func (e *environment) startLocal(ctx context.Context) (err error) {
+	model := kubelet.Recorded()
+	model.ReadyDelay = 200 * time.Millisecond
+	model.RemoveDelay = 100 * time.Millisecond
+	model.BackOff = time.Second
+	if e.local, err = testbed.Start(ctx, testbed.Options{Audit: true, Model: &model}); err != nil {
+		return err
+	}
+	e.config, e.kubeconfig = e.local.RESTConfig(), e.local.Kubeconfig
+	e.kubectl = filepath.Join(e.local.BinDir, "kubectl")
+	e.managerKubeconfig, err = e.local.KubeconfigFor(manager.User)
+	return err
+}
+
+// joinForeign uses the cluster of KUBECONFIG.
+func (e *environment) joinForeign(context.Context) (err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	raw, err := rules.Load()
+	if err != nil {
+		return fmt.Errorf("load KUBECONFIG: %w", err)
+	}
+	if e.config, err = clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig(); err != nil {
+		return fmt.Errorf("read KUBECONFIG: %w", err)
+	}
+	e.config.QPS = -1
+	if e.kubectl, err = exec.LookPath("kubectl"); err != nil {
+		return err
+	}
+	e.kubeconfig = filepath.Join(e.dir, "admin.kubeconfig")
+	if err := clientcmd.WriteToFile(*raw, e.kubeconfig); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	e.managerKubeconfig = filepath.Join(e.dir, "manager.kubeconfig")
+	if err := clientcmd.WriteToFile(impersonating(raw, manager.User), e.managerKubeconfig); err != nil {
+		return fmt.Errorf("write the manager's kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// impersonating is a kubeconfig whose users all act as another one.
+func impersonating(config *clientcmdapi.Config, user string) clientcmdapi.Config {
+	changed := *config.DeepCopy()
+	for as := range maps.Values(changed.AuthInfos) {
+		as.Impersonate = user
+	}
+	return changed
+}
+
+// install installs the CRD and the role, builds the manager and starts it.
+func (e *environment) install(ctx context.Context) (err error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	if err := manager.Install(ctx, e.config); err != nil {
+		return err
+	}
+	if e.client, err = client.NewWithWatch(e.config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if e.binary, err = manager.Build(ctx, e.dir); err != nil {
+		return err
+	}
+	e.manager = e.newOperator(ctx, "manager")
+	return e.manager.start()
+}
+
+// stop ends what join started.
+func (e *environment) stop() error {
+	var err error
+	if e.manager != nil {
+		err = e.manager.stop()
+	}
+	if e.local != nil {
+		err = errors.Join(err, e.local.Stop())
+	}
+	return err
+}
+
+// image is one that becomes ready at once.
+func (e *environment) image() string { return *imageFlag }
+
+// unavailableImage is one that cannot be pulled, on simulated and on real nodes.
+func (e *environment) unavailableImage() string { return "registry.k8s.io/rollset-e2e:missing" }

@@ -1,0 +1,267 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// fixture is what a spec works with: a namespace of its own, and a record of all that happens in it.
+type fixture struct {
+	namespace string
+	record    *record
+	// log is where the manager's log was when the spec began.
+	log int64
+}
+
+// newFixture gives each spec of a container a fixture. A spec begins with a manager that runs, and ends with a check of
+// what must never happen; if it has failed, all that is known of its namespace is printed.
+func newFixture() *fixture {
+	f := &fixture{}
+	BeforeEach(func(ctx SpecContext) {
+		Expect(cluster.manager.ensure()).To(Succeed())
+		_, f.log = cluster.manager.logged(0)
+		f.namespace = makeNamespace(ctx)
+		running, stop := context.WithCancel(context.WithoutCancel(ctx))
+		DeferCleanup(stop)
+		var err error
+		f.record, err = newRecord(running, cluster, f.namespace)
+		Expect(err).NotTo(HaveOccurred())
+	})
+	AfterEach(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			f.explain(ctx)
+		}
+		f.expectUniqueIdentities()
+	})
+	return f
+}
+
+// makeNamespace makes a namespace that goes when the spec ends. The spec does not wait for its end.
+func makeNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	Expect(cluster.client.Create(ctx, namespace)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(cluster.client.Delete(ctx, namespace)).To(Succeed())
+	})
+	// Pods are refused until the service account is there that they get by default.
+	account := &corev1.ServiceAccount{}
+	Eventually(func() error {
+		return cluster.client.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: "default"}, account)
+	}).WithContext(ctx).Should(Succeed())
+	return namespace.Name
+}
+
+// create creates a set, and returns it as the API server has it, once the record shows it.
+func (f *fixture) create(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+	GinkgoHelper()
+	set = set.DeepCopy()
+	f.createObject(ctx, set)
+	f.caughtUp(ctx, set)
+	return set
+}
+
+// createObject creates any object in the spec's namespace.
+func (f *fixture) createObject(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	o.SetNamespace(f.namespace)
+	Expect(cluster.client.Create(ctx, o)).To(Succeed())
+}
+
+// change changes a set, and returns it as the API server has it, once the record shows that. Only the spec and the
+// metadata can be changed so.
+func (f *fixture) change(ctx context.Context, set *v1alpha1.RollSet, by ...option) *v1alpha1.RollSet {
+	GinkgoHelper()
+	now := &v1alpha1.RollSet{}
+	update(ctx, set, now, func() {
+		for _, o := range by {
+			o(now)
+		}
+	})
+	f.caughtUp(ctx, now)
+	return now
+}
+
+// changePod changes a pod's spec or metadata.
+func (f *fixture) changePod(ctx context.Context, pod *corev1.Pod, by func(*corev1.Pod)) *corev1.Pod {
+	GinkgoHelper()
+	now := &corev1.Pod{}
+	update(ctx, pod, now, func() { by(now) })
+	return now
+}
+
+// update reads an object, changes it and writes it, again if somebody else was faster.
+func update(ctx context.Context, o, now client.Object, mutate func()) {
+	GinkgoHelper()
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := cluster.client.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
+			return err
+		}
+		mutate()
+		return cluster.client.Update(ctx, now)
+	})).To(Succeed())
+}
+
+// delete deletes an object; that it is gone is no error.
+func (f *fixture) delete(ctx context.Context, o client.Object, options ...client.DeleteOption) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(cluster.client.Delete(ctx, o, options...))).To(Succeed())
+}
+
+// setGate sets the condition that pods of a set made with gated need to be ready.
+func (f *fixture) setGate(ctx context.Context, pod *corev1.Pod, open corev1.ConditionStatus) {
+	GinkgoHelper()
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"lastTransitionTime":%q}]}}`,
+		gate, open, metav1.Now().UTC().Format(time.RFC3339))
+	err := cluster.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", patch))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// caughtUp waits until the record shows a version of a set.
+func (f *fixture) caughtUp(ctx context.Context, set *v1alpha1.RollSet) {
+	GinkgoHelper()
+	f.await(ctx, "the record to show the set", func() error {
+		if seen := read(f.record, func() uint64 { return f.record.sets.version }); seen < version(set) {
+			return fmt.Errorf("it shows version %d, not %s", seen, set.ResourceVersion)
+		}
+		return nil
+	})
+}
+
+// await waits until holds returns no error. It is asked again at every change that the record shows, so it should look at
+// nothing else; for other things there is Eventually.
+func (f *fixture) await(ctx context.Context, what string, holds func() error) {
+	GinkgoHelper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		changed := f.record.next() // before the look: what changes after it is not missed
+		err := holds()
+		if err == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			Fail(fmt.Sprintf("waited for %s: %v", what, err))
+		case <-ctx.Done():
+			Fail(fmt.Sprintf("waited for %s: %v (%v)", what, err, context.Cause(ctx)))
+		}
+	}
+}
+
+// awaitPods waits until the set's pods, terminating ones among them, are as wanted, and returns them.
+func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what string, holds func([]*corev1.Pod) bool) (pods []*corev1.Pod) {
+	GinkgoHelper()
+	f.await(ctx, what, func() error {
+		if pods = f.pods(set); !holds(pods) {
+			return fmt.Errorf("the pods of %s are:\n%s", set.Name, describe(pods))
+		}
+		return nil
+	})
+	return pods
+}
+
+// awaitStatus waits until the controller has observed the given generation of the set, or a later one, and its status is
+// as wanted. It returns the set.
+func (f *fixture) awaitStatus(ctx context.Context, set *v1alpha1.RollSet, what string, holds func(*v1alpha1.RollSetStatus) bool) (now *v1alpha1.RollSet) {
+	GinkgoHelper()
+	f.await(ctx, what, func() error {
+		now = f.set(set)
+		switch {
+		case now == nil:
+			return fmt.Errorf("%s is gone", set.Name)
+		case now.Status.ObservedGeneration < set.Generation:
+			return fmt.Errorf("%s has observed generation %d, not %d", set.Name, now.Status.ObservedGeneration, set.Generation)
+		case !holds(&now.Status):
+			return fmt.Errorf("the status of %s is:\n%s", set.Name, inYAML(now.Status))
+		}
+		return nil
+	})
+	return now
+}
+
+// awaitCondition waits until a condition of the given generation of the set, or of a later one, has a status and reason,
+// and returns it. An empty reason is any.
+func (f *fixture) awaitCondition(ctx context.Context, set *v1alpha1.RollSet, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+	GinkgoHelper()
+	now := f.awaitStatus(ctx, set, fmt.Sprintf("%s=%s, %s", kind, status, reason), func(s *v1alpha1.RollSetStatus) bool {
+		c := meta.FindStatusCondition(s.Conditions, kind)
+		return c != nil && c.ObservedGeneration >= set.Generation && c.Status == status && (reason == "" || c.Reason == reason)
+	})
+	return meta.FindStatusCondition(now.Status.Conditions, kind)
+}
+
+// awaitReady waits until the given generation of the set is Ready, and returns the set as it is then.
+func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+	GinkgoHelper()
+	f.awaitCondition(ctx, set, "Ready", metav1.ConditionTrue, "")
+	return f.set(set)
+}
+
+// quiet waits until nothing in the namespace has changed for as long as given.
+func (f *fixture) quiet(ctx context.Context, long time.Duration) {
+	GinkgoHelper()
+	Eventually(f.record.sinceLast).WithContext(ctx).Should(BeNumerically(">=", long), "something keeps changing")
+}
+
+// set is a set as the record shows it now; nil if it is gone.
+func (f *fixture) set(set *v1alpha1.RollSet) *v1alpha1.RollSet {
+	return read(f.record, func() *v1alpha1.RollSet { return f.record.sets.now[set.UID] })
+}
+
+// pods are the pods that the set controls now, by name, terminating ones among them.
+func (f *fixture) pods(set *v1alpha1.RollSet) []*corev1.Pod {
+	return f.podsWith(func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, set) })
+}
+
+// podsWith are all pods of the namespace that are as wanted, by name.
+func (f *fixture) podsWith(wanted func(*corev1.Pod) bool) []*corev1.Pod {
+	return read(f.record, func() []*corev1.Pod { return sorted(f.record.pods.now, wanted) })
+}
+
+// pod is the pod of a name; nil if there is none.
+func (f *fixture) pod(name string) *corev1.Pod {
+	for _, pod := range f.podsWith(func(pod *corev1.Pod) bool { return pod.Name == name }) {
+		return pod
+	}
+	return nil
+}
+
+// claims are all claims of the namespace, by name.
+func (f *fixture) claims() []*corev1.PersistentVolumeClaim {
+	return read(f.record, func() []*corev1.PersistentVolumeClaim {
+		return sorted(f.record.claims.now, func(*corev1.PersistentVolumeClaim) bool { return true })
+	})
+}
+
+// revisions are the revisions that the set controls, by name.
+func (f *fixture) revisions(set *v1alpha1.RollSet) []*appsv1.ControllerRevision {
+	return read(f.record, func() []*appsv1.ControllerRevision {
+		return sorted(f.record.revisions.now, func(r *appsv1.ControllerRevision) bool { return metav1.IsControlledBy(r, set) })
+	})
+}
+
+// expectGone waits until an object does not exist any more.
+func (f *fixture) expectGone(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Eventually(func() bool {
+		return apierrors.IsNotFound(cluster.client.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)))
+	}).WithContext(ctx).Should(BeTrue(), "%s is still there", o.GetName())
+}

@@ -1,0 +1,98 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+// operator is a manager that can be ended and started again. All its processes write to one log.
+type operator struct {
+	environment *environment
+	name        string
+	args        []string
+	log         string
+	process     *manager.Process
+	// run starts a process that lives until the suite, or whatever context newOperator was given, ends.
+	run func(manager.Options) (*manager.Process, error)
+}
+
+// newOperator describes a manager; start starts it. The name is that of its log.
+func (e *environment) newOperator(ctx context.Context, name string, args ...string) *operator {
+	return &operator{
+		environment: e, name: name, args: args, log: filepath.Join(e.dir, name+".log"),
+		run: func(o manager.Options) (*manager.Process, error) { return manager.Start(ctx, o) },
+	}
+}
+
+// start starts a process and returns when it says that it is ready.
+func (o *operator) start() (err error) {
+	o.process, err = o.run(manager.Options{
+		Binary: o.environment.binary, Kubeconfig: o.environment.managerKubeconfig, Log: o.log, Args: o.args,
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", o.name, err)
+	}
+	return nil
+}
+
+// running says whether its process has not ended.
+func (o *operator) running() bool {
+	if o.process == nil {
+		return false
+	}
+	select {
+	case <-o.process.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the process without warning, as a node that loses its power does.
+func (o *operator) kill() error {
+	if !o.running() {
+		return nil
+	}
+	return o.process.Kill()
+}
+
+// stop asks the process to end, and waits for it.
+func (o *operator) stop() error {
+	if !o.running() {
+		return nil
+	}
+	return o.process.Stop()
+}
+
+// ensure starts a process if none runs.
+func (o *operator) ensure() error {
+	if o.running() {
+		return nil
+	}
+	return o.start()
+}
+
+// logged returns what was logged after the first offset bytes, and where the log ends.
+func (o *operator) logged(offset int64) (text string, end int64) {
+	file, err := os.Open(o.log)
+	if err != nil {
+		return err.Error(), offset
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return err.Error(), offset
+	}
+	raw, err := io.ReadAll(file)
+	if err != nil {
+		return err.Error(), offset
+	}
+	return string(raw), offset + int64(len(raw))
+}

@@ -1,0 +1,71 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests RollSets from outside: the manager runs as a process of its own, as a user with the rights of its
+// generated role, against a whole cluster.
+//
+// The cluster is that of KUBECONFIG, or else a local one: a real control plane with simulated nodes, started for the
+// suite. On a cluster of KUBECONFIG the suite acts with the rights of that kubeconfig, which must be all; it installs the
+// CRD and the role, and lets its manager impersonate a user of its own. No other manager may run there.
+//
+// # How to write a spec
+//
+//	var _ = Describe("Scaling", func() {
+//		f := newFixture() // a namespace, and a record of all that happens in it
+//
+//		It("takes pods away", func(ctx SpecContext) {
+//			set := f.create(ctx, newSet("web", 5))
+//			f.awaitReady(ctx, set)
+//			from := f.mark()
+//			set = f.change(ctx, set, scaledTo(3))
+//			f.awaitReady(ctx, set)
+//			f.expectLiveAtMost(set, from, 5)
+//		})
+//	})
+//
+// A spec waits for what the record shows (await, awaitReady, awaitCondition), never for time to pass. What must hold all
+// the while is not sampled: it is checked afterwards over every change that the record has (expectLiveAtMost,
+// expectAvailableAtLeast). That nothing happens is checked by waiting until nothing has happened for a while (quiet).
+//
+// A spec may stop, kill and restart the manager by cluster.manager; every spec begins with one that runs.
+package e2e
+
+import (
+	"context"
+	"flag"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// patience bounds every wait. It says nothing about how long anything should take: a loaded machine is slow, and only a
+// wait that would never end is a failure.
+const patience = 2 * time.Minute
+
+// imageFlag is an image that any node of the cluster can run, without a tag that makes simulated nodes misbehave.
+var imageFlag = flag.String("image", "registry.k8s.io/pause:3.10", "image that every node of the cluster can run")
+
+// cluster is what all specs share.
+var cluster *environment
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	log.SetLogger(GinkgoLogr)
+	RunSpecs(t, "RollSet end to end")
+}
+
+var _ = BeforeSuite(func() {
+	// What is started here lives until the suite ends, not until this node does.
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	var err error
+	cluster, err = join(ctx, GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cluster.stop)
+})
