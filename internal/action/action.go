@@ -68,7 +68,7 @@ type CreateClaims struct {
 	Reason string
 }
 
-// OwnClaim changes who controls a claim, and with that, when the garbage collector deletes it.
+// OwnClaim labels a claim as the set's and changes who controls it, and with that, when the garbage collector deletes it.
 type OwnClaim struct {
 	// ID is the identity that the claim belongs to.
 	ID string

@@ -4,7 +4,8 @@
 // Package claims plans what is done to the claims of a set beside creating them together with their pods.
 //
 // The rule: a claim is the set's if no other controller owns it and no other set's label is on it; everything else is
-// left alone. What the retention policy wants deleted gets an owner, and the garbage collector deletes it with that
+// left alone. One without any label, as other workloads leave them behind, is taken for the set's by its name, and
+// becomes the set's when a pod of the set uses it. What the retention policy wants deleted gets an owner, and the garbage collector deletes it with that
 // owner: the set for whenDeleted, the pod that is scaled away for whenScaled. Nothing else ends a claim, but for one
 // that a set with random names has left over, since no pod will ever have its name again. A claim grows when its
 // template asks for more, in the order of an update, and never shrinks.
@@ -12,6 +13,7 @@ package claims
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +28,35 @@ import (
 
 // Name is the name of the claim that an identity has of a template.
 func Name(set, template, id string) string { return template + "-" + set + "-" + id }
+
+// SetsNamed are the names of the sets that a claim of this name could belong to: without knowing the templates one cannot
+// tell where the name of the template ends and that of the set begins.
+func SetsNamed(claim string) []string {
+	end := strings.LastIndexByte(claim, '-') // ids have no dash
+	if end < 0 {
+		return nil
+	}
+	var sets []string
+	for rest := claim[:end]; ; {
+		_, set, found := strings.Cut(rest, "-")
+		if !found {
+			return sets
+		}
+		sets = append(sets, set)
+		rest = set
+	}
+}
+
+// IDOf returns the identity that a claim without labels has by its name: the one that makes it the claim of one of the
+// templates.
+func IDOf(set string, templates []corev1.PersistentVolumeClaim, claim string) (id string, ok bool) {
+	for i := range templates {
+		if id, ok := strings.CutPrefix(claim, Name(set, templates[i].Name, "")); ok && !strings.Contains(id, "-") {
+			return id, true
+		}
+	}
+	return "", false
+}
 
 // Retention is the policy of a spec, its defaults resolved.
 type Retention struct{ WhenDeleted, WhenScaled v1alpha1.ClaimRetentionPolicy }
@@ -124,7 +155,11 @@ func (c planner) own(r *observed.Replica, p *action.Plan) {
 		want = new(Owner(c.set.Name, c.set.UID))
 	}
 	for _, claim := range r.Claims {
-		if Obstacle(c.set, r, claim) == "" && !c.isOwnedBy(claim, r, want) {
+		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
+		case Obstacle(c.set, r, claim) != "":
+		case !labeled && r.Live() && mounts(r.Pod, claim.Name):
+			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: "a pod of the set uses it"})
+		case labeled && !c.isOwnedBy(claim, r, want):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: reason})
 		}
 	}

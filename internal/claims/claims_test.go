@@ -69,6 +69,12 @@ func observe(config, state, size string, have map[string]*corev1.PersistentVolum
 	return o
 }
 
+// mount lets a pod use a claim.
+func mount(pod *corev1.Pod, claim string) {
+	source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source}}}
+}
+
 func plan(o *observed.Set) string {
 	w := wanted.Of(o)
 	p := claims.Plan(o, w, scale.Plan(o, w))
@@ -163,9 +169,7 @@ func TestRestore(t *testing.T) {
 	o := observe("ordinal R=1 v1", "0:v1.", "1Gi", nil)
 	pod := o.Replicas[0].Pod
 	pod.Status.Phase = corev1.PodPending
-	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-0"},
-	}}}
+	mount(pod, "data-web-0")
 	if diff := cmp.Diff("create claims of 0 (claim data-web-0 is gone)", plan(o)); diff != "" {
 		t.Errorf("plan for a pending pod (-want +got):\n%s", diff)
 	}

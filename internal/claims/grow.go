@@ -22,13 +22,19 @@ func grow(o *observed.Set, p *action.Plan) {
 	if len(o.Spec.VolumeClaimTemplates) == 0 || o.Paused() {
 		return
 	}
+	changing := map[string]bool{}
+	for _, a := range p.Actions {
+		if own, ok := a.(action.OwnClaim); ok {
+			changing[own.ID] = true
+		}
+	}
 	free := max(1, o.Limits.MaxUnavailable)
 	var due []*observed.Replica
 	for _, r := range turns(o) {
 		switch {
 		case isGrowing(r):
 			free--
-		case len(growable(o, r)) > 0:
+		case len(growable(o, r)) > 0 && !changing[r.ID]: // one write at a time, or the second would be refused
 			due = append(due, r)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
 )
 
 // Watch is a kind whose events lead to reconciles.
@@ -35,7 +36,7 @@ func (r *Reconciler) Watches() []Watch {
 	return []Watch{
 		{Object: &v1alpha1.RollSet{}, Handler: r.setEvents()},
 		{Object: &corev1.Pod{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsOfPod)},
-		{Object: &corev1.PersistentVolumeClaim{}, Handler: handler.EnqueueRequestsFromMapFunc(setOfClaim)},
+		{Object: &corev1.PersistentVolumeClaim{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsOfClaim)},
 		{Object: &appsv1.ControllerRevision{}, Handler: handler.EnqueueRequestsFromMapFunc(setOfRevision)},
 		{Object: &storagev1.StorageClass{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsWithClaims)},
 	}
@@ -103,12 +104,27 @@ func (r *Reconciler) setsSelecting(ctx context.Context, pod client.Object) []rec
 	return requests
 }
 
-func setOfClaim(_ context.Context, claim client.Object) []reconcile.Request {
-	name, ok := claim.GetLabels()[v1alpha1.SetLabel]
-	if !ok {
-		return nil
+// setsOfClaim returns the set of a claim's label; for a claim without it, the sets that its name is made for.
+func (r *Reconciler) setsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	_, labeled := claim.GetLabels()[v1alpha1.SetLabel]
+	var requests []reconcile.Request
+	for _, name := range setsOf(claim) {
+		key := types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}
+		if labeled || r.mayUse(ctx, key, claim.GetName()) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}}}
+	return requests
+}
+
+// mayUse says whether there is a set of which a claim could be one, by its name.
+func (r *Reconciler) mayUse(ctx context.Context, key types.NamespacedName, claim string) bool {
+	set := &v1alpha1.RollSet{}
+	if err := r.Client.Get(ctx, key, set); err != nil {
+		return false
+	}
+	_, ok := claims.IDOf(set.Name, set.Spec.VolumeClaimTemplates, claim)
+	return ok
 }
 
 // setsWithClaims returns all sets that have claims: storage classes change so rarely that nobody needs to know which.

@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
 )
 
 // The fields by which the cache finds objects.
 const (
 	// ControllerIndex finds pods and revisions by the UID of their controller, and those without by Orphan.
 	ControllerIndex = "controller"
-	// SetIndex finds claims by the name of the set in their label.
+	// SetIndex finds claims by the name of the set in their label, and those without by all that their name allows for.
 	SetIndex = "set"
 	// SelectorIndex finds sets by one of the labels that their selector asks for, as "key=value", and those that ask for
 	// none by AnyLabel.
@@ -44,7 +45,7 @@ func Indexes() []Index {
 	return []Index{
 		{Object: &corev1.Pod{}, Field: ControllerIndex, Extract: controllerOf},
 		{Object: &appsv1.ControllerRevision{}, Field: ControllerIndex, Extract: controllerOf},
-		{Object: &corev1.PersistentVolumeClaim{}, Field: SetIndex, Extract: setOf},
+		{Object: &corev1.PersistentVolumeClaim{}, Field: SetIndex, Extract: setsOf},
 		{Object: &v1alpha1.RollSet{}, Field: SelectorIndex, Extract: selectorOf},
 	}
 }
@@ -66,11 +67,11 @@ func controllerOf(o client.Object) []string {
 	return []string{Orphan}
 }
 
-func setOf(o client.Object) []string {
-	if name, ok := o.GetLabels()[v1alpha1.SetLabel]; ok {
+func setsOf(claim client.Object) []string {
+	if name, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok {
 		return []string{name}
 	}
-	return nil
+	return claims.SetsNamed(claim.GetName())
 }
 
 func selectorOf(o client.Object) []string {

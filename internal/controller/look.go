@@ -29,11 +29,12 @@ type view struct {
 	// memory is what is remembered of the set.
 	memory *recollection
 
-	// pods and revisions are those that the set controls, claims those that carry its label.
+	// pods and revisions are those that the set controls, claims those that carry its
+	// label, or its name in theirs.
 	pods      []corev1.Pod
 	revisions []*appsv1.ControllerRevision
 	claims    []corev1.PersistentVolumeClaim
-	// classes are the storage classes, if there are claims.
+	// classes are the storage classes, if the set asks for claims.
 	classes map[string]observed.Class
 	// cache says how far the cache had come before pods were listed.
 	cache expectations.Cache
@@ -67,7 +68,7 @@ func (r *Reconciler) look(ctx context.Context, set *v1alpha1.RollSet) (*view, er
 		return nil, fmt.Errorf("list claims: %w", err)
 	}
 	v.claims = claims.Items
-	if len(v.claims) > 0 {
+	if len(set.Spec.VolumeClaimTemplates) > 0 {
 		if v.classes, err = r.classes(ctx); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/identity"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/podstate"
@@ -118,15 +119,11 @@ func joinClaims(v *view, all []observed.Replica) []observed.Replica {
 	for i := range all {
 		place[all[i].ID] = i
 	}
-	label := v1alpha1.InstanceIDLabel
-	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		label = v1alpha1.PodIndexLabel
-	}
 	for i := range v.claims {
 		claim := &v.claims[i]
-		id, number := identify(v.set, v.set.Name+"-"+claim.Labels[label])
-		if id != claim.Labels[label] {
-			continue // not a label that we write
+		id, number, ok := identifyClaim(v.set, claim)
+		if !ok {
+			continue
 		}
 		if _, ok := place[id]; !ok {
 			place[id] = len(all)
@@ -139,4 +136,20 @@ func joinClaims(v *view, all []observed.Replica) []observed.Replica {
 		slices.SortFunc(all[i].Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return all
+}
+
+// identifyClaim returns the identity that a claim belongs to: by its labels or, if another kind of workload left it
+// without, by its name.
+func identifyClaim(set *v1alpha1.RollSet, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
+	if _, labeled := claim.Labels[v1alpha1.SetLabel]; labeled {
+		key := v1alpha1.InstanceIDLabel
+		if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+			key = v1alpha1.PodIndexLabel
+		}
+		id = claim.Labels[key]
+	} else {
+		id, _ = claims.IDOf(set.Name, set.Spec.VolumeClaimTemplates, claim.Name)
+	}
+	known, ordinal := identify(set, set.Name+"-"+id)
+	return id, ordinal, known == id // else nothing that we would write
 }

@@ -105,12 +105,15 @@ func (w *writer) use(ctx context.Context, r *observed.Replica, claim *corev1.Per
 	if claim.Labels[v1alpha1.SetLabel] == w.set.Name {
 		return outcome{}
 	}
-	return outcome{err: w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) {
-		if c.Labels == nil {
-			c.Labels = map[string]string{}
-		}
-		maps.Copy(c.Labels, claimLabels(w.set, r.ID))
-	})}
+	return outcome{err: w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) { w.label(c, r.ID) })}
+}
+
+// label marks a claim as the one of an identity of the set.
+func (w *writer) label(claim *corev1.PersistentVolumeClaim, id string) {
+	if claim.Labels == nil {
+		claim.Labels = map[string]string{}
+	}
+	maps.Copy(claim.Labels, claimLabels(w.set, id))
 }
 
 // patchClaim changes a claim, if it is still as it was seen.

@@ -30,7 +30,7 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 			staying[own.Owner.UID] = true
 		}
 		switch {
-		case i >= len(now):
+		case i >= len(now), apierrors.IsConflict(out.err): // somebody was faster, and an event is on its way
 		case out.block != nil: // the pod is there already, so it blocks nothing but this
 			w.result.Claims.fail(errors.New(out.block.Reason))
 		case out.err != nil:
@@ -59,12 +59,12 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 		})}
 	case action.DeleteClaim:
 		return outcome{err: w.deleteClaim(ctx, a)}
-	case action.Create, action.Delete, action.Preflight:
+	case action.Create, action.Delete, action.Relabel, action.Preflight:
 	}
 	return outcome{}
 }
 
-// own replaces the set and the identity's pod among the owners of a claim.
+// own labels a claim as the set's, and replaces the set and the identity's pod among its owners.
 func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 	pod := w.replica(a.ID).Pod
 	return w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) {
@@ -74,6 +74,7 @@ func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 		if a.Owner != nil {
 			c.OwnerReferences = append(c.OwnerReferences, *a.Owner)
 		}
+		w.label(c, a.ID)
 	})
 }
 

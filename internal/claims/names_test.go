@@ -1,0 +1,97 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package claims_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
+)
+
+func TestSetsNamed(t *testing.T) {
+	t.Parallel()
+	tests := map[string][]string{
+		"data-web-0":       {"web"},
+		"data-my-web-0":    {"my-web", "web"},
+		"data.1-web-ab12x": {"web"},
+		"web-0":            nil,
+		"web":              nil,
+		"":                 nil,
+		"--":               {""},
+	}
+	for name, want := range tests {
+		if diff := cmp.Diff(want, claims.SetsNamed(name)); diff != "" {
+			t.Errorf("sets of %q (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestIDOf(t *testing.T) {
+	t.Parallel()
+	templates := make([]corev1.PersistentVolumeClaim, 2)
+	templates[0].Name, templates[1].Name = "data", "data-web"
+	tests := map[string]struct {
+		id string
+		ok bool
+	}{
+		"data-web-0":     {"0", true},
+		"data-web-web-0": {"0", true}, // of the second template; of the first it would be "web-0"
+		"data-db-0":      {"", false},
+		"logs-web-0":     {"", false},
+	}
+	for name, want := range tests {
+		if id, ok := claims.IDOf("web", templates, name); id != want.id || ok != want.ok {
+			t.Errorf("IDOf(%q) = %q, %v, want %q, %v", name, id, ok, want.id, want.ok)
+		}
+	}
+}
+
+// TestUnlabeled looks at claims as a StatefulSet leaves them behind: without the label of a set.
+func TestUnlabeled(t *testing.T) {
+	t.Parallel()
+	unlabeled := func(id string) *corev1.PersistentVolumeClaim {
+		c := claim(id, "1Gi")
+		c.Labels = nil
+		return c
+	}
+	tests := map[string]struct {
+		state, size string
+		mounted     bool
+		want        string
+	}{
+		"one that a pod uses becomes the set's": {
+			state: "0:v1+", size: "1Gi", mounted: true,
+			want: "own claim data-web-0 by RollSet web (a pod of the set uses it)",
+		},
+		"before that it does not grow": {
+			state: "0:v1+", size: "2Gi", mounted: true,
+			want: "own claim data-web-0 by RollSet web (a pod of the set uses it)",
+		},
+		"one that a pod does not use is left alone": {state: "0:v1+", size: "1Gi"},
+		"one without a pod is left alone":           {state: "0:-", size: "1Gi"},
+		"the pod takes its claim with it when it is scaled away": {
+			state: "0:v1+ 1:v1+", size: "1Gi", mounted: true,
+			want: "own claim data-web-0 by RollSet web (a pod of the set uses it)\nown claim data-web-1 by Pod web-1 (a pod of the set uses it)",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe("ordinal R=1 v1", tt.state, tt.size, map[string]*corev1.PersistentVolumeClaim{"0": unlabeled("0"), "1": unlabeled("1")})
+			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
+			for i := range o.Replicas {
+				if r := &o.Replicas[i]; tt.mounted {
+					mount(r.Pod, "data-web-"+r.ID)
+				}
+			}
+			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
