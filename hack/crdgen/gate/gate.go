@@ -35,20 +35,10 @@ func (r Restriction) Message() string { return prefix + r.What }
 // Unsupported lists the restrictions.
 func Unsupported() []Restriction {
 	return []Restriction{
-		{"spec.podIdentity", "self != 'Ordinal'", "podIdentity Ordinal", `"Ordinal"`},
-		{"spec.ordinals", "false", "ordinals", `{"start": 1}`},
-		{"spec.reserveOrdinals", "size(self) == 0", "reserveOrdinals", `[1, "3-5"]`},
-		{"spec.volumeClaimTemplates", "size(self) == 0", "volumeClaimTemplates", `[{"metadata": {"name": "data"}, "spec": {}}]`},
-		{"spec.persistentVolumeClaimRetentionPolicy", "false", "persistentVolumeClaimRetentionPolicy", `{"whenDeleted": "Delete"}`},
-		{"spec.updateStrategy.type", "self != 'OnDelete'", "updateStrategy.type OnDelete", `"OnDelete"`},
-		{"spec.updateStrategy.type", "self != 'Recreate'", "updateStrategy.type Recreate", `"Recreate"`},
 		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceIfPossible'", "podUpdatePolicy InPlaceIfPossible", `"InPlaceIfPossible"`},
 		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceOnly'", "podUpdatePolicy InPlaceOnly", `"InPlaceOnly"`},
 		{"spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy", "false", "inPlaceUpdateStrategy", `{"gracePeriodSeconds": 5}`},
-		{"spec.updateStrategy.rollingUpdate.priorityStrategy", "false", "priorityStrategy", `{"orderPriority": [{"orderedKey": "zone"}]}`},
-		{"spec.updateStrategy.rollingUpdate.scatterStrategy", "size(self) == 0", "scatterStrategy", `[{"key": "zone", "value": "a"}]`},
 		{"spec.updateStrategy.rollingUpdate.onDeadlineExceeded", "self != 'Rollback'", "onDeadlineExceeded Rollback", `"Rollback"`},
-		{"spec.scaleStrategy.podsToDelete", "size(self) == 0", "podsToDelete", `["web-x7k2p"]`},
 		{"spec.lifecycle", "false", "lifecycle", `{"preDelete": {"labelsHandler": {"example.com/hook": "true"}}}`},
 	}
 }
