@@ -24,6 +24,7 @@ func (c *claims) observe(e *Entry) {
 		if e.Gone() || hasEnded(mustBe[*corev1.Pod](e.New)) {
 			c.dirty = append(c.dirty, claimsOf(e.Old)...)
 		}
+	default:
 	}
 }
 

@@ -96,19 +96,19 @@ func (c *Client) Delete(_ context.Context, obj client.Object, opts ...client.Del
 	return c.do(w, obj, func(w Write) (client.Object, error) { return nil, c.store.Delete(w) })
 }
 
-// Apply implements client.Writer. It is not modelled.
+// Apply implements client.Writer. It is not modeled.
 func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 	return c.do(Write{Verb: "apply"}, nil, refuse)
 }
 
-// DeleteAllOf implements client.Writer. It is not modelled.
+// DeleteAllOf implements client.Writer. It is not modeled.
 func (c *Client) DeleteAllOf(_ context.Context, obj client.Object, _ ...client.DeleteAllOfOption) error {
 	return c.do(Write{Verb: "delete all of", Key: KeyOf(obj)}, obj, refuse)
 }
 
-// refuse ends the test at a write that is not modelled.
+// refuse ends the test at a write that is not modeled.
 func refuse(w Write) (client.Object, error) {
-	unmodelled("%s", w)
+	unmodeled("%s", w)
 	return nil, nil
 }
 
@@ -137,9 +137,9 @@ func (c *Client) SubResource(name string) client.SubResourceClient {
 // Scheme implements client.Client.
 func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
 
-// RESTMapper implements client.Client. It is not modelled.
+// RESTMapper implements client.Client. It is not modeled.
 func (c *Client) RESTMapper() meta.RESTMapper {
-	unmodelled("the REST mapper")
+	unmodeled("the REST mapper")
 	return nil
 }
 

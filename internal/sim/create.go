@@ -24,7 +24,7 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	w.Verb, w.Key = Create, KeyOf(obj)
 	obj = clone(obj)
 	if obj.GetName() == "" || obj.GetGenerateName() != "" {
-		unmodelled("generateName, or no name: %s", w)
+		unmodeled("generateName, or no name: %s", w)
 	}
 	if obj.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")

@@ -179,7 +179,7 @@ func (w *World) Transcript() string {
 		e := &w.Store.log[i]
 		stored, err := json.Marshal(e.New)
 		if err != nil {
-			unmodelled("%s as JSON: %v", e.Key, err)
+			unmodeled("%s as JSON: %v", e.Key, err)
 		}
 		fmt.Fprintf(&b, "%d %s %s %s %s\n", e.Version, w.Film.time(e.At), e.Actor, e.Write, stored)
 	}

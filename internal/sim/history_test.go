@@ -4,7 +4,7 @@
 package sim
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +15,7 @@ import (
 // scriptLine draws one line of a script. Numbers are small and names few, so that what is drawn meets what was drawn before.
 func scriptLine() *rapid.Generator[string] {
 	number := func(low, high int) *rapid.Generator[string] {
-		return rapid.Map(rapid.IntRange(low, high), func(n int) string { return fmt.Sprint(n) })
+		return rapid.Map(rapid.IntRange(low, high), func(n int) string { return strconv.Itoa(n) })
 	}
 	bound := rapid.OneOf(number(0, 4), rapid.SampledFrom([]string{"0%", "1%", "25%", "50%", "99%", "100%"}))
 	pod := rapid.Map(rapid.IntRange(0, 11), letters)

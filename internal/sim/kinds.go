@@ -19,7 +19,7 @@ import (
 // Kind is a kind of object that the store keeps.
 type Kind string
 
-// The kinds that are modelled. Events are accepted and forgotten; every other kind panics.
+// The kinds that are modeled. Events are accepted and forgotten; every other kind panics.
 const (
 	RollSets       Kind = "RollSet"
 	Pods           Kind = "Pod"
@@ -45,9 +45,9 @@ func KeyOf(obj client.Object) Key {
 	return Key{Kind: kindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// unmodelled ends the test: a simulation that guesses proves nothing.
-func unmodelled(format string, args ...any) {
-	panic("sim: not modelled: " + fmt.Sprintf(format, args...)) //nolint:forbidigo // a test is to stop here, loudly
+// unmodeled ends the test: a simulation that guesses proves nothing.
+func unmodeled(format string, args ...any) {
+	panic("sim: not modeled: " + fmt.Sprintf(format, args...)) //nolint:forbidigo // a test is to stop here, loudly
 }
 
 func kindOf(obj runtime.Object) Kind {
@@ -63,7 +63,7 @@ func kindOf(obj runtime.Object) Kind {
 	case *storagev1.StorageClass, *storagev1.StorageClassList:
 		return StorageClasses
 	default:
-		unmodelled("objects of type %T", obj)
+		unmodeled("objects of type %T", obj)
 		return ""
 	}
 }
@@ -105,7 +105,7 @@ func groupKind(kind Kind) schema.GroupKind {
 	return schema.GroupKind{Group: groupResource(kind).Group, Kind: string(kind)}
 }
 
-// kindFor is the kind with a group, or an empty one if it is not modelled.
+// kindFor is the kind with a group, or an empty one if it is not modeled.
 func kindFor(gk schema.GroupKind) Kind {
 	for _, kind := range kinds() {
 		if groupKind(kind) == gk {
@@ -129,7 +129,7 @@ func assign(dst, src client.Object) {
 	case *storagev1.StorageClass:
 		*d = *mustBe[*storagev1.StorageClass](src)
 	default:
-		unmodelled("objects of type %T", dst)
+		unmodeled("objects of type %T", dst)
 	}
 }
 
@@ -147,7 +147,7 @@ func fill(list client.ObjectList, objs []client.Object) {
 	case *storagev1.StorageClassList:
 		l.Items = items[storagev1.StorageClass](objs)
 	default:
-		unmodelled("lists of type %T", list)
+		unmodeled("lists of type %T", list)
 	}
 }
 
@@ -166,7 +166,7 @@ func items[T any, P interface {
 func mustBe[T client.Object](obj client.Object) T {
 	typed, ok := obj.(T)
 	if !ok {
-		unmodelled("a %T where a %T belongs", obj, typed)
+		unmodeled("a %T where a %T belongs", obj, typed)
 	}
 	return typed
 }
@@ -175,7 +175,7 @@ func mustBe[T client.Object](obj client.Object) T {
 func clone[T client.Object](obj T) T {
 	c, ok := obj.DeepCopyObject().(T)
 	if !ok {
-		unmodelled("the copy of a %T", obj)
+		unmodeled("the copy of a %T", obj)
 	}
 	return c
 }

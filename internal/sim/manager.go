@@ -85,4 +85,4 @@ func (m *Manager) work(ctx context.Context) (err error) {
 }
 
 // errCrashed says that the manager's process died in the middle of a reconcile.
-var errCrashed = errors.New("the manager crashed") //nolint:gochecknoglobals // a sentinel
+var errCrashed = errors.New("the manager crashed")

@@ -50,7 +50,7 @@ func applyPatch(w Write, kind types.PatchType, data []byte) ([]byte, error) {
 		}
 		return patch.Apply(data)
 	default:
-		unmodelled("patch of type %s: %s", kind, w)
+		unmodeled("patch of type %s: %s", kind, w)
 		return nil, nil
 	}
 }

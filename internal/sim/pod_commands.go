@@ -113,18 +113,20 @@ func deleteSet(_ context.Context, w *World, args []string) error {
 	return client.IgnoreNotFound(w.Store.Delete(Write{Actor: userActor, Key: KeyOf(w.draft), DeleteOptions: options}))
 }
 
-func (w *World) cordon(on bool) error {
-	what := "uncordon"
-	if on {
-		what = "cordon"
-	}
-	w.note(what)
-	w.scheduler.setCordoned(on)
+func cordon(_ context.Context, w *World, _ []string) error {
+	w.note("cordon")
+	w.scheduler.changeNodes(true)
+	return nil
+}
+
+func uncordon(_ context.Context, w *World, _ []string) error {
+	w.note("uncordon")
+	w.scheduler.changeNodes(false)
 	return nil
 }
 
 // errDenied is what the admission plug-in of a script says.
-var errDenied = errors.New(`admission webhook "policy.example.com" denied the request: no pods on Fridays`) //nolint:gochecknoglobals // a sentinel
+var errDenied = errors.New(`admission webhook "policy.example.com" denied the request: no pods on Fridays`)
 
 func (w *World) denyPods() {
 	w.note("deny pods")

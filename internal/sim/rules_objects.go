@@ -78,11 +78,16 @@ func keepsIdentity(v *verdict) string {
 	if !v.createsPod() {
 		return ""
 	}
+	return v.mountedTwice()
+}
+
+// mountedTwice says which claim of a new pod another pod mounts.
+func (v *verdict) mountedTwice() string {
+	wanted := claimsOf(v.New)
 	for _, pod := range v.world.pods() {
-		for _, claim := range claimsOf(pod) {
-			if KeyOf(pod) != v.Key && slices.Contains(claimsOf(v.New), claim) {
-				return fmt.Sprintf("claim %s is mounted by %s", claim.Name, pod.Name)
-			}
+		i := slices.IndexFunc(claimsOf(pod), func(claim Key) bool { return slices.Contains(wanted, claim) })
+		if i >= 0 && KeyOf(pod) != v.Key {
+			return fmt.Sprintf("claim %s is mounted by %s", claimsOf(pod)[i].Name, pod.Name)
 		}
 	}
 	return ""

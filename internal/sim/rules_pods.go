@@ -53,7 +53,7 @@ func scaled(v *intstr.IntOrString, replicas, up int) int {
 	}
 	percent := 0
 	if _, err := fmt.Sscanf(v.StrVal, "%d%%", &percent); err != nil {
-		unmodelled("the percentage %q", v.StrVal)
+		unmodeled("the percentage %q", v.StrVal)
 	}
 	return (replicas*percent + up) / 100
 }
@@ -125,7 +125,7 @@ func (v *verdict) ordinals() identity.Ordinals {
 	}
 	ordinals, err := identity.NewOrdinals(start, v.set.Spec.ReserveOrdinals)
 	if err != nil {
-		unmodelled("ordinals: %v", err)
+		unmodeled("ordinals: %v", err)
 	}
 	return ordinals
 }
@@ -135,19 +135,29 @@ func inOrder(v *verdict) string {
 	if v.set == nil || v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity || v.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement {
 		return ""
 	}
-	if v.createsPod() {
-		rank, _ := v.ordinals().Rank(ordinal(mustBe[*corev1.Pod](v.New)))
-		for k := range rank {
-			below := v.ordinals().At(k)
-			if v.count(func(pod *corev1.Pod) bool { return ordinal(pod) == below && v.isAvailable(pod) }) == 0 {
-				return fmt.Sprintf("%d is not available", below)
-			}
-		}
-	}
 	pod := v.pod()
-	if !v.deletesPod() || pod == nil || !v.outside(pod) {
+	switch {
+	case v.createsPod():
+		return v.comesInOrder(ordinal(mustBe[*corev1.Pod](v.New)))
+	case v.deletesPod() && pod != nil && v.outside(pod):
+		return v.goesInOrder(pod)
+	default:
 		return ""
 	}
+}
+
+func (v *verdict) comesInOrder(number int) string {
+	rank, _ := v.ordinals().Rank(number)
+	for k := range rank {
+		below := v.ordinals().At(k)
+		if v.count(func(pod *corev1.Pod) bool { return ordinal(pod) == below && v.isAvailable(pod) }) == 0 {
+			return fmt.Sprintf("%d is not available", below)
+		}
+	}
+	return ""
+}
+
+func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	going := func(other *corev1.Pod) bool { return other.DeletionTimestamp != nil && v.outside(other) }
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"

@@ -49,9 +49,9 @@ func onNode(obj any, i int) int {
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// setCordoned cordons all nodes or none.
-func (s *scheduler) setCordoned(on bool) {
-	s.cordoned = on
+// changeNodes cordons all nodes or none.
+func (s *scheduler) changeNodes(cordoned bool) {
+	s.cordoned = cordoned
 	s.waiting = append(s.waiting, s.refused...)
 	s.refused = nil
 }
@@ -87,7 +87,7 @@ func (s *scheduler) schedule() error {
 
 // refuse says in the scheduler's words why no node takes the pod; empty if one does.
 func (s *scheduler) refuse(pod *corev1.Pod) string {
-	why := ""
+	var why string
 	var cpu resource.Quantity
 	for i := range pod.Spec.Containers {
 		cpu.Add(*pod.Spec.Containers[i].Resources.Requests.Cpu())
@@ -97,7 +97,8 @@ func (s *scheduler) refuse(pod *corev1.Pod) string {
 		why = "node(s) were unschedulable"
 	case cpu.Cmp(resource.MustParse(nodeCPU)) > 0:
 		why = "Insufficient cpu"
-	default:
+	}
+	if why == "" {
 		return ""
 	}
 	return fmt.Sprintf("0/%[1]d nodes are available: %[1]d %[2]s. preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", nodes, why)

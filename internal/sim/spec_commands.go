@@ -133,6 +133,6 @@ func (w *World) createSet() {
 	w.versionOf(&w.draft.Spec.Template)
 	w.note("create the set")
 	if _, err := w.Store.Create(Write{Actor: userActor}, w.draft); err != nil {
-		unmodelled("a set that cannot be created: %v", err)
+		unmodeled("a set that cannot be created: %v", err)
 	}
 }

@@ -441,8 +441,8 @@ func TestEveryWritePassesTheFaultPlan(t *testing.T) {
 	}
 	var methods []string
 	for _, face := range []reflect.Type{reflect.TypeFor[client.Writer](), reflect.TypeFor[client.SubResourceWriter]()} {
-		for i := range face.NumMethod() {
-			methods = append(methods, face.Name()+"."+face.Method(i).Name)
+		for method := range face.Methods() {
+			methods = append(methods, face.Name()+"."+method.Name)
 		}
 	}
 	for _, method := range methods {
@@ -491,7 +491,7 @@ func TestFaults(t *testing.T) {
 }
 
 func BenchmarkCreateGetDelete(b *testing.B) {
-	s := NewStore(time.Now)
+	s := NewStore(epoch)
 	pod := aPod("a")
 	for b.Loop() {
 		if _, err := s.Create(Write{}, pod); err != nil {
@@ -505,7 +505,7 @@ func BenchmarkCreateGetDelete(b *testing.B) {
 }
 
 func BenchmarkStatusUpdate(b *testing.B) {
-	s := NewStore(time.Now)
+	s := NewStore(epoch)
 	obj, err := s.Create(Write{}, aPod("a"))
 	if err != nil {
 		b.Fatal(err)
@@ -521,7 +521,7 @@ func BenchmarkStatusUpdate(b *testing.B) {
 }
 
 func BenchmarkMergePatch(b *testing.B) {
-	s := NewStore(time.Now)
+	s := NewStore(epoch)
 	if _, err := s.Create(Write{}, aPod("a")); err != nil {
 		b.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (s *subresource) Update(_ context.Context, obj client.Object, opts ...clien
 	var options client.SubResourceUpdateOptions
 	options.ApplyOptions(opts)
 	if options.SubResourceBody != nil {
-		unmodelled("an update of %s by another body", s.name)
+		unmodeled("an update of %s by another body", s.name)
 	}
 	return s.update(obj, Write{Subresource: s.name, DryRun: len(options.DryRun) > 0})
 }
@@ -34,23 +34,23 @@ func (s *subresource) Patch(_ context.Context, obj client.Object, patch client.P
 	var options client.SubResourcePatchOptions
 	options.ApplyOptions(opts)
 	if options.SubResourceBody != nil {
-		unmodelled("a patch of %s by another body", s.name)
+		unmodeled("a patch of %s by another body", s.name)
 	}
 	return s.patch(obj, patch, Write{Subresource: s.name, DryRun: len(options.DryRun) > 0})
 }
 
-// Create implements client.SubResourceWriter. It is not modelled.
+// Create implements client.SubResourceWriter. It is not modeled.
 func (s *subresource) Create(_ context.Context, obj, _ client.Object, _ ...client.SubResourceCreateOption) error {
 	return s.do(Write{Verb: Create, Key: KeyOf(obj), Subresource: s.name}, obj, refuse)
 }
 
-// Apply implements client.SubResourceWriter. It is not modelled.
+// Apply implements client.SubResourceWriter. It is not modeled.
 func (s *subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 	return s.do(Write{Verb: "apply", Subresource: s.name}, nil, refuse)
 }
 
-// Get implements client.SubResourceReader. It is not modelled.
+// Get implements client.SubResourceReader. It is not modeled.
 func (s *subresource) Get(_ context.Context, obj, _ client.Object, _ ...client.SubResourceGetOption) error {
-	unmodelled("a read of %s of %s", s.name, KeyOf(obj))
+	unmodeled("a read of %s of %s", s.name, KeyOf(obj))
 	return nil
 }

@@ -91,7 +91,7 @@ func isolate(w Write, old, obj client.Object) {
 		isolateClaim(w, mustBe[*corev1.PersistentVolumeClaim](old), o)
 	default:
 		if w.Subresource != "" {
-			unmodelled("subresource of %s", w)
+			unmodeled("subresource of %s", w)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func isolateRollSet(w Write, old, set *v1alpha1.RollSet) {
 		*set = *old.DeepCopy()
 		set.Status = status
 	default:
-		unmodelled("subresource of %s", w)
+		unmodeled("subresource of %s", w)
 	}
 }
 
@@ -132,7 +132,7 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 			}
 		}
 	default:
-		unmodelled("subresource of %s", w)
+		unmodeled("subresource of %s", w)
 	}
 }
 
@@ -143,7 +143,7 @@ func isolateClaim(w Write, old, claim *corev1.PersistentVolumeClaim) {
 	case "status":
 		claim.Spec = *old.Spec.DeepCopy()
 	default:
-		unmodelled("subresource of %s", w)
+		unmodeled("subresource of %s", w)
 	}
 }
 

@@ -116,7 +116,7 @@ func (v *View) Relist(kind Kind, version int64) []Event {
 func (v *View) Synced(gk schema.GroupKind) string {
 	c, ok := v.caches[kindFor(gk)]
 	if !ok {
-		unmodelled("the watermark of %s", gk)
+		unmodeled("the watermark of %s", gk)
 	}
 	if c.version == 0 {
 		return ""
@@ -154,11 +154,6 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	return nil
 }
 
-// objects lists what a cache holds, by name.
-func (v *View) objects(kind Kind) []client.Object {
-	return v.caches[kind].candidates(&client.ListOptions{})
-}
-
 // candidates are the objects that an index, if one is asked for, lets through, by name.
 func (c *cache) candidates(options *client.ListOptions) []client.Object {
 	var keys []Key
@@ -168,7 +163,7 @@ func (c *cache) candidates(options *client.ListOptions) []client.Object {
 		requirements := options.FieldSelector.Requirements()
 		ix, ok := c.indexes[requirements[0].Field]
 		if !ok || len(requirements) > 1 {
-			unmodelled("a list of %s by %s", c.kind, options.FieldSelector)
+			unmodeled("a list of %s by %s", c.kind, options.FieldSelector)
 		}
 		keys = sortedKeys(ix.keys[requirements[0].Value], nil)
 	}
@@ -181,7 +176,7 @@ func (c *cache) candidates(options *client.ListOptions) []client.Object {
 
 func matching(objs []client.Object, options *client.ListOptions) []client.Object {
 	if options.Limit != 0 || options.Continue != "" {
-		unmodelled("lists in pieces")
+		unmodeled("lists in pieces")
 	}
 	return slices.DeleteFunc(objs, func(obj client.Object) bool {
 		if options.Namespace != "" && obj.GetNamespace() != options.Namespace {

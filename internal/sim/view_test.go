@@ -47,7 +47,7 @@ func TestViewLagsByKind(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, names(t, v)); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
-	if v.Pending(RollSets) != true || v.Lag(Pods) != 1 {
+	if !v.Pending(RollSets) || v.Lag(Pods) != 1 {
 		t.Errorf("sets pending: %v, pods lag by %d", v.Pending(RollSets), v.Lag(Pods))
 	}
 	got := []string{v.Synced(groupKind(Pods)), v.Synced(groupKind(RollSets))}

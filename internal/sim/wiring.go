@@ -8,10 +8,12 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -32,6 +34,19 @@ func (w *World) AddManager(ctx context.Context) {
 	w.start(ctx, m, w.Store.Version())
 }
 
+// newScheme knows the modeled kinds.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			unmodeled("scheme: %v", err)
+		}
+	}
+	return scheme
+}
+
 // Restart ends a manager's process and starts it again. Its caches show the store as it was at a version: an API server
 // that lags behind may answer the first list.
 func (w *World) Restart(ctx context.Context, m *Manager, version int64) {
@@ -41,12 +56,6 @@ func (w *World) Restart(ctx context.Context, m *Manager, version int64) {
 
 // start gives a manager a new life: empty memory, empty queue, and the real controller wired to the simulated world.
 func (w *World) start(ctx context.Context, m *Manager, version int64) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			unmodelled("scheme: %v", err)
-		}
-	}
 	view := NewView(w.Store)
 	if w.Chance != nil {
 		view.order = w.Chance.Shuffle
@@ -55,7 +64,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	if m.Client != nil {
 		faults = m.Client.Faults
 	}
-	m.Client = NewClient(view, m.Name, scheme)
+	m.Client = NewClient(view, m.Name, w.scheme)
 	m.Client.Faults = faults
 	m.Live = &Live{store: w.Store}
 	m.queue = NewQueue(w.clock)
@@ -70,7 +79,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 // wire builds the controller and takes its indexes and its event handlers from it.
 func (w *World) wire(ctx context.Context, m *Manager) {
 	if err := controller.IndexFields(ctx, m.Client.View); err != nil {
-		unmodelled("indexes: %v", err)
+		unmodeled("indexes: %v", err)
 	}
 	m.expectations = expectations.New(w.clock)
 	r := &controller.Reconciler{
@@ -110,7 +119,9 @@ func (w *World) runner() podcontrol.Runner {
 type recorder struct{ manager *Manager }
 
 // Eventf implements events.EventRecorder.
-func (r *recorder) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) { r.manager.Events++ }
+func (r *recorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
+	r.manager.Events++
+}
 
 // Resync puts the set into the queue of every manager, as a periodic resync does.
 func (w *World) Resync() {

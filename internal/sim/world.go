@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -36,6 +37,7 @@ type World struct {
 	kubelets  *kubelets
 	claims    *claims
 	checker   *Checker
+	scheme    *runtime.Scheme
 	templates []corev1.PodTemplateSpec
 	versions  map[string]string
 	asleep    map[string]time.Time
@@ -53,7 +55,7 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 
 // NewWorld returns a world with one manager. The seed 0 is the tidy order; any other one chooses an order by chance.
 func NewWorld(ctx context.Context, seed uint64) *World {
-	w := &World{clock: clocktesting.NewFakePassiveClock(epoch()), asleep: make(map[string]time.Time), versions: make(map[string]string), draft: draft()}
+	w := &World{clock: clocktesting.NewFakePassiveClock(epoch()), scheme: newScheme(), asleep: make(map[string]time.Time), versions: make(map[string]string), draft: draft()}
 	if seed != 0 {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
