@@ -93,7 +93,7 @@ func (c *Cluster) apiServer() command {
 			"--audit-log-mode=blocking", // a log that is read right after a request has that request in it
 		)
 	}
-	return command{name: "kube-apiserver", args: args}
+	return command{name: apiServerName, args: args}
 }
 
 // controllerManager gives every controller its own service account, as clusters do, so that RBAC means what it says.

@@ -47,6 +47,11 @@ type process struct {
 
 // launch starts components, in a process group each, with a log file each.
 func (c *Cluster) launch(commands ...command) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return errors.New("the cluster has been stopped")
+	}
 	for _, command := range commands {
 		p, err := run(filepath.Join(c.BinDir, command.name), command.args, c.logFile(command.name))
 		if err != nil {
@@ -60,7 +65,7 @@ func (c *Cluster) launch(commands ...command) error {
 func (c *Cluster) logFile(name string) string { return filepath.Join(c.dir, "logs", name+".log") }
 
 func run(path string, args []string, log string) (*process, error) {
-	file, err := os.Create(log)
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -127,10 +132,8 @@ func (c *Cluster) await(ctx context.Context, what string, ready func() error) er
 		if err == nil {
 			return nil
 		}
-		for _, p := range c.processes {
-			if ended := p.ended(); ended != nil {
-				return ended
-			}
+		if ended := c.ended(); ended != nil {
+			return ended
 		}
 		select {
 		case <-ctx.Done():
@@ -138,6 +141,18 @@ func (c *Cluster) await(ctx context.Context, what string, ready func() error) er
 		case <-ticker.C:
 		}
 	}
+}
+
+// ended says why a component has ended; nil if all run.
+func (c *Cluster) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.processes {
+		if err := p.ended(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func probe(ctx context.Context, client kubernetes.Interface, path string) error {

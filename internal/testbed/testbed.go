@@ -71,7 +71,9 @@ type Cluster struct {
 	authority *authority
 	ports     ports
 	admin     *rest.Config
+	mu        sync.Mutex // guards the two below
 	processes []*process
+	stopped   bool
 	stopNodes context.CancelFunc
 	stopOnce  sync.Once
 	stopErr   error
@@ -148,7 +150,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	if err := c.await(ctx, "kube-apiserver", func() error { return probe(ctx, client, "/readyz") }); err != nil {
+	if err := c.await(ctx, apiServerName, func() error { return probe(ctx, client, "/readyz") }); err != nil {
 		return err
 	}
 	if !c.options.WithoutControllerManager {
@@ -228,6 +230,9 @@ func (c *Cluster) Stop() error {
 		if c.Nodes != nil {
 			c.Nodes.Wait()
 		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stopped = true
 		// The API server goes before what it writes to.
 		for _, p := range slices.Backward(c.processes) {
 			c.stopErr = errors.Join(c.stopErr, p.kill())

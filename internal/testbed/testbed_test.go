@@ -87,6 +87,25 @@ func TestBareAPIServer(t *testing.T) {
 		pod.Spec.NodeSelector = map[string]string{"disk": "fast"}
 		create(t, client, pod, func(p *corev1.Pod) bool { return scheduling(p) == corev1.PodReasonUnschedulable })
 	})
+	t.Run("an outage of the API server loses nothing", func(t *testing.T) { testOutage(t, cluster, client) })
+}
+
+func testOutage(t *testing.T, cluster *testbed.Cluster, client kubernetes.Interface) {
+	t.Helper()
+	before := create(t, client, newPod("survivor", "app:v1"), isReady)
+	if err := cluster.KillAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Pods(namespace).Get(t.Context(), before.Name, metav1.GetOptions{}); err == nil {
+		t.Fatal("the API server answers though it was killed")
+	}
+	if err := cluster.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := wait(t, client, before.Name, isReady); after.UID != before.UID {
+		t.Errorf("pod %s has UID %s after the outage, want %s", before.Name, after.UID, before.UID)
+	}
+	create(t, client, newPod("newcomer", "app:v1"), isReady) // the nodes have found the API server again
 }
 
 func testDeployment(t *testing.T, client kubernetes.Interface) {
