@@ -81,10 +81,10 @@ var _ = Describe("When things go wrong,", func() {
 			f.eventuallyComplete()
 		}
 		evict()
-		began := time.Now() //nolint:forbidigo // the API server and the nodes live in real time
+		began := time.Now()
 		evict()
 		evict()
-		Expect(time.Since(began)).To(BeNumerically(">", 2*minBackOff)) //nolint:forbidigo // as above
+		Expect(time.Since(began)).To(BeNumerically(">", 2*minBackOff))
 	})
 
 	It("creates of which nobody knows whether they happened make no pod too many", func() {
@@ -129,7 +129,7 @@ var _ = Describe("When things go wrong,", func() {
 				select {
 				case <-stop:
 					return
-				case <-time.After(20 * time.Millisecond): //nolint:forbidigo // the API server and the nodes live in real time
+				case <-time.After(20 * time.Millisecond):
 					shared.reconciler.forget(f.set)
 				}
 			}

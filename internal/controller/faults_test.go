@@ -67,7 +67,7 @@ func (f *faults) lag(object any) (any, error) {
 		lag := f.lags[pod.Namespace]
 		f.mu.Unlock()
 		if lag > 0 {
-			time.Sleep(lag) //nolint:forbidigo // the lag is real
+			time.Sleep(lag)
 		}
 	}
 	return object, nil

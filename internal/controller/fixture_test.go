@@ -24,7 +24,7 @@ import (
 
 // fixture is a namespace with a set in it.
 type fixture struct {
-	context.Context
+	context.Context //nolint:containedctx // the fixture ends with its spec
 
 	namespace string
 	set       *v1alpha1.RollSet

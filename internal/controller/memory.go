@@ -27,8 +27,8 @@ type memory struct {
 type recollection struct {
 	// reported is when the status was last written.
 	reported time.Time
-	// creates, deletes and claims pace writes that the API server refuses.
-	creates, deletes, claims refusal
+	// creates, deletes, relabels and claims pace writes that the API server refuses.
+	creates, deletes, relabels, claims refusal
 	// finished paces the replacement of pods that keep ending.
 	finished backOff
 	// namespaceGone is true when it said that the namespace is being deleted.
@@ -70,8 +70,9 @@ func (r *refusal) note(generation string, now time.Time, tally podcontrol.Tally)
 
 // verdict is what the API server said to a preflight.
 type verdict struct {
-	refusal string
-	again   backOff
+	observed.Preflight
+
+	again backOff
 }
 
 // obstacle is what was in the way of an identity.
@@ -121,20 +122,20 @@ func (m *memory) forget(set types.UID, name types.NamespacedName) {
 func (m *recollection) answers(now time.Time) map[string]observed.Preflight {
 	answers := make(map[string]observed.Preflight, len(m.preflights))
 	for revision, a := range m.preflights {
-		answers[revision] = observed.Preflight{Refusal: a.refusal, Retry: a.again.wait(revision, now)}
+		answers[revision] = observed.Preflight{Refusal: a.Refusal, Pod: a.Pod, Retry: a.again.wait(revision, now)}
 	}
 	return answers
 }
 
 // noteAnswer notes the answer to a preflight.
-func (m *recollection) noteAnswer(revision, refusal string, now time.Time) {
+func (m *recollection) noteAnswer(revision string, answer observed.Preflight, now time.Time) {
 	a, ok := m.preflights[revision]
 	if !ok {
 		a = &verdict{}
 		m.preflights[revision] = a
 	}
-	a.refusal = refusal
-	if refusal != "" {
+	a.Preflight = answer
+	if answer.Refusal != "" {
 		a.again.failed(revision, now)
 	}
 }

@@ -26,6 +26,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 	o := &observed.Set{
 		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
 		Current: found.Current, Update: found.Update, Rejected: found.Rejected,
+		Known:        v.knownTemplates(found),
 		Replicas:     replicas(v),
 		FinishedWait: v.memory.finished.wait(found.Update.Name, v.now),
 		Refused:      v.memory.creates.message,
@@ -35,6 +36,17 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 	}
 	o.Blocked = r.blocked(ctx, v, o)
 	return o, resolveSpec(o)
+}
+
+// knownTemplates are the templates of all revisions that can be used.
+func (v *view) knownTemplates(found revision.Resolution) map[string]*corev1.PodTemplateSpec {
+	known := map[string]*corev1.PodTemplateSpec{found.Update.Name: found.Update.Template}
+	for _, object := range v.revisions {
+		if template, _, err := v.memory.decode(object); err == nil {
+			known[object.Name] = template
+		}
+	}
+	return known
 }
 
 // resolveSpec resolves what the spec says in numbers and selectors.

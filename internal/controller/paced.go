@@ -53,6 +53,8 @@ func (m *recollection) sort(a action.Action) *refusal {
 		return &m.creates
 	case action.Delete:
 		return &m.deletes
+	case action.Relabel:
+		return &m.relabels
 	case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 		return &m.claims
 	case action.Preflight:
@@ -69,6 +71,7 @@ func (r *Reconciler) remember(s step) {
 	m.forgetUnwanted(s.wanted)
 	m.creates.note(v.generation(), v.now, result.Creates)
 	m.deletes.note(v.generation(), v.now, result.Deletes)
+	m.relabels.note(v.generation(), v.now, result.Relabels)
 	m.claims.note(v.generation(), v.now, result.Claims)
 	if result.Creates.Done+result.Creates.Failed > 0 {
 		m.namespaceGone = result.NamespaceGone
@@ -76,8 +79,8 @@ func (r *Reconciler) remember(s step) {
 	if result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, endsFinished) {
 		m.finished.failed(s.observed.Update.Name, v.now)
 	}
-	for name, refusal := range result.Preflights {
-		m.noteAnswer(name, refusal, v.now)
+	for name, answer := range result.Preflights {
+		m.noteAnswer(name, answer, v.now)
 	}
 	r.rememberBlocked(v, result.Blocked)
 	m.forgetRevisions(v.revisions)
@@ -86,21 +89,14 @@ func (r *Reconciler) remember(s step) {
 
 // forgetUnwanted drops refusals of writes that nobody wants any more.
 func (m *recollection) forgetUnwanted(wanted action.Plan) {
-	var creates, deletes, claims bool
+	due := map[*refusal]bool{}
 	for _, a := range wanted.Actions {
-		sort := m.sort(a)
-		creates = creates || sort == &m.creates
-		deletes = deletes || sort == &m.deletes
-		claims = claims || sort == &m.claims
+		due[m.sort(a)] = true
 	}
-	if !creates {
-		m.creates = refusal{}
-	}
-	if !deletes {
-		m.deletes = refusal{}
-	}
-	if !claims {
-		m.claims = refusal{}
+	for _, sort := range []*refusal{&m.creates, &m.deletes, &m.relabels, &m.claims} {
+		if !due[sort] {
+			*sort = refusal{}
+		}
 	}
 }
 

@@ -104,9 +104,13 @@ var _ = Describe("A set", func() {
 			return fmt.Sprintf("%d of %d", s.UpdatedAvailableReplicas, s.ExpectedUpdatedReplicas)
 		}).Should(Equal("1 of 1"))
 		Consistently(atOld).Should(Equal(3))
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(4)) })
+		f.edit(func(set *v1alpha1.RollSet) {
+			set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(4))
+		})
 		Eventually(atOld).Should(Equal(4))
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(0)) })
+		f.edit(func(set *v1alpha1.RollSet) {
+			set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(0))
+		})
 		f.eventuallyComplete()
 		Expect(f.set.Status.CurrentRevision).To(Equal(f.set.Status.UpdateRevision))
 	})

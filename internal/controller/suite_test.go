@@ -5,10 +5,7 @@ package controller
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -27,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
@@ -62,7 +57,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: binaries,
-		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{readCRD(root)},
+		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
 	}
 	config, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred())
@@ -83,32 +79,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	startManager(running, config, scheme)
 })
 
-// readCRD reads the CRD, and lets in what it would refuse only because it is not released yet.
-func readCRD(root string) *apiextensionsv1.CustomResourceDefinition {
-	GinkgoHelper()
-	raw, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "apps.rollset.dev_rollsets.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	Expect(yaml.UnmarshalStrict(raw, crd)).To(Succeed())
-	for i := range crd.Spec.Versions {
-		release(crd.Spec.Versions[i].Schema.OpenAPIV3Schema)
-	}
-	return crd
-}
-
-func release(schema *apiextensionsv1.JSONSchemaProps) {
-	schema.XValidations = slices.DeleteFunc(schema.XValidations, func(rule apiextensionsv1.ValidationRule) bool {
-		return strings.HasPrefix(rule.Message, "not supported yet")
-	})
-	for name, property := range schema.Properties {
-		release(&property)
-		schema.Properties[name] = property
-	}
-	if schema.Items != nil && schema.Items.Schema != nil {
-		release(schema.Items.Schema)
-	}
-}
-
 // startManager runs the real manager, with a client that counts and fails on demand, and a cache of pods that can lag.
 func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -123,7 +93,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 	Expect(IndexFields(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	watermarks, err := InformerWatermarks(ctx, mgr.GetCache())
 	Expect(err).NotTo(HaveOccurred())
-	realClock := clock.RealClock{} //nolint:forbidigo // the API server and the nodes live in real time
+	realClock := clock.RealClock{}
 	store := expectations.New(realClock)
 	shared.reconciler = &Reconciler{
 		Client:       &faultyClient{Client: mgr.GetClient(), faults: shared.faults},

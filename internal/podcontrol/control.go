@@ -65,13 +65,13 @@ const MaxWrites = 500
 
 // Result is what became of a plan.
 type Result struct {
-	// Creates, Deletes and Claims are what became of pods that were to be created, of those that were to be deleted, and
-	// of claims that were to be changed.
-	Creates, Deletes, Claims Tally
+	// Creates, Deletes and Relabels are what became of pods that were to be created, deleted and labeled anew, Claims of
+	// claims that were to be changed.
+	Creates, Deletes, Relabels, Claims Tally
 	// Blocked says of identities why no pod can be made for them; they do not count as failing.
 	Blocked map[string]observed.Block
-	// Preflights are the answers to preflights by revision: what the API server said against its pods; empty if nothing.
-	Preflights map[string]string
+	// Preflights are the answers to preflights by revision.
+	Preflights map[string]observed.Preflight
 	// NamespaceGone is true when the namespace is being deleted, so that trying again is pointless.
 	NamespaceGone bool
 }
@@ -94,6 +94,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 	w := &writer{Control: c, set: set, observation: o}
 	var deletes []action.Delete
 	var creates []action.Create
+	var relabels []action.Relabel
 	var keeps []action.Action
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
@@ -103,6 +104,8 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 			deletes = append(deletes, a)
 		case action.Create:
 			creates = append(creates, a)
+		case action.Relabel:
+			relabels = append(relabels, a)
 		case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 			keeps = append(keeps, a)
 		}
@@ -112,6 +115,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 	}
 	staying := w.keepClaims(ctx, keeps)
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
+	w.relabelAll(ctx, relabels)
 	w.deleteAll(ctx, deletes)
 	w.createAll(ctx, creates)
 	w.tell(ctx)

@@ -13,36 +13,47 @@ import (
 
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/observed"
 )
 
 // ask asks the API server, by a create that it only pretends to carry out, whether it would accept a pod of a revision.
-// The answer is empty if it would; a full quota says nothing about the pod.
+// A full quota says nothing about the pod.
 func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	if w.result.Preflights == nil {
-		w.result.Preflights = map[string]string{}
+		w.result.Preflights = map[string]observed.Preflight{}
 	}
 	revision, ok := w.revision(a.Revision)
 	if !ok {
-		w.result.Preflights[a.Revision] = "its template is gone"
+		w.result.Preflights[a.Revision] = observed.Preflight{Refusal: "its template is gone"}
 		return
 	}
-	pod := Build(w.set, revision, w.anyIdentity(a.Revision))
+	pod := Build(w.set, revision, w.freeIdentity(a.Revision))
 	err := w.Client.Create(ctx, pod, client.DryRunAll)
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err), quotaExceeded(err):
-		w.result.Preflights[a.Revision] = ""
+	case err == nil:
+		w.result.Preflights[a.Revision] = observed.Preflight{Pod: pod}
+	case apierrors.IsAlreadyExists(err), quotaExceeded(err): // both are found out after the pod was judged
+		w.result.Preflights[a.Revision] = observed.Preflight{}
 	default:
-		w.result.Preflights[a.Revision] = err.Error()
+		w.result.Preflights[a.Revision] = observed.Preflight{Refusal: err.Error()}
 	}
 }
 
-// anyIdentity is one that the set could give to a pod. Whether it is in use does not matter: the API server judges a pod
-// before it looks whether the name is free.
-func (w *writer) anyIdentity(revision string) string {
-	if w.observation.Ordinal() {
-		return strconv.Itoa(w.observation.Ordinals.At(0))
+// freeIdentity is one that the set could give to a pod and that no pod has.
+func (w *writer) freeIdentity(revision string) string {
+	taken := make(map[string]bool, len(w.observation.Replicas))
+	for i := range w.observation.Replicas {
+		taken[w.observation.Replicas[i].ID] = true
 	}
-	return identity.NewSequence(w.set.UID, revision).At(0)
+	if !w.observation.Ordinal() {
+		free := identity.NewSequence(w.set.UID, revision).Next(1, func(id string) bool { return taken[id] })
+		return strings.Join(free, "")
+	}
+	k := 0
+	for taken[strconv.Itoa(w.observation.Ordinals.At(k))] {
+		k++
+	}
+	return strconv.Itoa(w.observation.Ordinals.At(k))
 }
 
 // quotaExceeded says whether a create was refused only because there are too many pods already. There is no other sign of

@@ -1,0 +1,183 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// withClaims is a world in which every pod has a claim, kept for ever.
+func withClaims(identity v1alpha1.PodIdentity) *world {
+	w := newWorld(identity)
+	w.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
+		Name: "data", Labels: map[string]string{"tier": "fast"},
+	}}}
+	return w
+}
+
+// claim is the claim of identity 0.
+func claim(labels map[string]string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "data-web-0", Namespace: "default", UID: "uid-data-web-0", Labels: labels, OwnerReferences: owners,
+	}}
+}
+
+func TestBuildClaim(t *testing.T) {
+	t.Parallel()
+	set := claims.Owner("web", "set")
+	tests := map[string]struct {
+		identity v1alpha1.PodIdentity
+		labels   map[string]string
+		owners   []metav1.OwnerReference
+	}{
+		"of an ordinal is kept": {
+			identity: v1alpha1.OrdinalIdentity,
+			labels:   map[string]string{"tier": "fast", "app": "web", v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"},
+		},
+		"of a random name goes with the set": {
+			identity: v1alpha1.RandomIdentity,
+			labels:   map[string]string{"tier": "fast", "app": "web", v1alpha1.SetLabel: "web", v1alpha1.InstanceIDLabel: "0"},
+			owners:   []metav1.OwnerReference{set},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withClaims(tt.identity)
+			got := BuildClaim(w.set, &w.set.Spec.VolumeClaimTemplates[0], "0")
+			want := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+				Name: "data-web-0", Namespace: "default", Labels: tt.labels, OwnerReferences: tt.owners,
+			}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("claim (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClaimsComeBeforeTheirPod(t *testing.T) {
+	t.Parallel()
+	own := map[string]string{v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"}
+	other := metav1.OwnerReference{Kind: "StatefulSet", Name: "other", UID: "other", Controller: new(true)}
+	tests := map[string]struct {
+		// exists is what the API server has, seen what the cache shows.
+		exists, seen *corev1.PersistentVolumeClaim
+		want         []string
+		wantBlocked  string
+	}{
+		"a missing claim is made": {
+			want: []string{"create data-web-0", "create web-0"},
+		},
+		"a claim of ours is used": {
+			exists: claim(own), seen: claim(own), want: []string{"create web-0"},
+		},
+		"a claim of ours that the cache does not show is used": {
+			exists: claim(own), want: []string{"create data-web-0", "get data-web-0", "create web-0"},
+		},
+		"a claim of nobody becomes ours": {
+			exists: claim(nil), want: []string{"create data-web-0", "get data-web-0", "patch data-web-0", "create web-0"},
+		},
+		"a claim of another set holds back its pod": {
+			exists:      claim(map[string]string{v1alpha1.SetLabel: "b-web"}),
+			want:        []string{"create data-web-0", "get data-web-0"},
+			wantBlocked: "claim data-web-0 belongs to the set b-web; delete the claim, or rename the claim template",
+		},
+		"a claim of another controller holds back its pod": {
+			exists: claim(nil, other), want: []string{"create data-web-0", "get data-web-0"},
+			wantBlocked: "claim data-web-0 belongs to StatefulSet other; delete the claim, or rename the claim template",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withClaims(v1alpha1.OrdinalIdentity)
+			if tt.exists != nil {
+				w.server.store(tt.exists)
+			}
+			if tt.seen != nil {
+				w.observe.Replicas = []observed.Replica{{ID: "0", Claims: []*corev1.PersistentVolumeClaim{tt.seen}}}
+			}
+			result := w.apply(t, creates(1)...)
+			if diff := cmp.Diff(tt.want, w.server.log); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if got := result.Blocked["0"]; got.Reason != tt.wantBlocked || got.Claim != (tt.wantBlocked != "") {
+				t.Errorf("blocked = %+v, want %q", got, tt.wantBlocked)
+			}
+			if result.Creates.Err != nil {
+				t.Errorf("creates = %+v", result.Creates)
+			}
+		})
+	}
+}
+
+func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
+	t.Parallel()
+	w := withClaims(v1alpha1.RandomIdentity)
+	gone := w.pod("web-0")
+	stranger := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
+	c := claim(map[string]string{v1alpha1.SetLabel: "web"}, claims.Owner("web", "set"), stranger)
+	w.observe.Replicas = []observed.Replica{{ID: "0", Pod: gone.Pod, Claims: []*corev1.PersistentVolumeClaim{c}}}
+	owner := metav1.NewControllerRef(gone.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+	own := action.OwnClaim{ID: "0", Claim: c, Owner: owner, Reason: "deleted together with the pod"}
+
+	w.server.fail = func(verb string, _ client.Object) error {
+		if verb == "patch" {
+			return errServer
+		}
+		return nil
+	}
+	result := w.apply(t, own, gone)
+	if diff := cmp.Diff([]string{"patch data-web-0"}, w.server.log); diff != "" || result.Claims.Failed != 1 {
+		t.Errorf("the pod does not wait for its claims: %+v (-want +got):\n%s", result, diff)
+	}
+
+	w.server.fail, w.server.log = nil, nil
+	w.apply(t, own, gone)
+	if diff := cmp.Diff([]string{"patch data-web-0", "delete web-0"}, w.server.log); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]metav1.OwnerReference{stranger, *owner}, w.server.objects["data-web-0"].GetOwnerReferences()); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
+	}
+	if len(c.OwnerReferences) != 2 || c.OwnerReferences[0].UID != "set" {
+		t.Error("the claim of the cache was changed")
+	}
+}
+
+func TestUpkeepOfClaims(t *testing.T) {
+	t.Parallel()
+	w := withClaims(v1alpha1.OrdinalIdentity)
+	small := claim(nil)
+	w.server.store(small)
+	leftover := claim(nil)
+	leftover.Name, leftover.UID = "data-web-9", "uid-data-web-9"
+	w.server.store(leftover)
+	result := w.apply(t,
+		action.GrowClaim{Claim: small.DeepCopy(), Size: resource.MustParse("2Gi")},
+		action.DeleteClaim{Claim: leftover.DeepCopy(), Reason: "retention policy"},
+		action.CreateClaims{ID: "5", Reason: "claim data-web-5 is gone"},
+	)
+	if diff := cmp.Diff([]string{"patch data-web-0", "delete data-web-9", "create data-web-5"}, w.server.log); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Tally{Done: 3}, result.Claims); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+	grown, ok := w.server.objects["data-web-0"].(*corev1.PersistentVolumeClaim)
+	if size := grown.Spec.Resources.Requests[corev1.ResourceStorage]; !ok || size.String() != "2Gi" {
+		t.Errorf("the claim requests %v, want 2Gi", &size)
+	}
+}

@@ -1,0 +1,258 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/expectations"
+)
+
+var (
+	errQuota   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))
+	errDenied  = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("denied by a policy"))
+	errInvalid = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")})
+	errServer  = apierrors.NewInternalError(errors.New("etcd"))
+	errCut     = &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	errNobody  = &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+)
+
+func TestMayHaveHappened(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		errQuota: false, errInvalid: false, errServer: true, errCut: true, errNobody: false,
+		apierrors.NewTooManyRequests("later", 1):                   false,
+		apierrors.NewServerTimeout(schema.GroupResource{}, "c", 1): true,
+		apierrors.NewTimeoutError("late", 1):                       true,
+		fmt.Errorf("create: %w", errQuota):                         false,
+		errors.New("context deadline exceeded"):                    true,
+	} {
+		if got := mayHaveHappened(err); got != want {
+			t.Errorf("mayHaveHappened(%v) = %v, want %v", err, got, want)
+		}
+	}
+}
+
+func TestCreatesStartSlowly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	result := w.apply(t, creates(12)...)
+	if diff := cmp.Diff([]int{1, 2, 4, 5}, w.batches); diff != "" {
+		t.Errorf("batches (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Tally{Done: 12}, result.Creates); diff != "" {
+		t.Errorf("creates (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"SuccessfulCreate: Created 12 pods web-0…web-11 (missing)"}, w.notes.all); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestCreatesAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	if got := w.apply(t, creates(MaxWrites+100)...).Creates.Done; got != MaxWrites {
+		t.Errorf("created %d pods, want %d", got, MaxWrites)
+	}
+}
+
+func TestCreatesStopAtTheFirstFailingBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	w.server.fail = func(_ string, object client.Object) error {
+		if object.GetName() == "web-2" {
+			return errQuota
+		}
+		return nil
+	}
+	result := w.apply(t, creates(20)...)
+	if diff := cmp.Diff([]int{1, 2}, w.batches); diff != "" {
+		t.Errorf("batches (-want +got):\n%s", diff)
+	}
+	if result.Creates.Done != 2 || result.Creates.Failed != 1 || !errors.Is(result.Creates.Err, errQuota) {
+		t.Errorf("creates = %+v, want 2 done and the quota's refusal", result.Creates)
+	}
+	if met, _ := w.store.Met("set", expectations.Cache{Synced: synced("2")}); !met {
+		t.Error("a refusal that leaves no doubt is waited for")
+	}
+}
+
+func synced(resourceVersion string) map[schema.GroupKind]string {
+	return map[schema.GroupKind]string{PodKind(): resourceVersion, ClaimKind(): resourceVersion}
+}
+
+func TestCreateIsExpected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	w.server.version = 100
+	w.apply(t, creates(3)...)
+	if met, _ := w.store.Met("set", expectations.Cache{Synced: synced("102")}); met {
+		t.Error("Met() = true with a cache that lacks the last pod")
+	}
+	if met, _ := w.store.Met("set", expectations.Cache{Synced: synced("103")}); !met {
+		t.Error("Met() = false with a cache that has all pods")
+	}
+}
+
+func TestCreateInDoubt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	w.server.lose = func(string, client.Object) error { return errCut }
+	result := w.apply(t, creates(1)...)
+	if !errors.Is(result.Creates.Err, errCut) {
+		t.Errorf("creates = %+v, want the cut connection", result.Creates)
+	}
+	met, remaining := w.store.Met("set", expectations.Cache{})
+	if met || remaining != expectations.DoubtTimeout {
+		t.Errorf("Met() = %v, %v, want to wait for %v", met, remaining, expectations.DoubtTimeout)
+	}
+
+	// The next plan wants the same pod again, and finds it.
+	w.server.lose = nil
+	w.server.log = nil
+	result = w.apply(t, creates(1)...)
+	if diff := cmp.Diff([]string{"create web-0", "get web-0"}, w.server.log); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Result{}, result); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+func TestNameOfAStranger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.OrdinalIdentity)
+	stranger := w.pod("web-1").Pod
+	stranger.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "other", Controller: new(true)}}
+	w.server.store(stranger)
+	result := w.apply(t, creates(3)...)
+	if result.Creates.Done != 2 || result.Creates.Err != nil {
+		t.Errorf("creates = %+v, want the two others", result.Creates)
+	}
+	want := "the name is taken by a pod that ReplicaSet other controls and that the set cannot adopt; delete it"
+	if got := result.Blocked["1"]; got.Reason != want || got.Claim {
+		t.Errorf("blocked = %+v, want %q", result.Blocked, want)
+	}
+}
+
+func TestNamespaceIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	gone := apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("terminating"))
+	gone.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	w.server.fail = func(string, client.Object) error { return gone }
+	if !w.apply(t, creates(1)...).NamespaceGone {
+		t.Error("NamespaceGone = false")
+	}
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		prepare   func(*world)
+		fails     bool
+		met       bool
+		wantEvent string
+	}{
+		"a pod that is deleted is expected to go": {
+			prepare: func(*world) {}, wantEvent: "SuccessfulDelete: Deleted pod web-0 (above spec.replicas)",
+		},
+		"a pod that is gone already is expected to go": {
+			prepare: func(w *world) { delete(w.server.objects, "web-0") },
+		},
+		"a namesake of the pod is left alone": {
+			prepare: func(w *world) { w.server.objects["web-0"].SetUID("another") },
+		},
+		"a refusal is not waited for": {
+			prepare: func(w *world) { w.server.fail = func(string, client.Object) error { return errDenied } },
+			fails:   true, met: true, wantEvent: "FailedDelete: delete pod web-0: " + errDenied.Error(),
+		},
+		"no answer is waited for": {
+			prepare: func(w *world) { w.server.lose = func(string, client.Object) error { return errCut } },
+			fails:   true, wantEvent: "FailedDelete: delete pod web-0: " + errCut.Error(),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1alpha1.RandomIdentity)
+			a := w.pod("web-0")
+			tt.prepare(w)
+			result := w.apply(t, a)
+			if got := result.Deletes.Err != nil; got != tt.fails {
+				t.Errorf("deletes = %+v, want failure: %v", result.Deletes, tt.fails)
+			}
+			if met, _ := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*a.Pod}}); met != tt.met {
+				t.Errorf("Met() = %v while the cache shows the pod, want %v", met, tt.met)
+			}
+			if got := strings.Join(w.notes.all, "\n"); got != tt.wantEvent {
+				t.Errorf("event %q, want %q", got, tt.wantEvent)
+			}
+		})
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"accepted":                       {},
+		"a full quota says nothing":      {err: errQuota},
+		"an invalid template":            {err: errInvalid, want: errInvalid.Error()},
+		"a policy":                       {err: errDenied, want: errDenied.Error()},
+		"a name in use was judged first": {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "web")},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1alpha1.RandomIdentity)
+			w.server.fail = func(string, client.Object) error { return tt.err }
+			result := w.apply(t, action.Preflight{Revision: revision})
+			answer, ok := result.Preflights[revision]
+			if !ok || answer.Refusal != tt.want || (answer.Pod != nil) != (tt.err == nil) {
+				t.Errorf("preflights = %+v, want refusal %q", result.Preflights, tt.want)
+			}
+			if len(w.server.log) != 1 || !strings.HasPrefix(w.server.log[0], "dry-run web-") {
+				t.Errorf("requests %q, want one dry run", w.server.log)
+			}
+		})
+	}
+}
+
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	var running, most, calls atomic.Int32
+	Bounded(3)(50, func(int) {
+		for now := running.Add(1); ; {
+			seen := most.Load()
+			if now <= seen || most.CompareAndSwap(seen, now) {
+				break
+			}
+		}
+		calls.Add(1)
+		running.Add(-1)
+	})
+	if calls.Load() != 50 || most.Load() > 3 {
+		t.Errorf("%d calls, at most %d at a time; want 50 and 3", calls.Load(), most.Load())
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+)
+
+// relabelAll gives pods the label of the revision whose pods they equal.
+func (w *writer) relabelAll(ctx context.Context, relabels []action.Relabel) {
+	relabels = relabels[:min(len(relabels), MaxWrites)]
+	outcomes := make([]outcome, len(relabels))
+	w.Run(len(relabels), func(i int) { outcomes[i] = w.relabel(ctx, relabels[i]) })
+	for i, out := range outcomes {
+		switch {
+		case out.err != nil:
+			w.result.Relabels.fail(out.err)
+		case out.done:
+			w.result.Relabels.Done++
+			logr.FromContextOrDiscard(ctx).Info("labeled pod", "pod", relabels[i].Pod.Name, "revision", relabels[i].Revision)
+		}
+	}
+}
+
+// relabel labels one pod, if it is still as it was judged. If it is not, an event is on its way.
+func (w *writer) relabel(ctx context.Context, a action.Relabel) outcome {
+	labels := map[string]string{v1alpha1.RevisionLabel: a.Revision}
+	if id := w.observation.IDOf(a.Pod.Name); w.observation.PodName(id) == a.Pod.Name {
+		maps.Copy(labels, identityLabels(w.set, id))
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": labels,
+	}})
+	if err != nil {
+		return outcome{err: fmt.Errorf("label pod %s: %w", a.Pod.Name, err)}
+	}
+	pod := &corev1.Pod{}
+	pod.Name, pod.Namespace = a.Pod.Name, a.Pod.Namespace
+	err = w.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case err == nil:
+		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+		return outcome{done: true}
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return outcome{}
+	default:
+		return outcome{err: fmt.Errorf("label pod %s: %w", a.Pod.Name, err)}
+	}
+}
