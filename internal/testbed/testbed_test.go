@@ -82,6 +82,18 @@ func TestBareAPIServer(t *testing.T) {
 		createClaim(t, client, "late", nodes.ClaimClass)
 		wait(t, client, pod.Name, isReady)
 	})
+	t.Run("a silent node does nothing until it comes back", func(t *testing.T) { testSilence(t, cluster, client) })
+	t.Run("nodes can be registered again", func(t *testing.T) {
+		for range 2 {
+			ctx, stop := context.WithCancel(t.Context())
+			fleet, err := nodes.Start(ctx, cluster.RESTConfig(), nodes.Options{Count: 1, Prefix: "again-"})
+			stop()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fleet.Wait()
+		}
+	})
 	t.Run("selectors that match nothing are waited for", func(t *testing.T) {
 		pod := newPod("nowhere", "app:v1")
 		pod.Spec.NodeSelector = map[string]string{"disk": "fast"}
@@ -210,6 +222,20 @@ func testDelete(t *testing.T, client kubernetes.Interface) {
 	if got := strings.Join(seen, ", "); got != want {
 		t.Errorf("the pod went through %q, want %q", got, want)
 	}
+}
+
+func testSilence(t *testing.T, cluster *testbed.Cluster, client kubernetes.Interface) {
+	t.Helper()
+	pod := create(t, client, newPod("silent", "app:v1"), isReady)
+	cluster.Nodes.Silence(pod.Spec.NodeName)
+	patch(t, client, "silent", `{"spec":{"containers":[{"name":"app","image":"app:v2"}]}}`)
+	time.Sleep(time.Second)
+	pod = wait(t, client, "silent", func(*corev1.Pod) bool { return true })
+	if pod.Status.ObservedGeneration != 1 {
+		t.Errorf("the silent node observed generation %d", pod.Status.ObservedGeneration)
+	}
+	cluster.Nodes.Wake(pod.Spec.NodeName)
+	wait(t, client, "silent", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].Image == "app:v2" })
 }
 
 func testClaims(t *testing.T, client kubernetes.Interface) {

@@ -57,7 +57,7 @@ func (q *claimQueue) start(ctx context.Context, factory informers.SharedInformer
 	if err != nil {
 		return fmt.Errorf("watch claims: %w", err)
 	}
-	for range q.fleet.options.Workers / 4 {
+	for range max(1, q.fleet.options.Workers/4) {
 		q.fleet.running.Go(func() { q.work(ctx) })
 	}
 	q.fleet.running.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ const (
 type Options struct {
 	// Count is the number of nodes. Zero means 3.
 	Count int
+	// Prefix begins the nodes' names; their numbers follow. Empty means "node-".
+	Prefix string
 	// Model is how their kubelets behave. Its Allocatable, if nil, is filled in from the nodes' capacity.
 	Model kubelet.Model
 	// Workers is how many pods are looked at, and written, at the same time. Zero means 16.
@@ -109,6 +112,9 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 	if options.Count == 0 {
 		options.Count = defaultCount
 	}
+	if options.Prefix == "" {
+		options.Prefix = "node-"
+	}
 	if options.Workers == 0 {
 		options.Workers = defaultWorkers
 	}
@@ -120,7 +126,7 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 		looks: newPodQueue(), seen: map[podKey]*sighting{}, silent: map[string]bool{},
 	}
 	for i := range options.Count {
-		f.names = append(f.names, fmt.Sprintf("node-%d", i+1))
+		f.names = append(f.names, options.Prefix+strconv.Itoa(i+1))
 	}
 	return f, nil
 }

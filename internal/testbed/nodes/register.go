@@ -5,6 +5,7 @@ package nodes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -121,7 +122,11 @@ func (f *Fleet) renew(ctx context.Context, name string) error {
 			HolderIdentity: new(name), LeaseDurationSeconds: new(int32(leaseSeconds)), RenewTime: &now,
 		},
 	}
-	_, err := api.Update(ctx, lease, metav1.UpdateOptions{})
+	body, err := json.Marshal(lease)
+	if err != nil {
+		return fmt.Errorf("encode lease %s: %w", name, err)
+	}
+	_, err = api.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = api.Create(ctx, lease, metav1.CreateOptions{})
 	}
