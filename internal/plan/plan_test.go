@@ -373,15 +373,135 @@ func TestNext(t *testing.T) {
 		"Recreate deletes all at once": {
 			config: "ordinal R=3 recreate v1>v2", state: "0:v1+ 1:v1+ 2:v1+",
 			want: []string{
-				"delete web-0 (recreate at v2)",
-				"delete web-1 (recreate at v2)",
 				"delete web-2 (recreate at v2)",
+				"delete web-1 (recreate at v2)",
+				"delete web-0 (recreate at v2)",
 			},
 		},
 		"and creates when all are gone": {
 			config: "ordinal R=3 recreate v1>v2", state: "0:v1x",
 			want: []string{
 				"hold web-0: no new pod before this one at revision v1 is gone",
+			},
+		},
+		"a scale-down takes no more available pods than are too many, the named one among them": {
+			config: "random R=1 v1>v2", state: "a:v1+@ b:v2r c:v1+",
+			want: []string{
+				"delete web-a (scale down to 1)",
+				"delete web-b (scale down to 1)",
+			},
+		},
+		"where no pod is wanted none is moved": {
+			config: "random R=0 surge=1 mu=0 rejected v1>v2", state: "a:v1+",
+			want: []string{
+				"delete web-a (scale down to 0)",
+			},
+		},
+		"surge made before a pause is not kept at the cost of an old pod": {
+			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v1. c:v2+",
+			want: []string{
+				"hold web-a and 1 more: the rollout is paused",
+			},
+		},
+		"it goes when nobody misses it": {
+			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v1+ c:v2+",
+			want: []string{
+				"delete web-c (scale down to 2)",
+			},
+		},
+		"a named pod's successor is not mistaken for one too many": {
+			config: "random R=2 p=1 surge=1 mu=0 v1>v2", state: "a:v1+ b:v2+@ c:v2.",
+			want: []string{
+				"hold web-b: maxUnavailable 0: 2 of 2 pods are available",
+			},
+		},
+		"a pod named in a pause waits if its successor would be at another revision": {
+			config: "random R=2 paused v1>v2", state: "a:v1+@ b:v2+@",
+			want: []string{
+				"delete web-a (replacement requested)",
+				"hold web-a and 1 more: the rollout is paused",
+			},
+		},
+		"strays go where pods are lacking, under the guard of that revision": {
+			config: "random R=3 p=3 v1>v2", state: "a:v1. b:v0+ c:v0+",
+			want: []string{
+				"hold web-c and 1 more: 1 unavailable at revision v1, no more are moved to it",
+				"hold web-a: it is not ready, and the partition keeps it at revision v1",
+			},
+		},
+		"no pod goes back to a revision that is forgotten": {
+			config: "random R=2 p=1 forgotten v1>v2", state: "a:v2+ b:v2+",
+		},
+		"nor is one that has it taken from it": {
+			config: "ordinal R=3 p=2 forgotten v1>v2", state: "0:v1+ 1:v2+ 2:v2+",
+		},
+		"Recreate comes to an end when the new revision is rejected": {
+			config: "ordinal R=2 recreate rejected v1>v2", state: "0:v1+",
+			want: []string{
+				"create 1 at v1 (missing)",
+			},
+		},
+		"and does not keep a paused set from its lost pods": {
+			config: "random R=2 recreate paused v1>v2", state: "a:v1+",
+			want: []string{
+				"create ssb26 at v1 (missing)",
+				"hold web-a: the rollout is paused",
+			},
+		},
+		"Recreate also takes old pods whose ordinal is not in use": {
+			config: "ordinal R=2 recreate v1>v2", state: "2:v1+",
+			want: []string{
+				"delete web-2 (its ordinal is not in use)",
+				"hold web-2: no new pod before this one at revision v1 is gone",
+			},
+		},
+		"Recreate has a budget for pods that are named and not old": {
+			config: "random R=2 recreate v1>v2", state: "a:v2+@ b:v2+@",
+			want: []string{
+				"delete web-b (replacement requested)",
+				"hold web-a: maxUnavailable 1: 2 of 2 pods are available",
+			},
+		},
+		"broken pods that change places do not wait for one another": {
+			config: "ordinal R=2 p=1 v1>v2", state: "0:v2. 1:v1.",
+			want: []string{
+				"delete web-1 (recreate at v2)",
+				"delete web-0 (recreate at v1)",
+			},
+		},
+		"pods that are scaled away do not stretch the guard": {
+			config: "ordered R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1x",
+			want: []string{
+				"delete web-2 (recreate at v2)",
+				"hold web-3: podManagementPolicy OrderedReady: web-4 is still terminating",
+				"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"nor do they fill it": {
+			config: "ordered R=1 v1>v2", state: "0:v1+ 1:v2. 2:v2x",
+			want: []string{
+				"delete web-0 (recreate at v2)",
+				"hold web-1: podManagementPolicy OrderedReady: web-2 is still terminating",
+			},
+		},
+		"of those whose ordinal is not in use the broken ones are the ones too many": {
+			config: "ordinal R=3 start=3 v1", state: "0:v1+ 1:v1. 3:v1+ 4:v1.",
+			want: []string{
+				"delete web-1 (its ordinal is not in use)",
+				"hold web-0: its ordinal is not in use any more; it goes when enough other pods are available",
+				"hold web-1: its ordinal is not in use any more; it goes before another comes",
+			},
+		},
+		"an ended pod that would come back as it was waits": {
+			config: "random R=2 p=1 wait=60 v1>v2", state: "a:v1! b:v2+",
+			want: []string{
+				"hold web-a: the pod has ended (Failed) and is replaced after a back-off",
+			},
+		},
+		"one of the outdated revision does not": {
+			config: "random R=2 wait=60 v1>v2", state: "a:v1! b:v2+",
+			want: []string{
+				"delete web-a (ended: Failed)",
 			},
 		},
 		"a failed ordinal keeps its place until it is deleted": {

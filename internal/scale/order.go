@@ -4,6 +4,7 @@
 package scale
 
 import (
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/wanted"
@@ -35,32 +36,44 @@ func firstUnavailableBelow(o *observed.Set, ordinal int) *observed.Replica {
 }
 
 // removeOutside deletes the pods whose ordinal is not in use: all of them, or from the highest, each gone before the
-// next. As long as no more than spec.replicas pods are live none of them is too many, only misplaced, and an available
-// one goes only where the budget of updates allows it.
+// next. What is not available is not missed. As long as the others are no more than spec.replicas none of them is too
+// many, only misplaced, and one goes only where the budget of updates allows it.
 func removeOutside(o *observed.Set, w *wanted.State, p *action.Plan) {
-	tooMany := o.Live() - o.Limits.Replicas
-	spare := o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable)
+	victims := w.Outside
 	if o.OrderedReady() {
-		removeHighest(o, w, p)
-		return
+		victims = nextOutside(o, w, p)
 	}
-	for _, r := range w.Outside {
+	spare := o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable)
+	tooMany := o.Live() - o.Limits.Replicas
+	for _, r := range victims {
+		if goesFreely(o, r) {
+			tooMany--
+		}
+	}
+	for _, r := range victims {
 		switch {
-		case !r.Available:
+		case goesFreely(o, r):
 		case tooMany > 0 || spare > 0:
+			tooMany--
 			spare--
 		default:
 			p.Hold(action.HeldByBudget, r.Pod.Name, "its ordinal is not in use any more; it goes when enough other pods are available")
 			continue
 		}
-		tooMany--
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: "its ordinal is not in use"})
 	}
 }
 
-// removeHighest deletes at most one pod: a broken one if there is one, else the highest, once every pod that is to stay
-// below it is available and the one deleted before it is gone.
-func removeHighest(o *observed.Set, w *wanted.State, p *action.Plan) {
+// goesFreely says whether nobody misses a pod: it is not available, or old where the strategy Recreate wants all old
+// pods gone before any new one comes.
+func goesFreely(o *observed.Set, r *observed.Replica) bool {
+	old := r.Revision != o.Update.Name || o.Rejected
+	return !r.Available || old && o.Strategy() == v1alpha1.RecreateStrategy && !o.Paused()
+}
+
+// nextOutside is the pod to go in an OrderedReady set: a broken one if there is one, else the highest, once every pod
+// that is to stay below it is available; none before the one deleted last is gone.
+func nextOutside(o *observed.Set, w *wanted.State, p *action.Plan) []*observed.Replica {
 	victim := w.Outside[0]
 	for _, r := range w.Outside {
 		if r.Broken() {
@@ -70,21 +83,13 @@ func removeHighest(o *observed.Set, w *wanted.State, p *action.Plan) {
 	}
 	if going := terminatingOutside(o); going != nil {
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
-		return
+		return nil
 	}
-	if !victim.Broken() {
-		if below := firstUnavailableBelow(o, victim.Ordinal); below != nil {
-			p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is not available", below.Pod.Name)
-			return
-		}
-		tooMany := o.Live() > o.Limits.Replicas
-		spare := o.Available() > o.Limits.Replicas-o.Limits.MaxUnavailable
-		if victim.Available && !tooMany && !spare {
-			p.Hold(action.HeldByBudget, victim.Pod.Name, "its ordinal is not in use any more; it goes when enough other pods are available")
-			return
-		}
+	if below := firstUnavailableBelow(o, victim.Ordinal); below != nil && !victim.Broken() {
+		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is not available", below.Pod.Name)
+		return nil
 	}
-	p.Add(action.Delete{Pod: victim.Pod, Cause: action.ScaleDown, Reason: "its ordinal is not in use"})
+	return []*observed.Replica{victim}
 }
 
 // terminatingOutside is a pod that was scaled down and is not yet gone; nil if there is none.

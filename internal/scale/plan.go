@@ -19,7 +19,7 @@ import (
 // Plan says what to create and what to delete so that the set has the pods it should have.
 func Plan(o *observed.Set, w *wanted.State) action.Plan {
 	var p action.Plan
-	removeFinished(o, &p)
+	removeFinished(o, w, &p)
 	switch {
 	case w.Surplus == 0:
 	case o.Ordinal():
@@ -35,13 +35,13 @@ func Plan(o *observed.Set, w *wanted.State) action.Plan {
 
 // removeFinished deletes pods that have failed or succeeded, so that their places are filled anew. One that would come
 // back as it was waits for the back-off.
-func removeFinished(o *observed.Set, p *action.Plan) {
+func removeFinished(o *observed.Set, w *wanted.State, p *action.Plan) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if r.Pod == nil || !r.Finished || r.Terminating {
 			continue
 		}
-		if o.FinishedWait > 0 && (r.Revision == o.Update.Name || r.Revision == o.Current.Name) {
+		if back, _ := w.ComesBackAt(o, r); o.FinishedWait > 0 && back == r.Revision {
 			p.Hold(action.HeldByBackOff, r.Pod.Name, "the pod has ended (%s) and is replaced after a back-off", r.Pod.Status.Phase)
 			p.Wake(o.FinishedWait)
 			continue
@@ -52,8 +52,8 @@ func removeFinished(o *observed.Set, p *action.Plan) {
 
 // grow fills places as far as nothing holds them.
 func grow(o *observed.Set, w *wanted.State, p *action.Plan) {
-	if o.Strategy() == v1alpha1.RecreateStrategy {
-		if old := firstOld(o); old != nil {
+	if o.Strategy() == v1alpha1.RecreateStrategy && !o.Paused() {
+		if old := firstOld(o, w.Places[0].Revision); old != nil {
 			p.Hold(action.HeldByOldPods, old.Pod.Name, "no new pod before this one at revision %s is gone", old.Revision)
 			return
 		}
@@ -97,10 +97,11 @@ func reason(place wanted.Place) string {
 	return "missing"
 }
 
-// firstOld is a pod, live or not yet gone, that is not at the update revision; nil if there is none.
-func firstOld(o *observed.Set) *observed.Replica {
+// firstOld is a pod, live or not yet gone, that is not at the revision of those that are missing; nil if there is none.
+// Under the strategy Recreate all missing pods are at one revision.
+func firstOld(o *observed.Set, revision string) *observed.Replica {
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && r.Revision != o.Update.Name {
+		if r := &o.Replicas[i]; r.Pod != nil && r.Revision != revision {
 			return r
 		}
 	}
@@ -131,7 +132,7 @@ func room(o *observed.Set, w *wanted.State, p *action.Plan) int {
 func unavailableInPlace(o *observed.Set, w *wanted.State) int {
 	n := 0
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() && !r.Available && w.Excess[r.Revision] == 0 {
+		if r := &o.Replicas[i]; r.Live() && !r.Available && w.Stays(o, r) {
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ package scale
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"rollset.dev/rollset/internal/action"
@@ -17,27 +18,50 @@ import (
 // available ones as many may go as there are above spec.replicas, so that a scale-down in the middle of a bad rollout
 // takes the bad pods although the good ones are at the old revision. What a user named goes whatever it is.
 func removeVictims(o *observed.Set, w *wanted.State, p *action.Plan) {
-	spare := max(0, o.Available()-o.Limits.Replicas)
-	left := w.Surplus
-	why := fmt.Sprintf("scale down to %d", o.Limits.Replicas+w.Surge)
-	for _, r := range victims(o, w) {
-		if left == 0 {
-			return
-		}
-		if r.Available && !r.Specified {
-			if spare == 0 {
-				continue
-			}
-			spare--
-		}
-		left--
-		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
+	v := victims{
+		spare: o.Available() - o.Limits.Replicas,
+		why:   fmt.Sprintf("scale down to %d", o.Limits.Replicas+w.Surge),
 	}
+	named, tooMany, others := ranked(o, w)
+	left := w.Surplus - v.take(named, w.Surplus, p)
+	if o.Paused() && o.Rolling() {
+		var surge []*observed.Replica
+		surge, others = splitSurge(o, others, min(left, o.Limits.MaxSurge))
+		v.take(surge, len(surge), p)
+		left -= len(surge) // those that cannot go now stay: no old pod goes in their place
+	}
+	v.take(slices.Concat(tooMany, others), left, p)
 }
 
-// victims are the live pods in the order in which they are to go: those that a user named, those of which their revision
-// has too many, and then the least useful.
-func victims(o *observed.Set, w *wanted.State) []*observed.Replica {
+// victims are the pods that a scale-down takes.
+type victims struct {
+	// spare is how many available pods may still go.
+	spare int
+	why   string
+}
+
+// take deletes up to n of the pods, and returns how many.
+func (v *victims) take(from []*observed.Replica, n int, p *action.Plan) int {
+	taken := 0
+	for _, r := range from {
+		if taken == n {
+			break
+		}
+		if r.Available && !r.Specified && v.spare <= 0 {
+			continue
+		}
+		if r.Available {
+			v.spare--
+		}
+		taken++
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: v.why})
+	}
+	return taken
+}
+
+// ranked are the live pods, the least useful first: those that a user named, those of which their revision has too many,
+// and the others.
+func ranked(o *observed.Set, w *wanted.State) (named, tooMany, others []*observed.Replica) {
 	live := make([]*observed.Replica, 0, len(o.Replicas))
 	for i := range o.Replicas {
 		if o.Replicas[i].Live() {
@@ -46,19 +70,29 @@ func victims(o *observed.Set, w *wanted.State) []*observed.Replica {
 	}
 	slices.SortFunc(live, rank.LeastLoss(o))
 
-	var named, tooMany, others []*observed.Replica
-	excess := map[string]int{}
+	excess := maps.Clone(w.Excess)
 	for _, r := range live {
 		switch {
 		case r.Specified:
 			named = append(named, r)
-			excess[r.Revision]++
-		case excess[r.Revision] < w.Excess[r.Revision]:
+		case excess[r.Revision] > 0:
 			tooMany = append(tooMany, r)
-			excess[r.Revision]++
+			excess[r.Revision]--
 		default:
 			others = append(others, r)
 		}
 	}
-	return slices.Concat(named, tooMany, others)
+	return named, tooMany, others
+}
+
+// splitSurge takes out the pods, n at most, that may be there as surge for a rollout that was paused: new ones.
+func splitSurge(o *observed.Set, pods []*observed.Replica, n int) (surge, rest []*observed.Replica) {
+	for _, r := range pods {
+		if r.Revision == o.Update.Name && len(surge) < n {
+			surge = append(surge, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return surge, rest
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/wanted"
@@ -15,13 +16,15 @@ import (
 // budget is how much may still be disturbed.
 type budget struct {
 	set *observed.Set
+	// free is true for the strategy Recreate, which moves pods at any price; what users want replaced has one.
+	free bool
 	// spare is how many pods that are ready may be given up; negative when too few are available already.
 	spare int
-	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Pods above
-	// spec.replicas come on top: they are missed by nobody.
+	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge comes on top:
+	// it is missed by nobody.
 	limit int
-	// unavailable counts, for each revision, the pods that are unavailable, about to be created, or about to come back
-	// once their predecessor is gone.
+	// unavailable counts, for each revision, the pods that are to stay at it and are unavailable, those about to be
+	// created, and those about to come back once their predecessor is gone.
 	unavailable map[string]int
 	// stuckAfter is when the first terminating pod that counts as unavailable will not count any more; zero if none does.
 	stuckAfter time.Duration
@@ -30,6 +33,7 @@ type budget struct {
 func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
 	b := budget{
 		set:         o,
+		free:        o.Strategy() == v1alpha1.RecreateStrategy,
 		spare:       o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable),
 		unavailable: map[string]int{},
 	}
@@ -37,7 +41,7 @@ func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
-		case r.Live() && !r.Available:
+		case r.Live() && !r.Available && w.Stays(o, r):
 			b.unavailable[r.Revision]++
 		case r.Terminating && onItsWay(o, r):
 			if revision, ok := w.ComesBackAt(o, r); ok {
@@ -53,7 +57,7 @@ func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
 			pods++
 		}
 	}
-	b.limit = max(1, o.Limits.MaxUnavailable+max(0, pods-o.Limits.Replicas))
+	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(0, pods-o.Limits.Replicas)))
 	return b
 }
 
@@ -92,6 +96,8 @@ func onItsWay(o *observed.Set, r *observed.Replica) bool {
 // refuses says what keeps a move from being made now; empty if nothing does.
 func (b *budget) refuses(m wanted.Move) action.HoldKind {
 	switch {
+	case b.free && m.To != m.Replica.Revision:
+		return ""
 	case b.unavailable[m.To] >= b.limit && m.To != m.Replica.Revision:
 		return action.HeldByGuard
 	case m.Replica.Broken():

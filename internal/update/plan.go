@@ -13,7 +13,6 @@ package update
 import (
 	"maps"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/wanted"
@@ -23,11 +22,7 @@ import (
 func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
 	var p action.Plan
 	holdFrozen(o, &p)
-	switch {
-	case len(w.Candidates) == 0:
-	case o.Strategy() == v1alpha1.RecreateStrategy:
-		moveAll(w, &p)
-	default:
+	if len(w.Candidates) > 0 {
 		spend(o, w, newBudget(o, w, scaling), &p)
 	}
 	holdPartition(o, w, &p)
@@ -38,8 +33,7 @@ func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
 func spend(o *observed.Set, w *wanted.State, b budget, p *action.Plan) {
 	due := counts(maps.Clone(w.Excess))
 	for _, m := range inOrder(o, w) {
-		replacement := m.To == m.Replica.Revision
-		if !replacement && !due.take(m.Replica.Revision) {
+		if !m.Named && !due.take(m.Replica.Revision) {
 			continue
 		}
 		if why := b.refuses(m); why != "" {
@@ -52,15 +46,8 @@ func spend(o *observed.Set, w *wanted.State, b budget, p *action.Plan) {
 	}
 }
 
-// moveAll moves every candidate at once, as the strategy Recreate asks for.
-func moveAll(w *wanted.State, p *action.Plan) {
-	for _, m := range w.Candidates {
-		p.Add(deletion(m))
-	}
-}
-
 func deletion(m wanted.Move) action.Delete {
-	if m.To == m.Replica.Revision {
+	if m.Named {
 		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: "replacement requested"}
 	}
 	return action.Delete{Pod: m.Replica.Pod, Cause: action.Move, Reason: "recreate at " + m.To}
@@ -73,7 +60,8 @@ func holdFrozen(o *observed.Set, p *action.Plan) {
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Live() || r.Revision == o.Update.Name {
+		waits := r.Revision != o.Update.Name || r.Specified && o.Paused() && o.Rolling()
+		if !r.Live() || !waits {
 			continue
 		}
 		if o.Paused() {
@@ -89,13 +77,9 @@ func holdPartition(o *observed.Set, w *wanted.State, p *action.Plan) {
 	if !o.Rolling() || wanted.Frozen(o) {
 		return
 	}
-	moving := make(map[*observed.Replica]bool, len(w.Candidates))
-	for _, m := range w.Candidates {
-		moving[m.Replica] = true
-	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if r.Broken() && r.Revision == o.Current.Name && !moving[r] {
+		if r.Broken() && r.Revision == o.Current.Name && !r.Specified && w.Stays(o, r) {
 			p.Hold(action.HeldByPartition, r.Pod.Name, "it is not ready, and the partition keeps it at revision %s", r.Revision)
 		}
 	}

@@ -30,7 +30,7 @@ func ordinal(o *observed.Set) *State {
 		inRange++
 		taken[k] = true
 		if r.Live() {
-			s.judge(o, r, at(o, k))
+			s.judge(o, r, target(o, r, k))
 		}
 	}
 	slices.SortFunc(s.Outside, func(a, b *observed.Replica) int { return b.Ordinal - a.Ordinal })
@@ -48,13 +48,13 @@ func ordinal(o *observed.Set) *State {
 	return s
 }
 
-// judge notes a live pod that is not what is wanted in its place.
+// judge notes a live pod that is not what is wanted in its place, or that a user wants replaced.
 func (s *State) judge(o *observed.Set, r *observed.Replica, to string) {
 	switch {
-	case r.Revision != to && !Frozen(o):
+	case r.Specified && replaceable(o, r):
+		s.Candidates = append(s.Candidates, Move{Replica: r, To: to, Named: true})
+	case to != r.Revision:
 		s.Excess[r.Revision]++
 		s.Candidates = append(s.Candidates, Move{Replica: r, To: to})
-	case r.Specified && comesBackAt(o, r.Revision) == r.Revision:
-		s.Candidates = append(s.Candidates, Move{Replica: r, To: r.Revision})
 	}
 }

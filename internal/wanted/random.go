@@ -4,6 +4,8 @@
 package wanted
 
 import (
+	"strings"
+
 	"rollset.dev/rollset/internal/identity"
 	"rollset.dev/rollset/internal/observed"
 )
@@ -11,108 +13,115 @@ import (
 // random is the State of a set with random names.
 func random(o *observed.Set) *State {
 	s := &State{Excess: map[string]int{}}
-	want := map[string]int{o.Update.Name: o.Limits.Replicas}
-	if p := partition(o); p > 0 {
-		want = map[string]int{o.Current.Name: p, o.Update.Name: o.Limits.Replicas - p}
-	}
-	have, live, held := count(o)
+	pods, live, held := count(o)
+	s.lacking = comesBackAt(o, pods.lacking(o))
+	misplaced := 0
 	if !Frozen(o) {
-		s.countExcess(o, shortages{want: want, have: have})
+		misplaced = s.countExcess(o, pods)
 	}
-	wrong := s.findCandidates(o)
-	s.Surge = min(o.Limits.MaxSurge, wrong)
+	named := s.findCandidates(o, pods)
+	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
 	s.Missing = max(0, o.Limits.Replicas-live-held)
 	s.Surplus = max(0, live-o.Limits.Replicas-s.Surge)
-
-	room := s.Missing
-	if !o.Paused() { // surge made before a pause may stay, none is made during it
-		room = max(0, o.Limits.Replicas+s.Surge-live-held)
-	}
-	s.fill(o, shortages{want: want, have: have}, min(room, Batch))
+	s.fill(o, pods.short(o.Current.Name), min(Batch, max(0, o.Limits.Replicas+s.Surge-live-held)))
 	return s
 }
 
-// count returns the live pods of each revision, all live pods, and the pods that are not live but hold a place: finished
-// ones until they are deleted, and terminating ones whose claims their successor is to use.
-func count(o *observed.Set) (have map[string]int, live, held int) {
-	have = map[string]int{}
+// mix is how many pods are wanted and had of each revision. The pods that users named are no part of it: they go, and
+// what comes in their place will be.
+type mix struct{ want, have map[string]int }
+
+// count returns the mix, the number of live pods, and that of the pods that are not live but hold a place: finished ones
+// until they are deleted, and terminating ones whose claims their successor is to use.
+func count(o *observed.Set) (pods mix, live, held int) {
+	pods = mix{want: make(map[string]int, 2), have: make(map[string]int, 2)}
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Live():
-			have[r.Revision]++
 			live++
+			if !r.Specified {
+				pods.have[r.Revision]++
+			}
 		case r.Finished && !r.Terminating, r.Terminating && len(r.Claims) > 0:
 			held++
 		}
 	}
-	return have, live, held
+	p := partition(o)
+	if o.Current.Template == nil { // none can be made, and those that are there stay
+		p = min(p, pods.have[o.Current.Name])
+	}
+	pods.want[o.Update.Name] = o.Limits.Replicas - p
+	pods.want[o.Current.Name] += p
+	return pods, live, held
 }
 
-// countExcess notes how many pods of each revision have to go. Too many pods at the only revision there is are none of
-// those: they are surplus, not misplaced.
-func (s *State) countExcess(o *observed.Set, pods shortages) {
-	for revision, n := range pods.have {
-		if !o.Rolling() && revision == o.Update.Name {
-			continue
-		}
-		if excess := n - pods.want[revision]; excess > 0 {
-			s.Excess[revision] = excess
-		}
-	}
-}
+// short is how many pods of a revision there are too few.
+func (m mix) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
 
-// findCandidates notes the pods that may have to move and returns how many will have to.
-func (s *State) findCandidates(o *observed.Set) (wrong int) {
-	for _, n := range s.Excess {
-		wrong += n
-	}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if !r.Live() {
-			continue
-		}
-		switch {
-		case s.Excess[r.Revision] > 0:
-			s.Candidates = append(s.Candidates, Move{Replica: r, To: destination(o, r.Revision)})
-		case r.Specified && comesBackAt(o, r.Revision) == r.Revision:
-			s.Candidates = append(s.Candidates, Move{Replica: r, To: r.Revision})
-			wrong++
-		}
-	}
-	return wrong
-}
-
-// destination is where the pods go of which a revision has too many. Strays go to the update revision unless all of it
-// is given up: which of the two gets how many is settled where pods are created.
-func destination(o *observed.Set, from string) string {
-	if o.Rejected || from == o.Update.Name {
+// lacking is the revision at which the next pod is made: the current one if too few are at it, for it is known to work.
+func (m mix) lacking(o *observed.Set) string {
+	if o.Rejected || m.short(o.Current.Name) > 0 {
 		return o.Current.Name
 	}
 	return o.Update.Name
 }
 
-// shortages are the pods wanted and had of each revision.
-type shortages struct{ want, have map[string]int }
+// countExcess notes how many pods of each revision have to go, and returns how many others may come in their place. Too
+// many pods at the only revision there is are surplus, not misplaced.
+func (s *State) countExcess(o *observed.Set, pods mix) (misplaced int) {
+	for revision, n := range pods.have {
+		excess := n - pods.want[revision]
+		if excess <= 0 || !o.Rolling() && revision == o.Update.Name {
+			continue
+		}
+		s.Excess[revision] = excess
+		misplaced += min(excess, o.Limits.Replicas-pods.want[revision])
+	}
+	return misplaced
+}
 
-func (s shortages) of(revision string) int { return max(0, s.want[revision]-s.have[revision]) }
+// findCandidates notes the pods that may have to move and returns how many of them were named by users.
+func (s *State) findCandidates(o *observed.Set, pods mix) (named int) {
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		switch {
+		case !r.Live():
+		case r.Specified && replaceable(o, r):
+			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.successor(o, r, pods), Named: true})
+			named++
+		case !r.Specified && s.Excess[r.Revision] > 0:
+			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.destination(o, r.Revision)})
+		}
+	}
+	return named
+}
 
-// fill names n places: first those at the current revision, which is known to work, then those at the update revision,
-// then those of pods that are to be replaced as they are.
-func (s *State) fill(o *observed.Set, short shortages, n int) {
+// destination is where the pods go of which a revision has too many. Strays go where pods are lacking.
+func (s *State) destination(o *observed.Set, from string) string {
+	if from == o.Update.Name {
+		return o.Current.Name
+	}
+	return s.lacking
+}
+
+// successor is the revision at which a pod is replaced that a user named: its own unless only another lacks pods.
+func (s *State) successor(o *observed.Set, r *observed.Replica, pods mix) string {
+	if Frozen(o) || pods.short(r.Revision) > 0 || pods.short(s.lacking) == 0 {
+		return r.Revision
+	}
+	return s.lacking
+}
+
+// fill names n places: first those at the current revision, which is known to work, then those at the update revision.
+func (s *State) fill(o *observed.Set, atCurrent, n int) {
 	if n <= 0 {
 		return
-	}
-	atCurrent := 0
-	if o.Rolling() {
-		atCurrent = short.of(o.Current.Name)
 	}
 	ids := newIDs(o, n)
 	for i := range n {
 		revision := o.Update.Name
 		if i < atCurrent {
 			revision = o.Current.Name
-		} else if i-atCurrent >= short.of(o.Update.Name) {
-			revision = s.replacementRevision(revision)
 		}
 		revision = comesBackAt(o, revision)
 		id, ok := ids.next(revision)
@@ -121,16 +130,6 @@ func (s *State) fill(o *observed.Set, short shortages, n int) {
 		}
 		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: revision, Surge: i >= s.Missing})
 	}
-}
-
-// replacementRevision is the revision of the first pod that is to be replaced as it is.
-func (s *State) replacementRevision(otherwise string) string {
-	for _, m := range s.Candidates {
-		if m.To == m.Replica.Revision {
-			return m.To
-		}
-	}
-	return otherwise
 }
 
 // idSource hands out identities: those first whose claims are free, then the next of the revision's sequence.
@@ -146,6 +145,11 @@ func newIDs(o *observed.Set, batch int) *idSource {
 	s := &idSource{set: o, batch: batch, taken: make(map[string]bool, len(o.Replicas)), fresh: map[string][]string{}}
 	for id := range o.Blocked {
 		s.taken[id] = true
+	}
+	if strategy := o.Spec.ScaleStrategy; strategy != nil {
+		for _, name := range strategy.PodsToDelete { // or the successor would be deleted as well, and so on for ever
+			s.taken[strings.TrimPrefix(name, o.Name+"-")] = true
+		}
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]

@@ -30,11 +30,13 @@ type Place struct {
 	Surge bool
 }
 
-// Move is a live pod that should give way to a pod at another revision, or to a fresh one at its own.
+// Move is a live pod that should give way to a pod at another revision, or to a fresh one.
 type Move struct {
 	Replica *observed.Replica
-	// To is the name of the revision wanted instead. It equals the replica's own for a pod that a user wants replaced.
+	// To is the name of the revision wanted instead. It can be the replica's own only for a pod that a user named.
 	To string
+	// Named is true for a pod that a user wants replaced, whether its revision is the wanted one or not.
+	Named bool
 }
 
 // State is the difference between a set and its wanted state.
@@ -43,10 +45,10 @@ type State struct {
 	Places []Place
 	// Missing is how many pods there are too few, whether Places names them or not; surge is not counted.
 	Missing int
-	// Candidates are the live pods that may have to move. Of those at revision r at most Excess[r] have to, and all that
-	// stay at their own revision (To is the replica's own).
+	// Candidates are the live pods that may have to move, in the order of the replicas. Those that were named all have to,
+	// of the others at revision r Excess[r] have to.
 	Candidates []Move
-	// Excess is how many live pods each revision has too many.
+	// Excess is how many live pods each revision has too many, named ones not counted.
 	Excess map[string]int
 	// Surplus is how many live pods are above what the set may have now, surge included.
 	Surplus int
@@ -54,6 +56,9 @@ type State struct {
 	Outside []*observed.Replica
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
+
+	// lacking is the revision of which the next pod is made in a set with random names.
+	lacking string
 }
 
 // Of compares a set with its wanted state.
@@ -64,15 +69,28 @@ func Of(o *observed.Set) *State {
 	return random(o)
 }
 
-// ComesBackAt is the revision at which the successor of a terminating pod will come under the same identity; false if
-// there will be none. Pods of a set with random names have no successors of their own: unless claims tie them to their
-// identity they are missed at once.
-func (s *State) ComesBackAt(o *observed.Set, r *observed.Replica) (string, bool) {
+// ComesBackAt is the revision at which a pod is missed when the given one is gone, or at which its successor will come
+// under the same identity; false if there will be none. A set with random names misses its pods at once, unless claims
+// tie them to their identity.
+func (s *State) ComesBackAt(o *observed.Set, r *observed.Replica) (revision string, sameIdentity bool) {
 	if !o.Ordinal() {
-		return comesBackAt(o, o.Update.Name), len(r.Claims) > 0
+		return s.lacking, len(r.Claims) > 0
 	}
 	k, used := o.InUse(r.Ordinal)
-	return comesBackAt(o, at(o, k)), used
+	if !used {
+		return "", false
+	}
+	return comesBackAt(o, at(o, k)), true
+}
+
+// Stays says whether a live pod is to stay at its revision. Of a revision that has too many pods nobody knows which
+// will, and none is counted on.
+func (s *State) Stays(o *observed.Set, r *observed.Replica) bool {
+	if !o.Ordinal() {
+		return s.Excess[r.Revision] == 0
+	}
+	k, used := o.InUse(r.Ordinal)
+	return used && target(o, r, k) == r.Revision
 }
 
 // Frozen says whether no pod may change its revision now, other than by being lost.
@@ -104,10 +122,26 @@ func comesBackAt(o *observed.Set, revision string) string {
 	return revision
 }
 
+// replaceable says whether a pod can be replaced now if a user asks for it: not if that changes its revision while none
+// may be changed.
+func replaceable(o *observed.Set, r *observed.Replica) bool {
+	return !Frozen(o) || comesBackAt(o, r.Revision) == r.Revision
+}
+
 // at is the revision wanted at the k-th place of a set with ordinals.
 func at(o *observed.Set, k int) string {
 	if k < partition(o) {
 		return o.Current.Name
 	}
 	return o.Update.Name
+}
+
+// target is the revision wanted of the pod at the k-th place of a set with ordinals. A revision whose template is gone
+// is wanted of nothing but the pods that have it.
+func target(o *observed.Set, r *observed.Replica, k int) string {
+	to := at(o, k)
+	if Frozen(o) || to == r.Revision {
+		return r.Revision
+	}
+	return comesBackAt(o, to)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -21,6 +22,8 @@ type configuration struct {
 	set     *observed.Set
 	start   int32
 	reserve []intstr.IntOrString
+	// forgotten says that the template of the current revision is gone.
+	forgotten bool
 }
 
 func (c *configuration) read(word string) {
@@ -62,6 +65,8 @@ func (c *configuration) readNumber(key, value string) {
 		l.ScaleMaxUnavailable = n
 	case "start":
 		c.start = int32(number)
+	case "wait":
+		c.set.FinishedWait = time.Duration(n) * time.Second
 	default:
 		panic(fmt.Sprintf("configuration: no number %q", key))
 	}
@@ -83,6 +88,8 @@ func (c *configuration) readSwitch(word string) {
 		spec.UpdateStrategy.Type = v1alpha1.RecreateStrategy
 	case "rejected":
 		c.set.Rejected = true
+	case "forgotten":
+		c.forgotten = true
 	case "refused":
 		c.set.Refused = "exceeded quota: pods"
 	default:
@@ -94,6 +101,9 @@ func (c *configuration) finish() {
 	var err error
 	if c.set.Ordinals, err = identity.NewOrdinals(c.start, c.reserve); err != nil {
 		panic(err)
+	}
+	if c.forgotten {
+		c.set.Current.Template = nil
 	}
 	replicas := int32(c.set.Limits.Replicas)
 	c.set.Spec.Replicas = &replicas
