@@ -1,0 +1,66 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// TestPausedAnywhere pauses a rollout after each of its writes. While it is paused no pod is moved, which the checker
+// sees to; once it goes on it ends as though nothing had been.
+func TestPausedAnywhere(t *testing.T) {
+	t.Parallel()
+	script, err := ParseScript("replicas 4\nmaxUnavailable 1\nmaxSurge 1\nsettle\nimage app:v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	undisturbed := rolled(t, script)
+	if err := undisturbed.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, last := rolled(t, script).Store.Version(), undisturbed.Store.Version()
+	for version := first; version < last; version++ {
+		w := rolled(t, script)
+		if err := pauseAt(t.Context(), w, version); err != nil {
+			t.Fatalf("paused at resource version %d: %v\n%s", version, err, w.Film)
+		}
+		if w.Ending() != undisturbed.Ending() {
+			t.Fatalf("paused at resource version %d: ends with %s, want %s", version, w.Ending(), undisturbed.Ending())
+		}
+	}
+	t.Logf("paused at %d points", last-first)
+}
+
+// rolled is a world at the beginning of a rollout.
+func rolled(t *testing.T, script Script) *World {
+	t.Helper()
+	w := NewWorld(t.Context(), 0)
+	if err := w.Play(t.Context(), script); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// pauseAt runs a world up to a resource version, pauses until all is quiet, and goes on.
+func pauseAt(ctx context.Context, w *World, version int64) error {
+	for w.Store.Version() < version {
+		if more, err := w.step(ctx, w.Now().Add(quiet)); err != nil || !more {
+			return fmt.Errorf("the rollout ended early: %w", err)
+		}
+	}
+	for _, paused := range []bool{true, false} {
+		err := w.Edit(fmt.Sprintf("paused %v", paused), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = paused })
+		if err != nil {
+			return err
+		}
+		if err := w.Settle(ctx); err != nil {
+			return err
+		}
+	}
+	return w.CheckConverged(ctx)
+}
