@@ -6,6 +6,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,7 +85,7 @@ func (s Script) Hurry(w *World) Script {
 
 // commands is the language. A new word is a new line here.
 func commands() []command {
-	return append(specCommands(),
+	return append(slices.Concat(specCommands(), orderCommands(), tellCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
 		command{"run", 1, run},
 		command{"restart", 0, restart},

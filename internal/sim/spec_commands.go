@@ -35,6 +35,9 @@ func specCommands() []command {
 		specWord("maxUnavailable", func(s *v1alpha1.RollSetSpec, v string) {
 			s.UpdateStrategy.RollingUpdate.MaxUnavailable = numberOrPercent(v)
 		}),
+		specWord("onDeadline", func(s *v1alpha1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1alpha1.DeadlinePolicy(v)
+		}),
 		specWord("scaleMaxUnavailable", setScaleMaxUnavailable),
 		specWord("image", func(s *v1alpha1.RollSetSpec, v string) { s.Template.Spec.Containers[0].Image = v }),
 		specWord("env", setEnv),
