@@ -22,6 +22,8 @@ type configuration struct {
 	set     *observed.Set
 	start   int32
 	reserve []intstr.IntOrString
+	// unasked says that the API server was not yet asked about the revisions.
+	unasked bool
 	// forgotten says that the template of the current revision is gone.
 	forgotten bool
 }
@@ -76,6 +78,8 @@ func (c *configuration) readSwitch(word string) {
 	spec := c.set.Spec
 	switch word {
 	case "random":
+	case "unasked":
+		c.unasked = true
 	case "ordinal":
 		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
 	case "ordered":
@@ -98,6 +102,15 @@ func (c *configuration) readSwitch(word string) {
 }
 
 func (c *configuration) finish() {
+	c.set.Known = map[string]*corev1.PodTemplateSpec{c.set.Current.Name: c.set.Current.Template, c.set.Update.Name: c.set.Update.Template}
+	for i := range 10 { // strays; pods at revisions with other names are from somewhere else
+		if name := fmt.Sprintf("v%d", i); c.set.Known[name] == nil {
+			c.set.Known[name] = &corev1.PodTemplateSpec{}
+		}
+	}
+	if !c.unasked {
+		c.set.Preflights = map[string]observed.Preflight{c.set.Current.Name: {}, c.set.Update.Name: {}}
+	}
 	var err error
 	if c.set.Ordinals, err = identity.NewOrdinals(c.start, c.reserve); err != nil {
 		panic(err)

@@ -31,6 +31,7 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //	R=3 p=1 mu=1 surge=1 scalemu=2 start=5      numbers as resolved; mu is 1 unless it is said
 //	v1>v2 | v1                                  current and update revision
 //	paused ondelete recreate rejected refused   switches
+//	unasked                                     the API server was not asked about the revisions
 //	forgotten                                   the template of the current revision is gone
 //	wait=60                                     seconds until ended pods may be replaced
 //	reserve=3-5                                 an entry of reserveOrdinals
