@@ -142,8 +142,8 @@ func scaledAway(pods action.Plan) map[types.UID]bool {
 
 // own gives the claims of a replica the controller that the policy wants.
 func (c planner) own(r *observed.Replica, p *action.Plan) {
-	if c.goneForGood(r) {
-		return // its claims were handed over to it, or are kept, when it was deleted
+	if len(r.Claims) == 0 || c.goneForGood(r) { // what was to be done for a pod that goes was done when it was deleted
+		return
 	}
 	var want *metav1.OwnerReference
 	reason := "retention policy"
