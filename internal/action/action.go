@@ -141,6 +141,7 @@ const (
 	HeldByHook      HoldKind = "hook"      // a lifecycle hook
 	HeldByPolicy    HoldKind = "policy"    // InPlaceOnly: the change needs a new pod
 	HeldByPreflight HoldKind = "preflight" // the API server refuses the template
+	HeldByGrace     HoldKind = "grace"     // out of service, and for gracePeriodSeconds nothing more
 	HeldByPartition HoldKind = "partition" // a broken pod that the partition keeps at its revision
 )
 

@@ -14,10 +14,10 @@ import (
 
 // Metrics are the manager's own, beside those of controller-runtime.
 type Metrics struct {
-	created, deleted *prometheus.CounterVec
-	rollouts         prometheus.Histogram
-	unavailable      *prometheus.GaugeVec
-	blocked          *prometheus.GaugeVec
+	created, deleted, updated *prometheus.CounterVec
+	rollouts                  prometheus.Histogram
+	unavailable               *prometheus.GaugeVec
+	blocked                   *prometheus.GaugeVec
 }
 
 // The values of the label "result".
@@ -37,6 +37,10 @@ func NewMetrics(registry prometheus.Registerer, store *expectations.Store) *Metr
 			Name: "rollset_pods_deleted_total",
 			Help: "Pods deleted, by result.",
 		}, []string{"result"}),
+		updated: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rollset_pod_updates_total",
+			Help: "Writes for updates of pods in place, by result.",
+		}, []string{"result"}),
 		rollouts: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:                        "rollset_rollout_duration_seconds",
 			Help:                        "Time from a new revision to its completion.",
@@ -52,7 +56,7 @@ func NewMetrics(registry prometheus.Registerer, store *expectations.Store) *Metr
 			Help: "1 for sets that wait, by what they wait for first.",
 		}, []string{"namespace", "rollset", "reason"}),
 	}
-	registry.MustRegister(m.created, m.deleted, m.rollouts, m.unavailable, m.blocked,
+	registry.MustRegister(m.created, m.deleted, m.updated, m.rollouts, m.unavailable, m.blocked,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "rollset_expectations_unmet",
 			Help: "Sets whose last writes the cache does not show yet, as far as has been looked.",
@@ -71,6 +75,8 @@ func (m *Metrics) wrote(result podcontrol.Result) {
 	m.created.WithLabelValues(resultFailed).Add(float64(result.Creates.Failed))
 	m.deleted.WithLabelValues(resultDone).Add(float64(result.Deletes.Done))
 	m.deleted.WithLabelValues(resultFailed).Add(float64(result.Deletes.Failed))
+	m.updated.WithLabelValues(resultDone).Add(float64(result.Updates.Done))
+	m.updated.WithLabelValues(resultFailed).Add(float64(result.Updates.Failed))
 }
 
 // observed notes the state of a set, and how long a rollout took that has just been completed.

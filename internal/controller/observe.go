@@ -34,6 +34,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 		Classes:      v.classes,
 		Now:          v.now,
 	}
+	v.seeChanges(o)
 	o.Blocked = r.blocked(ctx, v, o)
 	return o, resolveSpec(o)
 }

@@ -55,6 +55,8 @@ func (m *recollection) sort(a action.Action) *refusal {
 		return &m.deletes
 	case action.Relabel:
 		return &m.relabels
+	case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize:
+		return &m.updates
 	case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 		return &m.claims
 	case action.Preflight:
@@ -72,6 +74,7 @@ func (r *Reconciler) remember(s step) {
 	m.creates.note(v.generation(), v.now, result.Creates)
 	m.deletes.note(v.generation(), v.now, result.Deletes)
 	m.relabels.note(v.generation(), v.now, result.Relabels)
+	m.updates.note(v.generation(), v.now, result.Updates)
 	m.claims.note(v.generation(), v.now, result.Claims)
 	if result.Creates.Done+result.Creates.Failed > 0 {
 		m.namespaceGone = result.NamespaceGone
@@ -83,6 +86,7 @@ func (r *Reconciler) remember(s step) {
 		m.noteAnswer(name, answer, v.now)
 	}
 	r.rememberBlocked(v, result.Blocked)
+	m.noteResizes(s.observed, result.Infeasible)
 	m.forgetRevisions(v.revisions)
 	r.Metrics.wrote(result)
 }
@@ -93,7 +97,7 @@ func (m *recollection) forgetUnwanted(wanted action.Plan) {
 	for _, a := range wanted.Actions {
 		due[m.sort(a)] = true
 	}
-	for _, sort := range []*refusal{&m.creates, &m.deletes, &m.relabels, &m.claims} {
+	for _, sort := range []*refusal{&m.creates, &m.deletes, &m.relabels, &m.updates, &m.claims} {
 		if !due[sort] {
 			*sort = refusal{}
 		}

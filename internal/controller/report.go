@@ -77,6 +77,8 @@ func (s step) refusedWrite() *status.Failure {
 		return &status.Failure{Reason: podcontrol.FailedDelete, Message: m.deletes.message}
 	case m.relabels.message != "":
 		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: m.relabels.message}
+	case m.updates.message != "":
+		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: m.updates.message}
 	case m.claims.message != "":
 		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: m.claims.message}
 	default:

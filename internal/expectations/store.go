@@ -56,6 +56,8 @@ type entry struct {
 	// at which it is no longer waited for.
 	deleted map[types.UID]time.Time
 	created map[string]time.Time
+	// updated holds the UIDs of pods that may have been changed.
+	updated map[types.UID]write
 }
 
 type write struct {
@@ -107,6 +109,13 @@ func (s *Store) DoubtCreate(owner types.UID, podName string) {
 	s.entry(owner).created[podName] = s.clock.Now().Add(DoubtTimeout)
 }
 
+// DoubtUpdate expects to see a pod changed since it had a resourceVersion, though nobody knows whether it was.
+func (s *Store) DoubtUpdate(owner, pod types.UID, seen string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entry(owner).updated[pod] = write{resourceVersion: seen, until: s.clock.Now().Add(DoubtTimeout)}
+}
+
 // Met says whether the cache shows all that is expected of the owner; if not, remaining is how long the last of it is
 // waited for at most. What the cache shows, and what has expired, is forgotten.
 func (s *Store) Met(owner types.UID, cache Cache) (met bool, remaining time.Duration) {
@@ -150,7 +159,12 @@ func (s *Store) Expired() int {
 func (s *Store) entry(owner types.UID) *entry {
 	e, ok := s.owners[owner]
 	if !ok {
-		e = &entry{written: map[schema.GroupKind]write{}, deleted: map[types.UID]time.Time{}, created: map[string]time.Time{}}
+		e = &entry{
+			written: map[schema.GroupKind]write{},
+			deleted: map[types.UID]time.Time{},
+			created: map[string]time.Time{},
+			updated: map[types.UID]write{},
+		}
 		s.owners[owner] = e
 	}
 	return e
@@ -171,6 +185,7 @@ func (s *Store) forgetExpired(e *entry, now time.Time) (last time.Time) {
 	maps.DeleteFunc(e.written, func(_ schema.GroupKind, w write) bool { return due(w.until) })
 	maps.DeleteFunc(e.deleted, func(_ types.UID, until time.Time) bool { return due(until) })
 	maps.DeleteFunc(e.created, func(_ string, until time.Time) bool { return due(until) })
+	maps.DeleteFunc(e.updated, func(_ types.UID, w write) bool { return due(w.until) })
 	return last
 }
 
@@ -179,21 +194,26 @@ func (e *entry) forgetShown(cache Cache) {
 	maps.DeleteFunc(e.written, func(kind schema.GroupKind, w write) bool {
 		return reached(cache.Synced[kind], w.resourceVersion)
 	})
-	if len(e.deleted) == 0 && len(e.created) == 0 {
+	if len(e.deleted)+len(e.created)+len(e.updated) == 0 {
 		return
 	}
+	unchanged := make(map[types.UID]bool, len(e.updated))
 	alive := make(map[types.UID]bool, len(e.deleted))
 	for i := range cache.Pods {
 		pod := &cache.Pods[i]
 		if _, ok := e.deleted[pod.UID]; ok && pod.DeletionTimestamp == nil {
 			alive[pod.UID] = true
 		}
+		if w, ok := e.updated[pod.UID]; ok && w.resourceVersion == pod.ResourceVersion {
+			unchanged[pod.UID] = true
+		}
 		delete(e.created, pod.Name)
 	}
+	maps.DeleteFunc(e.updated, func(pod types.UID, _ write) bool { return !unchanged[pod] })
 	maps.DeleteFunc(e.deleted, func(pod types.UID, _ time.Time) bool { return !alive[pod] })
 }
 
-func (e *entry) empty() bool { return len(e.written)+len(e.deleted)+len(e.created) == 0 }
+func (e *entry) empty() bool { return len(e.written)+len(e.deleted)+len(e.created)+len(e.updated) == 0 }
 
 // reached says whether a cache that is at one resourceVersion shows a write that returned another. Where the two cannot
 // be compared there is nothing to wait for.

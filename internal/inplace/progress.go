@@ -105,12 +105,25 @@ func resized(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State, name string) 
 	return ""
 }
 
-// unseen returns what is waited for until the kubelet has seen a generation of a pod, "" if nothing.
+// unseen returns what is waited for until the kubelet has seen a generation of a pod, "" if nothing. A kubelet that has
+// started containers and tells no generation never will: it is older than 1.35, and what it has done shows only in the
+// containers.
 func unseen(pod *corev1.Pod, generation int64) string {
-	if pod.Status.ObservedGeneration >= generation {
+	silent := pod.Status.ObservedGeneration == 0 && started(pod)
+	if silent || pod.Status.ObservedGeneration >= generation {
 		return ""
 	}
 	return "the kubelet has not seen the change yet"
+}
+
+// started says whether a kubelet has started a container of a pod.
+func started(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].ContainerID != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // statusOf returns the status of a container or init container; it is empty if there is none.

@@ -51,6 +51,21 @@ type Container struct {
 // Empty says whether there is nothing to wait for.
 func (s State) Empty() bool { return len(s.Containers) == 0 && len(s.Resized) == 0 }
 
+// Restarts says whether the update of a state restarts a container of a pod, for a new image or because its resizePolicy
+// says so.
+func (s State) Restarts(pod *corev1.Pod) bool {
+	if len(s.Containers) > 0 {
+		return true
+	}
+	for _, name := range s.Resized {
+		m, ok := find(&pod.Spec, name)
+		if ok && slices.ContainsFunc(resizable(), func(r corev1.ResourceName) bool { return restartsFor(m.Container, r) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // ParseState reads the value of the state annotation. It accepts only what this package writes, byte for byte: no more
 // than 16 KiB, no unknown key, no key twice, nothing behind the end.
 func ParseState(value string) (State, error) {
@@ -99,7 +114,9 @@ func next(pod *corev1.Pod, c Change, revision string) State {
 		if !ok || m.Image == image {
 			continue // nothing changes for the kubelet
 		}
-		s.Generation = pod.Generation + 1
+		if pod.Generation > 0 { // API servers older than 1.33 do not count
+			s.Generation = pod.Generation + 1
+		}
 		container, waiting := s.Containers[name]
 		switch {
 		case waiting:

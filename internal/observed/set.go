@@ -14,6 +14,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/inplace"
 )
 
 // Set is the snapshot of a RollSet and all that it owns. Nobody changes it once it is built.
@@ -112,6 +113,16 @@ type Replica struct {
 	ReadySince time.Time
 	// Restarts is the sum of the containers' restarts.
 	Restarts int32
+	// Gate is the pod's readiness gate.
+	Gate inplace.Gate
+	// InPlace is the state of its last update in place, and Waiting what that still waits for; empty if it is done.
+	InPlace inplace.State
+	Waiting string
+	// Infeasible says why the pod cannot get the resources of its revision where it is; empty if nobody says so.
+	Infeasible string
+	// Updating pods are out of service for an update in place, or have containers that are being restarted by one. They
+	// count as unavailable whatever their readiness says.
+	Updating bool
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
 	DeletionCost int32
 }
@@ -121,6 +132,10 @@ func (r *Replica) Live() bool { return r.Pod != nil && !r.Terminating && !r.Fini
 
 // Broken says whether the replica has a live pod that is not ready.
 func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
+
+// OutOfService says whether nothing is lost by disturbing the replica's live pod: it is not ready, or we have taken it
+// out of service ourselves.
+func (r *Replica) OutOfService() bool { return r.Live() && (!r.Ready || r.Updating) }
 
 // PodName is the name of an identity's pod, whether it exists or not.
 func (s *Set) PodName(id string) string { return s.Name + "-" + id }

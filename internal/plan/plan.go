@@ -21,9 +21,7 @@ import (
 func Next(o *observed.Set) action.Plan {
 	w := wanted.Of(o)
 	p := scale.Plan(o, w)
-	if !p.ScalesDown() {
-		p.Join(update.Plan(o, w, p))
-	}
+	p.Join(update.Plan(o, w, p))
 	all := claims.Plan(o, w, p)
 	all.Join(p)
 	return all

@@ -42,7 +42,20 @@ func Build(set *v1alpha1.RollSet, revision observed.Revision, id string) *corev1
 		pod.Spec.Subdomain = set.Spec.ServiceName
 	}
 	mountClaims(set, pod, id)
+	if set.Spec.UpdatePolicy() != v1alpha1.RecreatePod {
+		pod.Spec.ReadinessGates = withGate(pod.Spec.ReadinessGates)
+	}
 	return pod
+}
+
+// withGate adds the gate that turns traffic away while a pod is updated in place. The gates of a pod cannot be changed
+// later.
+func withGate(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
+	gate := corev1.PodReadinessGate{ConditionType: v1alpha1.InPlaceUpdateReady}
+	if slices.Contains(gates, gate) {
+		return gates
+	}
+	return append(gates, gate)
 }
 
 // podName is the name of the pod of an identity.

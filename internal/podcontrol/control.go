@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,10 +47,16 @@ func Bounded(limit int) Runner {
 	}
 }
 
+// Client writes objects and subresources of them.
+type Client interface {
+	client.Writer
+	client.SubResourceClientConstructor
+}
+
 // Control writes pods and claims.
 type Control struct {
 	// Client writes.
-	Client client.Writer
+	Client Client
 	// Live reads past the cache, to see whose an object is whose name is taken.
 	Live client.Reader
 	// Expectations learn of every write.
@@ -60,14 +67,16 @@ type Control struct {
 	Run Runner
 }
 
-// MaxWrites is how many pods one plan may create, and how many claims it may change; the rest comes with the next one.
+// MaxWrites is how many pods one plan may create or change, and how many claims it may change; the rest comes with the next one.
 const MaxWrites = 500
 
 // Result is what became of a plan.
 type Result struct {
-	// Creates, Deletes and Relabels are what became of pods that were to be created, deleted and labeled anew, Claims of
-	// claims that were to be changed.
-	Creates, Deletes, Relabels, Claims Tally
+	// Creates, Deletes, Relabels and Updates are what became of pods that were to be created, deleted, labeled anew and
+	// changed in place, Claims of claims that were to be changed.
+	Creates, Deletes, Relabels, Updates, Claims Tally
+	// Infeasible says of pods, by UID, why the API server will not resize them; they do not count as failing.
+	Infeasible map[types.UID]string
 	// Blocked says of identities why no pod can be made for them; they do not count as failing.
 	Blocked map[string]observed.Block
 	// Preflights are the answers to preflights by revision.
@@ -95,7 +104,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 	var deletes []action.Delete
 	var creates []action.Create
 	var relabels []action.Relabel
-	var keeps []action.Action
+	var keeps, updates []action.Action
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
 		case action.Preflight:
@@ -106,6 +115,8 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 			creates = append(creates, a)
 		case action.Relabel:
 			relabels = append(relabels, a)
+		case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize:
+			updates = append(updates, a)
 		case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 			keeps = append(keeps, a)
 		}
@@ -116,6 +127,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 	staying := w.keepClaims(ctx, keeps)
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
 	w.relabelAll(ctx, relabels)
+	w.updateAll(ctx, updates)
 	w.deleteAll(ctx, deletes)
 	w.createAll(ctx, creates)
 	w.tell(ctx)
@@ -134,6 +146,7 @@ type writer struct {
 
 	created []action.Create
 	deleted []action.Delete
+	updated []change
 	kept    []action.Action
 }
 

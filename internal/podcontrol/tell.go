@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/action"
 )
 
 // The reasons of events; they are those of StatefulSet and ReplicaSet.
@@ -17,6 +19,7 @@ const (
 	SuccessfulCreate = "SuccessfulCreate"
 	FailedCreate     = "FailedCreate"
 	SuccessfulDelete = "SuccessfulDelete"
+	SuccessfulUpdate = "SuccessfulUpdate"
 	FailedDelete     = "FailedDelete"
 	FailedUpdate     = "FailedUpdate"
 )
@@ -43,10 +46,31 @@ func (w *writer) tell(ctx context.Context) {
 	if failed := w.result.Creates; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedCreate, "Create", failed.String())
 	}
+	w.tellUpdates(log)
 	for _, a := range w.kept {
 		log.Info("changed claim", "change", a.String())
 	}
 	if failed := w.result.Claims; failed.Err != nil {
+		w.event(corev1.EventTypeWarning, FailedUpdate, "Update", failed.String())
+	}
+}
+
+// tellUpdates tells users which pods are now of another revision. The steps before and after that are for the log only.
+func (w *writer) tellUpdates(log logr.Logger) {
+	var names, changes []string
+	for _, c := range w.updated {
+		log.V(1).Info("changed pod", "pod", c.pod.Name, "reason", c.why)
+		if a, ok := c.action.(action.UpdateInPlace); ok {
+			names = append(names, c.pod.Name)
+			changes = append(changes, a.Change.String())
+		}
+	}
+	if len(names) > 0 {
+		log.Info("updated pods in place", "count", len(names), "pods", fromTo(names), "change", distinct(changes))
+		note := fmt.Sprintf("Updated %s in place (%s)", counted(len(names), fromTo(names)), distinct(changes))
+		w.event(corev1.EventTypeNormal, SuccessfulUpdate, "Update", note)
+	}
+	if failed := w.result.Updates; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedUpdate, "Update", failed.String())
 	}
 }

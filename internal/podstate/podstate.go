@@ -32,6 +32,9 @@ func ReadySince(pod *corev1.Pod) (time.Time, bool) {
 	return c.LastTransitionTime.Time, true
 }
 
+// ContainersReady says whether all containers are ready, whatever the pod's readiness gates say.
+func ContainersReady(pod *corev1.Pod) bool { return conditionTrue(pod, corev1.ContainersReady) }
+
 // Available says whether the pod has been ready for minReady, and otherwise how long until it is if nothing changes; a
 // pod that is not ready waits for something else than time, so its wait is zero.
 //

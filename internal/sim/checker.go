@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,8 +82,8 @@ func (c *Checker) observe(e *Entry) {
 	if e.Key.Kind == Pods && e.Verb == Create {
 		c.made[e.Key] = true
 	}
-	if e.Subresource != "status" {
-		c.writes[string(e.Verb)+" "+string(e.Key.Kind)]++
+	if e.Subresource != "status" || e.Key.Kind == Pods {
+		c.writes[strings.TrimSuffix(string(e.Verb)+" "+string(e.Key.Kind)+"/"+e.Subresource, "/")]++
 	}
 	for _, r := range rules() {
 		if wrong := r.judge(v); wrong != "" && c.world.violation == nil {

@@ -81,6 +81,7 @@ func (f *Film) observe(e *Entry) {
 		pod = mustBe[*corev1.Pod](e.Old)
 	}
 	if f.state == before {
+		delete(f.byPod, pod.Name) // the reason that is logged next is not that of an earlier line
 		return
 	}
 	f.byPod[pod.Name] = len(f.lines)
@@ -104,8 +105,12 @@ func (f *Film) describe(e *Entry, pod *corev1.Pod) string {
 		return "adopt " + name
 	case ownerOf(old) != "" && ownerOf(pod) == "":
 		return "release " + name
+	case isUpdating(old) != isUpdating(pod):
+		return map[bool]string{true: "close", false: "open"}[isUpdating(pod)] + " gate of " + name
+	case f.world.version(old) != f.world.version(pod):
+		return fmt.Sprintf("update %s in place to %s", name, f.world.version(pod))
 	default:
-		return string(e.Verb) + " " + name
+		return strings.TrimSpace(string(e.Verb)+" "+e.Subresource) + " " + name
 	}
 }
 
@@ -159,7 +164,7 @@ func (f *Film) withLog(ctx context.Context) context.Context {
 	return logr.NewContext(ctx, log)
 }
 
-// Tally is what the managers have written in all but statuses, for those are bounded by time, not by pods.
+// Tally is what the managers have written in all but the status of sets, for that is bounded by time, not by pods.
 func (w *World) Tally() string {
 	var kinds []string
 	for kind := range w.checker.writes {

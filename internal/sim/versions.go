@@ -42,6 +42,8 @@ func (w *World) mark(pod *corev1.Pod) string {
 		return "x"
 	case hasEnded(pod):
 		return "!"
+	case isUpdating(pod):
+		return "~"
 	case isAvailable(pod, minReady, w.Now()):
 		return "+"
 	case isReady(pod):
@@ -49,6 +51,13 @@ func (w *World) mark(pod *corev1.Pod) string {
 	default:
 		return "."
 	}
+}
+
+// isUpdating says whether a pod was taken out of service by its gate.
+func isUpdating(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == v1alpha1.InPlaceUpdateReady && c.Status == corev1.ConditionFalse
+	})
 }
 
 // condition is the state of a pod in a word.
@@ -60,6 +69,8 @@ func (w *World) condition(pod *corev1.Pod) string {
 		return "available"
 	case "r":
 		return "ready"
+	case "~":
+		return "being updated"
 	case "x":
 		return "terminating"
 	default:

@@ -100,7 +100,7 @@ func (b *budget) refuses(m wanted.Move) action.HoldKind {
 		return ""
 	case b.unavailable[m.To] >= b.limit && m.To != m.Replica.Revision:
 		return action.HeldByGuard
-	case m.Replica.Broken():
+	case m.Replica.OutOfService():
 		return ""
 	case b.spare <= 0:
 		return action.HeldByBudget
@@ -119,7 +119,7 @@ func (b *budget) explain(why action.HoldKind, m wanted.Move) string {
 // spend takes a move into account. A pod that is ready but not yet available costs as if it were available.
 func (b *budget) spend(m wanted.Move) {
 	b.unavailable[m.To]++
-	if !m.Replica.Broken() {
+	if !m.Replica.OutOfService() {
 		b.spare--
 	}
 }

@@ -18,39 +18,31 @@ import (
 	"rollset.dev/rollset/internal/wanted"
 )
 
-// Plan says which pods to move now. It takes into account what the scale planner, in the same reconcile, creates.
+// Plan says which pods to move now, and which to bring to the end of a change in place. It takes into account what the
+// scale planner, in the same reconcile, creates; while that takes pods away, no pod is moved.
 func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
 	var p action.Plan
-	holdFrozen(o, &p)
-	if len(w.Candidates) > 0 {
-		spend(o, w, newBudget(o, w, scaling), &p)
+	v := newMover(o, newBudget(o, w, scaling), &p)
+	if !scaling.ScalesDown() {
+		holdFrozen(o, &p)
+		v.moveDue(w)
+		v.giveUp()
+		holdPartition(o, w, &p)
 	}
-	holdPartition(o, w, &p)
+	v.settle(w, scaling)
 	return p
 }
 
-// spend moves pods in order as far as the budget goes.
-func spend(o *observed.Set, w *wanted.State, b budget, p *action.Plan) {
+// moveDue makes moves in order as far as the budget goes.
+func (v *mover) moveDue(w *wanted.State) {
 	due := counts(maps.Clone(w.Excess))
-	for _, m := range inOrder(o, w) {
-		if !m.Named && !due.take(m.Replica.Revision) {
-			continue
+	for _, m := range inOrder(v.set, w) {
+		if m.Named || due.take(m.Replica.Revision) {
+			v.move(m)
+		} else {
+			v.leave(m.Replica)
 		}
-		if why := b.refuses(m); why != "" {
-			p.Hold(why, m.Replica.Pod.Name, "%s", b.explain(why, m))
-			p.Wake(b.stuckAfter)
-			continue
-		}
-		b.spend(m)
-		p.Add(deletion(m))
 	}
-}
-
-func deletion(m wanted.Move) action.Delete {
-	if m.Named {
-		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: "replacement requested"}
-	}
-	return action.Delete{Pod: m.Replica.Pod, Cause: action.Move, Reason: "recreate at " + m.To}
 }
 
 // holdFrozen says how many pods a pause or the strategy OnDelete keeps where they are.

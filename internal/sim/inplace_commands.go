@@ -1,0 +1,63 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// inPlaceCommands are the words about updates in place.
+func inPlaceCommands() []command {
+	return []command{
+		specWord("policy", func(s *v1alpha1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.PodUpdatePolicy(v)
+		}),
+		specNumber("grace", func(s *v1alpha1.RollSetSpec, n int32) {
+			s.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: n}
+		}),
+		specWord("annotate", setAnnotation),
+		specWord("memory", setMemory),
+		command{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
+		command{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
+		command{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
+	}
+}
+
+// setAnnotation changes the metadata of the template and nothing else.
+func setAnnotation(spec *v1alpha1.RollSetSpec, v string) {
+	key, value, _ := strings.Cut(v, "=")
+	metav1.SetMetaDataAnnotation(&spec.Template.ObjectMeta, key, value)
+}
+
+// setMemory asks for memory, a change of which restarts the container.
+func setMemory(spec *v1alpha1.RollSetSpec, v string) {
+	c := &spec.Template.Spec.Containers[0]
+	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
+	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+}
+
+// turnGate writes the condition of the pod's readiness gate, as nobody but the controller should.
+func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
+	return func(w *World, pod *corev1.Pod) error {
+		reported := clone(pod)
+		setPodCondition(&reported.Status, corev1.PodCondition{
+			Type: v1alpha1.InPlaceUpdateReady, Status: status, Reason: "Stranger", LastTransitionTime: w.Store.stamp(),
+		})
+		_, err := w.Store.Update(Write{Actor: userActor, Subresource: "status"}, reported)
+		return err
+	}
+}
+
+// tamperPod writes what looks like the state of an update in place, and is not the controller's.
+func (w *World) tamperPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "apps.rollset.dev/in-place-update", `{"revision":"evil","images":{"app":"evil"}}`)
+	})
+}

@@ -1,0 +1,130 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/inplace"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/podstate"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// step makes the next step of a change in place. Which one it is follows from the pod alone, so that whoever comes after
+// a crash goes on where it was left: a pod in service is taken out by its gate, then the grace period passes, then one
+// patch makes it a pod of the new revision. What has to be done after that is for settle to say.
+//
+// A pod whose containers do not run well has no traffic to lose; it is patched at once.
+func (v *mover) step(m wanted.Move, how manner) {
+	r := m.Replica
+	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
+	if serving && r.Ready && r.Gate.Status == corev1.ConditionTrue {
+		if wait := v.calm(r); wait > 0 {
+			v.plan.Wake(wait)
+			return
+		}
+		v.plan.Add(action.CloseGate{Pod: r.Pod, Reason: "update in place to " + m.To})
+		return
+	}
+	if serving && r.Ready {
+		v.plan.Hold(action.HeldByGrace, r.Pod.Name, "its node has not seen yet that it is out of service")
+		return
+	}
+	if wait := v.graceLeft(r); serving && wait > 0 {
+		v.plan.Hold(action.HeldByGrace, r.Pod.Name, "out of service for gracePeriodSeconds before its containers are touched")
+		v.plan.Wake(wait)
+		return
+	}
+	v.plan.Add(action.UpdateInPlace{Pod: r.Pod, Revision: m.To, Change: *how.change})
+}
+
+// graceLeft is how long a pod must still be out of service before its containers are touched.
+func (v *mover) graceLeft(r *observed.Replica) time.Duration {
+	strategy := v.set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
+	if strategy == nil || strategy.GracePeriodSeconds <= 0 || !r.Gate.Closed() {
+		return 0
+	}
+	// The API keeps whole seconds, so that the gate may have been closed up to one second later.
+	grace := time.Duration(strategy.GracePeriodSeconds)*time.Second + time.Second
+	return min(grace, r.Gate.Since.Add(grace).Sub(v.set.Now))
+}
+
+// calmAfter is how long a gate is left alone that somebody else has turned: whoever turns it all the time makes us write
+// once in that time, and not at every turn.
+const calmAfter = time.Second
+
+// calm is how long the gate of a pod must still be left alone.
+func (v *mover) calm(r *observed.Replica) time.Duration {
+	if !r.Gate.Foreign {
+		return 0
+	}
+	return min(calmAfter, r.Gate.Since.Add(calmAfter).Sub(v.set.Now))
+}
+
+// settle brings the pods that are at their revision to the end of their last change in place, and into service.
+func (v *mover) settle(w *wanted.State, scaling action.Plan) {
+	busy := map[types.UID]bool{}
+	for _, m := range w.Candidates {
+		busy[m.Replica.Pod.UID] = true
+	}
+	for _, a := range scaling.Actions {
+		if d, ok := a.(action.Delete); ok {
+			busy[d.Pod.UID] = true
+		}
+	}
+	for i := range v.set.Replicas {
+		r := &v.set.Replicas[i]
+		switch {
+		case !r.Live(), r.Infeasible != "", busy[r.Pod.UID]:
+		case r.Waiting != "":
+			v.resize(r)
+		default:
+			v.leave(r)
+		}
+	}
+}
+
+// leave lets a pod serve that is not moved now, unless a change of it is under way.
+func (v *mover) leave(r *observed.Replica) {
+	if r.Gate.Passable() || r.Waiting != "" {
+		return
+	}
+	if wait := v.calm(r); wait > 0 {
+		v.plan.Wake(wait)
+		return
+	}
+	v.plan.Add(action.OpenGate{Pod: r.Pod, Reason: "up to date with " + r.Revision})
+}
+
+// resize asks for the resources of a pod's revision if the patch that made it one of that revision is not followed by
+// that yet.
+func (v *mover) resize(r *observed.Replica) {
+	template := v.set.Known[r.Revision]
+	if len(r.InPlace.Resized) == 0 || template == nil {
+		return
+	}
+	if patch, err := inplace.ResizePatch(r.Pod, template, r.InPlace.Resized); err == nil && patch != nil {
+		v.plan.Add(action.Resize{Pod: r.Pod, Revision: r.Revision, Patch: patch})
+	}
+}
+
+// giveUp recreates the pods that cannot get the resources of their revision where they are, or holds them.
+func (v *mover) giveUp() {
+	for i := range v.set.Replicas {
+		r := &v.set.Replicas[i]
+		if !r.Live() || r.Infeasible == "" || wanted.Frozen(v.set) {
+			continue
+		}
+		m, how := wanted.Move{Replica: r, To: r.Revision}, manner{cannot: "resize: " + r.Infeasible}
+		if !v.held(m, how) {
+			v.spend(m, how)
+			v.plan.Add(deletion(m, how.cannot))
+		}
+	}
+}

@@ -1,0 +1,174 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"fmt"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/inplace"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// mover makes the moves of one plan: it decides for each whether the pod is recreated or changed in place, and whether
+// that may be done now.
+type mover struct {
+	set    *observed.Set
+	budget budget
+	plan   *action.Plan
+	// differences are those between revisions that were looked at.
+	differences map[leap]difference
+	// resizing counts, for each revision, the pods that get other resources while they serve.
+	resizing map[string]int
+}
+
+// leap is a move from one revision to another.
+type leap struct{ from, to string }
+
+// difference is what lies between two revisions: a change, or why it cannot be made in place.
+type difference struct {
+	change inplace.Change
+	cannot string
+}
+
+// manner is how a pod is moved.
+type manner struct {
+	// change is what changes in place; nil if the pod is recreated.
+	change *inplace.Change
+	// cannot says why a pod is recreated that the policy would rather change in place.
+	cannot string
+}
+
+// recreates says whether the pod goes.
+func (h manner) recreates() bool { return h.change == nil }
+
+// silent says whether the containers notice nothing.
+func (h manner) silent() bool { return h.change != nil && h.change.MetadataOnly() }
+
+// gentle says whether containers get other resources without being restarted.
+func (h manner) gentle() bool {
+	return h.change != nil && !h.change.MetadataOnly() && !h.change.NeedsRestart()
+}
+
+func newMover(o *observed.Set, b budget, p *action.Plan) *mover {
+	v := &mover{set: o, budget: b, plan: p, differences: map[leap]difference{}, resizing: map[string]int{}}
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Live() && r.Waiting != "" && len(r.InPlace.Resized) > 0 {
+			v.resizing[r.Revision]++
+		}
+	}
+	return v
+}
+
+// move makes a move, the next step of it, or says what holds it.
+func (v *mover) move(m wanted.Move) {
+	how := v.manner(m)
+	if v.held(m, how) {
+		return
+	}
+	if !how.recreates() {
+		if _, err := inplace.Patch(m.Replica.Pod, *how.change, m.To); err != nil {
+			how = manner{cannot: err.Error()}
+			if v.held(m, how) {
+				return
+			}
+		}
+	}
+	v.spend(m, how)
+	if how.recreates() {
+		v.plan.Add(deletion(m, how.cannot))
+		return
+	}
+	v.step(m, how)
+}
+
+// manner decides how a pod is moved.
+func (v *mover) manner(m wanted.Move) manner {
+	if m.Named || v.set.Strategy() != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
+		return manner{}
+	}
+	key := leap{from: m.Replica.Revision, to: m.To}
+	d, known := v.differences[key]
+	if !known {
+		d.change, d.cannot = inplace.Diff(v.set.Known[key.from], v.set.Known[key.to])
+		v.differences[key] = d
+	}
+	if d.cannot != "" {
+		return manner{cannot: d.cannot}
+	}
+	return manner{change: &d.change}
+}
+
+// held holds a move that cannot be made now, or not at all.
+func (v *mover) held(m wanted.Move, how manner) bool {
+	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
+		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
+		v.leave(m.Replica)
+		return true
+	}
+	why := v.refuses(m, how)
+	if why == "" {
+		return false
+	}
+	v.plan.Hold(why, m.Replica.Pod.Name, "%s", v.explain(why, m, how))
+	v.plan.Wake(v.budget.stuckAfter)
+	v.leave(m.Replica)
+	return true
+}
+
+// refuses says what keeps a move from being made now; empty if nothing does. What the containers do not notice costs
+// nothing. What they notice without a restart costs no availability, but no more than maxUnavailable pods are on it at a
+// time, for it may fail as well. A move that has begun goes on: it was paid for.
+func (v *mover) refuses(m wanted.Move, how manner) action.HoldKind {
+	switch {
+	case how.silent(), begun(m.Replica, how):
+		return ""
+	case how.gentle() && !m.Replica.OutOfService():
+		if v.budget.unavailable[m.To] >= v.budget.limit {
+			return action.HeldByGuard
+		}
+		if v.resizing[m.To] >= max(1, v.set.Limits.MaxUnavailable) {
+			return action.HeldByBudget
+		}
+		return ""
+	default:
+		return v.budget.refuses(m)
+	}
+}
+
+// begun says whether a pod was taken out of service for the very move, and nothing else has been done yet.
+func begun(r *observed.Replica, how manner) bool {
+	return !how.recreates() && how.change.NeedsRestart() && r.Gate.Closed() && r.Waiting == ""
+}
+
+func (v *mover) explain(why action.HoldKind, m wanted.Move, how manner) string {
+	if why == action.HeldByBudget && how.gentle() {
+		return fmt.Sprintf("maxUnavailable %d: %d pods are being resized", v.set.Limits.MaxUnavailable, v.resizing[m.To])
+	}
+	return v.budget.explain(why, m)
+}
+
+// spend takes a move into account.
+func (v *mover) spend(m wanted.Move, how manner) {
+	switch {
+	case how.silent():
+	case how.gentle() && !m.Replica.OutOfService():
+		v.resizing[m.To]++
+	default:
+		v.budget.spend(m)
+	}
+}
+
+func deletion(m wanted.Move, cannot string) action.Delete {
+	if m.Named {
+		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: "replacement requested"}
+	}
+	reason := "recreate at " + m.To
+	if cannot != "" {
+		reason += ": " + cannot
+	}
+	return action.Delete{Pod: m.Replica.Pod, Cause: action.Move, Reason: reason}
+}
