@@ -95,6 +95,7 @@ const (
 // +kubebuilder:validation:XValidation:fieldPath=".ordinals",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.ordinals) || oldSelf.hasValue() && has(oldSelf.value().ordinals)",message="must not be set unless podIdentity is Ordinal"
 // +kubebuilder:validation:XValidation:fieldPath=".reserveOrdinals",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.reserveOrdinals) || size(self.reserveOrdinals) == 0 || oldSelf.hasValue() && has(oldSelf.value().reserveOrdinals) && size(oldSelf.value().reserveOrdinals) > 0",message="must not be set unless podIdentity is Ordinal"
 // +kubebuilder:validation:XValidation:fieldPath=".updateStrategy.rollingUpdate.maxSurge",optionalOldSelf=true,rule="self.podIdentity == 'Random' || [self.updateStrategy.rollingUpdate.maxSurge].all(surge, surge == dyn(0) || surge == dyn('0%') || oldSelf.hasValue() && oldSelf.value().updateStrategy.rollingUpdate.maxSurge == surge)",message="must be 0 when podIdentity is Ordinal: an ordinal cannot exist twice"
+// +kubebuilder:validation:XValidation:fieldPath=".scaleStrategy.podsToDelete",optionalOldSelf=true,rule="self.podIdentity == 'Random' || self.?scaleStrategy.podsToDelete.orValue([]).size() == 0 || oldSelf.hasValue() && oldSelf.value().?scaleStrategy.podsToDelete.orValue([]).size() > 0",message="must be empty when podIdentity is Ordinal: the pod would come back under the same name; label it apps.rollset.dev/specified-delete instead"
 // +kubebuilder:validation:XValidation:fieldPath=".progressDeadlineSeconds",optionalOldSelf=true,rule="self.progressDeadlineSeconds > self.minReadySeconds || oldSelf.hasValue() && oldSelf.value().progressDeadlineSeconds <= oldSelf.value().minReadySeconds",message="must be greater than minReadySeconds: a pod that is merely waiting to be available would exceed it"
 type RollSetSpec struct {
 	// replicas is the desired number of pods.
@@ -234,8 +235,9 @@ type ScaleStrategy struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// podsToDelete names pods to delete first. Without a smaller replicas they are replaced, within maxUnavailable.
-	// Names that no longer exist are ignored.
+	// podsToDelete names pods to delete first. Without a smaller replicas they are replaced, within maxUnavailable, under
+	// other names. Names that no longer exist are ignored. Only for podIdentity Random: an ordinal would come back under
+	// the name that is listed, so label its pod apps.rollset.dev/specified-delete instead.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000

@@ -6,7 +6,8 @@
 //
 // The rule: a pod that is what the set's template would give gets the label of the update revision and goes on running.
 // What the template would give is not for us to say: the API server is asked, without creating anything, and its
-// defaults and admission plugins have their say. A pod that differs is rolled like any outdated pod.
+// defaults and admission plugins have their say. A pod that differs is rolled like any outdated pod; none is rolled
+// before it is known to differ.
 package adoption
 
 import (
@@ -32,7 +33,7 @@ func Plan(o *observed.Set) action.Plan {
 			continue
 		}
 		switch {
-		case !asked:
+		case !asked, answer.Unclear() && answer.Retry <= 0:
 			p.Add(action.Preflight{Revision: o.Update.Name})
 			return p
 		case answer.Pod != nil && Same(o, r, answer.Pod):

@@ -5,6 +5,7 @@ package adoption_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -95,6 +96,15 @@ func TestPlan(t *testing.T) {
 			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) {
 				p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "data-web-1"
 			})}, preflights: accepted,
+		},
+		"an answer that a full quota cut short is not the last word": {
+			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			preflights: map[string]observed.Preflight{"v1": {}},
+			want:       "preflight v1\n",
+		},
+		"but it is not asked for at once": {
+			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			preflights: map[string]observed.Preflight{"v1": {Retry: time.Second}},
 		},
 		"what the API server refuses equals nothing": {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},

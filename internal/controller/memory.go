@@ -137,7 +137,7 @@ func (m *recollection) noteAnswer(revision string, answer observed.Preflight, no
 		m.preflights[revision] = a
 	}
 	a.Preflight = answer
-	if answer.Refusal != "" {
+	if answer.Pod == nil { // refused, or not judged to the end
 		a.again.failed(revision, now)
 	}
 }

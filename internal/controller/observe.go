@@ -71,7 +71,7 @@ func resolveSpec(o *observed.Set) error {
 func replicas(v *view) []observed.Replica {
 	all := make([]observed.Replica, 0, len(v.pods)+len(v.claims))
 	toDelete := map[string]bool{}
-	if s := v.set.Spec.ScaleStrategy; s != nil {
+	if s := v.set.Spec.ScaleStrategy; s != nil && v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity { // whose names come back
 		for _, name := range s.PodsToDelete {
 			toDelete[name] = true
 		}

@@ -25,8 +25,9 @@ const (
 	rounds   = 4
 )
 
-// Sequence is the order in which a set gives ids to the pods of a revision. It is a permutation: every id comes once
-// among the first [IDs]. Different sets and revisions have unrelated sequences.
+// Sequence is the order in which a set gives ids to its pods. It is a permutation: every id comes once among the first
+// [IDs]. Different sets have unrelated sequences. It does not depend on the revision: a manager that still sees an older
+// spec must try the same ids as one that sees the newest.
 //
 // The permutation is a Feistel network of four rounds, which is as good as random if its round function is (Luby and
 // Rackoff, SIAM J. Comput. 17(2), 1988), cut down from 2²⁴ to 27⁵ values by cycle walking (Black and Rogaway, CT-RSA
@@ -35,10 +36,9 @@ type Sequence struct {
 	keys [rounds]uint64
 }
 
-// NewSequence returns the sequence of the set with the given UID for the revision of the given name.
-func NewSequence(uid types.UID, revision string) Sequence {
-	// A UID holds no NUL, so no two seeds are spelled alike.
-	sum := sha256.Sum256([]byte(string(uid) + "\x00" + revision))
+// NewSequence returns the sequence of the set with the given UID.
+func NewSequence(uid types.UID) Sequence {
+	sum := sha256.Sum256([]byte(uid))
 	var s Sequence
 	for i := range s.keys {
 		s.keys[i] = binary.BigEndian.Uint64(sum[8*i:])

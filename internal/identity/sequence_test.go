@@ -20,12 +20,12 @@ const uid = types.UID("5d0c9e5e-7d1c-4b5e-9a3f-2f8f4c5d6e7f")
 // same set for a moment.
 func TestSequenceIsStable(t *testing.T) {
 	t.Parallel()
-	s := identity.NewSequence(uid, "web-7bd89f6c5d")
+	s := identity.NewSequence(uid)
 	var got []string
 	for i := range 5 {
 		got = append(got, s.At(i))
 	}
-	want := []string{"w8x2n", "ln5sk", "mqljx", "d8tbc", "xlpnp"}
+	want := []string{"9grjh", "2v22z", "zrtfw", "7gxwl", "n5gl2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("first ids (-want +got):\n%s", diff)
 	}
@@ -34,7 +34,7 @@ func TestSequenceIsStable(t *testing.T) {
 // TestSequenceIsPermutation asks for an id when none is free: each must be tried, and each once.
 func TestSequenceIsPermutation(t *testing.T) {
 	t.Parallel()
-	s := identity.NewSequence(uid, "web-7bd89f6c5d")
+	s := identity.NewSequence(uid)
 	tried := make([]bool, identity.IDs)
 	count := 0
 	free := s.Next(1, func(id string) bool {
@@ -65,7 +65,7 @@ func TestSequenceIsPermutation(t *testing.T) {
 func TestSequenceIsMixed(t *testing.T) {
 	t.Parallel()
 	const n = 27_000
-	s := identity.NewSequence(uid, "web-7bd89f6c5d")
+	s := identity.NewSequence(uid)
 	var counts [5]map[byte]int
 	for j := range counts {
 		counts[j] = make(map[byte]int)
@@ -96,12 +96,11 @@ func TestSequencesDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z0-9-]{0,20}`)
 		uid1, uid2 := text.Draw(t, "uid1"), text.Draw(t, "uid2")
-		revision1, revision2 := text.Draw(t, "revision1"), text.Draw(t, "revision2")
-		if uid1 == uid2 && revision1 == revision2 {
+		if uid1 == uid2 {
 			return
 		}
-		s1 := identity.NewSequence(types.UID(uid1), revision1)
-		s2 := identity.NewSequence(types.UID(uid2), revision2)
+		s1 := identity.NewSequence(types.UID(uid1))
+		s2 := identity.NewSequence(types.UID(uid2))
 		same := 0
 		for i := range 20 {
 			if s1.At(i) == s2.At(i) {
@@ -116,7 +115,7 @@ func TestSequencesDiffer(t *testing.T) {
 
 func TestSequenceNext(t *testing.T) {
 	t.Parallel()
-	s := identity.NewSequence(uid, "web-7bd89f6c5d")
+	s := identity.NewSequence(uid)
 	tests := map[string]struct {
 		n     int
 		taken func(string) bool
@@ -148,7 +147,7 @@ func in(ids ...string) func(string) bool {
 func TestSequenceNextProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := identity.NewSequence(uid, rapid.String().Draw(t, "revision"))
+		s := identity.NewSequence(uid)
 		var ids []string
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, 60), 0, 40).Draw(t, "taken") {
 			ids = append(ids, s.At(i))
@@ -180,7 +179,7 @@ func TestSequenceNextProperties(t *testing.T) {
 }
 
 func BenchmarkSequenceNext(b *testing.B) {
-	s := identity.NewSequence(uid, "web-7bd89f6c5d")
+	s := identity.NewSequence(uid)
 	taken := make(map[string]bool)
 	for i := range 10_000 {
 		taken[s.At(i)] = true

@@ -61,9 +61,13 @@ type Preflight struct {
 	Refusal string
 	// Retry is when to ask again after a refusal: a policy may change, though the template does not.
 	Retry time.Duration
-	// Pod is the pod as the API server would have created it, defaults and admission applied; nil after a refusal.
+	// Pod is the pod as the API server would have created it, defaults and admission applied; nil after a refusal, and
+	// where the API server did not come to the end because a quota is full.
 	Pod *corev1.Pod
 }
+
+// Unclear says whether the API server has nothing against the pods but did not show what they would be.
+func (p Preflight) Unclear() bool { return p.Refusal == "" && p.Pod == nil }
 
 // Class is a storage class.
 type Class struct{ Expandable bool }

@@ -10,6 +10,7 @@ package plan
 
 import (
 	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/scale"
@@ -19,6 +20,9 @@ import (
 
 // Next is what to write now, and what waits for what.
 func Next(o *observed.Set) action.Plan {
+	if p := adoption.Plan(o); !p.Empty() {
+		return p // what a pod is comes before what becomes of it
+	}
 	w := wanted.Of(o)
 	p := scale.Plan(o, w)
 	p.Join(update.Plan(o, w, p))

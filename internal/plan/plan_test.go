@@ -22,18 +22,18 @@ func TestNext(t *testing.T) {
 		"a new set gets all its pods": {
 			config: "random R=5 v1", state: "",
 			want: []string{
-				"create ssb26 at v1 (missing)",
-				"create z7xrh at v1 (missing)",
-				"create c8f6t at v1 (missing)",
-				"create gsbvz at v1 (missing)",
-				"create mcxl9 at v1 (missing)",
+				"create qkmvw at v1 (missing)",
+				"create 7w6p2 at v1 (missing)",
+				"create tgg5d at v1 (missing)",
+				"create jhhtq at v1 (missing)",
+				"create 95fw8 at v1 (missing)",
 			},
 		},
 		"missing pods are created": {
 			config: "random R=4 v1", state: "a:v1+ b:v1+",
 			want: []string{
-				"create ssb26 at v1 (missing)",
-				"create z7xrh at v1 (missing)",
+				"create qkmvw at v1 (missing)",
+				"create 7w6p2 at v1 (missing)",
 			},
 		},
 		"a scale-down takes the broken pod, then the newest": {
@@ -53,7 +53,7 @@ func TestNext(t *testing.T) {
 		"a surge pod comes first": {
 			config: "random R=3 mu=0 surge=1 v1>v2", state: "a:v1+ b:v1+ c:v1+",
 			want: []string{
-				"create lrx8g at v2 (surge for update)",
+				"create qkmvw at v2 (surge for update)",
 				"hold web-c and 2 more: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
@@ -85,7 +85,7 @@ func TestNext(t *testing.T) {
 		"surge and maxUnavailable are used together": {
 			config: "random R=4 mu=1 surge=1 v1>v2", state: "a:v1+ b:v1+ c:v1+ d:v1+",
 			want: []string{
-				"create lrx8g at v2 (surge for update)",
+				"create qkmvw at v2 (surge for update)",
 				"delete web-d (recreate at v2)",
 				"hold web-c and 2 more: 2 unavailable at revision v2, no more are moved to it",
 			},
@@ -100,7 +100,7 @@ func TestNext(t *testing.T) {
 		"a terminating pod without claims is replaced at once": {
 			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v1x",
 			want: []string{
-				"create lrx8g at v2 (missing)",
+				"create qkmvw at v2 (missing)",
 				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
@@ -141,7 +141,7 @@ func TestNext(t *testing.T) {
 		"a paused set makes lost pods at the current revision": {
 			config: "random R=4 paused v1>v3", state: "a:v1+ b:v1+ c:v2+",
 			want: []string{
-				"create ssb26 at v1 (missing)",
+				"create qkmvw at v1 (missing)",
 				"hold web-a and 2 more: the rollout is paused",
 			},
 		},
@@ -161,7 +161,7 @@ func TestNext(t *testing.T) {
 		"OnDelete moves nothing and makes lost pods new": {
 			config: "random R=3 ondelete v1>v2", state: "a:v1+ b:v1+",
 			want: []string{
-				"create lrx8g at v2 (missing)",
+				"create qkmvw at v2 (missing)",
 				"hold web-a and 1 more: updateStrategy OnDelete: it is updated when it is deleted",
 			},
 		},
@@ -174,7 +174,7 @@ func TestNext(t *testing.T) {
 		"a named pod is replaced after its surge": {
 			config: "random R=3 surge=1 mu=0 v1", state: "a:v1+ b:v1+ c:v1+@",
 			want: []string{
-				"create ssb26 at v1 (surge for update)",
+				"create qkmvw at v1 (surge for update)",
 				"hold web-c: maxUnavailable 0: 3 of 3 pods are available",
 			},
 		},
@@ -206,22 +206,22 @@ func TestNext(t *testing.T) {
 		"scaleStrategy.maxUnavailable limits creation": {
 			config: "random R=5 scalemu=2 v1", state: "a:v1+ b:v1.",
 			want: []string{
-				"create ssb26 at v1 (missing)",
-				"hold web-z7xrh: scaleStrategy.maxUnavailable: 2 pods may be unavailable while pods are created",
+				"create qkmvw at v1 (missing)",
+				"hold web-7w6p2: scaleStrategy.maxUnavailable: 2 pods may be unavailable while pods are created",
 			},
 		},
 		"but not the replacement of broken pods": {
 			config: "random R=5 scalemu=1 v1>v2", state: "a:v1. b:v1. c:v1. d:v1+",
 			want: []string{
-				"create lrx8g at v2 (missing)",
+				"create qkmvw at v2 (missing)",
 				"hold web-c and 3 more: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
 		"refused creations do not keep broken pods from being replaced": {
 			config: "random R=5 refused v1>v2", state: "a:v1. b:v1. c:v1.",
 			want: []string{
-				"create lrx8g at v2 (missing)",
-				"create vrjqd at v2 (missing)",
+				"create qkmvw at v2 (missing)",
+				"create 7w6p2 at v2 (missing)",
 				"delete web-c (recreate at v2)",
 				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
 			},
@@ -444,7 +444,7 @@ func TestNext(t *testing.T) {
 		"and does not keep a paused set from its lost pods": {
 			config: "random R=2 recreate paused v1>v2", state: "a:v1+",
 			want: []string{
-				"create ssb26 at v1 (missing)",
+				"create qkmvw at v1 (missing)",
 				"hold web-a: the rollout is paused",
 			},
 		},

@@ -69,12 +69,13 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 
 // revision finds a revision that has a template.
 func (w *writer) revision(name string) (observed.Revision, bool) {
+	template := w.observation.Known[name]
 	for _, r := range []observed.Revision{w.observation.Update, w.observation.Current} {
-		if r.Name == name && r.Template != nil {
-			return r, true
+		if r.Name == name {
+			template = r.Template
 		}
 	}
-	return observed.Revision{}, false
+	return observed.Revision{Name: name, Template: template}, template != nil
 }
 
 // lookAtTakenName looks whose the pod is that has the name we wanted.

@@ -46,7 +46,7 @@ func (w *writer) freeIdentity(revision string) string {
 		taken[w.observation.Replicas[i].ID] = true
 	}
 	if !w.observation.Ordinal() {
-		free := identity.NewSequence(w.set.UID, revision).Next(1, func(id string) bool { return taken[id] })
+		free := identity.NewSequence(w.set.UID).Next(1, func(id string) bool { return taken[id] })
 		return strings.Join(free, "")
 	}
 	k := 0

@@ -14,8 +14,8 @@ import (
 // inOrder sorts the candidates: the broken before the healthy; of each, strays first, so that at most two revisions
 // remain, then those that users named, then those not yet available. Among equals the user's priorities decide, then the
 // order of the identity; last, pods that share a label are spread. Priorities say nothing about broken pods.
-func inOrder(o *observed.Set, w *wanted.State) []wanted.Move {
-	moves := slices.Clone(w.Candidates)
+func inOrder(o *observed.Set, moves []wanted.Move) []wanted.Move {
+	moves = slices.Clone(moves)
 	class := rank.First(brokenFirst, strayFirst(o), specifiedFirst, unavailableFirst)
 	compare := rank.First(class, prioritizedFirst(o.Priorities), byIdentity(o))
 	slices.SortFunc(moves, func(a, b wanted.Move) int { return compare(a.Replica, b.Replica) })

@@ -17,11 +17,13 @@ func vetted(o *observed.Set, candidates []wanted.Move, p *action.Plan) []wanted.
 	accepted := acceptedRevisions(o)
 	asked := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(candidates), func(m wanted.Move) bool {
-		if accepted[m.To] {
-			return false
-		}
 		answer, known := o.Preflights[m.To]
 		switch {
+		case known && answer.Unclear() && o.Known[m.Replica.Revision] == nil:
+			p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "a full quota keeps the API server from showing whether the pod differs from revision %s", m.To)
+			p.Wake(answer.Retry)
+		case accepted[m.To]:
+			return false
 		case known && answer.Refusal == "":
 			return false
 		case known && answer.Retry > 0:

@@ -4,8 +4,6 @@
 package wanted
 
 import (
-	"strings"
-
 	"rollset.dev/rollset/internal/identity"
 	"rollset.dev/rollset/internal/observed"
 )
@@ -117,68 +115,35 @@ func (s *State) fill(o *observed.Set, atCurrent, n int) {
 	if n <= 0 {
 		return
 	}
-	ids := newIDs(o, n)
-	for i := range n {
+	for i, id := range identities(o, n) {
 		revision := o.Update.Name
 		if i < atCurrent {
 			revision = o.Current.Name
 		}
-		revision = comesBackAt(o, revision)
-		id, ok := ids.next(revision)
-		if !ok {
-			return
-		}
-		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: revision, Surge: i >= s.Missing})
+		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision), Surge: i >= s.Missing})
 	}
 }
 
-// idSource hands out identities: those first whose claims are free, then the next of the revision's sequence.
-type idSource struct {
-	set    *observed.Set
-	batch  int
-	vacant []string
-	taken  map[string]bool
-	fresh  map[string][]string
-}
-
-func newIDs(o *observed.Set, batch int) *idSource {
-	s := &idSource{set: o, batch: batch, taken: make(map[string]bool, len(o.Replicas)), fresh: map[string][]string{}}
+// identities are up to n for new pods: those first whose claims are free, then the next of the set's sequence. Those that
+// users want deleted are left out, or the successor would be deleted as well, and so on for ever.
+func identities(o *observed.Set, n int) []string {
+	taken := make(map[string]bool, len(o.Replicas))
 	for id := range o.Blocked {
-		s.taken[id] = true
+		taken[id] = true
 	}
 	if strategy := o.Spec.ScaleStrategy; strategy != nil {
-		for _, name := range strategy.PodsToDelete { // or the successor would be deleted as well, and so on for ever
-			s.taken[strings.TrimPrefix(name, o.Name+"-")] = true
+		for _, name := range strategy.PodsToDelete {
+			taken[o.IDOf(name)] = true
 		}
 	}
+	var ids []string
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if r.Pod == nil && !s.taken[r.ID] {
-			s.vacant = append(s.vacant, r.ID)
+		if r.Pod == nil && !taken[r.ID] && len(ids) < n {
+			ids = append(ids, r.ID)
 		}
-		s.taken[r.ID] = true
+		taken[r.ID] = true
 	}
-	return s
-}
-
-// next hands out an identity; false when there are none left.
-func (s *idSource) next(revision string) (string, bool) {
-	if len(s.vacant) > 0 {
-		id := s.vacant[0]
-		s.vacant = s.vacant[1:]
-		return id, true
-	}
-	if len(s.fresh[revision]) == 0 {
-		taken := func(id string) bool { return s.taken[id] }
-		s.fresh[revision] = identity.NewSequence(s.set.UID, revision).Next(s.batch, taken)
-	}
-	for len(s.fresh[revision]) > 0 {
-		id := s.fresh[revision][0]
-		s.fresh[revision] = s.fresh[revision][1:]
-		if !s.taken[id] {
-			s.taken[id] = true
-			return id, true
-		}
-	}
-	return "", false
+	fresh := identity.NewSequence(o.UID).Next(n-len(ids), func(id string) bool { return taken[id] })
+	return append(ids, fresh...)
 }

@@ -231,6 +231,7 @@ var strategies = []rejection{
 	{"a malformed key of a scatter term", fields{rolling + ".scatterStrategy": "[{key: a b, value: c}]"}, rolling + ".scatterStrategy[0].key", aLabelKey},
 	{"a malformed value of a scatter term", fields{rolling + ".scatterStrategy": "[{key: a, value: b c}]"}, rolling + ".scatterStrategy[0].value", "must be the value of a label"},
 	{"two equal scatter terms", fields{rolling + ".scatterStrategy": "[{key: a, value: b}, {key: a, value: b}]"}, rolling + ".scatterStrategy", "no two terms may be equal"},
+	{"an ordinal to delete", fields{"spec.podIdentity": "Ordinal", "spec.scaleStrategy.podsToDelete": "[web-0]"}, "spec.scaleStrategy.podsToDelete", "must be empty when podIdentity is Ordinal"},
 	{"a pod to delete twice", fields{"spec.scaleStrategy.podsToDelete": "[web-a, web-a]"}, "spec.scaleStrategy.podsToDelete[1]", "Duplicate value"},
 	{"a pod to delete with a malformed name", fields{"spec.scaleStrategy.podsToDelete": "[Web_1]"}, "spec.scaleStrategy.podsToDelete[0]", "must be the name of a pod"},
 }
