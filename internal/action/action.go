@@ -161,13 +161,18 @@ func (p *Plan) Add(a Action) { p.Actions = append(p.Actions, a) }
 // Hold notes a refusal. Of each kind the first is kept and the others are counted: thousands of pods may wait for one
 // thing, and one of them is enough to say what it is.
 func (p *Plan) Hold(kind HoldKind, subject, format string, args ...any) {
+	p.HoldBecause(kind, subject, func() string { return fmt.Sprintf(format, args...) })
+}
+
+// HoldBecause is Hold with a reason that is spelled only if it is kept.
+func (p *Plan) HoldBecause(kind HoldKind, subject string, reason func() string) {
 	for i := range p.Held {
 		if p.Held[i].Kind == kind {
 			p.Held[i].Count++
 			return
 		}
 	}
-	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: fmt.Sprintf(format, args...), Count: 1})
+	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: reason(), Count: 1})
 }
 
 // ScalesDown says whether the plan deletes a pod because it is too much.

@@ -12,7 +12,6 @@ package rank
 import (
 	"cmp"
 	"math/bits"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,90 +34,86 @@ func First(comparisons ...Compare) Compare {
 	}
 }
 
-// LeastLoss is the order of the package comment for the live pods of a set.
+// LeastLoss is the order of the package comment for the live pods of a set. A pod is compared many times, so what is
+// compared is looked up once for each, and not at all if there is nothing to compare.
 func LeastLoss(o *observed.Set) Compare {
-	return First(
-		UnscheduledFirst,
-		PendingFirst,
-		UnreadyFirst,
-		CheapestFirst,
-		CrowdedFirst(o),
-		LatestReadyFirst(o.Now),
-		MostRestartsFirst,
-		NewestFirst,
-		ByName,
-	)
+	var losses map[*observed.Replica]loss
+	return func(a, b *observed.Replica) int {
+		if losses == nil {
+			losses = lossesOf(o)
+		}
+		x, y := losses[a], losses[b]
+		for _, c := range [...]int{
+			cmp.Compare(x.progress, y.progress),
+			cmp.Compare(a.DeletionCost, b.DeletionCost),
+			cmp.Compare(y.crowd, x.crowd),
+			cmp.Compare(x.readiness, y.readiness),
+			cmp.Compare(b.Restarts, a.Restarts),
+			cmp.Compare(y.created, x.created),
+			cmp.Compare(a.ID, b.ID),
+		} {
+			if c != 0 {
+				return c
+			}
+		}
+		return 0
+	}
 }
 
-// UnscheduledFirst puts pods without a node first.
-func UnscheduledFirst(a, b *observed.Replica) int { return trueFirst(!a.Scheduled, !b.Scheduled) }
-
-// PendingFirst puts Pending before Unknown before Running.
-func PendingFirst(a, b *observed.Replica) int { return cmp.Compare(progress(a), progress(b)) }
-
-// UnreadyFirst puts pods that are not ready first.
-func UnreadyFirst(a, b *observed.Replica) int { return trueFirst(!a.Ready, !b.Ready) }
-
-// CheapestFirst puts pods with a lower deletion cost first.
-func CheapestFirst(a, b *observed.Replica) int { return cmp.Compare(a.DeletionCost, b.DeletionCost) }
-
-// MostRestartsFirst puts pods first whose containers were restarted more often.
-func MostRestartsFirst(a, b *observed.Replica) int { return cmp.Compare(b.Restarts, a.Restarts) }
-
-// NewestFirst puts pods first that were created later.
-func NewestFirst(a, b *observed.Replica) int {
-	return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
+func lossesOf(o *observed.Set) map[*observed.Replica]loss {
+	crowds := crowds(o)
+	losses := make(map[*observed.Replica]loss, len(o.Replicas))
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Live() {
+			losses[r] = lossOf(r, crowds[r.Pod.Spec.NodeName], o.Now)
+		}
+	}
+	return losses
 }
 
-// ByName decides what nothing else decides.
-func ByName(a, b *observed.Replica) int { return strings.Compare(a.Pod.Name, b.Pod.Name) }
+// loss is what a pod is compared by, as far as its replica does not say it.
+type loss struct {
+	// progress is how far the pod has come: unscheduled, pending, of unknown phase, running, ready.
+	progress int
+	// crowd is how many pods of the set are on the pod's node.
+	crowd int
+	// readiness is how long the pod has been ready, by its logarithm to base two, so that pods that became ready in one
+	// go do not crowd out what is compared after this.
+	readiness int
+	created   int64
+}
 
-// HighestFirst puts higher ordinals first.
-func HighestFirst(a, b *observed.Replica) int { return cmp.Compare(b.Ordinal, a.Ordinal) }
+func lossOf(r *observed.Replica, crowd int, now time.Time) loss {
+	l := loss{crowd: crowd, readiness: -1, created: r.Pod.CreationTimestamp.Unix()}
+	if r.Scheduled {
+		l.progress += 8
+	}
+	switch r.Pod.Status.Phase {
+	case corev1.PodPending, "":
+	case corev1.PodUnknown:
+		l.progress += 2
+	default:
+		l.progress += 4
+	}
+	if r.Ready {
+		l.progress++
+	}
+	if !r.ReadySince.IsZero() {
+		l.readiness = bits.Len64(uint64(max(0, now.Sub(r.ReadySince)/time.Second)))
+	}
+	return l
+}
 
-// CrowdedFirst puts pods first that share their node with more live pods of the set.
-func CrowdedFirst(o *observed.Set) Compare {
+// crowds counts the live pods of a set on each node.
+func crowds(o *observed.Set) map[string]int {
 	onNode := map[string]int{}
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Live() && r.Pod.Spec.NodeName != "" {
 			onNode[r.Pod.Spec.NodeName]++
 		}
 	}
-	return func(a, b *observed.Replica) int {
-		return cmp.Compare(onNode[b.Pod.Spec.NodeName], onNode[a.Pod.Spec.NodeName])
-	}
+	return onNode
 }
 
-// LatestReadyFirst puts pods first that have been ready for a shorter time. Times are compared by their logarithm to
-// base two, so that pods that became ready in one go do not crowd out what is compared after this.
-func LatestReadyFirst(now time.Time) Compare {
-	magnitude := func(r *observed.Replica) int {
-		if r.ReadySince.IsZero() {
-			return -1
-		}
-		return bits.Len64(uint64(max(0, now.Sub(r.ReadySince)/time.Second)))
-	}
-	return func(a, b *observed.Replica) int { return cmp.Compare(magnitude(a), magnitude(b)) }
-}
-
-func trueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
-}
-
-func progress(r *observed.Replica) int {
-	switch r.Pod.Status.Phase {
-	case corev1.PodPending, "":
-		return 0
-	case corev1.PodUnknown:
-		return 1
-	default:
-		return 2
-	}
-}
+// HighestFirst puts higher ordinals first.
+func HighestFirst(a, b *observed.Replica) int { return cmp.Compare(b.Ordinal, a.Ordinal) }

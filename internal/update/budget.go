@@ -18,6 +18,8 @@ type budget struct {
 	set *observed.Set
 	// free is true for the strategy Recreate, which moves pods at any price; what users want replaced has one.
 	free bool
+	// available is how many pods are available.
+	available int
 	// spare is how many pods that are ready may be given up; negative when too few are available already.
 	spare int
 	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge comes on top:
@@ -26,6 +28,8 @@ type budget struct {
 	// unavailable counts, for each revision, the pods that are to stay at it and are unavailable, those about to be
 	// created, and those about to come back once their predecessor is gone.
 	unavailable map[string]int
+	// lowest is the pod with the lowest ordinal in use of those that are not available; nil if all are.
+	lowest *observed.Replica
 	// stuckAfter is when the first terminating pod that counts as unavailable will not count any more; zero if none does.
 	stuckAfter time.Duration
 }
@@ -34,16 +38,18 @@ func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
 	b := budget{
 		set:         o,
 		free:        o.Strategy() == v1alpha1.RecreateStrategy,
-		spare:       o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable),
+		available:   o.Available(),
 		unavailable: map[string]int{},
+		lowest:      lowestUnavailable(o),
 	}
+	b.spare = b.available - (o.Limits.Replicas - o.Limits.MaxUnavailable)
 	pods := o.Live()
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
 		case r.Live() && !r.Available && w.Stays(o, r):
 			b.unavailable[r.Revision]++
-		case r.Terminating && onItsWay(o, r):
+		case r.Terminating && b.onItsWay(r):
 			if revision, ok := w.ComesBackAt(o, r); ok {
 				b.unavailable[revision]++
 				b.expire(r.Pod.DeletionTimestamp.Sub(o.Now))
@@ -74,23 +80,26 @@ const overdue = 10 * time.Second
 // onItsWay says whether the successor of a terminating pod can be expected soon. It cannot if the pod is stuck, on a
 // dead node or behind a finalizer, nor if the successor has to wait for other pods, as OrderedReady asks: then it must
 // not keep those other pods from being replaced.
-func onItsWay(o *observed.Set, r *observed.Replica) bool {
-	if o.Now.After(r.Pod.DeletionTimestamp.Add(overdue)) {
+func (b *budget) onItsWay(r *observed.Replica) bool {
+	if b.set.Now.After(r.Pod.DeletionTimestamp.Add(overdue)) {
 		return false
 	}
-	if !o.OrderedReady() {
-		return true
-	}
+	return !b.set.OrderedReady() || b.lowest == r
+}
+
+// lowestUnavailable is the pod with the lowest ordinal in use of those that are not available; nil if all are.
+func lowestUnavailable(o *observed.Set) *observed.Replica {
+	var lowest *observed.Replica
 	for i := range o.Replicas {
-		below := &o.Replicas[i]
-		if below.Ordinal >= r.Ordinal || below.Pod == nil || below.Available {
+		r := &o.Replicas[i]
+		if r.Pod == nil || r.Available || lowest != nil && lowest.Ordinal < r.Ordinal {
 			continue
 		}
-		if _, used := o.InUse(below.Ordinal); used {
-			return false
+		if _, used := o.InUse(r.Ordinal); used {
+			lowest = r
 		}
 	}
-	return true
+	return lowest
 }
 
 // refuses says what keeps a move from being made now; empty if nothing does.
@@ -113,7 +122,7 @@ func (b *budget) explain(why action.HoldKind, m wanted.Move) string {
 	if why == action.HeldByGuard {
 		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.unavailable[m.To], m.To)
 	}
-	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available", b.set.Limits.MaxUnavailable, b.set.Available(), b.set.Limits.Replicas)
+	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available", b.set.Limits.MaxUnavailable, b.available, b.set.Limits.Replicas)
 }
 
 // spend takes a move into account. A pod that is ready but not yet available costs as if it were available.

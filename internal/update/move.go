@@ -113,7 +113,7 @@ func (v *mover) held(m wanted.Move, how manner) bool {
 	if why == "" {
 		return false
 	}
-	v.plan.Hold(why, m.Replica.Pod.Name, "%s", v.explain(why, m, how))
+	v.plan.HoldBecause(why, m.Replica.Pod.Name, func() string { return v.explain(why, m, how) })
 	v.plan.Wake(v.budget.stuckAfter)
 	v.leave(m.Replica)
 	return true

@@ -56,9 +56,10 @@ func count(o *observed.Set) (pods mix, live, held int) {
 // short is how many pods of a revision there are too few.
 func (m mix) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
 
-// lacking is the revision at which the next pod is made: the current one if too few are at it, for it is known to work.
+// lacking is the revision at which the next pod is made: the current one if too few are at it, for it is known to work,
+// or if no other is wanted.
 func (m mix) lacking(o *observed.Set) string {
-	if o.Rejected || m.short(o.Current.Name) > 0 {
+	if m.short(o.Current.Name) > 0 || m.want[o.Update.Name] == 0 {
 		return o.Current.Name
 	}
 	return o.Update.Name
