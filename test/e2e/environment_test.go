@@ -66,7 +66,6 @@ func (e *environment) startLocal(ctx context.Context) (err error) {
 	model := kubelet.Recorded()
 	model.ReadyDelay = 200 * time.Millisecond
 	model.RemoveDelay = 100 * time.Millisecond
-	model.BackOff = time.Second
 	if e.local, err = testbed.Start(ctx, testbed.Options{Audit: true, Model: &model}); err != nil {
 		return err
 	}

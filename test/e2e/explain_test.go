@@ -36,6 +36,18 @@ func (f *fixture) explain(ctx context.Context) {
 		GinkgoWriter.Printf("--- set %s\n%s", set.Name, inYAML(set))
 	}
 	GinkgoWriter.Printf("--- pods\n%s", describe(f.podsWith(func(*corev1.Pod) bool { return true })))
+	nodes := &corev1.NodeList{}
+	if err := cluster.client.List(ctx, nodes); err != nil {
+		GinkgoWriter.Printf("--- no nodes: %v\n", err)
+	}
+	GinkgoWriter.Println("--- nodes")
+	for i := range nodes.Items {
+		for _, c := range nodes.Items[i].Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				GinkgoWriter.Printf("%s ready=%s since %s: %s\n", nodes.Items[i].Name, c.Status, c.LastTransitionTime.Format("15:04:05"), c.Message)
+			}
+		}
+	}
 	events := &eventsv1.EventList{}
 	if err := cluster.client.List(ctx, events, client.InNamespace(f.namespace)); err != nil {
 		GinkgoWriter.Printf("--- no events: %v\n", err)

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,7 +59,7 @@ func makeNamespace(ctx context.Context) string {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	Expect(cluster.client.Create(ctx, namespace)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(cluster.client.Delete(ctx, namespace)).To(Succeed())
+		Expect(client.IgnoreNotFound(cluster.client.Delete(ctx, namespace))).To(Succeed())
 	})
 	// Pods are refused until the service account is there that they get by default.
 	account := &corev1.ServiceAccount{}
@@ -215,10 +216,11 @@ func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alph
 	return f.set(set)
 }
 
-// quiet waits until nothing in the namespace has changed for as long as given.
+// quiet waits until for as long as given no pod, claim or revision of the namespace has come, begun to terminate, or
+// gone. Their statuses may change all the while, as those of pods do whose image cannot be pulled.
 func (f *fixture) quiet(ctx context.Context, long time.Duration) {
 	GinkgoHelper()
-	Eventually(f.record.sinceLast).WithContext(ctx).Should(BeNumerically(">=", long), "something keeps changing")
+	Eventually(f.record.still).WithContext(ctx).Should(BeNumerically(">=", long), "something keeps coming or going")
 }
 
 // set is a set as the record shows it now; nil if it is gone.
@@ -264,4 +266,28 @@ func (f *fixture) expectGone(ctx context.Context, o client.Object) {
 	Eventually(func() bool {
 		return apierrors.IsNotFound(cluster.client.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)))
 	}).WithContext(ctx).Should(BeTrue(), "%s is still there", o.GetName())
+}
+
+// awaitProgress waits until the message of the condition Progressing is as wanted.
+func (f *fixture) awaitProgress(ctx context.Context, set *v1alpha1.RollSet, wanted gomegatypes.GomegaMatcher) {
+	GinkgoHelper()
+	f.awaitStatus(ctx, set, "what Progressing says", func(s *v1alpha1.RollSetStatus) bool {
+		c := meta.FindStatusCondition(s.Conditions, "Progressing")
+		if c == nil || c.ObservedGeneration < set.Generation {
+			return false
+		}
+		matched, err := wanted.Match(c.Message)
+		Expect(err).NotTo(HaveOccurred())
+		return matched
+	})
+}
+
+// quotaInForce waits until a quota has counted what it limits; before, the API server lets everything in.
+func (f *fixture) quotaInForce(ctx context.Context, quota *corev1.ResourceQuota) {
+	GinkgoHelper()
+	Eventually(func() corev1.ResourceList {
+		now := &corev1.ResourceQuota{}
+		Expect(cluster.client.Get(ctx, client.ObjectKeyFromObject(quota), now)).To(Succeed())
+		return now.Status.Used
+	}).WithContext(ctx).ShouldNot(BeEmpty())
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -134,13 +135,16 @@ func count(pods []*corev1.Pod, is func(*corev1.Pod) bool) (n int) {
 
 func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil }
 
-func isReady(pod *corev1.Pod) bool {
+func isReady(pod *corev1.Pod) bool { return !readySince(pod).IsZero() }
+
+// readySince is when a pod became ready, as its kubelet says; zero if it is not.
+func readySince(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
 		}
 	}
-	return false
+	return time.Time{}
 }
 
 func isAvailable(pod *corev1.Pod) bool { return isLive(pod) && isReady(pod) }

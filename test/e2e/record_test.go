@@ -29,8 +29,8 @@ type record struct {
 	mu sync.Mutex
 	// changed is closed, and replaced, at each change.
 	changed chan struct{}
-	// last is when the last change came.
-	last time.Time
+	// moved is when an object last came, began to terminate, or went.
+	moved time.Time
 
 	sets      timeline[*v1alpha1.RollSet]
 	pods      timeline[*corev1.Pod]
@@ -55,7 +55,7 @@ type change[T client.Object] struct {
 
 // newRecord records a namespace until ctx ends.
 func newRecord(ctx context.Context, e *environment, namespace string) (*record, error) {
-	r := &record{changed: make(chan struct{}), last: time.Now()}
+	r := &record{changed: make(chan struct{}), moved: time.Now()}
 	objects, err := cache.New(e.config, cache.Options{
 		Scheme: e.client.Scheme(), Mapper: e.client.RESTMapper(),
 		DefaultNamespaces: map[string]cache.Config{namespace: {}},
@@ -93,7 +93,7 @@ func follow[T client.Object](ctx context.Context, r *record, objects cache.Cache
 			o = last.Obj
 		}
 		if object, ok := o.(T); ok {
-			r.note(func(at time.Time) { t.note(change[T]{object: object, gone: gone, at: at}) })
+			r.note(func(now time.Time) (moved bool) { return t.note(change[T]{object: object, gone: gone, at: now}) })
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -113,22 +113,27 @@ func follow[T client.Object](ctx context.Context, r *record, objects cache.Cache
 }
 
 // note makes an entry and wakes those who wait for one.
-func (r *record) note(enter func(time.Time)) {
+func (r *record) note(enter func(time.Time) (moved bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = time.Now()
-	enter(r.last)
+	if now := time.Now(); enter(now) {
+		r.moved = now
+	}
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-func (t *timeline[T]) note(c change[T]) {
+// note enters a change, and says whether the object came, began to terminate, or went.
+func (t *timeline[T]) note(c change[T]) (moved bool) {
+	before, known := t.now[c.object.GetUID()]
+	moved = !known || c.gone || (before.GetDeletionTimestamp() == nil) != (c.object.GetDeletionTimestamp() == nil)
 	t.changes = append(t.changes, c)
 	t.now[c.object.GetUID()] = c.object
 	if c.gone {
 		delete(t.now, c.object.GetUID())
 	}
 	t.version = max(t.version, version(c.object))
+	return moved
 }
 
 // version is an object's resource version: within one cluster, they grow.
@@ -144,11 +149,11 @@ func (r *record) next() <-chan struct{} {
 	return r.changed
 }
 
-// sinceLast is how long nothing has changed.
-func (r *record) sinceLast() time.Duration {
+// still is how long no object has come, begun to terminate, or gone.
+func (r *record) still() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Since(r.last)
+	return time.Since(r.moved)
 }
 
 // read returns something of the record, seen at one instant.
