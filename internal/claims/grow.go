@@ -101,6 +101,28 @@ func hindrance(o *observed.Set, claim *corev1.PersistentVolumeClaim) string {
 	}
 }
 
+// Unbound says for which claim a pod is not scheduled, and why it is not bound; empty if none can be the cause.
+func Unbound(o *observed.Set, r *observed.Replica) string {
+	for _, claim := range r.Claims {
+		if claim.Status.Phase == corev1.ClaimBound || !mounts(r.Pod, claim.Name) {
+			continue
+		}
+		name := ""
+		if claim.Spec.StorageClassName != nil {
+			name = *claim.Spec.StorageClassName
+		}
+		switch class, exists := o.Classes[name]; {
+		case name == "":
+			return fmt.Sprintf("claim %s is not bound, and it has no storage class", claim.Name)
+		case !exists:
+			return fmt.Sprintf("claim %s is not bound: its storage class %s does not exist", claim.Name, name)
+		case class.Immediate:
+			return fmt.Sprintf("claim %s is not bound", claim.Name)
+		}
+	}
+	return ""
+}
+
 // isGrowing says whether the storage behind a claim of a replica is still being enlarged. A file system that is only
 // enlarged when the pod starts again is nothing to wait for.
 func isGrowing(r *observed.Replica) bool {

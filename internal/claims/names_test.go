@@ -11,6 +11,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/observed"
 )
 
 func TestSetsNamed(t *testing.T) {
@@ -91,6 +92,35 @@ func TestUnlabeled(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnbound(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		class string
+		phase corev1.PersistentVolumeClaimPhase
+		want  string
+	}{
+		"a bound claim is not in the way":          {"fast", corev1.ClaimBound, ""},
+		"one whose class binds at once is":         {"fast", corev1.ClaimPending, "claim data-web-0 is not bound"},
+		"one whose class waits for the pod is not": {"late", corev1.ClaimPending, ""},
+		"one whose class does not exist is":        {"none", corev1.ClaimPending, "claim data-web-0 is not bound: its storage class none does not exist"},
+		"one without a class is":                   {"", corev1.ClaimPending, "claim data-web-0 is not bound, and it has no storage class"},
+		"one that has lost its volume is":          {"fast", corev1.ClaimLost, "claim data-web-0 is not bound"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := claim("0", "1Gi")
+			c.Status.Phase, c.Spec.StorageClassName = tt.phase, &tt.class
+			o := observe("ordinal R=1 v1", "0:v1.", "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": c})
+			o.Classes = map[string]observed.Class{"fast": {Immediate: true}, "late": {}}
+			mount(o.Replicas[0].Pod, c.Name)
+			if got := claims.Unbound(o, &o.Replicas[0]); got != tt.want {
+				t.Errorf("Unbound = %q, want %q", got, tt.want)
 			}
 		})
 	}

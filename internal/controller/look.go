@@ -84,8 +84,11 @@ func (r *Reconciler) classes(ctx context.Context) (map[string]observed.Class, er
 	}
 	classes := make(map[string]observed.Class, len(list.Items))
 	for i := range list.Items {
-		expandable := list.Items[i].AllowVolumeExpansion
-		classes[list.Items[i].Name] = observed.Class{Expandable: expandable != nil && *expandable}
+		expandable, mode := list.Items[i].AllowVolumeExpansion, list.Items[i].VolumeBindingMode
+		classes[list.Items[i].Name] = observed.Class{
+			Expandable: expandable != nil && *expandable,
+			Immediate:  mode == nil || *mode == storagev1.VolumeBindingImmediate,
+		}
 	}
 	return classes, nil
 }

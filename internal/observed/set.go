@@ -70,7 +70,12 @@ type Preflight struct {
 func (p Preflight) Unclear() bool { return p.Refusal == "" && p.Pod == nil }
 
 // Class is a storage class.
-type Class struct{ Expandable bool }
+type Class struct {
+	// Expandable classes let claims grow.
+	Expandable bool
+	// Immediate classes bind a claim before its pod is scheduled.
+	Immediate bool
+}
 
 // Block is why an identity cannot get its pod now.
 type Block struct {

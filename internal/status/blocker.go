@@ -7,6 +7,7 @@ import (
 	"cmp"
 
 	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/podstate"
 )
@@ -62,11 +63,14 @@ func (f *facts) unavailablePod() blocker {
 		switch {
 		case !r.Live() || f.excess[r.Revision] > 0:
 		case r.Broken():
-			kind := BlockedByPod
-			if !r.Scheduled {
-				kind = BlockedByScheduling
+			why := about(r, cmp.Or(podstate.Why(r.Pod), "not ready"))
+			if r.Scheduled {
+				return blocker{BlockedByPod, why}
 			}
-			return blocker{kind, about(r, cmp.Or(podstate.Why(r.Pod), "not ready"))}
+			if claim := claims.Unbound(f.set, r); claim != "" {
+				why += "; " + claim // the scheduler does not say which claim it means
+			}
+			return blocker{BlockedByScheduling, why}
 		case !r.Available && ready == nil:
 			ready = r
 		}

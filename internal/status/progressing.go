@@ -68,11 +68,23 @@ func (f *facts) message(v verdict, b blocker) string {
 	switch {
 	case v.reason == ReasonInvalidSpec:
 		return s + ": " + b.text
+	case b.text == "" && f.settled:
+		return s + f.mismatch()
 	case b.text == "":
 		return s
 	default:
 		return s + "; waiting for " + b.text
 	}
+}
+
+// mismatch says, where nothing else is to be told, what claim is not as its template wants it.
+func (f *facts) mismatch() string {
+	for _, c := range f.in.VolumeClaims {
+		if c.Message != "" {
+			return "; claim " + c.Message
+		}
+	}
+	return ""
 }
 
 func (f *facts) headline(v verdict) string {

@@ -72,6 +72,16 @@ func TestConditions(t *testing.T) {
 				Available=False TooFewPodsAvailable: 0 of 3 pods available, at least 2 needed
 				Progressing=True NewRevision: 0 of 3 pods available`,
 		},
+		"complete, with claims that are not as their template wants them": {
+			config: "ordinal R=1 v2", state: "0:v2+",
+			edit: func(in *status.Input) {
+				in.VolumeClaims = []v1alpha1.VolumeClaimStatus{{Name: "data", Claims: 1, Message: "data-web-0: it cannot grow"}}
+			},
+			want: `
+				Ready=True Complete: 1 of 1 pods updated and available; claim data-web-0: it cannot grow
+				Available=True MinimumPodsAvailable: 1 of 1 pods available, at least 1 needed
+				Progressing=True Complete: 1 of 1 pods updated and available; claim data-web-0: it cannot grow`,
+		},
 		"the first pods start": {
 			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2.", previous: before(status.ReasonNewRevision),
 			want: `
