@@ -82,13 +82,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if wrote && prepareErr == nil {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
-	o, specErr := r.observe(ctx, v, revisions)
-
+	o := r.observe(ctx, v, revisions)
 	s := step{view: v, observed: o, revisions: revisions, failure: prepareErr}
-	switch {
-	case specErr != nil:
-		s.invalid = specErr
-	case prepareErr == nil:
+	if v.invalid == nil && prepareErr == nil {
 		s.wanted = plan.Next(o)
 		s.plan = v.pace(s.wanted)
 		s.result = r.pods().Apply(ctx, set, o, s.plan)
@@ -115,12 +111,17 @@ type step struct {
 	// wanted is what the core planned, plan what of it may be tried now.
 	wanted, plan action.Plan
 	result       podcontrol.Result
-	// failure is what kept the plan from being made, and invalid is what is wrong with the spec.
-	failure, invalid error
+	// failure is what kept the plan from being made.
+	failure error
 }
 
-// prepare brings revisions and ownership up to date. It says whether anything was written; then the cache is behind.
+// prepare brings revisions and ownership up to date. It says whether anything was written; then the cache is behind. Of a
+// set whose spec cannot be understood nothing is touched.
 func (r *Reconciler) prepare(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
+	if v.invalid != nil {
+		found, err = revision.Resolve(v.revisionInput())
+		return found, false, err
+	}
 	found, wrote, err = r.resolveRevisions(ctx, v)
 	if wrote || err != nil {
 		return found, wrote, err

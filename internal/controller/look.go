@@ -28,6 +28,9 @@ type view struct {
 	now      time.Time
 	// memory is what is remembered of the set.
 	memory *recollection
+	// resolved is what the spec says, and invalid what is wrong with it if it cannot be understood.
+	resolved resolved
+	invalid  error
 
 	// pods and revisions are those that the set controls, claims those that carry its
 	// label, or its name in theirs.
@@ -43,6 +46,7 @@ type view struct {
 // look reads everything from the cache, and how far the cache has come before that.
 func (r *Reconciler) look(ctx context.Context, set *v1alpha1.RollSet) (*view, error) {
 	v := &view{set: set, now: r.Clock.Now(), memory: r.memory.of(set.UID)}
+	v.resolved, v.invalid = resolveSpec(&set.Spec)
 	var err error
 	if v.selector, err = metav1.LabelSelectorAsSelector(set.Spec.Selector); err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)

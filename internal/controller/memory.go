@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/internal/observed"
@@ -57,6 +58,8 @@ type refusal struct {
 
 	// message is what it said last; empty since it accepted.
 	message string
+	// invalid is true if it refuses what is written as such, whoever writes it and when.
+	invalid bool
 }
 
 // note notes what became of the writes that were wanted, many or none.
@@ -64,7 +67,7 @@ func (r *refusal) note(generation string, now time.Time, tally podcontrol.Tally)
 	switch {
 	case tally.Err != nil:
 		r.failed(generation, now)
-		r.message = tally.String()
+		r.message, r.invalid = tally.String(), apierrors.IsInvalid(tally.Err)
 	case tally.Done > 0:
 		*r = refusal{}
 	}
@@ -124,7 +127,9 @@ func (m *memory) forget(set types.UID, name types.NamespacedName) {
 func (m *recollection) answers(now time.Time) map[string]observed.Preflight {
 	answers := make(map[string]observed.Preflight, len(m.preflights))
 	for revision, a := range m.preflights {
-		answers[revision] = observed.Preflight{Refusal: a.Refusal, Pod: a.Pod, Retry: a.again.wait(revision, now)}
+		answer := a.Preflight
+		answer.Retry = a.again.wait(revision, now)
+		answers[revision] = answer
 	}
 	return answers
 }

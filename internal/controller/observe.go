@@ -20,9 +20,9 @@ import (
 	"rollset.dev/rollset/internal/revision"
 )
 
-// observe freezes what the view shows into the observation that everything is decided on. If the spec cannot be
-// understood, the error says why, and the observation holds the pods all the same.
-func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolution) (*observed.Set, error) {
+// observe freezes what the view shows into the observation that everything is decided on. Of a spec that cannot be
+// understood it holds what can; nothing is decided on that.
+func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolution) *observed.Set {
 	o := &observed.Set{
 		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
 		Current: found.Current, Update: found.Update, Rejected: found.Rejected,
@@ -34,9 +34,10 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 		Classes:      v.classes,
 		Now:          v.now,
 	}
+	o.Limits, o.Priorities, o.Ordinals = v.resolved.limits, v.resolved.priorities, v.resolved.ordinals
 	v.seeChanges(o)
 	o.Blocked = r.blocked(ctx, v, o)
-	return o, resolveSpec(o)
+	return o
 }
 
 // knownTemplates are the templates of all revisions that can be used.
@@ -50,21 +51,26 @@ func (v *view) knownTemplates(found revision.Resolution) map[string]*corev1.PodT
 	return known
 }
 
-// resolveSpec resolves what the spec says in numbers and selectors.
-func resolveSpec(o *observed.Set) error {
-	var err error
-	if o.Limits, err = observed.ResolveLimits(o.Spec); err != nil {
-		return err
+// resolved is what a spec says in numbers and selectors.
+type resolved struct {
+	limits     observed.Limits
+	priorities observed.Priorities
+	ordinals   identity.Ordinals
+}
+
+func resolveSpec(spec *v1alpha1.RollSetSpec) (r resolved, err error) {
+	if r.limits, err = observed.ResolveLimits(spec); err != nil {
+		return r, err
 	}
-	if o.Priorities, err = observed.ResolvePriorities(o.Spec); err != nil {
-		return err
+	if r.priorities, err = observed.ResolvePriorities(spec); err != nil {
+		return r, err
 	}
 	start := int32(0)
-	if o.Spec.Ordinals != nil {
-		start = o.Spec.Ordinals.Start
+	if spec.Ordinals != nil {
+		start = spec.Ordinals.Start
 	}
-	o.Ordinals, err = identity.NewOrdinals(start, o.Spec.ReserveOrdinals)
-	return err
+	r.ordinals, err = identity.NewOrdinals(start, spec.ReserveOrdinals)
+	return r, err
 }
 
 // replicas joins pods and claims by identity.

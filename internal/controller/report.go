@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/claims"
@@ -27,16 +29,17 @@ func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) 
 	s.memory.progress = report.Progress
 	r.Metrics.observed(s, report)
 	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
+	var err error
 	if report.RollsBack {
-		return wait, errors.Join(r.reject(ctx, s), r.writeStatus(ctx, s, report))
+		err = r.reject(ctx, s)
 	}
 	if !status.NeedsWrite(&s.set.Status, &report.Status) {
-		return wait, nil
+		return wait, err
 	}
 	if hold := s.memory.reported.Add(reportEvery).Sub(s.now); hold > 0 && hold <= reportEvery && !status.Urgent(&s.set.Status, &report.Status) {
-		return sooner(wait, hold), nil
+		return sooner(wait, hold), err
 	}
-	return wait, r.writeStatus(ctx, s, report)
+	return wait, errors.Join(err, r.writeStatus(ctx, s, report))
 }
 
 // sooner is the smaller of two waits, of which zero means never.
@@ -65,12 +68,15 @@ func (s step) statusInput() status.Input {
 	return in
 }
 
-// refusedWrite is the write that the API server refused last, the most telling one if there are several.
+// refusedWrite is the write that the API server refused last, the most telling one if there are several. That somebody
+// else was faster is no refusal.
 func (s step) refusedWrite() *status.Failure {
 	m := s.memory
 	switch {
-	case s.failure != nil:
+	case s.failure != nil && !apierrors.IsConflict(s.failure):
 		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: s.failure.Error()}
+	case m.creates.message != "" && m.creates.invalid:
+		return &status.Failure{Reason: status.ReasonInvalidTemplate, Message: m.creates.message}
 	case m.creates.message != "":
 		return &status.Failure{Reason: podcontrol.FailedCreate, Message: m.creates.message}
 	case m.deletes.message != "":
@@ -109,12 +115,14 @@ func (r *Reconciler) reject(ctx context.Context, s step) error {
 		if rejected.Annotations == nil {
 			rejected.Annotations = map[string]string{}
 		}
-		rejected.Annotations[revision.RejectedAnnotation] = "ProgressDeadlineExceeded"
+		rejected.Annotations[revision.RejectedAnnotation] = status.ReasonProgressDeadlineExceeded
 		if err := r.Client.Patch(ctx, rejected, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("reject revision %s: %w", seen.Name, err)
 		}
 		r.Expectations.Wrote(s.set.UID, revisionKind(), rejected.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", "progress deadline exceeded")
+		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, status.ReasonRolledBack, "Reject",
+			"Revision %s missed its deadline; all pods go back to revision %s", seen.Name, s.observed.Current.Name)
 	}
 	return nil
 }

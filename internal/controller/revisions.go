@@ -28,16 +28,7 @@ const maxCollisions = 10
 // resolveRevisions finds the revisions of a set and writes down what is not recorded yet. It says whether anything was
 // written; then the cache is behind.
 func (r *Reconciler) resolveRevisions(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
-	in := revision.Input{
-		Set:       v.set,
-		Revisions: v.revisions,
-		Taken:     sets.New[string](),
-		Used:      sets.New[string](),
-		Decode:    v.memory.decode,
-	}
-	for i := range v.pods {
-		in.Used.Insert(v.pods[i].Labels[v1alpha1.RevisionLabel])
-	}
+	in := v.revisionInput()
 	for range maxCollisions {
 		if found, err = revision.Resolve(in); err != nil {
 			return found, false, err
@@ -60,6 +51,21 @@ func (r *Reconciler) resolveRevisions(ctx context.Context, v *view) (found revis
 		return found, err == nil, err
 	}
 	return found, false, nil
+}
+
+// revisionInput is what the revisions of a set are resolved from.
+func (v *view) revisionInput() revision.Input {
+	in := revision.Input{
+		Set:       v.set,
+		Revisions: v.revisions,
+		Taken:     sets.New[string](),
+		Used:      sets.New[string](),
+		Decode:    v.memory.decode,
+	}
+	for i := range v.pods {
+		in.Used.Insert(v.pods[i].Labels[v1alpha1.RevisionLabel])
+	}
+	return in
 }
 
 // createRevision records a revision; taken is true if its name belongs to an object that is not the set's.

@@ -59,6 +59,8 @@ type Set struct {
 type Preflight struct {
 	// Refusal is what it said against the pod; empty if it would accept it.
 	Refusal string
+	// Failed is true if it, or an admission webhook on its behalf, could not judge the pod. Refusal says why.
+	Failed bool
 	// Retry is when to ask again after a refusal: a policy may change, though the template does not.
 	Retry time.Duration
 	// Pod is the pod as the API server would have created it, defaults and admission applied; nil after a refusal, and

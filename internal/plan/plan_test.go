@@ -381,7 +381,7 @@ func TestNext(t *testing.T) {
 		"and creates when all are gone": {
 			config: "ordinal R=3 recreate v1>v2", state: "0:v1x",
 			want: []string{
-				"hold web-0: no new pod before this one at revision v1 is gone",
+				"hold web-0: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
 			},
 		},
 		"a scale-down takes no more available pods than are too many, the named one among them": {
@@ -452,7 +452,7 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=2 recreate v1>v2", state: "2:v1+",
 			want: []string{
 				"delete web-2 (its ordinal is not in use)",
-				"hold web-2: no new pod before this one at revision v1 is gone",
+				"hold web-2: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
 			},
 		},
 		"Recreate has a budget for pods that are named and not old": {

@@ -6,6 +6,7 @@ package podcontrol
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -212,15 +213,21 @@ func TestDelete(t *testing.T) {
 
 func TestPreflight(t *testing.T) {
 	t.Parallel()
+	webhook := apierrors.NewBadRequest(`admission webhook "audit.example.com" does not support dry run`)
+	outage := apierrors.NewInternalError(errors.New("failed calling webhook"))
 	tests := map[string]struct {
-		err  error
-		want string
+		err        error
+		want       string
+		wantFailed bool
 	}{
 		"accepted":                       {},
 		"a full quota says nothing":      {err: errQuota},
 		"an invalid template":            {err: errInvalid, want: errInvalid.Error()},
 		"a policy":                       {err: errDenied, want: errDenied.Error()},
 		"a name in use was judged first": {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "web")},
+		"a webhook with side effects":    {err: webhook},
+		"a webhook that is down":         {err: outage, want: outage.Error(), wantFailed: true},
+		"a cut connection":               {err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF.Error(), wantFailed: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +236,7 @@ func TestPreflight(t *testing.T) {
 			w.server.fail = func(string, client.Object) error { return tt.err }
 			result := w.apply(t, action.Preflight{Revision: revision})
 			answer, ok := result.Preflights[revision]
-			if !ok || answer.Refusal != tt.want || (answer.Pod != nil) != (tt.err == nil) {
+			if !ok || answer.Refusal != tt.want || answer.Failed != tt.wantFailed || (answer.Pod != nil) != (tt.err == nil) {
 				t.Errorf("preflights = %+v, want refusal %q", result.Preflights, tt.want)
 			}
 			if len(w.server.log) != 1 || !strings.HasPrefix(w.server.log[0], "dry-run web-") {

@@ -5,6 +5,8 @@ package podcontrol
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -17,7 +19,7 @@ import (
 )
 
 // ask asks the API server, by a create that it only pretends to carry out, whether it would accept a pod of a revision.
-// A full quota says nothing about the pod.
+// A full quota says nothing about the pod, and a webhook that cannot pretend has no say before the pod is created.
 func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	if w.result.Preflights == nil {
 		w.result.Preflights = map[string]observed.Preflight{}
@@ -32,10 +34,10 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	switch {
 	case err == nil:
 		w.result.Preflights[a.Revision] = observed.Preflight{Pod: pod}
-	case apierrors.IsAlreadyExists(err), quotaExceeded(err): // both are found out after the pod was judged
+	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // all are found out after the pod was judged
 		w.result.Preflights[a.Revision] = observed.Preflight{}
 	default:
-		w.result.Preflights[a.Revision] = observed.Preflight{Refusal: err.Error()}
+		w.result.Preflights[a.Revision] = observed.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)}
 	}
 }
 
@@ -60,4 +62,20 @@ func (w *writer) freeIdentity(revision string) string {
 // it than the words of the API server.
 func quotaExceeded(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// cannotPretend says whether an admission webhook that would have been called has side effects. Nothing but the words of
+// the API server tells.
+func cannotPretend(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+}
+
+// isVerdict says whether an error is an opinion about the pod, and not about the trouble that the API server, a webhook
+// or the namespace is in.
+func isVerdict(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || namespaceGone(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) {
+		return false
+	}
+	return status.Status().Code < http.StatusInternalServerError
 }

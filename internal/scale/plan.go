@@ -54,7 +54,7 @@ func removeFinished(o *observed.Set, w *wanted.State, p *action.Plan) {
 func grow(o *observed.Set, w *wanted.State, p *action.Plan) {
 	if o.Strategy() == v1alpha1.RecreateStrategy && !o.Paused() {
 		if old := firstOld(o, w.Places[0].Revision); old != nil {
-			p.Hold(action.HeldByOldPods, old.Pod.Name, "no new pod before this one at revision %s is gone", old.Revision)
+			p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
 			return
 		}
 	}

@@ -98,7 +98,7 @@ func (w *World) checkWanted() error {
 	}
 	if w.rolls(set) {
 		w.checkMix(set, live, check)
-		if l.partition == 0 && len(own) == len(live) {
+		if l.partition == 0 && len(own) == len(live) && !w.rejected(set) {
 			check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
 		}
 	}
@@ -106,8 +106,10 @@ func (w *World) checkWanted() error {
 	check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
 	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(live), "status says %d replicas, there are %d", s.Replicas, len(live))
 	check(int(s.ReadyReplicas) == len(live) && int(s.AvailableReplicas) == len(live), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
-	// A pod that never finishes terminating is left over, and the rollout waits for it.
-	check(len(own) > len(live) || meta.IsStatusConditionTrue(s.Conditions, "Ready"), "condition Ready is not True")
+	// A pod that never finishes terminating is left over, and the rollout waits for it. A set that was rolled back does not
+	// run what its spec asks for.
+	ready := meta.IsStatusConditionTrue(s.Conditions, "Ready")
+	check(len(own) > len(live) || ready != w.rejected(set), "condition Ready is True: %t", ready)
 	for _, c := range s.Conditions {
 		check(c.ObservedGeneration == set.Generation, "condition %s is about generation %d", c.Type, c.ObservedGeneration)
 	}
@@ -142,8 +144,11 @@ func (w *World) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func(b
 		}
 	}
 	want := len(live) - partition
-	if current == update {
+	switch {
+	case current == update:
 		want = len(live)
+	case w.rejected(set):
+		want = 0
 	}
 	check(updated == want, "%d pods at the update revision %s, %d wanted", updated, update, want)
 }
@@ -185,7 +190,10 @@ func (w *World) satisfiable() bool {
 	if w.scheduler.cordoned || w.Store.MaxPods >= 0 || len(w.Store.Admission) > 0 || w.occupied {
 		return false
 	}
-	templates := []*corev1.PodTemplateSpec{&set.Spec.Template}
+	var templates []*corev1.PodTemplateSpec
+	if !w.rejected(set) {
+		templates = append(templates, &set.Spec.Template)
+	}
 	for _, pod := range w.pods() {
 		if t := w.templateOf(pod.Labels[v1alpha1.RevisionLabel]); t != nil && isLive(pod) {
 			templates = append(templates, t)

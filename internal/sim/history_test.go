@@ -31,6 +31,8 @@ func scriptLine() *rapid.Generator[string] {
 		{"paused", rapid.SampledFrom([]string{"true", "false"})},
 		{"minReady", number(0, 5)},
 		{"history", number(0, 2)},
+		{"deadline", number(8, 60)},
+		{"onDeadline", rapid.SampledFrom([]string{"Hold", "Rollback"})},
 		{"strategy", rapid.SampledFrom([]string{"RollingUpdate", "OnDelete", "Recreate"})},
 		{"cpu", rapid.SampledFrom([]string{"1", "64"})},
 		{"quota", rapid.SampledFrom([]string{"2", "none"})},

@@ -5,6 +5,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/claims"
@@ -31,17 +32,18 @@ const (
 // blocker is the first thing that a set waits for; the zero value if there is none.
 type blocker struct {
 	kind Blocking
-	// text says what it is, and why.
+	// text is a clause that says what it is, and why; empty if the headline of the message has said so.
 	text string
 }
 
 // blocker returns what the set waits for first: a pod that is where it belongs and not available, for all else may wait
-// for that one; then what the API server refuses; then what the plan holds; then a pod on its way out.
+// for that one; then what the API server refuses; then what the plan holds; then a pod on its way out. That the budget is
+// spent says less than what it is spent on, so it comes last.
 func (f *facts) blocker() blocker {
-	candidates := []func() blocker{f.unavailablePod, f.endedPod, f.refusal, f.hold, f.terminatingPod}
+	candidates := []func() blocker{f.unavailablePod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
 	switch {
 	case f.in.Invalid != "":
-		return blocker{BlockedByInvalidSpec, f.in.Invalid}
+		return blocker{kind: BlockedByInvalidSpec}
 	case f.settled && f.set.Rejected:
 		return blocker{kind: BlockedByRejection}
 	case f.settled:
@@ -63,14 +65,14 @@ func (f *facts) unavailablePod() blocker {
 		switch {
 		case !r.Live() || f.excess[r.Revision] > 0:
 		case r.Broken():
-			why := about(r, cmp.Or(podstate.Why(r.Pod), "not ready"))
+			why := cmp.Or(podstate.Why(r.Pod), "not ready")
 			if r.Scheduled {
-				return blocker{BlockedByPod, why}
+				return waitingFor(BlockedByPod, r, why)
 			}
 			if claim := claims.Unbound(f.set, r); claim != "" {
 				why += "; " + claim // the scheduler does not say which claim it means
 			}
-			return blocker{BlockedByScheduling, why}
+			return waitingFor(BlockedByScheduling, r, why)
 		case !r.Available && ready == nil:
 			ready = r
 		}
@@ -79,16 +81,16 @@ func (f *facts) unavailablePod() blocker {
 		return blocker{}
 	}
 	if f.availableIn(ready) > 0 {
-		return blocker{BlockedByMinReady, about(ready, "ready for less than minReadySeconds")}
+		return waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds")
 	}
-	return blocker{BlockedByMinReady, about(ready, "ready, but not available yet")}
+	return waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
 }
 
 // endedPod is the first pod that has failed or succeeded and is to be replaced.
 func (f *facts) endedPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Pod != nil && r.Finished && !r.Terminating {
-			return blocker{BlockedByEnd, about(r, cmp.Or(podstate.Why(r.Pod), "ended"))}
+			return waitingFor(BlockedByEnd, r, cmp.Or(podstate.Why(r.Pod), "ended"))
 		}
 	}
 	return blocker{}
@@ -96,8 +98,24 @@ func (f *facts) endedPod() blocker {
 
 // refusal is what the API server refuses.
 func (f *facts) refusal() blocker {
-	if failure := f.failure(); failure != nil {
-		return blocker{BlockedByRefusal, failure.Message}
+	switch failure := f.failure(); {
+	case failure == nil:
+		return blocker{}
+	case failure.Reason == ReasonInvalidTemplate:
+		return blocker{BlockedByRefusal, "the API server refuses: " + failure.Message}
+	case failure.Reason == ReasonClaimConflict, failure.Reason == ReasonNameConflict:
+		return blocker{BlockedByRefusal, "waiting for " + failure.Message}
+	default:
+		return blocker{BlockedByRefusal, "failed: " + failure.Message}
+	}
+}
+
+// holdOfItsOwn is the first hold of the plan that is not about what other pods have spent.
+func (f *facts) holdOfItsOwn() blocker {
+	for i := range f.in.Plan.Held {
+		if h := &f.in.Plan.Held[i]; h.Kind != action.HeldByBudget && h.Kind != action.HeldByGuard {
+			return f.held(h)
+		}
 	}
 	return blocker{}
 }
@@ -107,21 +125,36 @@ func (f *facts) hold() blocker {
 	if len(f.in.Plan.Held) == 0 {
 		return blocker{}
 	}
-	h := f.in.Plan.Held[0]
-	return blocker{Blocking(h.Kind), h.String()}
+	return f.held(&f.in.Plan.Held[0])
+}
+
+// held says what a hold is about. If the pod that it names is on its way out, why it is not gone yet is what matters.
+func (f *facts) held(h *action.Hold) blocker {
+	kind := Blocking(h.Kind)
+	if h.Kind == action.HeldByPause && f.set.Paused() { // the headline says so
+		return blocker{kind: kind}
+	}
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Pod != nil && r.Terminating && r.Pod.Name == h.Subject {
+			return waitingFor(kind, r, cmp.Or(podstate.Why(r.Pod), "Terminating")+"; "+h.Reason)
+		}
+	}
+	return blocker{kind, "waiting for " + h.String()}
 }
 
 // terminatingPod is the first pod that is on its way out.
 func (f *facts) terminatingPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Pod != nil && r.Terminating {
-			return blocker{BlockedByTermination, about(r, cmp.Or(podstate.Why(r.Pod), "Terminating"))}
+			return waitingFor(BlockedByTermination, r, cmp.Or(podstate.Why(r.Pod), "Terminating"))
 		}
 	}
 	return blocker{}
 }
 
-func about(r *observed.Replica, why string) string { return r.Pod.Name + ": " + why }
+func waitingFor(kind Blocking, r *observed.Replica, why string) blocker {
+	return blocker{kind, "waiting for " + r.Pod.Name + ": " + why}
+}
 
 // failure is what the API server refuses, or what is in the way of a pod; nil if there is nothing. What can be seen in
 // every observation is preferred to what one reconcile met with, so that the answer stays the same.
@@ -148,14 +181,15 @@ func (f *facts) failure() *Failure {
 }
 
 // refusedTemplate is what the API server said against pods of a revision that pods should move to; empty if it accepts
-// them or was not asked.
+// them, could not judge them or was not asked.
 func (f *facts) refusedTemplate() string {
 	if f.moving == 0 {
 		return ""
 	}
-	refusal := f.set.Preflights[f.target()].Refusal
-	if refusal == "" && f.want[f.set.Current.Name] > 0 {
-		refusal = f.set.Preflights[f.set.Current.Name].Refusal
+	for _, revision := range []string{f.target(), f.set.Current.Name} {
+		if answer := f.set.Preflights[revision]; f.want[revision] > 0 && answer.Refusal != "" && !answer.Failed {
+			return fmt.Sprintf("pods of revision %s: %s", revision, answer.Refusal)
+		}
 	}
-	return refusal
+	return ""
 }

@@ -66,14 +66,12 @@ func (f *facts) beginning() bool {
 func (f *facts) message(v verdict, b blocker) string {
 	s := f.headline(v)
 	switch {
-	case v.reason == ReasonInvalidSpec:
-		return s + ": " + b.text
-	case b.text == "" && f.settled:
+	case b.text != "":
+		return s + "; " + b.text
+	case f.settled:
 		return s + f.mismatch()
-	case b.text == "":
-		return s
 	default:
-		return s + "; waiting for " + b.text
+		return s
 	}
 }
 
@@ -91,7 +89,7 @@ func (f *facts) headline(v verdict) string {
 	replicas := f.set.Limits.Replicas
 	switch v.reason {
 	case ReasonInvalidSpec:
-		return "the spec is invalid and nothing is done"
+		return "the spec is invalid and nothing is done: " + f.in.Invalid
 	case ReasonRolledBack:
 		back := f.revision(f.set.Current.Name).live
 		return fmt.Sprintf("revision %s missed its deadline and is rolled back; %d of %d pods at revision %s",

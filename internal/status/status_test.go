@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/observed/observedtest"
 	"rollset.dev/rollset/internal/plan"
@@ -218,9 +219,9 @@ func TestConditions(t *testing.T) {
 		"paused": {
 			config: "random R=3 paused v1>v2", state: "a:v1+ b:v1+ c:v2+",
 			want: `
-				Ready=True Paused: paused; 1 of 3 pods updated; waiting for web-a and 1 more: the rollout is paused
+				Ready=True Paused: paused; 1 of 3 pods updated
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
-				Progressing=Unknown Paused: paused; 1 of 3 pods updated; waiting for web-a and 1 more: the rollout is paused`,
+				Progressing=Unknown Paused: paused; 1 of 3 pods updated`,
 			wantBlocking: "pause",
 		},
 		"paused before the surge is taken back": {
@@ -258,9 +259,9 @@ func TestConditions(t *testing.T) {
 		"the quota is used up": {
 			config: "random R=3 refused v2", state: "a:v2+ b:v2+", previous: before(status.ReasonScaling),
 			want: `
-				Ready=False Scaling: 2 of 3 pods available; waiting for exceeded quota: pods
+				Ready=False Scaling: 2 of 3 pods available; failed: exceeded quota: pods
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
-				Progressing=True Scaling: 2 of 3 pods available; waiting for exceeded quota: pods
+				Progressing=True Scaling: 2 of 3 pods available; failed: exceeded quota: pods
 				ReplicaFailure=True FailedCreate: exceeded quota: pods`,
 			wantBlocking: status.BlockedByRefusal,
 		},
@@ -270,11 +271,11 @@ func TestConditions(t *testing.T) {
 				in.Set.Preflights = map[string]observed.Preflight{"v2": {Refusal: "spec.containers[0].image: Required value"}}
 			},
 			want: `
-				Ready=False InvalidTemplate: 0 of 3 pods updated; waiting for spec.containers[0].image: Required value
+				Ready=False InvalidTemplate: 0 of 3 pods updated; the API server refuses: pods of revision v2: spec.containers[0].image: Required value
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
-				Progressing=True NewRevision: 0 of 3 pods updated; waiting for spec.containers[0].image: Required value
-				ReplicaFailure=True InvalidTemplate: spec.containers[0].image: Required value
-				Stalled=True InvalidTemplate: spec.containers[0].image: Required value`,
+				Progressing=True NewRevision: 0 of 3 pods updated; the API server refuses: pods of revision v2: spec.containers[0].image: Required value
+				ReplicaFailure=True InvalidTemplate: pods of revision v2: spec.containers[0].image: Required value
+				Stalled=True InvalidTemplate: pods of revision v2: spec.containers[0].image: Required value`,
 			wantBlocking: status.BlockedByRefusal,
 		},
 		"the API server refuses the revision to go back to": {
@@ -283,12 +284,41 @@ func TestConditions(t *testing.T) {
 				in.Set.Preflights = map[string]observed.Preflight{"v1": {Refusal: "denied by policy"}}
 			},
 			want: `
-				Ready=False InvalidTemplate: 2 of 3 pods moved back; waiting for denied by policy
+				Ready=False InvalidTemplate: 2 of 3 pods moved back; the API server refuses: pods of revision v1: denied by policy
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
-				Progressing=True RollingUpdate: 2 of 3 pods moved back; waiting for denied by policy
-				ReplicaFailure=True InvalidTemplate: denied by policy
-				Stalled=True InvalidTemplate: denied by policy`,
+				Progressing=True RollingUpdate: 2 of 3 pods moved back; the API server refuses: pods of revision v1: denied by policy
+				ReplicaFailure=True InvalidTemplate: pods of revision v1: denied by policy
+				Stalled=True InvalidTemplate: pods of revision v1: denied by policy`,
 			wantBlocking: status.BlockedByRefusal,
+		},
+		"the API server cannot judge the template": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
+			edit: func(in *status.Input) {
+				in.Set.Preflights = map[string]observed.Preflight{"v2": {Refusal: "webhook timed out", Failed: true}}
+				in.Plan = action.Plan{}
+				in.Plan.Hold(action.HeldByPreflight, "web-a", "the API server cannot judge pods of revision v2: webhook timed out")
+			},
+			want: `
+				Ready=False NewRevision: 0 of 3 pods updated; waiting for web-a: the API server cannot judge pods of revision v2: webhook timed out
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True NewRevision: 0 of 3 pods updated; waiting for web-a: the API server cannot judge pods of revision v2: webhook timed out`,
+			wantBlocking: "preflight",
+		},
+		"Recreate waits for a pod that does not go": {
+			config: "random R=2 recreate v1>v2", state: "a:v1x",
+			want: `
+				Ready=False NewRevision: 0 of 2 pods updated; waiting for web-a: Terminating on node node-a; updateStrategy Recreate: no new pod before the last at revision v1 is gone
+				Available=False TooFewPodsAvailable: 0 of 2 pods available, at least 1 needed
+				Progressing=True NewRevision: 0 of 2 pods updated; waiting for web-a: Terminating on node node-a; updateStrategy Recreate: no new pod before the last at revision v1 is gone`,
+			wantBlocking: "old-pods",
+		},
+		"a pod on its way out has spent the budget": {
+			config: "ordinal R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1x", previous: before(status.ReasonRollingUpdate),
+			want: `
+				Ready=False RollingUpdate: 0 of 3 pods updated; waiting for web-2: Terminating on node node-2
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True RollingUpdate: 0 of 3 pods updated; waiting for web-2: Terminating on node node-2`,
+			wantBlocking: status.BlockedByTermination,
 		},
 		"a claim is in the way": {
 			config: "ordinal R=2 v2", state: "0:v2+", previous: before(status.ReasonScaling),
@@ -322,9 +352,9 @@ func TestConditions(t *testing.T) {
 				in.Failure = &status.Failure{Reason: status.ReasonFailedDelete, Message: "denied by \x1b[31mpolicy"}
 			},
 			want: `
-				Ready=False Scaling: 2 of 1 pods available; waiting for denied by policy
+				Ready=False Scaling: 2 of 1 pods available; failed: denied by policy
 				Available=True MinimumPodsAvailable: 2 of 1 pods available, at least 1 needed
-				Progressing=True Scaling: 2 of 1 pods available; waiting for denied by policy
+				Progressing=True Scaling: 2 of 1 pods available; failed: denied by policy
 				ReplicaFailure=True FailedDelete: denied by policy`,
 			wantBlocking: status.BlockedByRefusal,
 		},

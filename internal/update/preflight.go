@@ -4,6 +4,7 @@
 package update
 
 import (
+	"fmt"
 	"slices"
 
 	"rollset.dev/rollset/internal/action"
@@ -20,24 +21,34 @@ func vetted(o *observed.Set, candidates []wanted.Move, p *action.Plan) []wanted.
 		answer, known := o.Preflights[m.To]
 		switch {
 		case known && answer.Unclear() && o.Known[m.Replica.Revision] == nil:
-			p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "a full quota keeps the API server from showing whether the pod differs from revision %s", m.To)
+			p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "a full quota, or a webhook with side effects, keeps the API server from showing whether the pod differs from revision %s", m.To)
 			p.Wake(answer.Retry)
-		case accepted[m.To]:
+			return true
+		case accepted[m.To], known && answer.Refusal == "":
 			return false
-		case known && answer.Refusal == "":
-			return false
-		case known && answer.Retry > 0:
-			p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "the API server refuses pods of revision %s: %s", m.To, answer.Refusal)
+		}
+		p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "%s", unvetted(m.To, answer))
+		if answer.Retry > 0 {
 			p.Wake(answer.Retry)
-		default:
-			p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "asking the API server whether it accepts pods of revision %s", m.To)
-			if !asked[m.To] {
-				asked[m.To] = true
-				p.Add(action.Preflight{Revision: m.To})
-			}
+		} else if !asked[m.To] {
+			asked[m.To] = true
+			p.Add(action.Preflight{Revision: m.To})
 		}
 		return true
 	})
+}
+
+// unvetted says why no pod is moved to a revision. While the server is asked again its last answer stands, so that the
+// sentence stays the same.
+func unvetted(revision string, answer observed.Preflight) string {
+	switch {
+	case answer.Failed:
+		return fmt.Sprintf("the API server cannot judge pods of revision %s: %s", revision, answer.Refusal)
+	case answer.Refusal != "":
+		return fmt.Sprintf("the API server refuses pods of revision %s: %s", revision, answer.Refusal)
+	default:
+		return "asking the API server whether it accepts pods of revision " + revision
+	}
 }
 
 // acceptedRevisions are the revisions of which there are pods: the API server has accepted them before.
