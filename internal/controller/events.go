@@ -35,7 +35,7 @@ type Watch struct {
 func (r *Reconciler) Watches() []Watch {
 	return []Watch{
 		{Object: &v1alpha1.RollSet{}, Handler: r.setEvents()},
-		{Object: &corev1.Pod{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsOfPod)},
+		{Object: &corev1.Pod{}, Handler: r.podEvents()},
 		{Object: &corev1.PersistentVolumeClaim{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsOfClaim)},
 		{Object: &appsv1.ControllerRevision{}, Handler: handler.EnqueueRequestsFromMapFunc(setOfRevision)},
 		{Object: &storagev1.StorageClass{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsWithClaims)},
