@@ -38,7 +38,6 @@ func Unsupported() []Restriction {
 		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceIfPossible'", "podUpdatePolicy InPlaceIfPossible", `"InPlaceIfPossible"`},
 		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceOnly'", "podUpdatePolicy InPlaceOnly", `"InPlaceOnly"`},
 		{"spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy", "false", "inPlaceUpdateStrategy", `{"gracePeriodSeconds": 5}`},
-		{"spec.updateStrategy.rollingUpdate.onDeadlineExceeded", "self != 'Rollback'", "onDeadlineExceeded Rollback", `"Rollback"`},
 		{"spec.lifecycle", "false", "lifecycle", `{"preDelete": {"labelsHandler": {"example.com/hook": "true"}}}`},
 	}
 }
