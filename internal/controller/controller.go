@@ -91,6 +91,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		if len(s.result.Preflights) > 0 {
 			s.plan.Wake(time.Millisecond) // no event brings the answer
 		}
+		if s.result.Stale {
+			s.plan.Wake(lookAgain)
+		}
 		r.remember(s)
 		s.plan.Wake(v.retry(s.wanted))
 		if !s.plan.Empty() { // a write that had no effect brings no event

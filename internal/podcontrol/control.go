@@ -81,6 +81,9 @@ type Result struct {
 	Blocked map[string]observed.Block
 	// Preflights are the answers to preflights by revision.
 	Preflights map[string]observed.Preflight
+	// Stale is true when pods were no longer as they were judged, so that nothing was written to them. What changed them
+	// may be nothing that anybody is woken for.
+	Stale bool
 	// NamespaceGone is true when the namespace is being deleted, so that trying again is pointless.
 	NamespaceGone bool
 }

@@ -21,6 +21,8 @@ type outcome struct {
 	done bool
 	// block is set if something is in the way of this identity only.
 	block *observed.Block
+	// stale is true if the pod is not as it was judged any more.
+	stale bool
 	// infeasible is what the API server said against a resize that it will never carry out for this pod.
 	infeasible string
 	// err is set if the write failed.

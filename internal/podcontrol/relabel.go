@@ -25,6 +25,7 @@ func (w *writer) relabelAll(ctx context.Context, relabels []action.Relabel) {
 	outcomes := make([]outcome, len(relabels))
 	w.Run(len(relabels), func(i int) { outcomes[i] = w.relabel(ctx, relabels[i]) })
 	for i, out := range outcomes {
+		w.result.Stale = w.result.Stale || out.stale
 		switch {
 		case out.err != nil:
 			w.result.Relabels.fail(out.err)
@@ -35,7 +36,7 @@ func (w *writer) relabelAll(ctx context.Context, relabels []action.Relabel) {
 	}
 }
 
-// relabel labels one pod, if it is still as it was judged. If it is not, an event is on its way.
+// relabel labels one pod, if it is still as it was judged.
 func (w *writer) relabel(ctx context.Context, a action.Relabel) outcome {
 	labels := map[string]string{v1alpha1.RevisionLabel: a.Revision}
 	if id := w.observation.IDOf(a.Pod.Name); w.observation.PodName(id) == a.Pod.Name {
@@ -54,8 +55,11 @@ func (w *writer) relabel(ctx context.Context, a action.Relabel) outcome {
 	case err == nil:
 		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
 		return outcome{done: true}
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err): // an event is on its way
 		return outcome{}
+	case apierrors.IsConflict(err):
+		w.Expectations.DoubtUpdate(w.set.UID, a.Pod.UID, a.Pod.ResourceVersion)
+		return outcome{stale: true}
 	default:
 		return outcome{err: fmt.Errorf("label pod %s: %w", a.Pod.Name, err)}
 	}

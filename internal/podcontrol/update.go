@@ -59,6 +59,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action) {
 		}
 	})
 	for i, out := range outcomes {
+		w.result.Stale = w.result.Stale || out.stale
 		switch {
 		case out.infeasible != "":
 			if w.result.Infeasible == nil {
@@ -74,7 +75,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action) {
 	}
 }
 
-// update patches one pod, if it is still the one that was judged. If it is not, an event is on its way.
+// update patches one pod, if it is still the one that was judged.
 func (w *writer) update(ctx context.Context, c change) outcome {
 	// The pod is shared with the cache: the client gets an object of its own.
 	pod := &corev1.Pod{}
@@ -90,8 +91,11 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	case err == nil:
 		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
 		return outcome{done: true}
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err): // an event is on its way
 		return outcome{}
+	case apierrors.IsConflict(err):
+		w.Expectations.DoubtUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
+		return outcome{stale: true}
 	case c.subresource == "resize" && refused(err):
 		return outcome{infeasible: err.Error()}
 	case mayHaveHappened(err):

@@ -1,0 +1,49 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/expectations"
+)
+
+func TestPodsThatChangedMeanwhileAreLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*corev1.Pod) action.Action{
+		"a label":            func(pod *corev1.Pod) action.Action { return action.Relabel{Pod: pod, Revision: revision} },
+		"an update in place": func(pod *corev1.Pod) action.Action { return action.UpdateInPlace{Pod: pod, Revision: revision} },
+	}
+	for name, write := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1alpha1.RandomIdentity)
+			pod := w.pod("web-0").Pod
+			pod.ResourceVersion = "5"
+			w.server.fail = func(string, client.Object) error {
+				return apierrors.NewConflict(schema.GroupResource{}, "web-0", errors.New("changed"))
+			}
+			result := w.apply(t, write(pod))
+			if !result.Stale || result.Relabels.Err != nil || result.Updates.Err != nil {
+				t.Errorf("result = %+v, want one that is stale and no failure", result)
+			}
+			if met, _ := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*pod}}); met {
+				t.Error("Met() = true with a cache that shows the pod as it was judged")
+			}
+			newer := pod.DeepCopy()
+			newer.ResourceVersion = "6"
+			if met, _ := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*newer}}); !met {
+				t.Error("Met() = false with a cache that shows the change")
+			}
+		})
+	}
+}
