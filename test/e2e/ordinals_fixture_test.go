@@ -214,12 +214,13 @@ func (f *fixture) changeClaim(ctx context.Context, name string, by func(*corev1.
 	update(ctx, claim, now, func() { by(now) })
 }
 
-func describeClaims(claims []*corev1.PersistentVolumeClaim) (text string) {
+func describeClaims(claims []*corev1.PersistentVolumeClaim) string {
+	var b strings.Builder
 	for _, c := range claims {
-		text += fmt.Sprintf("%s  %s of %s  owners %v  deleted %v\n",
-			c.Name, c.Status.Phase, c.Spec.Resources.Requests.Storage(), c.OwnerReferences, c.DeletionTimestamp)
+		fmt.Fprintf(&b, "%s  %s, asks for %s, has %s, deleted %v, owners %v\n", c.Name, c.Status.Phase,
+			c.Spec.Resources.Requests.Storage(), c.Status.Capacity.Storage(), c.DeletionTimestamp, c.OwnerReferences)
 	}
-	return text
+	return b.String()
 }
 
 func uids[T client.Object](objects []T) map[string]types.UID {

@@ -5,7 +5,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -36,7 +38,7 @@ var _ = Describe("StatefulSet: basic functionality", func() {
 			Expect(pod.Spec.Hostname).To(Equal(pod.Name))
 			Expect(pod.Spec.Subdomain).To(Equal("ss"))
 			Expect(pod.Labels).To(And(
-				HaveKeyWithValue(v1alpha1.PodIndexLabel, fmt.Sprint(i)), HaveKeyWithValue(v1alpha1.PodNameLabel, pod.Name),
+				HaveKeyWithValue(v1alpha1.PodIndexLabel, strconv.Itoa(i)), HaveKeyWithValue(v1alpha1.PodNameLabel, pod.Name),
 			))
 			Expect(claimsOf(pod)).To(Equal(map[string]string{"datadir": "datadir-" + pod.Name, "home": "home-" + pod.Name}))
 		}
@@ -178,7 +180,7 @@ func (f *fixture) awaitSamePod(ctx context.Context, pod *corev1.Pod, what string
 		now := f.pod(pod.Name)
 		switch {
 		case now == nil || now.UID != pod.UID || !isLive(now):
-			return fmt.Errorf("it is gone")
+			return errors.New("it is gone")
 		case !holds(now):
 			return fmt.Errorf("it is:\n%s", inYAML(now.ObjectMeta))
 		default:

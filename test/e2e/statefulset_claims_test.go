@@ -139,7 +139,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		f.awaitOwners(ctx, set, remove, "data-ss-3")
 
 		By("scaling down with a policy that keeps claims: none goes")
-		set = f.awaitReady(ctx, f.change(ctx, set, scaledTo(0)))
+		f.awaitReady(ctx, f.change(ctx, set, scaledTo(0)))
 		Expect(f.claimNamed("data-ss-0")).NotTo(BeNil())
 		Expect(f.claimNamed("data-ss-2").DeletionTimestamp).To(BeNil())
 		Expect(f.claimNamed("data-ss-3").DeletionTimestamp).To(BeNil())
@@ -249,7 +249,7 @@ var _ = Describe("Claims of pods with random names", func() {
 		Expect(uids(f.claims())).To(Equal(kept), "claims that are free are used before new ones are made")
 
 		By("updating: each pod leaves its claim to its successor")
-		set = f.awaitReady(ctx, f.change(ctx, set, release("2")))
+		f.awaitReady(ctx, f.change(ctx, set, release("2")))
 		Expect(uids(f.claims())).To(Equal(kept))
 		Expect(claims).To(HaveLen(3))
 	})

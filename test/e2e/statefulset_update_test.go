@@ -25,9 +25,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		first, claims := set.Status.CurrentRevision, uids(f.claims())
 
 		By("breaking a pod, and updating: the broken one goes first, then the highest")
-		broken := f.pod("ss-1")
-		f.changePod(ctx, broken, func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = cluster.unavailableImage() })
-		f.awaitPods(ctx, set, "ss-1 to break", func([]*corev1.Pod) bool { return !isReady(f.pod("ss-1")) })
+		f.breakPod(ctx, set, "ss-1")
 		from := f.mark()
 		set = f.change(ctx, set, release("2"))
 		set = f.awaitStatus(ctx, set, "all pods to be updated", func(s *v1alpha1.RollSetStatus) bool {
