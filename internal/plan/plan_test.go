@@ -43,6 +43,12 @@ func TestNext(t *testing.T) {
 				"delete web-d (scale down to 2)",
 			},
 		},
+		"one in the middle of a rollout takes the old pods": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v2+ c:v2+ d:v2+",
+			want: []string{
+				"delete web-a (scale down to 3)",
+			},
+		},
 		"a rolling update moves maxUnavailable pods": {
 			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
 			want: []string{
@@ -453,6 +459,14 @@ func TestNext(t *testing.T) {
 			want: []string{
 				"delete web-2 (its ordinal is not in use)",
 				"hold web-2: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
+			},
+		},
+		"but none that are only misplaced": {
+			config: "ordinal R=2 recreate rejected v1>v2", state: "2:v1+",
+			want: []string{
+				"create 0 at v1 (missing)",
+				"hold web-2: its ordinal is not in use any more; it goes when enough other pods are available",
+				"hold web-2: its ordinal is not in use any more; it goes before another comes",
 			},
 		},
 		"Recreate has a budget for pods that are named and not old": {

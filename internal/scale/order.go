@@ -4,7 +4,6 @@
 package scale
 
 import (
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/wanted"
@@ -36,8 +35,8 @@ func firstUnavailableBelow(o *observed.Set, ordinal int) *observed.Replica {
 }
 
 // removeOutside deletes the pods whose ordinal is not in use: all of them, or from the highest, each gone before the
-// next. What is not available is not missed. As long as the others are no more than spec.replicas none of them is too
-// many, only misplaced, and one goes only where the budget of updates allows it.
+// next. Nobody misses what is not available, or what Recreate wants gone. As long as the others are no more than
+// spec.replicas none of them is too many, only misplaced, and one goes only where the budget of updates allows it.
 func removeOutside(o *observed.Set, w *wanted.State, p *action.Plan) {
 	victims := w.Outside
 	if o.OrderedReady() {
@@ -45,14 +44,15 @@ func removeOutside(o *observed.Set, w *wanted.State, p *action.Plan) {
 	}
 	spare := o.Available() - (o.Limits.Replicas - o.Limits.MaxUnavailable)
 	tooMany := o.Live() - o.Limits.Replicas
+	missed := func(r *observed.Replica) bool { return r.Available && !wanted.IsOld(o, r) }
 	for _, r := range victims {
-		if goesFreely(o, r) {
+		if !missed(r) {
 			tooMany--
 		}
 	}
 	for _, r := range victims {
 		switch {
-		case goesFreely(o, r):
+		case !missed(r):
 		case tooMany > 0 || spare > 0:
 			tooMany--
 			spare--
@@ -62,13 +62,6 @@ func removeOutside(o *observed.Set, w *wanted.State, p *action.Plan) {
 		}
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: "its ordinal is not in use"})
 	}
-}
-
-// goesFreely says whether nobody misses a pod: it is not available, or old where the strategy Recreate wants all old
-// pods gone before any new one comes.
-func goesFreely(o *observed.Set, r *observed.Replica) bool {
-	old := r.Revision != o.Update.Name || o.Rejected
-	return !r.Available || old && o.Strategy() == v1alpha1.RecreateStrategy && !o.Paused()
 }
 
 // nextOutside is the pod to go in an OrderedReady set: a broken one if there is one, else the highest, once every pod

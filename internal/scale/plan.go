@@ -10,7 +10,6 @@
 package scale
 
 import (
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/wanted"
@@ -52,11 +51,9 @@ func removeFinished(o *observed.Set, w *wanted.State, p *action.Plan) {
 
 // grow fills places as far as nothing holds them.
 func grow(o *observed.Set, w *wanted.State, p *action.Plan) {
-	if o.Strategy() == v1alpha1.RecreateStrategy && !o.Paused() {
-		if old := firstOld(o, w.Places[0].Revision); old != nil {
-			p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
-			return
-		}
+	if old := firstOld(o); old != nil {
+		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
+		return
 	}
 	room := room(o, w, p)
 	for _, place := range w.Places {
@@ -97,11 +94,10 @@ func reason(place wanted.Place) string {
 	return "missing"
 }
 
-// firstOld is a pod, live or not yet gone, that is not at the revision of those that are missing; nil if there is none.
-// Under the strategy Recreate all missing pods are at one revision.
-func firstOld(o *observed.Set, revision string) *observed.Replica {
+// firstOld is a pod, live or not yet gone, that has to be gone before any new one comes; nil if there is none.
+func firstOld(o *observed.Set) *observed.Replica {
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && r.Revision != revision {
+		if r := &o.Replicas[i]; r.Pod != nil && wanted.IsOld(o, r) {
 			return r
 		}
 	}

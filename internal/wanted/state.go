@@ -83,6 +83,12 @@ func (s *State) ComesBackAt(o *observed.Set, r *observed.Replica) (revision stri
 	return comesBackAt(o, at(o, k)), true
 }
 
+// IsOld says whether the strategy Recreate wants a pod gone before any new one comes. Under that strategy all pods are
+// wanted at one revision.
+func IsOld(o *observed.Set, r *observed.Replica) bool {
+	return o.Strategy() == v1alpha1.RecreateStrategy && target(o, r, 0) != r.Revision
+}
+
 // Stays says whether a live pod is to stay at its revision. Of a revision that has too many pods nobody knows which
 // will, and none is counted on.
 func (s *State) Stays(o *observed.Set, r *observed.Replica) bool {

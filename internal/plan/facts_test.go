@@ -1,0 +1,363 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// side is what a revision is to a set.
+type side int
+
+const (
+	stray side = iota
+	current
+	update
+	sides
+)
+
+// tally is a number of pods for each side.
+type tally [sides]int
+
+func (t tally) sum() int { return t[stray] + t[current] + t[update] }
+
+// facts are what the rules need to know of an observation and of the plan for it, counted in the plainest way, and
+// without the help of the packages that are judged.
+type facts struct {
+	set  *observed.Set
+	plan *action.Plan
+
+	live, available int
+	// have are live pods, mix those that nobody named, broken those of them that are not ready.
+	have, mix, broken tally
+	// unavailable pods of a revision are to stay and not available, or created by the plan, or will come back when the
+	// terminating pod in their place is gone.
+	unavailable tally
+	// want is how many pods each side should have. A set with ordinals also says which.
+	want tally
+
+	creates []action.Create
+	// created are the creates of each side.
+	created tally
+	deletes []deletion
+	// scaledDown and moved are the deletes of those causes, movedBroken the moves of pods that are not ready.
+	scaledDown, moved, movedBroken tally
+	// movedTo is how many pods are moved to each side, replaced how many are because users named them.
+	movedTo  tally
+	replaced int
+	// disturbed is how many ready pods are moved or replaced.
+	disturbed int
+}
+
+// deletion is an action with the replica that it takes, nil if there is none.
+type deletion struct {
+	action.Delete
+	replica *observed.Replica
+}
+
+// gather counts.
+func (f *facts) gather(o *observed.Set, p *action.Plan) {
+	*f = facts{set: o, plan: p, creates: f.creates[:0], deletes: f.deletes[:0]}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if !r.Live() {
+			continue
+		}
+		f.live++
+		f.have[f.side(r.Revision)]++
+		if r.Available {
+			f.available++
+		}
+		if !r.Specified {
+			f.mix[f.side(r.Revision)]++
+		}
+		if !r.Specified && !r.Ready {
+			f.broken[f.side(r.Revision)]++
+		}
+	}
+	f.want[current] = f.partition()
+	f.want[update] = o.Limits.Replicas - f.want[current]
+	for i := range o.Replicas {
+		switch r := &o.Replicas[i]; {
+		case f.comesBack(r):
+			f.unavailable[f.returns(r)]++
+		case r.Live() && !r.Available && f.stays(r):
+			f.unavailable[f.side(r.Revision)]++
+		}
+	}
+	for _, a := range p.Actions {
+		f.count(a)
+	}
+}
+
+func (f *facts) count(a action.Action) {
+	if c, ok := a.(action.Create); ok {
+		f.creates = append(f.creates, c)
+		f.created[f.side(c.Revision)]++
+		if f.set.Refused == "" {
+			f.unavailable[f.side(c.Revision)]++
+		}
+	}
+	if d, ok := a.(action.Delete); ok {
+		r := f.replica(d.Pod)
+		f.deletes = append(f.deletes, deletion{Delete: d, replica: r})
+		if r != nil {
+			f.countDelete(d.Cause, r)
+		}
+	}
+}
+
+func (f *facts) countDelete(cause action.Cause, r *observed.Replica) {
+	from := f.side(r.Revision)
+	switch cause {
+	case action.Finished:
+		return
+	case action.ScaleDown:
+		f.scaledDown[from]++
+		return
+	case action.Move:
+		f.moved[from]++
+		f.movedTo[f.destination(r)]++
+		if !r.Ready {
+			f.movedBroken[from]++
+		}
+	case action.Replace:
+		f.replaced++
+	}
+	if r.Ready {
+		f.disturbed++
+	}
+}
+
+func (f *facts) replica(pod *corev1.Pod) *observed.Replica {
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Pod == pod {
+			return r
+		}
+	}
+	return nil
+}
+
+func (f *facts) side(revision string) side {
+	switch revision {
+	case f.set.Update.Name:
+		return update
+	case f.set.Current.Name:
+		return current
+	default:
+		return stray
+	}
+}
+
+// partition is how many pods are wanted at the current revision. Of a revision whose template is gone no more are
+// wanted than there are.
+func (f *facts) partition() int {
+	o := f.set
+	p := o.Limits.Partition
+	switch {
+	case !o.Rolling():
+		return 0
+	case o.Rejected:
+		p = o.Limits.Replicas
+	}
+	if o.Current.Template == nil {
+		p = min(p, f.mix[current])
+	}
+	return p
+}
+
+func (f *facts) frozen() bool {
+	return f.set.Paused() || f.set.Strategy() == v1alpha1.OnDeleteStrategy
+}
+
+func (f *facts) recreate() bool { return f.set.Strategy() == v1alpha1.RecreateStrategy }
+
+// surge is how many pods above R there may be.
+func (f *facts) surge() int {
+	if f.set.Ordinal() {
+		return 0
+	}
+	return f.set.Limits.MaxSurge
+}
+
+// wantedAt is the side wanted in the place of an ordinal, false if the set does not use it.
+func (f *facts) wantedAt(ordinal int) (side, bool) {
+	k, used := f.set.InUse(ordinal)
+	if f.set.Rolling() && (f.set.Rejected || k < f.set.Limits.Partition) {
+		return current, used
+	}
+	return update, used
+}
+
+// misplaced says whether a pod may have to change its revision. Of a set with random names only the excess has to.
+func (f *facts) misplaced(r *observed.Replica) bool {
+	if !f.set.Ordinal() {
+		return f.excess(f.side(r.Revision)) > 0
+	}
+	to, used := f.wantedAt(r.Ordinal)
+	if to == current && f.set.Current.Template == nil && f.side(r.Revision) == update {
+		return false
+	}
+	return used && to != f.side(r.Revision)
+}
+
+// old says whether the strategy Recreate wants a pod gone before any new one comes.
+func (f *facts) old(r *observed.Replica) bool {
+	return f.recreate() && !f.set.Paused() && f.want[f.side(r.Revision)] == 0
+}
+
+// stays says whether a pod is to stay at its revision, as far as that is known.
+func (f *facts) stays(r *observed.Replica) bool {
+	_, used := f.set.InUse(r.Ordinal)
+	return (used || !f.set.Ordinal()) && (f.frozen() || !f.misplaced(r))
+}
+
+// excess is how many pods of a set with random names are too many at a side, but for those that users named.
+func (f *facts) excess(s side) int {
+	if !f.set.Rolling() && s == update {
+		return 0
+	}
+	return max(0, f.mix[s]-f.want[s])
+}
+
+// destination is the side at which a pod that moves is to come back.
+func (f *facts) destination(r *observed.Replica) side {
+	if f.set.Ordinal() {
+		to, _ := f.wantedAt(r.Ordinal)
+		return f.makes(to)
+	}
+	return f.destinationFrom(f.side(r.Revision))
+}
+
+// destinationFrom is the destination of the pods of a set with random names.
+func (f *facts) destinationFrom(s side) side {
+	if s == update {
+		return current
+	}
+	return f.lacking()
+}
+
+// lacking is the side that a set with random names lacks, the current one first, or the only one that is wanted.
+func (f *facts) lacking() side {
+	if f.mix[current] < f.want[current] || f.want[update] == 0 {
+		return f.makes(current)
+	}
+	return update
+}
+
+// makes is the side at which a pod is made that is wanted at another.
+func (f *facts) makes(wanted side) side {
+	if f.set.Paused() {
+		wanted = current
+	}
+	if !f.set.Rolling() || f.set.Current.Template == nil {
+		return update
+	}
+	return wanted
+}
+
+// comesBack says whether a terminating pod will soon be followed by another under its identity. After a pod that is
+// overdue, or whose successor has to wait for its turn, that is not to be expected.
+func (f *facts) comesBack(r *observed.Replica) bool {
+	if !r.Terminating || f.set.Now.Sub(r.Pod.DeletionTimestamp.Time) > 0 {
+		return false
+	}
+	if !f.set.Ordinal() {
+		return len(r.Claims) > 0
+	}
+	_, used := f.set.InUse(r.Ordinal)
+	return used && (!f.set.OrderedReady() || f.waitsFor(r.Ordinal) == nil)
+}
+
+// returns is the side at which the successor of a terminating pod will come.
+func (f *facts) returns(r *observed.Replica) side {
+	if !f.set.Ordinal() {
+		return f.lacking()
+	}
+	to, _ := f.wantedAt(r.Ordinal)
+	return f.makes(to)
+}
+
+// waitsFor is a pod below an ordinal that is not available; nil if there is none.
+func (f *facts) waitsFor(ordinal int) *observed.Replica {
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		if r.Pod == nil || r.Available || r.Ordinal >= ordinal {
+			continue
+		}
+		if _, used := f.set.InUse(r.Ordinal); used {
+			return r
+		}
+	}
+	return nil
+}
+
+// replaceable says whether a pod was named by a user and can be replaced now.
+func (f *facts) replaceable(r *observed.Replica) bool {
+	if _, used := f.set.InUse(r.Ordinal); !r.Specified || f.set.Ordinal() && !used {
+		return false
+	}
+	own := f.side(r.Revision)
+	return !f.frozen() || own != stray && f.makes(own) == own
+}
+
+// eachWaiting says whether something holds for every misplaced pod that is not taken.
+func (f *facts) eachWaiting(holds func(r *observed.Replica) bool) bool {
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Live() && !r.Specified && f.misplaced(r) && !f.goes(r) && !holds(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// spent says whether no ready pod may be given up.
+func (f *facts) spent() bool {
+	return f.available-f.disturbed <= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+}
+
+// guarded says whether nothing more may be moved to a side.
+func (f *facts) guarded(to side) bool {
+	return f.unavailable[to]+f.movedTo[to]+f.replaced >= max(1, f.set.Limits.MaxUnavailable)
+}
+
+// deleted counts the deletes of a cause for which a condition holds.
+func (f *facts) deleted(cause action.Cause, is func(r *observed.Replica) bool) int {
+	n := 0
+	for _, d := range f.deletes {
+		if d.Cause == cause && is(d.replica) {
+			n++
+		}
+	}
+	return n
+}
+
+// goes says whether the plan deletes a pod.
+func (f *facts) goes(r *observed.Replica) bool {
+	return slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
+}
+
+// settled says whether a set is as it is wanted to be: nothing is left to do, or to wait for.
+func (f *facts) settled() bool {
+	o := f.set
+	if f.live != o.Limits.Replicas || f.available != o.Limits.Replicas {
+		return false
+	}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if r.Pod != nil && !r.Live() || f.replaceable(r) {
+			return false
+		}
+		if _, used := o.InUse(r.Ordinal); o.Ordinal() && !used || !f.frozen() && f.misplaced(r) {
+			return false
+		}
+	}
+	return true
+}

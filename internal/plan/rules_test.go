@@ -1,0 +1,264 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+	"strconv"
+
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+)
+
+// rule is something that holds for every plan in every state.
+type rule struct {
+	name string
+	// kept says whether a plan follows the rule.
+	kept func(f *facts) bool
+}
+
+// rules are the invariants of a single plan. They are written down apart from the planners, so that both have to be
+// wrong in the same way for a mistake to go unseen.
+func rules() []rule {
+	return []rule{
+		{"a pod is created under a free identity, once", createsFreeIdentities},
+		{"a pod is deleted once, and for a reason that holds", deletesForAReason},
+		{"there are never more than R + surge pods", neverTooMany},
+		{"a place is not filled twice", fillsPlacesOnce},
+		{"only pods above R are surplus", surplusOnly},
+		{"moves and replacements keep R - maxUnavailable pods available", movesWithinBudget},
+		{"a scale-down takes available pods only as far as they are too many", scaleDownWithinBudget},
+		{"OrderedReady creates one pod after the other", createsInOrder},
+		{"OrderedReady scales down one pod after the other", scalesDownInOrder},
+		{"a pod is created at a revision that is wanted", createsWhatIsWanted},
+		{"only misplaced pods are moved, and none while the set is frozen", movesMisplaced},
+		{"not more than maxUnavailable + surge pods are unavailable at a revision moved to", movesWithinGuard},
+		{"a broken pod that is outdated waits for nothing but the guard", brokenIsNeverStuck},
+		{"no pod waits for a budget that is there", budgetIsUsed},
+		{"a pod that a user named waits for nothing but budget and guard", namedIsReplaced},
+		{"surge made before a pause goes before any old pod", pauseKeepsOldPods},
+	}
+}
+
+func createsFreeIdentities(f *facts) bool {
+	for i, c := range f.creates {
+		for j := range f.set.Replicas {
+			if r := &f.set.Replicas[j]; r.Pod != nil && r.ID == c.ID {
+				return false
+			}
+		}
+		if slices.ContainsFunc(f.creates[:i], func(d action.Create) bool { return d.ID == c.ID }) {
+			return false
+		}
+	}
+	return true
+}
+
+func deletesForAReason(f *facts) bool {
+	for i, d := range f.deletes {
+		r := d.replica
+		if r == nil || r.Terminating || (d.Cause == action.Finished) != r.Finished {
+			return false
+		}
+		if d.Cause == action.Replace && !r.Specified {
+			return false
+		}
+		if slices.ContainsFunc(f.deletes[:i], func(e deletion) bool { return e.replica == r }) {
+			return false
+		}
+	}
+	return true
+}
+
+func neverTooMany(f *facts) bool {
+	return len(f.creates) == 0 || f.live+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+}
+
+// fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not live: finished ones
+// until they are deleted, and terminating ones until their claims are free.
+func fillsPlacesOnce(f *facts) bool {
+	if f.set.Ordinal() || len(f.creates) == 0 {
+		return true
+	}
+	held := 0
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		if r.Finished && !r.Terminating || r.Terminating && len(r.Claims) > 0 {
+			held++
+		}
+	}
+	return f.live+held+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+}
+
+func surplusOnly(f *facts) bool {
+	if !f.set.Ordinal() {
+		return f.scaledDown.sum() <= max(0, f.live-f.set.Limits.Replicas)
+	}
+	return f.deleted(action.ScaleDown, func(r *observed.Replica) bool {
+		_, used := f.set.InUse(r.Ordinal)
+		return used
+	}) == 0
+}
+
+// movesWithinBudget leaves the strategy Recreate what is old, but not what is replaced by another of its revision.
+func movesWithinBudget(f *facts) bool {
+	disturbed := f.disturbed
+	if f.recreate() {
+		disturbed = f.deleted(action.Replace, func(r *observed.Replica) bool { return r.Ready && !f.old(r) })
+	}
+	return disturbed == 0 || f.available-disturbed >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+}
+
+// scaleDownWithinBudget leaves users their own hand: what they named may go though it is missed.
+func scaleDownWithinBudget(f *facts) bool {
+	if !f.set.Ordinal() {
+		taken := f.deleted(action.ScaleDown, func(r *observed.Replica) bool { return r.Available })
+		named := f.deleted(action.ScaleDown, func(r *observed.Replica) bool { return r.Available && r.Specified })
+		return taken == named || f.available-taken >= f.set.Limits.Replicas
+	}
+	taken := f.deleted(action.ScaleDown, func(r *observed.Replica) bool { return r.Available && !f.old(r) })
+	return taken == 0 || f.live-f.scaledDown.sum() >= f.set.Limits.Replicas ||
+		f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+}
+
+func createsInOrder(f *facts) bool {
+	if !f.set.OrderedReady() || len(f.creates) == 0 {
+		return true
+	}
+	ordinal, err := strconv.Atoi(f.creates[0].ID)
+	if err != nil || len(f.creates) > 1 || f.waitsFor(ordinal) != nil {
+		return false
+	}
+	below := 0
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		if _, used := f.set.InUse(r.Ordinal); used && r.Pod != nil && r.Ordinal < ordinal {
+			below++
+		}
+	}
+	place, used := f.set.InUse(ordinal)
+	return used && below == place
+}
+
+// scalesDownInOrder lets broken pods go before their turn.
+func scalesDownInOrder(f *facts) bool {
+	if !f.set.OrderedReady() || f.scaledDown.sum() == 0 {
+		return true
+	}
+	i := slices.IndexFunc(f.deletes, func(d deletion) bool { return d.Cause == action.ScaleDown })
+	victim := f.deletes[i].replica
+	for j := range f.set.Replicas {
+		r := &f.set.Replicas[j]
+		if _, used := f.set.InUse(r.Ordinal); used {
+			continue
+		}
+		if r.Terminating || victim.Ready && r.Live() && (r.Ordinal > victim.Ordinal || !r.Ready) {
+			return false
+		}
+	}
+	return f.scaledDown.sum() == 1 && (!victim.Ready || f.waitsFor(victim.Ordinal) == nil)
+}
+
+// createsWhatIsWanted does not count pods that users named, for their surge is made before they go.
+func createsWhatIsWanted(f *facts) bool {
+	if f.set.Paused() {
+		return f.created[f.makes(current)] == len(f.creates)
+	}
+	if f.set.Ordinal() {
+		return !slices.ContainsFunc(f.creates, func(c action.Create) bool {
+			ordinal, err := strconv.Atoi(c.ID)
+			to, used := f.wantedAt(ordinal)
+			return err != nil || !used || f.side(c.Revision) != f.makes(to)
+		})
+	}
+	for s := range sides {
+		if f.set.Rolling() && f.created[s] > max(0, f.want[s]-f.mix[s]) {
+			return false
+		}
+	}
+	return f.created[stray] == 0
+}
+
+func movesMisplaced(f *facts) bool {
+	if f.moved.sum() > 0 && f.frozen() {
+		return false
+	}
+	if f.set.Ordinal() {
+		return f.deleted(action.Move, f.misplaced) == f.moved.sum()
+	}
+	for s := range sides {
+		aimless := f.movedTo[s] > 0 && f.want[s] == 0 && f.set.Current.Template != nil
+		if f.moved[s] > f.excess(s) || aimless {
+			return false
+		}
+	}
+	return true
+}
+
+func movesWithinGuard(f *facts) bool {
+	limit := max(1, f.set.Limits.MaxUnavailable+f.surge())
+	for s := range sides {
+		if f.movedTo[s] > 0 && f.unavailable[s]+f.movedTo[s] > limit && !f.recreate() {
+			return false
+		}
+	}
+	return true
+}
+
+// brokenIsNeverStuck excepts the one plan that scales down: what it took is gone in the next.
+func brokenIsNeverStuck(f *facts) bool {
+	if f.frozen() || f.scaledDown.sum() > 0 {
+		return true
+	}
+	if f.set.Ordinal() {
+		return f.eachWaiting(func(r *observed.Replica) bool { return r.Ready || f.guarded(f.destination(r)) })
+	}
+	for s := range sides {
+		if f.movedBroken[s] < min(f.broken[s], f.excess(s)) && !f.guarded(f.destinationFrom(s)) {
+			return false
+		}
+	}
+	return true
+}
+
+func budgetIsUsed(f *facts) bool {
+	if f.frozen() || f.scaledDown.sum() > 0 {
+		return true
+	}
+	if f.set.Ordinal() {
+		return f.eachWaiting(func(r *observed.Replica) bool { return !r.Ready || f.spent() || f.guarded(f.destination(r)) })
+	}
+	for s := range sides {
+		if f.moved[s] < f.excess(s) && !f.spent() && !f.guarded(f.destinationFrom(s)) {
+			return false
+		}
+	}
+	return true
+}
+
+func namedIsReplaced(f *facts) bool {
+	if f.scaledDown.sum() > 0 {
+		return true
+	}
+	guarded := !f.frozen() && (f.guarded(current) || f.guarded(update))
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		waits := r.Live() && f.replaceable(r) && !f.goes(r)
+		if waits && (!r.Ready || !f.spent()) && !guarded {
+			return false
+		}
+	}
+	return true
+}
+
+func pauseKeepsOldPods(f *facts) bool {
+	if f.set.Ordinal() || !f.set.Paused() || !f.set.Rolling() {
+		return true
+	}
+	surplus := f.live - f.set.Limits.Replicas
+	old := f.deleted(action.ScaleDown, func(r *observed.Replica) bool {
+		return f.side(r.Revision) != update && !r.Specified
+	})
+	return old == 0 || old <= surplus-min(surplus, f.surge(), f.have[update])
+}

@@ -1,0 +1,330 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/plan"
+)
+
+// kind is what an identity is like: an index into the kinds of a world; 0 stands for nothing at all.
+type kind uint8
+
+const nothing kind = 0
+
+// cells are the kinds of up to twelve identities. In a set with ordinals the index is the ordinal; in one with random
+// names they are sorted, for there only numbers count.
+type cells [12]kind
+
+// state is the same in one word of five bits a cell, the key under which a world remembers.
+type state uint64
+
+func pack(c *cells) state {
+	var s state
+	for i, k := range c {
+		s |= state(k) << (5 * i)
+	}
+	return s
+}
+
+func (s state) unpack() (c cells) {
+	for i := range c {
+		c[i] = kind(s >> (5 * i) & 31)
+	}
+	return c
+}
+
+// world is one configuration of a set, with all that may happen to its pods. Planners and pods take turns in any order:
+// a plan is carried out, a pod gets ready, then available, or a terminating one vanishes. Nothing ever gets worse by
+// itself, so that a set that comes back to where it was has been led in a circle.
+type world struct {
+	config string
+	set    *observed.Set
+	// kinds are spelled as in package observedtest; replicas holds each kind at each index.
+	kinds    []string
+	replicas [len(cells{})][]observed.Replica
+	// next is what a pod of a kind becomes by itself; deleted is what it becomes when it is deleted.
+	next, deleted []kind
+	rules         []rule
+	facts         facts
+
+	// visited are the states that have been seen, open are those on the path that leads to the present one.
+	visited map[state]bool
+	open    []state
+	err     error
+}
+
+// newWorld takes a configuration and the kinds that states start from, and adds those that follow from them.
+func newWorld(config string, start []string) *world {
+	w := &world{config: config, set: observedtest.Parse(config, ""), rules: rules(), visited: map[state]bool{}}
+	w.set.Preflights = map[string]observed.Preflight{w.set.Current.Name: {}, w.set.Update.Name: {}}
+	w.add("")
+	for _, text := range start {
+		w.add(text)
+	}
+	claims := ""
+	if strings.HasSuffix(start[0], "$") { // all pods have claims; what becomes of those is not the matter here
+		claims = "$"
+		w.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1alpha1.RetainClaims}
+	}
+	w.add(w.set.Current.Name + "." + claims)
+	w.add(w.set.Update.Name + "." + claims)
+	return w
+}
+
+// add makes a kind known, and all that it can become.
+func (w *world) add(text string) kind {
+	if i := slices.Index(w.kinds, text); i >= 0 {
+		return kind(i)
+	}
+	k := kind(len(w.kinds))
+	if k > 31 {
+		panic("more kinds than a state can tell apart")
+	}
+	w.kinds = append(w.kinds, text)
+	w.next, w.deleted = append(w.next, k), append(w.deleted, k)
+	for i := range w.replicas {
+		w.replicas[i] = append(w.replicas[i], w.replica(i, text))
+	}
+	if text == "" || text == "-" {
+		return k
+	}
+	pod, hasClaims := strings.CutSuffix(text, "$")
+	pod, isNamed := strings.CutSuffix(pod, "@")
+	revision, mark := pod[:len(pod)-1], pod[len(pod)-1:]
+	suffix := strings.TrimPrefix(text, pod)
+	switch mark {
+	case "x", "X":
+		if hasClaims && !w.set.Ordinal() {
+			w.next[k] = w.add("-")
+		} else {
+			w.next[k] = nothing
+		}
+		return k
+	case ".":
+		w.next[k] = w.add(revision + "r" + suffix)
+	case "r":
+		w.next[k] = w.add(revision + "+" + suffix)
+	}
+	if isNamed {
+		suffix = suffix[1:]
+	}
+	w.deleted[k] = w.add(revision + "x" + suffix)
+	return k
+}
+
+func (w *world) replica(index int, text string) observed.Replica {
+	if text == "" {
+		return observed.Replica{}
+	}
+	words := make([]string, index+1)
+	for i := range words {
+		id := string(rune('a' + i))
+		if w.set.Ordinal() {
+			id = strconv.Itoa(i)
+		}
+		words[i] = id + ":" + text
+	}
+	return observedtest.Parse(w.config, strings.Join(words, " ")).Replicas[index]
+}
+
+// show lays a state before the planners.
+func (w *world) show(c *cells) {
+	w.set.Replicas = w.set.Replicas[:0]
+	for i, k := range c {
+		if k != nothing {
+			w.set.Replicas = append(w.set.Replicas, w.replicas[i][k])
+		}
+	}
+}
+
+// spell writes a state as package observedtest reads it.
+func (w *world) spell(s state) string {
+	var words []string
+	for i, k := range s.unpack() {
+		if k != nothing {
+			words = append(words, w.replicas[i][k].ID+":"+w.kinds[k])
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// explore follows every path from a state, as far as it was not followed before. If it returns without an error, all of
+// them end, and they end where the set is settled.
+func (w *world) explore(s state) {
+	if w.err != nil || w.visited[s] {
+		return
+	}
+	if slices.Contains(w.open, s) {
+		w.fail(s, "the set is led in a circle")
+		return
+	}
+	w.open = append(w.open, s)
+	for _, successor := range w.successors(s) {
+		w.explore(successor)
+	}
+	w.open = w.open[:len(w.open)-1]
+	w.visited[s] = true
+}
+
+// successors are the states that can follow one, the plan for which is judged on the way.
+func (w *world) successors(s state) []state {
+	c := s.unpack()
+	w.show(&c)
+	p := plan.Next(w.set)
+	w.facts.gather(w.set, &p)
+	settled := w.facts.settled()
+	if what := w.judge(&c, &p, settled); what != "" {
+		w.fail(s, what)
+		return nil
+	}
+	var next []state
+	if !p.Empty() {
+		next = append(next, w.carryOut(c, &p))
+	}
+	moving := len(next) > 0
+	for i, k := range c {
+		if w.next[k] == k || w.twin(&c, i) {
+			continue
+		}
+		moving = moving || !w.hopeless(i, k)
+		after := c
+		after[i] = w.next[k]
+		next = append(next, w.packed(&after))
+	}
+	if !moving && !settled {
+		w.fail(s, "dead: nothing is planned, and no pod that is wanted is on its way")
+	}
+	return next
+}
+
+// judge says what is wrong with a plan; empty if nothing is.
+func (w *world) judge(c *cells, p *action.Plan, settled bool) string {
+	for i := range w.rules {
+		if !w.rules[i].kept(&w.facts) {
+			return "broken: " + w.rules[i].name
+		}
+	}
+	if settled && (!p.Empty() || slices.ContainsFunc(p.Held, matters)) {
+		return "a settled set has work"
+	}
+	if len(w.visited)%100 == 0 && !w.repeats(c, p) {
+		return "the plan is another the second time, or it changed what was observed"
+	}
+	return ""
+}
+
+// matters says whether a hold keeps a set from being settled. Those do not that say what the user asked for.
+func matters(h action.Hold) bool {
+	return h.Kind != action.HeldByPause && h.Kind != action.HeldByOnDelete
+}
+
+// repeats says whether planning once more gives the same plan, and leaves the observation as it was.
+func (w *world) repeats(c *cells, p *action.Plan) bool {
+	again := plan.Next(w.set)
+	after := slices.Clone(w.set.Replicas)
+	w.show(c)
+	return reflect.DeepEqual(*p, again) && reflect.DeepEqual(after, w.set.Replicas)
+}
+
+// twin says whether the pod at an index is like the one before it, in a set where only numbers count.
+func (w *world) twin(c *cells, i int) bool { return !w.set.Ordinal() && i > 0 && c[i] == c[i-1] }
+
+// hopeless says whether a pod is broken for good: an old one, that never gets ready unless it is replaced.
+func (w *world) hopeless(index int, k kind) bool {
+	r := &w.replicas[index][k]
+	return r.Broken() && !w.facts.frozen() && w.facts.misplaced(r)
+}
+
+// carryOut is the state after a plan, which is for nothing but pods.
+func (w *world) carryOut(c cells, p *action.Plan) state {
+	for _, a := range p.Actions {
+		if create, ok := a.(action.Create); ok {
+			c[w.place(&c, create.ID)] = w.born(create.Revision)
+			continue
+		}
+		i := w.find(&c, a)
+		c[i] = w.deleted[c[i]]
+	}
+	return w.packed(&c)
+}
+
+// find is the index of the pod that an action deletes.
+func (w *world) find(c *cells, a action.Action) int {
+	if d, ok := a.(action.Delete); ok {
+		for i, k := range c {
+			if w.replicas[i][k].Pod == d.Pod {
+				return i
+			}
+		}
+	}
+	panic(fmt.Sprintf("there is nothing to do this to: %s", a))
+}
+
+// place is the index of an identity that gets its pod: its ordinal, that of its claims, or a free one.
+func (w *world) place(c *cells, id string) int {
+	if w.set.Ordinal() {
+		ordinal, err := strconv.Atoi(id)
+		if err != nil {
+			panic(err)
+		}
+		return ordinal
+	}
+	for i, k := range c {
+		if k != nothing && w.replicas[i][k].ID == id {
+			return i
+		}
+	}
+	return slices.Index(c[:], nothing)
+}
+
+// born is a pod that was created just now.
+func (w *world) born(revision string) kind {
+	return kind(slices.IndexFunc(w.kinds, func(text string) bool {
+		return strings.TrimSuffix(text, "$") == revision+"."
+	}))
+}
+
+// packed sorts the cells of a set with random names. Of pods that terminate there without claims nobody takes notice:
+// more than two are not told apart.
+func (w *world) packed(c *cells) state {
+	if w.set.Ordinal() {
+		return pack(c)
+	}
+	slices.SortFunc(c[:], func(a, b kind) int { return int(b) - int(a) })
+	for i := 2; i < len(c); i++ {
+		r := &w.replicas[0][c[i]]
+		if r.Terminating && len(r.Claims) == 0 && c[i] == c[i-2] {
+			copy(c[i:], c[i+1:])
+			c[len(c)-1] = nothing
+			i--
+		}
+	}
+	return pack(c)
+}
+
+// fail notes what is wrong with a state, and how it was reached.
+func (w *world) fail(s state, what string) {
+	if w.err != nil {
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nconfig: %q\n", what, w.config)
+	for _, before := range w.open {
+		fmt.Fprintf(&b, "  %q\n", w.spell(before))
+	}
+	c := s.unpack()
+	w.show(&c)
+	p := plan.Next(w.set)
+	w.err = fmt.Errorf("%sstate: %q\n%s", &b, w.spell(s), &p)
+}
