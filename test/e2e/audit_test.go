@@ -106,6 +106,9 @@ func (f *fixture) inNamespace() func(request) bool {
 	return func(r request) bool { return r.Namespace == f.namespace }
 }
 
+// concerns tells requests about the spec's namespace, and those about all namespaces together.
+func (f *fixture) concerns(r request) bool { return r.Namespace == f.namespace || r.Namespace == "" }
+
 // byKind counts requests by verb and resource.
 func byKind(requests []request) map[string]int {
 	counts := map[string]int{}

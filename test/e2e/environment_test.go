@@ -71,8 +71,7 @@ func (e *environment) startLocal(ctx context.Context) (err error) {
 	}
 	e.config, e.kubeconfig = e.local.RESTConfig(), e.local.Kubeconfig
 	e.kubectl = filepath.Join(e.local.BinDir, "kubectl")
-	e.managerKubeconfig, err = e.local.KubeconfigFor(manager.User)
-	return err
+	return nil
 }
 
 // joinForeign uses the cluster of KUBECONFIG.
@@ -93,11 +92,23 @@ func (e *environment) joinForeign(context.Context) (err error) {
 	if err := clientcmd.WriteToFile(*raw, e.kubeconfig); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	e.managerKubeconfig = filepath.Join(e.dir, "manager.kubeconfig")
-	if err := clientcmd.WriteToFile(impersonating(raw, manager.User), e.managerKubeconfig); err != nil {
-		return fmt.Errorf("write the manager's kubeconfig: %w", err)
-	}
 	return nil
+}
+
+// kubeconfigFor writes a kubeconfig with which to act as a user, who has the rights that RBAC gives, and returns its path.
+func (e *environment) kubeconfigFor(user string) (string, error) {
+	if e.local != nil {
+		return e.local.KubeconfigFor(user)
+	}
+	raw, err := clientcmd.LoadFromFile(e.kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("read kubeconfig: %w", err)
+	}
+	path := filepath.Join(e.dir, user+".kubeconfig")
+	if err := clientcmd.WriteToFile(impersonating(raw, user), path); err != nil {
+		return "", fmt.Errorf("write kubeconfig of %s: %w", user, err)
+	}
+	return path, nil
 }
 
 // impersonating is a kubeconfig whose users all act as another one.
@@ -120,6 +131,9 @@ func (e *environment) install(ctx context.Context) (err error) {
 	}
 	if e.client, err = client.NewWithWatch(e.config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make client: %w", err)
+	}
+	if e.managerKubeconfig, err = e.kubeconfigFor(manager.User); err != nil {
+		return err
 	}
 	if e.binary, err = manager.Build(ctx, e.dir); err != nil {
 		return err

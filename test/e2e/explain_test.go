@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// logLines is how much of the manager's log is printed with a failure.
+// logLines is how much is printed with a failure of the manager's log, and of its requests.
 const logLines = 60
 
 // explain prints what is known of a namespace in which a spec has failed.
@@ -56,6 +56,13 @@ func (f *fixture) explain(ctx context.Context) {
 	for i := range events.Items {
 		e := &events.Items[i]
 		GinkgoWriter.Printf("%s %s %s/%s: %s\n", e.CreationTimestamp.Format("15:04:05"), e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
+	}
+	if cluster.local != nil {
+		GinkgoWriter.Println("--- requests of the manager")
+		requests := f.audit.requests(f.inNamespace())
+		for _, r := range requests[max(0, len(requests)-logLines):] {
+			GinkgoWriter.Println(r)
+		}
 	}
 	text, _ := cluster.manager.logged(f.log)
 	lines := strings.Split(strings.TrimSpace(text), "\n")

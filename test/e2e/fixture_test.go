@@ -26,8 +26,9 @@ import (
 type fixture struct {
 	namespace string
 	record    *record
-	// log is where the manager's log was when the spec began.
-	log int64
+	// log is where the manager's log was when the spec began, and audit begins there too, on the local cluster.
+	log   int64
+	audit audit
 }
 
 // newFixture gives each spec of a container a fixture. A spec begins with a manager that runs, and ends with a check of
@@ -37,6 +38,9 @@ func newFixture() *fixture {
 	BeforeEach(func(ctx SpecContext) {
 		Expect(cluster.manager.ensure()).To(Succeed())
 		_, f.log = cluster.manager.logged(0)
+		if cluster.local != nil {
+			f.audit = auditFrom()
+		}
 		f.namespace = makeNamespace(ctx)
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
 		DeferCleanup(stop)
