@@ -238,7 +238,7 @@ func expectWorkingStatus(ctx context.Context, f *fixture, wanted *v1alpha1.RollS
 	GinkgoHelper()
 	set := f.awaitReady(ctx, f.create(ctx, wanted))
 	foreign := metav1.Condition{
-		Type: "StatusUpdate", Status: metav1.ConditionTrue, Reason: "E2E", Message: "Set from an e2e test", LastTransitionTime: metav1.Now(),
+		Type: "StatusUpdate", Status: metav1.ConditionTrue, Reason: "E2E", Message: "Set from an e2e test", LastTransitionTime: set.CreationTimestamp,
 	}
 	now := &v1alpha1.RollSet{}
 	Eventually(func() error { // the controller may be writing as well

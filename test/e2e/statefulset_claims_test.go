@@ -50,7 +50,11 @@ var _ = Describe("StatefulSet: claims", func() {
 		set = f.awaitReady(ctx, f.change(ctx, set, scaledTo(3)))
 		kept := uids(f.awaitClaimNames(ctx, "data-ss-0", "data-ss-1", "data-ss-2"))
 		Expect(kept["data-ss-0"]).To(Equal(claims[0].UID))
-		Expect(kept["data-ss-2"] == claims[2].UID).To(Equal(whenScaled == retain), "whether the claim is the same as before")
+		if whenScaled == retain {
+			Expect(kept["data-ss-2"]).To(Equal(claims[2].UID), "the claim is the same as before")
+		} else {
+			Expect(kept["data-ss-2"]).NotTo(Equal(claims[2].UID), "the claim is another one")
+		}
 
 		By("deleting the set")
 		f.delete(ctx, set)
@@ -232,6 +236,20 @@ var _ = Describe("StatefulSet: claims", func() {
 
 var _ = Describe("Claims of pods with random names", func() {
 	f := newFixture()
+
+	It("stay with their identities in an update, though they go when it is scaled down", func(ctx SpecContext) {
+		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3, claiming("data"))))
+		pods, claims := names(f.pods(set)), uids(f.claims())
+		from := f.mark()
+		set = f.awaitReady(ctx, f.change(ctx, set, release("2")))
+		Expect(isUpdated(set)).To(Succeed())
+		f.awaitNames(ctx, set, pods...)
+		Expect(uids(f.claims())).To(Equal(claims))
+		f.expectLiveAtMost(set, from, 3)
+		f.expectAvailableAtLeast(set, from, 2)
+		f.delete(ctx, set)
+		f.awaitClaimNames(ctx)
+	})
 
 	It("go with their pods, and are kept for the next ones where the policy says so", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3, claiming("data"))))
