@@ -103,6 +103,35 @@ func (c *faultyClient) Delete(ctx context.Context, object client.Object, options
 	return c.Client.Delete(ctx, object, options...)
 }
 
+// Patch counts the patches of pods that the API server accepted.
+func (c *faultyClient) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	err := c.Client.Patch(ctx, object, patch, options...)
+	if _, ok := object.(*corev1.Pod); ok && err == nil {
+		c.faults.count(object.GetNamespace(), "patch")
+	}
+	return err
+}
+
+func (c *faultyClient) SubResource(name string) client.SubResourceClient {
+	return &countingSubresource{SubResourceClient: c.Client.SubResource(name), name: name, faults: c.faults}
+}
+
+// countingSubresource counts the patches of subresources of pods that the API server accepted.
+type countingSubresource struct {
+	client.SubResourceClient
+
+	name   string
+	faults *faults
+}
+
+func (s *countingSubresource) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	err := s.SubResourceClient.Patch(ctx, object, patch, options...)
+	if err == nil {
+		s.faults.count(object.GetNamespace(), "patch "+s.name)
+	}
+	return err
+}
+
 func (c *faultyClient) Status() client.SubResourceWriter {
 	return &countingStatus{SubResourceWriter: c.Client.Status(), faults: c.faults}
 }

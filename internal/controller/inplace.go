@@ -4,7 +4,9 @@
 package controller
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"cmp"
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/internal/inplace"
@@ -22,41 +24,49 @@ func (v *view) seeChanges(o *observed.Set) {
 		r.InPlace, _ = inplace.StateOf(r.Pod) // what cannot be read counts for nothing
 		_, r.Waiting = inplace.Done(r.Pod, o.Known[r.Revision], r.InPlace)
 		if r.Waiting != "" && len(r.InPlace.Resized) > 0 {
-			r.Infeasible = v.memory.infeasible(r.Pod, r.Revision)
+			r.Infeasible = cmp.Or(inplace.Infeasible(r.Pod, o.Known[r.Revision], r.InPlace), v.memory.infeasible(r, v.now))
 		}
 		r.Updating = r.Gate.Closed() || r.Waiting != "" && r.InPlace.Restarts(r.Pod)
 		r.Available = r.Available && !r.Updating
 	}
 }
 
-// impossible is a resize that the API server refused. It is remembered for as long as the pod is at the revision.
-type impossible struct{ revision, message string }
+// impossible is a resize that the API server refused.
+type impossible struct {
+	// revision is the one that asks for it.
+	revision, message string
+	again             backOff
+}
 
-// infeasible says why a pod cannot get the resources of its revision, from its node or from the API server.
-func (m *recollection) infeasible(pod *corev1.Pod, revision string) string {
-	if message, is := inplace.Infeasible(pod); is {
-		return message
-	}
-	if refused := m.resizes[pod.UID]; refused.revision == revision {
+// infeasible says why the API server refused to give a pod the resources of its revision. That is tried again after a
+// while, if the pod is still there: nobody tells us that it would now agree.
+func (m *recollection) infeasible(r *observed.Replica, now time.Time) string {
+	if refused, ok := m.resizes[r.Pod.UID]; ok && refused.again.wait(r.Revision, now) > 0 {
 		return refused.message
 	}
 	return ""
 }
 
-// noteResizes notes the resizes that the API server refused, and forgets those of pods that are gone.
+// noteResizes notes the resizes that the API server refused, and forgets those of pods that have moved on.
 func (m *recollection) noteResizes(o *observed.Set, refused map[types.UID]string) {
 	if len(refused)+len(m.resizes) == 0 {
 		return
 	}
-	resizes := map[types.UID]impossible{}
+	resizes := map[types.UID]*impossible{}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Live() {
+		if !r.Live() || r.Waiting == "" {
 			continue
 		}
+		known := m.resizes[r.Pod.UID]
 		if message, ok := refused[r.Pod.UID]; ok {
-			resizes[r.Pod.UID] = impossible{revision: r.Revision, message: message}
-		} else if known, ok := m.resizes[r.Pod.UID]; ok {
+			if known == nil {
+				known = &impossible{}
+			}
+			known.revision, known.message = r.Revision, message
+			known.again.failed(r.Revision, o.Now)
+		}
+		if known != nil && known.revision == r.Revision {
 			resizes[r.Pod.UID] = known
 		}
 	}

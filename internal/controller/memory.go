@@ -31,7 +31,7 @@ type recollection struct {
 	// creates, deletes, relabels, updates and claims pace writes that the API server refuses.
 	creates, deletes, relabels, updates, claims refusal
 	// resizes are those that the API server refused, by the UIDs of the pods.
-	resizes map[types.UID]impossible
+	resizes map[types.UID]*impossible
 	// finished paces the replacement of pods that keep ending.
 	finished backOff
 	// namespaceGone is true when it said that the namespace is being deleted.

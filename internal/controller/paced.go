@@ -40,6 +40,9 @@ func (v *view) retry(wanted action.Plan) time.Duration {
 	for name, answer := range v.memory.preflights {
 		next = sooner(next, answer.again.wait(name, v.now))
 	}
+	for _, resize := range v.memory.resizes {
+		next = sooner(next, resize.again.wait(resize.revision, v.now))
+	}
 	for id, obstacle := range v.memory.blocked {
 		next = sooner(next, obstacle.again.wait(id, v.now))
 	}

@@ -4,6 +4,7 @@
 package inplace
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,13 +43,17 @@ func Done(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) (done bool, wait
 	return true, ""
 }
 
-// Infeasible says whether the node can never give a pod the resources that it asks for now, and why.
-func Infeasible(pod *corev1.Pod) (message string, infeasible bool) {
+// Infeasible says why a node can never give a pod the resources of the template that it was asked for; empty if it can, or
+// has not been asked yet. An answer to an earlier question counts for nothing.
+func Infeasible(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) string {
 	c := condition(pod, corev1.PodResizePending)
-	if c == nil || c.Reason != corev1.PodReasonInfeasible {
-		return "", false
+	if c == nil || c.Reason != corev1.PodReasonInfeasible || to == nil || unseen(pod, pod.Generation) != "" {
+		return ""
 	}
-	return c.Message, true
+	if patch, err := ResizePatch(pod, to, s.Resized); err != nil || patch != nil {
+		return ""
+	}
+	return cmp.Or(c.Message, c.Reason)
 }
 
 // restarted returns what is waited for until a container runs its new image, "" if nothing.

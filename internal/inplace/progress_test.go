@@ -355,25 +355,32 @@ func TestDoneIgnoresUnknownContainers(t *testing.T) {
 
 func TestInfeasible(t *testing.T) {
 	t.Parallel()
+	larger := template()
+	larger.Spec.Containers[0].Resources = requirements("cpu=1 memory=1Gi", "cpu=3 memory=2Gi")
 	tests := map[string]struct {
-		conditions     string
-		wantMessage    string
-		wantInfeasible bool
+		conditions string
+		observed   int64
+		to         *corev1.PodTemplateSpec
+		want       string
 	}{
-		"no condition": {},
-		"deferred":     {conditions: "PodResizePending=Deferred"},
-		"infeasible": {
-			conditions: "PodResizePending=Infeasible", wantMessage: "the node is too small", wantInfeasible: true,
-		},
+		"no condition":               {observed: 1, to: template()},
+		"deferred":                   {observed: 1, to: template(), conditions: "PodResizePending=Deferred"},
+		"infeasible":                 {observed: 1, to: template(), conditions: "PodResizePending=Infeasible", want: "the node is too small"},
+		"not asked for this yet":     {observed: 1, to: larger, conditions: "PodResizePending=Infeasible"},
+		"the template is lost":       {observed: 1, conditions: "PodResizePending=Infeasible"},
+		"an answer to what was then": {observed: 1, to: template(), conditions: "PodResizePending=Infeasible old"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := pod(template(), "r1")
-			report{conditions: tc.conditions}.write(p)
-			message, infeasible := inplace.Infeasible(p)
-			if message != tc.wantMessage || infeasible != tc.wantInfeasible {
-				t.Errorf("Infeasible() = %q, %v", message, infeasible)
+			conditions, old := strings.CutSuffix(tc.conditions, " old")
+			if old {
+				p.Generation++
+			}
+			report{observed: tc.observed, conditions: conditions}.write(p)
+			if got := inplace.Infeasible(p, tc.to, inplace.State{Resized: []string{"web"}}); got != tc.want {
+				t.Errorf("Infeasible() = %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -34,6 +34,13 @@ func scriptLine() *rapid.Generator[string] {
 		{"deadline", number(8, 60)},
 		{"onDeadline", rapid.SampledFrom([]string{"Hold", "Rollback"})},
 		{"strategy", rapid.SampledFrom([]string{"RollingUpdate", "OnDelete", "Recreate"})},
+		{"policy", rapid.SampledFrom([]string{"Recreate", "InPlaceIfPossible", "InPlaceOnly"})},
+		{"annotate", rapid.SampledFrom([]string{"team=a", "team=b"})},
+		{"memory", rapid.SampledFrom([]string{"64Mi", "128Mi"})},
+		{"grace", number(0, 3)},
+		{"close-gate", pod},
+		{"open-gate", pod},
+		{"tamper", pod},
 		{"cpu", rapid.SampledFrom([]string{"1", "64"})},
 		{"quota", rapid.SampledFrom([]string{"2", "none"})},
 		{"delete", pod},
@@ -58,7 +65,7 @@ func scriptLine() *rapid.Generator[string] {
 }
 
 // relief takes away what could keep the set from its wanted state for ever.
-const relief = "quota none\nuncordon\nallow\nsettle"
+const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nsettle"
 
 // TestHistories draws scripts and orders of events at random. A failure is shrunk; its script, saved in testdata with a
 // sentence about what it shows, becomes a scenario.

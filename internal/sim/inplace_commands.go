@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ func inPlaceCommands() []command {
 		specWord("memory", setMemory),
 		command{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
 		command{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
+		command{"node-cpu", 1, limitNode},
 		command{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
 	}
 }
@@ -41,6 +43,14 @@ func setMemory(spec *v1alpha1.RollSetSpec, v string) {
 	c := &spec.Template.Spec.Containers[0]
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
 	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+}
+
+// limitNode says how much cpu a node has for one pod.
+func limitNode(_ context.Context, w *World, args []string) error {
+	quantity, err := resource.ParseQuantity(args[0])
+	w.note("node-cpu " + args[0])
+	w.kubelets.model.Allocatable = corev1.ResourceList{corev1.ResourceCPU: quantity}
+	return err
 }
 
 // turnGate writes the condition of the pod's readiness gate, as nobody but the controller should.

@@ -22,6 +22,7 @@ const (
 	BlockedByScheduling  Blocking = "unscheduled"   // a pod has no node
 	BlockedByPod         Blocking = "not-ready"     // a pod is not ready
 	BlockedByMinReady    Blocking = "not-available" // a pod is ready, but not for long enough
+	BlockedByChange      Blocking = "changing"      // a pod is not through with an update in place
 	BlockedByEnd         Blocking = "ended"         // a pod has failed or succeeded
 	BlockedByRefusal     Blocking = "refused"       // the API server refuses what the set needs
 	BlockedByTermination Blocking = "terminating"   // a pod is on its way out
@@ -40,7 +41,7 @@ type blocker struct {
 // for that one; then what the API server refuses; then what the plan holds; then a pod on its way out. That the budget is
 // spent says less than what it is spent on, so it comes last.
 func (f *facts) blocker() blocker {
-	candidates := []func() blocker{f.unavailablePod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
+	candidates := []func() blocker{f.unavailablePod, f.changingPod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
 	switch {
 	case f.in.Invalid != "":
 		return blocker{kind: BlockedByInvalidSpec}
@@ -63,7 +64,7 @@ func (f *facts) unavailablePod() blocker {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		switch {
-		case !r.Live() || f.excess[r.Revision] > 0:
+		case !r.Live() || f.excess[r.Revision] > 0 || changes(r):
 		case r.Broken():
 			why := cmp.Or(podstate.Why(r.Pod), "not ready")
 			if r.Scheduled {
@@ -84,6 +85,21 @@ func (f *facts) unavailablePod() blocker {
 		return waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds")
 	}
 	return waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
+}
+
+// changes says whether an update in place, and nothing that is wrong with its containers, keeps a pod waiting.
+func changes(r *observed.Replica) bool {
+	return r.Waiting != "" && (r.Ready || podstate.ContainersReady(r.Pod))
+}
+
+// changingPod is the first pod that is not through with an update in place.
+func (f *facts) changingPod() blocker {
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Live() && changes(r) {
+			return waitingFor(BlockedByChange, r, r.Waiting)
+		}
+	}
+	return blocker{}
 }
 
 // endedPod is the first pod that has failed or succeeded and is to be replaced.

@@ -20,6 +20,8 @@ type facts struct {
 	// reason was the reason of Progressing.
 	reason string
 
+	// changing is how many live pods are not through with an update in place.
+	changing int
 	// total and revisions count the pods; gone those that are terminating or finished.
 	total     count
 	revisions map[string]*count
@@ -74,6 +76,9 @@ func (f *facts) countPods() {
 			}
 			f.revisions[r.Revision].add(r)
 			f.total.add(r)
+			if r.Waiting != "" {
+				f.changing++
+			}
 		}
 	}
 }
@@ -124,7 +129,7 @@ func (f *facts) target() string {
 func (f *facts) everyPodIsFine() bool {
 	live := f.total.live
 	enough := live == f.set.Limits.Replicas || f.set.Paused() && live > f.set.Limits.Replicas
-	return enough && f.moving == 0 && f.total.available == live
+	return enough && f.moving == 0 && f.changing == 0 && f.total.available == live
 }
 
 // newGeneration says whether the spec was edited since the last status.
@@ -184,7 +189,7 @@ func Complete(o *observed.Set) bool {
 		r := &o.Replicas[i]
 		switch {
 		case r.Pod == nil:
-		case r.Revision != o.Update.Name, r.Live() && !r.Available:
+		case r.Revision != o.Update.Name, r.Live() && (!r.Available || r.Waiting != ""):
 			return false
 		case r.Live():
 			live++

@@ -5,6 +5,7 @@ package update
 
 import (
 	"fmt"
+	"math"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
@@ -21,6 +22,9 @@ type mover struct {
 	plan   *action.Plan
 	// differences are those between revisions that were looked at.
 	differences map[leap]difference
+	// places is how many of the pods that are due have a place at another revision to go to. The places of the others are
+	// taken by surge.
+	places int
 	// resizing counts, for each revision, the pods that get other resources while they serve.
 	resizing map[string]int
 }
@@ -63,6 +67,19 @@ func newMover(o *observed.Set, b budget, p *action.Plan) *mover {
 	return v
 }
 
+// countPlaces counts the places that pods can go to. Under InPlaceOnly every pod goes to another revision, and scaling
+// takes what is too much in the end.
+func (v *mover) countPlaces(w *wanted.State) {
+	v.places = math.MaxInt
+	if v.set.Ordinal() || v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
+		return
+	}
+	v.places = -max(0, v.set.Live()-v.set.Limits.Replicas)
+	for _, n := range w.Excess {
+		v.places += n
+	}
+}
+
 // move makes a move, the next step of it, or says what holds it.
 func (v *mover) move(m wanted.Move) {
 	how := v.manner(m)
@@ -88,6 +105,9 @@ func (v *mover) move(m wanted.Move) {
 // manner decides how a pod is moved.
 func (v *mover) manner(m wanted.Move) manner {
 	if m.Named || v.set.Strategy() != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
+		return manner{}
+	}
+	if v.places--; v.places < 0 {
 		return manner{}
 	}
 	key := leap{from: m.Replica.Revision, to: m.To}

@@ -35,6 +35,7 @@ func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
 
 // moveDue makes moves in order as far as the budget goes.
 func (v *mover) moveDue(w *wanted.State) {
+	v.countPlaces(w)
 	due := counts(maps.Clone(w.Excess))
 	for _, m := range inOrder(v.set, vetted(v.set, w.Candidates, v.plan)) {
 		if m.Named || due.take(m.Replica.Revision) {

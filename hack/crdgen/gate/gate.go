@@ -35,9 +35,6 @@ func (r Restriction) Message() string { return prefix + r.What }
 // Unsupported lists the restrictions.
 func Unsupported() []Restriction {
 	return []Restriction{
-		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceIfPossible'", "podUpdatePolicy InPlaceIfPossible", `"InPlaceIfPossible"`},
-		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "self != 'InPlaceOnly'", "podUpdatePolicy InPlaceOnly", `"InPlaceOnly"`},
-		{"spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy", "false", "inPlaceUpdateStrategy", `{"gracePeriodSeconds": 5}`},
 		{"spec.lifecycle", "false", "lifecycle", `{"preDelete": {"labelsHandler": {"example.com/hook": "true"}}}`},
 	}
 }
