@@ -32,6 +32,9 @@ type recollection struct {
 	creates, deletes, relabels, updates, claims refusal
 	// resizes are those that the API server refused, by the UIDs of the pods.
 	resizes map[types.UID]*impossible
+	// sawPods is true once the cache has shown a pod of the set, and doubt paces the questions whether it should have.
+	sawPods bool
+	doubt   backOff
 	// finished paces the replacement of pods that keep ending.
 	finished backOff
 	// namespaceGone is true when it said that the namespace is being deleted.

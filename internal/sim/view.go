@@ -175,15 +175,19 @@ func (c *cache) candidates(options *client.ListOptions) []client.Object {
 }
 
 func matching(objs []client.Object, options *client.ListOptions) []client.Object {
-	if options.Limit != 0 || options.Continue != "" {
+	if options.Continue != "" {
 		unmodeled("lists in pieces")
 	}
-	return slices.DeleteFunc(objs, func(obj client.Object) bool {
+	found := slices.DeleteFunc(objs, func(obj client.Object) bool {
 		if options.Namespace != "" && obj.GetNamespace() != options.Namespace {
 			return true
 		}
 		return options.LabelSelector != nil && !options.LabelSelector.Matches(labelsOf(obj))
 	})
+	if options.Limit > 0 {
+		found = found[:min(int64(len(found)), options.Limit)]
+	}
+	return found
 }
 
 // set puts an object into the cache, or removes it if it is nil.

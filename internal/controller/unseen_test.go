@@ -1,0 +1,153 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
+)
+
+// liveList is an API server that has some pods, and remembers what it was asked.
+type liveList struct {
+	client.Reader
+
+	pods  []corev1.Pod
+	err   error
+	asked []string
+}
+
+// List implements client.Reader.
+func (l *liveList) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	l.asked = append(l.asked, options.LabelSelector.String())
+	list, ok := into.(*corev1.PodList)
+	if !ok || options.Limit != 1 || options.Namespace != "default" {
+		return errors.New("more is asked for than one pod of the namespace")
+	}
+	for i := range l.pods {
+		if options.LabelSelector.Matches(labels.Set(l.pods[i].Labels)) {
+			list.Items = l.pods[i : i+1]
+			break
+		}
+	}
+	return l.err
+}
+
+// livePod is a pod of the revision web-1.
+func livePod(owner metav1.OwnerReference) corev1.Pod {
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "web-abcde", Namespace: "default",
+		Labels:          map[string]string{"app": "web", v1alpha1.RevisionLabel: "web-1"},
+		OwnerReferences: []metav1.OwnerReference{owner},
+	}}
+}
+
+// doubtful is a view in which a set of 100 pods has none.
+func doubtful(t *testing.T) *view {
+	t.Helper()
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "set", Generation: 1}}
+	set.Spec.Replicas = new(int32(100))
+	set.Status.Replicas = 100
+	set.Status.Revisions = []v1alpha1.RevisionStatus{{Name: "web-1", Replicas: 100}}
+	selector, err := labels.Parse("app=web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &view{set: set, selector: selector, now: time.Unix(1000, 0), memory: &recollection{}}
+}
+
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	ours, strangers := livePod(claims.Owner("web", "set")), livePod(claims.Owner("web", "another"))
+	asked := []string{"app=web,controller-revision-hash in (web-1)"}
+	tests := map[string]struct {
+		live   []corev1.Pod
+		err    error
+		change func(*view)
+		// want is whether the cache is waited for.
+		want      bool
+		wantAsked []string
+	}{
+		"the API server has pods that the cache does not show": {live: []corev1.Pod{ours}, want: true, wantAsked: asked},
+		"the pods are lost":                  {wantAsked: asked},
+		"the pods are another set's":         {live: []corev1.Pod{strangers}, wantAsked: asked},
+		"the API server does not answer":     {err: errors.New("cut"), wantAsked: asked},
+		"the cache shows a pod":              {live: []corev1.Pod{ours}, change: func(v *view) { v.pods = []corev1.Pod{ours} }},
+		"the cache has shown a pod once":     {live: []corev1.Pod{ours}, change: func(v *view) { v.memory.sawPods = true }},
+		"there were none before":             {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Replicas = 0 }},
+		"no more than a handful is at stake": {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Spec.Replicas = new(int32(handful)) }},
+		"nobody knows the pods' revisions": {
+			live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Revisions = nil },
+			want: true, wantAsked: []string{"app=web"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := doubtful(t)
+			if tt.change != nil {
+				tt.change(v)
+			}
+			live := &liveList{pods: tt.live, err: tt.err}
+			wait, err := (&Reconciler{Live: live}).unseen(t.Context(), v)
+			if !errors.Is(err, tt.err) {
+				t.Errorf("unseen fails with %v, want %v", err, tt.err)
+			}
+			if (wait > 0) != tt.want {
+				t.Errorf("unseen = %v, want to wait: %v", wait, tt.want)
+			}
+			if diff := cmp.Diff(tt.wantAsked, live.asked); diff != "" {
+				t.Errorf("selectors asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	v := doubtful(t)
+	live := &liveList{pods: []corev1.Pod{livePod(claims.Owner("web", "set"))}}
+	r := &Reconciler{Live: live}
+	look := func() time.Duration {
+		t.Helper()
+		wait, err := r.unseen(t.Context(), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	var waits []time.Duration
+	for range 4 {
+		wait := look()
+		waits = append(waits, wait, look()) // an event in between costs no question
+		v.now = v.now.Add(wait)
+	}
+	want := []time.Duration{minBackOff, minBackOff, 2 * minBackOff, 2 * minBackOff, 4 * minBackOff, 4 * minBackOff, 8 * minBackOff, 8 * minBackOff}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if len(live.asked) != 4 {
+		t.Errorf("the API server was asked %d times, want 4", len(live.asked))
+	}
+	v.pods = live.pods
+	if wait := look(); wait != 0 {
+		t.Errorf("the cache shows pods, and %v are waited for", wait)
+	}
+	v.pods, v.set.Generation = nil, 2
+	if look(); len(live.asked) != 4 {
+		t.Error("a cache that has shown pods is doubted")
+	}
+}
