@@ -4,8 +4,8 @@
 // Package controller is the shell around the pure core: it reads, lets the core decide, writes, and reports.
 //
 // The rule: observe → plan → apply → report. One observation per reconcile, taken from caches that show all earlier
-// writes; one plan, made by pure functions; one status write, also when something failed. Nothing here reads the API
-// server directly except before an adoption, waits, writes a spec, or depends on anything that it was not given.
+// writes; one plan, made by pure functions; one status write, also when something failed. Nothing here waits,
+// writes a spec, depends on anything that it was not given, or reads past the cache, but for what Reconciler.Live names.
 package controller
 
 import (
@@ -49,7 +49,8 @@ const (
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server. The cache needs the indexes of IndexFields.
 	Client client.Client
-	// Live reads past the cache. It is asked before an adoption, and after the API server said that a name is taken.
+	// Live reads past the cache. It is asked before an adoption, after the API server said that a name is taken, and when a
+	// cache that has just been filled shows none of the pods that a status tells of.
 	Live client.Reader
 	// Watermarks says how far the cache has come.
 	Watermarks Watermarks
@@ -78,6 +79,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	}
 	if met, remaining := r.Expectations.Met(set.UID, v.cache); !met {
 		return ctrl.Result{RequeueAfter: min(remaining, lookAgain)}, nil
+	}
+	if wait, err := r.unseen(ctx, v); wait > 0 || err != nil {
+		return answer(wait, err)
 	}
 	revisions, wrote, prepareErr := r.prepare(ctx, v)
 	if wrote && prepareErr == nil {
