@@ -161,7 +161,7 @@ func TestNext(t *testing.T) {
 		"ready but not available costs as if available": {
 			config: "random R=3 v1>v2", state: "a:v1r b:v1+ c:v1+",
 			want: []string{
-				"hold web-a and 2 more: maxUnavailable 1: 2 of 3 pods are available",
+				"hold web-a and 2 more: maxUnavailable 1: 2 of 3 pods are available, web-a is not",
 			},
 		},
 		"OnDelete moves nothing and makes lost pods new": {
@@ -473,7 +473,7 @@ func TestNext(t *testing.T) {
 			config: "random R=2 recreate v1>v2", state: "a:v2+@ b:v2+@",
 			want: []string{
 				"delete web-b (replacement requested)",
-				"hold web-a: maxUnavailable 1: 2 of 2 pods are available",
+				"hold web-a: maxUnavailable 1: 1 of 2 pods are available, web-b is not",
 			},
 		},
 		"broken pods that change places do not wait for one another": {

@@ -187,7 +187,7 @@ func (w *World) satisfiable() bool {
 	if set == nil {
 		return true
 	}
-	if w.scheduler.cordoned || w.Store.MaxPods >= 0 || len(w.Store.Admission) > 0 || w.occupied {
+	if w.scheduler.cordoned || w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil || len(w.Store.Admission) > 0 || w.occupied {
 		return false
 	}
 	var templates []*corev1.PodTemplateSpec

@@ -5,10 +5,12 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,22 +86,39 @@ func (s *Store) prepare(obj client.Object) {
 	}
 }
 
-// checkQuota counts the pods of the namespace that have not ended, as a quota of pods does.
+// checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does.
 func (s *Store) checkQuota(obj client.Object) error {
-	if s.MaxPods < 0 || kindOf(obj) != Pods {
+	created, ok := obj.(*corev1.Pod)
+	if !ok {
 		return nil
 	}
-	used := 0
+	pods, cpu := 0, resource.Quantity{}
 	for key, other := range s.objects {
 		if pod, ok := other.(*corev1.Pod); ok && key.Namespace == obj.GetNamespace() && !hasEnded(pod) {
-			used++
+			pods++
+			cpu.Add(requestedCPU(pod))
 		}
 	}
-	if used < s.MaxPods {
-		return nil
+	if s.MaxPods >= 0 && pods >= s.MaxPods {
+		return overQuota(created, "pods", "1", strconv.Itoa(pods), strconv.Itoa(s.MaxPods))
 	}
-	return apierrors.NewForbidden(groupResource(Pods), obj.GetName(), fmt.Errorf(
-		"exceeded quota: pods, requested: pods=1, used: pods=%d, limited: pods=%d", used, s.MaxPods))
+	more := requestedCPU(created)
+	if sum := cpu.DeepCopy(); s.MaxCPU != nil {
+		if sum.Add(more); sum.Cmp(*s.MaxCPU) > 0 {
+			return overQuota(created, "requests.cpu", more.String(), cpu.String(), s.MaxCPU.String())
+		}
+	}
+	return nil
+}
+
+func requestedCPU(pod *corev1.Pod) resource.Quantity {
+	return pod.Spec.Containers[0].Resources.Requests.Cpu().DeepCopy()
+}
+
+// overQuota is the refusal of the ResourceQuota admission.
+func overQuota(pod *corev1.Pod, what, requested, used, limited string) error {
+	return apierrors.NewForbidden(groupResource(Pods), pod.Name, fmt.Errorf(
+		"exceeded quota: quota, requested: %[1]s=%[2]s, used: %[1]s=%[3]s, limited: %[1]s=%[4]s", what, requested, used, limited))
 }
 
 func hasEnded(pod *corev1.Pod) bool {

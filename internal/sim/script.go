@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Step is one line of a script.
@@ -139,11 +141,17 @@ func managers(ctx context.Context, w *World, args []string) error {
 	return err
 }
 
+// quota limits the pods, or with "cpu=" what they request; "none" takes all limits away.
 func quota(_ context.Context, w *World, args []string) error {
 	w.note("quota " + args[0])
+	w.Store.MaxPods, w.Store.MaxCPU = -1, nil
 	if args[0] == "none" {
-		w.Store.MaxPods = -1
 		return nil
+	}
+	if cpu, ok := strings.CutPrefix(args[0], "cpu="); ok {
+		limit, err := resource.ParseQuantity(cpu)
+		w.Store.MaxCPU = &limit
+		return err
 	}
 	n, err := strconv.Atoi(args[0])
 	w.Store.MaxPods = n

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,8 @@ import (
 type Store struct {
 	// MaxPods is the quota of pods that have neither failed nor succeeded; negative means none.
 	MaxPods int
+	// MaxCPU is the quota of the processors that they request; nil means none.
+	MaxCPU *resource.Quantity
 	// Admission is asked about every object before it is written, in this order.
 	Admission []Admission
 

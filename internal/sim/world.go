@@ -18,8 +18,12 @@ import (
 	"rollset.dev/rollset/internal/kubelet"
 )
 
-// maxTurnsAtOnce is how many turns may be taken without the clock moving before that is called a hot loop.
-const maxTurnsAtOnce = 5000
+// maxTurnsAtOnce is how many turns may be taken without the clock moving before that is called a hot loop, and
+// turnsOfPod how many more for each pod that there is.
+const (
+	maxTurnsAtOnce = 5000
+	turnsOfPod     = 20
+)
 
 // World is a simulated cluster with the real controller in it.
 type World struct {
@@ -175,7 +179,7 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 		w.atOnce = 0
 		return true, nil
 	}
-	if w.atOnce++; w.atOnce > maxTurnsAtOnce {
+	if w.atOnce++; w.atOnce > maxTurnsAtOnce+turnsOfPod*len(w.kubelets.pods) {
 		return false, fmt.Errorf("hot loop: %d turns at %s", w.atOnce, w.Film.time(w.Now()))
 	}
 	return true, w.takeOne(ctx, due)

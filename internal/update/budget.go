@@ -4,6 +4,7 @@
 package update
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -18,8 +19,10 @@ type budget struct {
 	set *observed.Set
 	// free is true for the strategy Recreate, which moves pods at any price; what users want replaced has one.
 	free bool
-	// available is how many pods are available.
+	// available is how many pods are available, and will be after the moves that were decided on.
 	available int
+	// moved is the first available pod that is moved now; empty if none is.
+	moved string
 	// spare is how many pods that are ready may be given up; negative when too few are available already.
 	spare int
 	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge comes on top:
@@ -122,7 +125,7 @@ func (b *budget) explain(why action.HoldKind, m wanted.Move) string {
 	if why == action.HeldByGuard {
 		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.unavailable[m.To], m.To)
 	}
-	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available", b.set.Limits.MaxUnavailable, b.available, b.set.Limits.Replicas)
+	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s", b.set.Limits.MaxUnavailable, b.available, b.set.Limits.Replicas, b.spentOn())
 }
 
 // spend takes a move into account. A pod that is ready but not yet available costs as if it were available.
@@ -130,5 +133,9 @@ func (b *budget) spend(m wanted.Move) {
 	b.unavailable[m.To]++
 	if !m.Replica.OutOfService() {
 		b.spare--
+	}
+	if m.Replica.Available {
+		b.available--
+		b.moved = cmp.Or(b.moved, m.Replica.Pod.Name)
 	}
 }

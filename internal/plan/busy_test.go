@@ -1,0 +1,179 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/plan"
+)
+
+// TestBudgetIsKeptFilled rolls a thousand pods, each of which takes its own time, with a tenth of them unavailable. At no
+// moment does an old pod wait while budget is left. As of everybody who never leaves a worker idle, it can then be said
+// that the whole takes no longer than the work of all, shared by as many as may be unavailable, and one pod more: there is
+// no serial tail.
+func TestBudgetIsKeptFilled(t *testing.T) {
+	t.Parallel()
+	for _, config := range []string{
+		"random R=1000 mu=100 v1",
+		"ordinal R=1000 mu=100 v1",
+		"random R=1000 mu=50 surge=50 v1",
+	} {
+		t.Run(config, func(t *testing.T) {
+			t.Parallel()
+			r := newRollout(config)
+			r.toRest(t)
+			began := r.now
+			r.set.Update = observed.Revision{Name: "v2", Template: &corev1.PodTemplateSpec{}}
+			r.toRest(t)
+			l := r.set.Limits
+			bound := r.work/time.Duration(l.MaxUnavailable+l.MaxSurge) + r.longest
+			if took := r.now.Sub(began); took > bound {
+				t.Errorf("took %s, want at most %s", took, bound)
+			} else {
+				t.Logf("took %s of at most %s", took, bound)
+			}
+		})
+	}
+}
+
+// rollout is a set whose plans are carried out at once, and whose pods take from one second to a minute to start, and
+// one to ten seconds to end.
+type rollout struct {
+	set    *observed.Set
+	now    time.Time
+	chance *rand.Rand
+	made   int
+	// due is when a replica's pod is ready, or gone if it is terminating.
+	due map[types.UID]time.Time
+	// work is the time that all pods of the last rollout kept the set waiting, longest that of one of them.
+	work, longest time.Duration
+}
+
+func newRollout(config string) *rollout {
+	o := observedtest.Parse(config, "")
+	o.Preflights = map[string]observed.Preflight{"v2": {}}
+	return &rollout{
+		set: o, now: o.Now, due: map[types.UID]time.Time{},
+		chance: rand.New(rand.NewPCG(1, 1)),
+	}
+}
+
+// toRest lets planner and pods take turns until nothing is due any more.
+func (r *rollout) toRest(t *testing.T) {
+	t.Helper()
+	r.work, r.longest = 0, 0
+	for {
+		r.set.Now = r.now
+		for p := plan.Next(r.set); !p.Empty(); p = plan.Next(r.set) {
+			r.apply(t, p)
+		}
+		r.check(t)
+		next := time.Time{}
+		for _, at := range r.due {
+			if next.IsZero() || at.Before(next) {
+				next = at
+			}
+		}
+		if next.IsZero() {
+			return
+		}
+		r.now = next
+		r.happen()
+	}
+}
+
+// apply carries out a plan.
+func (r *rollout) apply(t *testing.T, p action.Plan) {
+	t.Helper()
+	for _, a := range p.Actions {
+		if create, ok := a.(action.Create); ok {
+			r.create(create)
+		} else if deletion, ok := a.(action.Delete); ok {
+			r.delete(deletion.Pod.UID)
+		} else {
+			t.Fatalf("planned %s", a)
+		}
+	}
+}
+
+func (r *rollout) delete(uid types.UID) {
+	i := slices.IndexFunc(r.set.Replicas, func(x observed.Replica) bool { return x.Pod.UID == uid })
+	going := &r.set.Replicas[i]
+	going.Pod = going.Pod.DeepCopy()
+	going.Pod.DeletionTimestamp = &metav1.Time{Time: r.now.Add(30 * time.Second)}
+	going.Terminating, going.Available = true, false
+	r.take(uid, 1+r.chance.IntN(10), r.set.Ordinal())
+}
+
+func (r *rollout) create(a action.Create) {
+	r.made++
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: r.set.PodName(a.ID), UID: types.UID(strconv.Itoa(r.made)), CreationTimestamp: metav1.NewTime(r.now),
+	}}
+	created := observed.Replica{ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true}
+	if r.set.Ordinal() {
+		created.Ordinal, _ = strconv.Atoi(a.ID)
+	}
+	r.set.Replicas = append(r.set.Replicas, created)
+	slices.SortFunc(r.set.Replicas, func(a, b observed.Replica) int { return a.Ordinal - b.Ordinal })
+	r.take(pod.UID, 1+r.chance.IntN(60), true)
+}
+
+// take says how long it takes a pod to start or to end, and whether the set has to wait for it.
+func (r *rollout) take(uid types.UID, seconds int, awaited bool) {
+	d := time.Duration(seconds) * time.Second
+	r.due[uid] = r.now.Add(d)
+	if awaited {
+		r.work += d
+		r.longest = max(r.longest, d)
+	}
+}
+
+// happen lets pods start and end that have taken their time.
+func (r *rollout) happen() {
+	kept := r.set.Replicas[:0]
+	for _, x := range r.set.Replicas {
+		due, ok := r.due[x.Pod.UID]
+		over := ok && !due.After(r.now)
+		if over {
+			delete(r.due, x.Pod.UID)
+		}
+		switch {
+		case over && x.Terminating:
+			continue
+		case over:
+			x.Ready, x.Available, x.ReadySince = true, true, r.now
+		}
+		kept = append(kept, x)
+	}
+	r.set.Replicas = kept
+}
+
+// check fails if an old pod waits although budget is left.
+func (r *rollout) check(t *testing.T) {
+	t.Helper()
+	old, available := 0, r.set.Available()
+	for i := range r.set.Replicas {
+		if x := &r.set.Replicas[i]; x.Live() && x.Revision != r.set.Update.Name {
+			old++
+		}
+	}
+	l := r.set.Limits
+	if old > 0 && available > l.Replicas-l.MaxUnavailable {
+		t.Fatalf("%d old pods wait although %d are available:\n%s", old, available, fmt.Sprint(plan.Next(r.set).Held))
+	}
+}

@@ -1,0 +1,35 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import "fmt"
+
+// spentOn says what has used up the budget: the first pod that is not available, or is about to be moved, and how many
+// others there are, those that are missing included. It is empty if maxUnavailable leaves no budget to spend.
+func (b *budget) spentOn() string {
+	short := b.set.Limits.Replicas - b.available
+	first := b.firstUnavailable()
+	switch {
+	case short <= 0:
+		return ""
+	case first == "":
+		return fmt.Sprintf(", %d missing", short)
+	case short == 1:
+		return ", " + first + " is not"
+	default:
+		return fmt.Sprintf(", %s and %d more are not", first, short-1)
+	}
+}
+
+func (b *budget) firstUnavailable() string {
+	if b.moved != "" {
+		return b.moved
+	}
+	for i := range b.set.Replicas {
+		if r := &b.set.Replicas[i]; r.Live() && !r.Available {
+			return r.Pod.Name
+		}
+	}
+	return ""
+}
