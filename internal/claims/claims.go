@@ -110,7 +110,7 @@ func ownedByPodOf(r *observed.Replica, owner *metav1.OwnerReference) bool {
 // carried out before those of pods: a pod that takes its claims with it must own them before it goes.
 func Plan(o *observed.Set, w *wanted.State, pods action.Plan) action.Plan {
 	var p action.Plan
-	c := planner{set: o, keep: RetentionOf(o.Spec), leaving: scaledAway(pods), complete: w.Missing == 0 && len(w.Places) == 0}
+	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		c.own(r, &p)
@@ -124,31 +124,34 @@ func Plan(o *observed.Set, w *wanted.State, pods action.Plan) action.Plan {
 type planner struct {
 	set     *observed.Set
 	keep    Retention
-	leaving map[types.UID]bool
+	deleted map[types.UID]action.Cause
 	// complete is true when no identity waits for a pod.
 	complete bool
 }
 
-// scaledAway are the pods that the plan deletes because they are too many.
-func scaledAway(pods action.Plan) map[types.UID]bool {
-	leaving := map[types.UID]bool{}
+// deleted are the pods that the plan deletes, and why.
+func deleted(pods action.Plan) map[types.UID]action.Cause {
+	causes := map[types.UID]action.Cause{}
 	for _, a := range pods.Actions {
-		if d, ok := a.(action.Delete); ok && d.Cause == action.ScaleDown {
-			leaving[d.Pod.UID] = true
+		if d, ok := a.(action.Delete); ok {
+			causes[d.Pod.UID] = d.Cause
 		}
 	}
-	return leaving
+	return causes
 }
 
 // own gives the claims of a replica the controller that the policy wants.
 func (c planner) own(r *observed.Replica, p *action.Plan) {
-	if len(r.Claims) == 0 || c.goneForGood(r) { // what was to be done for a pod that goes was done when it was deleted
+	if len(r.Claims) == 0 {
 		return
+	}
+	if r.Terminating && !c.set.Ordinal() {
+		return // only when it was deleted was it known whether a successor is to have its claims
 	}
 	var want *metav1.OwnerReference
 	reason := "retention policy"
 	switch {
-	case r.Pod != nil && c.leaving[r.Pod.UID] && c.keep.WhenScaled == v1alpha1.DeleteClaims:
+	case c.isScaledAway(r) && c.keep.WhenScaled == v1alpha1.DeleteClaims:
 		want = metav1.NewControllerRef(r.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 		reason = "deleted together with the pod"
 	case c.keep.WhenDeleted == v1alpha1.DeleteClaims:
@@ -165,16 +168,18 @@ func (c planner) own(r *observed.Replica, p *action.Plan) {
 	}
 }
 
-// goneForGood says whether a replica's pod is on its way out and its identity not wanted any more.
-func (c planner) goneForGood(r *observed.Replica) bool {
-	if !r.Terminating {
+// isScaledAway says whether a replica's pod goes and its identity is not wanted any more. With ordinals it does not
+// matter why the pod goes, or who deleted it.
+func (c planner) isScaledAway(r *observed.Replica) bool {
+	if r.Pod == nil {
 		return false
 	}
+	cause, goes := c.deleted[r.Pod.UID]
 	if !c.set.Ordinal() {
-		return true
+		return goes && cause == action.ScaleDown
 	}
 	_, used := c.set.InUse(r.Ordinal)
-	return !used
+	return !used && (goes || r.Terminating)
 }
 
 // isOwnedBy says whether a claim has the one reference of ours that it should have, as its controller: the garbage

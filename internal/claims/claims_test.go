@@ -123,6 +123,25 @@ func TestOwners(t *testing.T) {
 			config: "ordinal R=1 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},
 		},
+		"a pod that somebody deleted before it was too many takes them with it as well": {
+			config: "ordinal R=1 v1", state: "0:v1+ 1:v1x", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", set)},
+			want:   "own claim data-web-1 by Pod web-1 (deleted together with the pod)",
+		},
+		"and so does one that has failed": {
+			config: "ordinal R=1 v1", state: "0:v1+ 1:v1!", whenDeleted: retain, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi")},
+			want:   "own claim data-web-1 by Pod web-1 (deleted together with the pod)",
+		},
+		"the policy may change while it goes": {
+			config: "ordinal R=1 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},
+			want:   "own claim data-web-1 by nobody (retention policy)",
+		},
+		"of a pod with a random name that is going they stay as they are": {
+			config: "random R=1 v1", state: "a:v1+ b:v1x", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", owner("Pod", "web-b", "uid-b"))},
+		},
 		"they are saved if it is wanted again before it is gone": {
 			config: "ordinal R=2 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},

@@ -77,6 +77,20 @@ var _ = Describe("StatefulSet: claims", func() {
 		Entry("whenDeleted Retain, whenScaled Retain", retain, retain),
 	)
 
+	It("deletes PVCs with a OnScaledown policy though somebody else deleted the pod before it was surplus", func(ctx SpecContext) {
+		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"), keeping(retain, remove))))
+		pod := f.changePod(ctx, f.pod("ss-2"), func(pod *corev1.Pod) { pod.Finalizers = append(pod.Finalizers, hold) })
+		f.delete(ctx, pod)
+		f.awaitPods(ctx, set, "ss-2 to terminate", func([]*corev1.Pod) bool { return !isLive(f.pod("ss-2")) })
+		set = f.change(ctx, set, scaledTo(2))
+		f.awaitClaims(ctx, "the pod to own its claim", func([]*corev1.PersistentVolumeClaim) bool {
+			return metav1.IsControlledBy(f.claimNamed("data-ss-2"), pod)
+		})
+		f.changePod(ctx, pod, func(pod *corev1.Pod) { pod.Finalizers = nil })
+		f.awaitClaimNames(ctx, "data-ss-0", "data-ss-1")
+		f.awaitReady(ctx, set)
+	})
+
 	It("should not delete PVC with OnScaledown policy if another controller owns the PVC", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"), keeping(retain, remove))))
 		owner := f.someOwner(ctx)
