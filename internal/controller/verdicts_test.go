@@ -1,0 +1,180 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/revision"
+	"rollset.dev/rollset/internal/status"
+)
+
+var _ = Describe("Before pods are moved, the API server", func() {
+	var f *fixture
+	BeforeEach(func(ctx SpecContext) { f = newFixture(ctx) })
+
+	DescribeTable("is asked, and a template that it refuses touches none",
+		func(spoil func(*corev1.PodSpec), words string) {
+			f.create()
+			before, deletes := names(f.pods()), f.requests("delete")
+			f.edit(func(set *v1alpha1.RollSet) { spoil(&set.Spec.Template.Spec) })
+			f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, status.ReasonInvalidTemplate, words)
+			f.eventuallyReason("Stalled", metav1.ConditionTrue, status.ReasonInvalidTemplate, words)
+			f.eventuallyReason("Ready", metav1.ConditionFalse, status.ReasonInvalidTemplate, words)
+			Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
+			Expect(f.requests("delete")).To(Equal(deletes))
+			f.edit(func(set *v1alpha1.RollSet) {
+				set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:v3"}}
+			})
+			f.eventuallyComplete()
+			Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
+		},
+		Entry("for a bad name of a port", func(spec *corev1.PodSpec) {
+			spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "No_Port", ContainerPort: 80}}
+		}, `spec.containers[0].ports[0].name: Invalid value: "No_Port"`),
+		Entry("for a volume that is not there", func(spec *corev1.PodSpec) {
+			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "missing", MountPath: "/data"}}
+		}, `spec.containers[0].volumeMounts[0].name: Not found: "missing"`),
+	)
+
+	It("may deny a template by policy, and change its mind", func() {
+		policy, binding := noLatest(f.namespace)
+		Expect(shared.client.Create(f, policy)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(shared.client.Delete(ctx, policy))).To(Succeed()) })
+		Expect(shared.client.Create(f, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(shared.client.Delete(ctx, binding))).To(Succeed()) })
+		Eventually(func() error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: f.namespace}}
+			pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:latest"}}
+			return shared.client.Create(f, pod, client.DryRunAll)
+		}).Should(MatchError(ContainSubstring("no image may be latest")))
+		f.create()
+		before := names(f.pods())
+		f.setImage("latest")
+		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, status.ReasonInvalidTemplate, "no image may be latest")
+		f.eventuallyCondition("Progressing", metav1.ConditionTrue, "0 of 3 pods updated; the API server refuses: pods of revision web-")
+		Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
+		Expect(shared.client.Delete(f, binding)).To(Succeed())
+		f.eventuallyComplete()
+	})
+
+	It("says nothing about the template when a quota is full", func() {
+		f.create()
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota", Namespace: f.namespace}}
+		quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}
+		Expect(shared.client.Create(f, quota)).To(Succeed())
+		quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, quota.Spec.Hard // its controller would count
+		Expect(shared.client.Status().Update(f, quota)).To(Succeed())
+		f.setImage("v2")
+		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, status.ReasonFailedCreate, "exceeded quota")
+		Expect(f.requests("delete")).To(Equal(1), "maxUnavailable pods, and no more")
+		Expect(shared.client.Delete(f, quota)).To(Succeed())
+		f.eventuallyComplete()
+	})
+})
+
+var _ = Describe("The deadline", func() {
+	var f *fixture
+	BeforeEach(func(ctx SpecContext) {
+		f = newFixture(ctx)
+		f.set.Spec.ProgressDeadlineSeconds = new(int32(2))
+		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
+	})
+
+	It("is told when it has passed, and the next template starts it again", func() {
+		f.create()
+		f.setImage("broken")
+		f.eventuallyReason("Progressing", metav1.ConditionFalse, status.ReasonProgressDeadlineExceeded, "no progress for 2 seconds; 1 of 3 pods updated; waiting for web-")
+		f.eventuallyReason("Stalled", metav1.ConditionTrue, status.ReasonProgressDeadlineExceeded, "no progress")
+		f.eventuallyReason("Ready", metav1.ConditionFalse, status.ReasonProgressDeadlineExceeded, "no progress")
+		f.setImage("v3")
+		f.eventuallyComplete()
+		Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
+	})
+
+	It("takes the pods back if the set asks for it, until there is another template", func() {
+		f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1alpha1.RollbackOnDeadline
+		f.create()
+		good := f.get().Status.UpdateRevision
+		f.setImage("broken")
+		f.eventuallyReason("Stalled", metav1.ConditionTrue, status.ReasonRolledBack, "3 of 3 pods at revision "+good)
+		bad := f.set.Status.UpdateRevision
+		for _, pod := range f.pods() {
+			Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, good))
+		}
+		Expect(f.revisions()).To(ContainElement(And(HaveField("Name", bad),
+			HaveField("Annotations", HaveKeyWithValue(revision.RejectedAnnotation, status.ReasonProgressDeadlineExceeded)))))
+		Expect(f.set.Spec.Template.Spec.Containers[0].Image).To(HaveSuffix("broken"), "the spec is the user's")
+
+		shared.reconciler.forget(f.set)
+		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(4)) })
+		f.eventuallyReason("Progressing", metav1.ConditionFalse, status.ReasonRolledBack, "4 of 4 pods at revision "+good)
+
+		f.setImage("v3")
+		f.eventuallyComplete()
+		Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
+	})
+
+	It("lets a set that waits be at rest: its status is not written again and again", func() {
+		f.set.Spec.ProgressDeadlineSeconds = new(int32(600))
+		f.create()
+		f.setImage("missing") // of which the kubelet tells in turns that it pulls, fails and backs off
+		f.eventuallyCondition("Progressing", metav1.ConditionTrue, "1 of 3 pods updated; waiting for web-")
+		version := ""
+		Eventually(func() bool {
+			before := version
+			version = f.get().ResourceVersion
+			return version == before
+		}).MustPassRepeatedly(40).Should(BeTrue())
+		w, err := shared.client.Watch(f, &v1alpha1.RollSetList{}, client.InNamespace(f.namespace))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(w.Stop)
+		Eventually(w.ResultChan()).Should(Receive()) // the set as it is
+		Consistently(w.ResultChan(), 5*time.Second).ShouldNot(Receive())
+	})
+})
+
+// eventuallyReason waits for a condition with a reason and a part of its message.
+func (f *fixture) eventuallyReason(name string, status metav1.ConditionStatus, reason, message string) {
+	GinkgoHelper()
+	Eventually(func() *metav1.Condition { return meta.FindStatusCondition(f.get().Status.Conditions, name) }).Should(And(
+		HaveField("Status", status), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)),
+		HaveField("ObservedGeneration", BeNumerically("==", f.set.Generation))))
+}
+
+// noLatest is a policy that denies pods of a namespace which run an image "latest".
+func noLatest(namespace string) (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	policy.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			},
+		}},
+	}
+	policy.Spec.Validations = []admissionregistrationv1.Validation{{
+		Expression: "object.spec.containers.all(c, !c.image.endsWith(':latest'))", Message: "no image may be latest",
+	}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName:        namespace,
+		ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		MatchResources: &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{corev1.LabelMetadataName: namespace},
+		}},
+	}
+	return policy, binding
+}
