@@ -65,10 +65,10 @@ func variants() []variant {
 	few := []string{"v1+", "v2+", "v0+", "v1.", "v2.", "v0.", "v1x"}
 
 	pods := bounds{replicas: 4, unavailable: 3, surge: 3, pods: 5}
+	fewer := bounds{replicas: 4, unavailable: 2, surge: 2, pods: 4}
 	noSurge := bounds{replicas: 4, unavailable: 3, pods: 5}
-	fewer := bounds{replicas: 3, unavailable: 2, surge: 2, pods: 4}
-	four := bounds{replicas: 4, unavailable: 3, places: 4}
-	five := bounds{replicas: 3, unavailable: 2, places: 5}
+	four := bounds{replicas: 4, unavailable: 2, places: 4}
+	five := bounds{replicas: 3, unavailable: 1, places: 5}
 	return []variant{
 		{words: "random v1>v2", partitioned: true, kinds: rolling, bounds: pods},
 		{words: "random paused v1>v2", kinds: rolling, bounds: pods},
@@ -90,7 +90,7 @@ func variants() []variant {
 		{words: "ordinal scalemu=1 v1>v2", partitioned: true, kinds: few, bounds: four},
 		{words: "ordinal start=1 v1>v2", partitioned: true, kinds: few, bounds: five},
 		{words: "ordered v1>v2", partitioned: true, kinds: places, bounds: four},
-		{words: "ordered recreate v1>v2", kinds: few, bounds: four},
+		{words: "ordered start=1 recreate v1>v2", kinds: few, bounds: four},
 		{words: "ordered ondelete v1>v2", kinds: few, bounds: four},
 		{words: "ordered v2", kinds: few, bounds: four},
 		{words: "ordered start=1 reserve=3 v1>v2", partitioned: true, kinds: few, bounds: five},

@@ -210,7 +210,14 @@ func (f *facts) misplaced(r *observed.Replica) bool {
 
 // old says whether the strategy Recreate wants a pod gone before any new one comes.
 func (f *facts) old(r *observed.Replica) bool {
-	return f.recreate() && !f.set.Paused() && f.want[f.side(r.Revision)] == 0
+	if !f.recreate() || f.set.Paused() {
+		return false
+	}
+	wanted, own := update, f.side(r.Revision)
+	if f.set.Rejected && f.set.Rolling() {
+		wanted = current
+	}
+	return own != wanted && own != f.makes(wanted)
 }
 
 // stays says whether a pod is to stay at its revision, as far as that is known.
@@ -305,7 +312,7 @@ func (f *facts) replaceable(r *observed.Replica) bool {
 		return false
 	}
 	own := f.side(r.Revision)
-	return !f.frozen() || own != stray && f.makes(own) == own
+	return !f.set.Paused() || own != stray && f.makes(own) == own
 }
 
 // eachWaiting says whether something holds for every misplaced pod that is not taken.

@@ -469,6 +469,13 @@ func TestNext(t *testing.T) {
 				"hold web-2: its ordinal is not in use any more; it goes before another comes",
 			},
 		},
+		"Recreate takes old pods before their turn, or the others would wait for them": {
+			config: "ordered R=3 start=1 recreate v1>v2", state: "0:v1+ 4:v2+",
+			want: []string{
+				"delete web-0 (its ordinal is not in use)",
+				"hold web-0: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
+			},
+		},
 		"Recreate has a budget for pods that are named and not old": {
 			config: "random R=2 recreate v1>v2", state: "a:v2+@ b:v2+@",
 			want: []string{

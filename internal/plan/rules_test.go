@@ -141,23 +141,24 @@ func createsInOrder(f *facts) bool {
 	return used && below == place
 }
 
-// scalesDownInOrder lets broken pods go before their turn.
+// scalesDownInOrder lets broken pods, and those that Recreate wants gone, go before their turn.
 func scalesDownInOrder(f *facts) bool {
 	if !f.set.OrderedReady() || f.scaledDown.sum() == 0 {
 		return true
 	}
 	i := slices.IndexFunc(f.deletes, func(d deletion) bool { return d.Cause == action.ScaleDown })
 	victim := f.deletes[i].replica
+	urgent := func(r *observed.Replica) bool { return !r.Ready || f.old(r) }
 	for j := range f.set.Replicas {
 		r := &f.set.Replicas[j]
 		if _, used := f.set.InUse(r.Ordinal); used {
 			continue
 		}
-		if r.Terminating || victim.Ready && r.Live() && (r.Ordinal > victim.Ordinal || !r.Ready) {
+		if r.Terminating || !urgent(victim) && r.Live() && (r.Ordinal > victim.Ordinal || urgent(r)) {
 			return false
 		}
 	}
-	return f.scaledDown.sum() == 1 && (!victim.Ready || f.waitsFor(victim.Ordinal) == nil)
+	return f.scaledDown.sum() == 1 && (urgent(victim) || f.waitsFor(victim.Ordinal) == nil)
 }
 
 // createsWhatIsWanted does not count pods that users named, for their surge is made before they go.

@@ -64,13 +64,13 @@ func removeOutside(o *observed.Set, w *wanted.State, p *action.Plan) {
 	}
 }
 
-// nextOutside is the pod to go in an OrderedReady set: a broken one if there is one, else the highest, once every pod
-// that is to stay below it is available; none before the one deleted last is gone.
+// nextOutside is the pod to go in an OrderedReady set: one that is broken, or that Recreate wants gone, if there is one,
+// else the highest, once every pod that is to stay below it is available; none before the one deleted last is gone.
 func nextOutside(o *observed.Set, w *wanted.State, p *action.Plan) []*observed.Replica {
-	victim := w.Outside[0]
+	victim, urgent := w.Outside[0], false
 	for _, r := range w.Outside {
-		if r.Broken() {
-			victim = r
+		if r.Broken() || wanted.IsOld(o, r) {
+			victim, urgent = r, true
 			break
 		}
 	}
@@ -78,7 +78,7 @@ func nextOutside(o *observed.Set, w *wanted.State, p *action.Plan) []*observed.R
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
 		return nil
 	}
-	if below := firstUnavailableBelow(o, victim.Ordinal); below != nil && !victim.Broken() {
+	if below := firstUnavailableBelow(o, victim.Ordinal); below != nil && !urgent {
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is not available", below.Pod.Name)
 		return nil
 	}

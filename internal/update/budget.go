@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/wanted"
@@ -17,8 +16,6 @@ import (
 // budget is how much may still be disturbed.
 type budget struct {
 	set *observed.Set
-	// free is true for the strategy Recreate, which moves pods at any price; what users want replaced has one.
-	free bool
 	// available is how many pods are available, and will be after the moves that were decided on.
 	available int
 	// moved is the first available pod that is moved now; empty if none is.
@@ -40,7 +37,6 @@ type budget struct {
 func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
 	b := budget{
 		set:         o,
-		free:        o.Strategy() == v1alpha1.RecreateStrategy,
 		available:   o.Available(),
 		unavailable: map[string]int{},
 		lowest:      lowestUnavailable(o),
@@ -108,7 +104,7 @@ func lowestUnavailable(o *observed.Set) *observed.Replica {
 // refuses says what keeps a move from being made now; empty if nothing does.
 func (b *budget) refuses(m wanted.Move) action.HoldKind {
 	switch {
-	case b.free && m.To != m.Replica.Revision:
+	case wanted.IsOld(b.set, m.Replica):
 		return ""
 	case b.unavailable[m.To] >= b.limit && m.To != m.Replica.Revision:
 		return action.HeldByGuard

@@ -128,15 +128,15 @@ func comesBackAt(o *observed.Set, revision string) string {
 	return revision
 }
 
-// replaceable says whether a pod can be replaced now if a user asks for it: not if that changes its revision while none
-// may be changed.
+// replaceable says whether a pod can be replaced now if a user asks for it: not in a pause if that would change its
+// revision.
 func replaceable(o *observed.Set, r *observed.Replica) bool {
-	return !Frozen(o) || comesBackAt(o, r.Revision) == r.Revision
+	return !o.Paused() || comesBackAt(o, r.Revision) == r.Revision
 }
 
 // at is the revision wanted at the k-th place of a set with ordinals.
 func at(o *observed.Set, k int) string {
-	if k < partition(o) {
+	if o.Rejected || k < partition(o) {
 		return o.Current.Name
 	}
 	return o.Update.Name
