@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,7 +72,7 @@ var _ = Describe("Faults", func() {
 		set = f.change(ctx, set, scaledTo(10))
 		f.await(ctx, "the first pods to go", func() error {
 			if f.deleted(set, from) == 0 {
-				return fmt.Errorf("none has gone")
+				return errors.New("none has gone")
 			}
 			return nil
 		})
@@ -105,7 +106,7 @@ var _ = Describe("Faults", func() {
 	It("writes nothing once all is done, not even after a restart", func(ctx SpecContext) {
 		onLocalCluster()
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 5)))
-		set = f.awaitReady(ctx, f.change(ctx, set, release("2")))
+		f.awaitReady(ctx, f.change(ctx, set, release("2")))
 		f.quiet(ctx, still)
 		log := auditFrom()
 		killAndRestart()

@@ -133,7 +133,7 @@ func (f *fixture) delete(ctx context.Context, o client.Object, options ...client
 func (f *fixture) setGate(ctx context.Context, pod *corev1.Pod, open corev1.ConditionStatus) {
 	GinkgoHelper()
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"lastTransitionTime":%q}]}}`,
-		gate, open, metav1.Now().UTC().Format(time.RFC3339))
+		gate, open, time.Now().UTC().Format(time.RFC3339))
 	err := cluster.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", patch))
 	Expect(err).NotTo(HaveOccurred())
 }
@@ -267,8 +267,10 @@ func (f *fixture) revisions(set *v1alpha1.RollSet) []*appsv1.ControllerRevision 
 // expectGone waits until an object does not exist any more.
 func (f *fixture) expectGone(ctx context.Context, o client.Object) {
 	GinkgoHelper()
+	now, ok := o.DeepCopyObject().(client.Object)
+	Expect(ok).To(BeTrue())
 	Eventually(func() bool {
-		return apierrors.IsNotFound(cluster.client.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)))
+		return apierrors.IsNotFound(cluster.client.Get(ctx, client.ObjectKeyFromObject(o), now))
 	}).WithContext(ctx).Should(BeTrue(), "%s is still there", o.GetName())
 }
 

@@ -27,7 +27,7 @@ import (
 // acting is what a manager logs when it writes pods.
 const acting = `"msg":"created pods"`
 
-var _ = Describe("Two managers", Ordered, func() {
+var _ = Describe("Two managers", func() {
 	f := newFixture()
 	var leader, standby *operator
 

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -33,7 +34,7 @@ var _ = Describe("Ownership", func() {
 				return false
 			})
 			if !adopted {
-				return fmt.Errorf("it never was")
+				return errors.New("it never was")
 			}
 			return nil
 		})
@@ -44,7 +45,7 @@ var _ = Describe("Ownership", func() {
 		f.changePod(ctx, released, func(pod *corev1.Pod) { pod.Labels["app"] = "other" })
 		f.await(ctx, "the pod to be released", func() error {
 			if now := f.pod(released.Name); now == nil || metav1.GetControllerOf(now) != nil {
-				return fmt.Errorf("it is gone, or still controlled")
+				return errors.New("it is gone, or still controlled")
 			}
 			return nil
 		})

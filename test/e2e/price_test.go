@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,11 +83,11 @@ type spending struct {
 
 // String lists the requests.
 func (s spending) String() string {
-	text := fmt.Sprintf("in %.1f s", s.took.Seconds())
+	words := []string{fmt.Sprintf("in %.1f s", s.took.Seconds())}
 	for _, kind := range slices.Sorted(maps.Keys(s.counts)) {
-		text += fmt.Sprintf(", %d %s", s.counts[kind], kind)
+		words = append(words, fmt.Sprintf("%d %s", s.counts[kind], kind))
 	}
-	return text
+	return strings.Join(words, ", ")
 }
 
 func (s spending) expectNoRead() {

@@ -71,6 +71,7 @@ var _ = Describe("A rolling update", func() {
 			HaveField("CurrentRevision", current),
 		))
 		f.awaitPods(ctx, set, "three old pods and two new ones", isMix(3, 2))
+		f.expectAvailableAtLeast(set, from, 4)
 
 		By("losing one pod of each revision: each comes back at its own")
 		for _, revision := range []string{current, set.Status.UpdateRevision} {
