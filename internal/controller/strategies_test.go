@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -97,7 +98,9 @@ var _ = Describe("The update strategy", func() {
 		before := names(f.pods())
 		witness := f.watch(3)
 		Eventually(witness.extremes).Should(Equal("most 3, least available 3"))
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: before[:2]} })
+		f.edit(func(set *v1alpha1.RollSet) {
+			set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: before[:2]}
+		})
 		Eventually(func() []string { return names(f.pods()) }).ShouldNot(ContainElements(before[0]))
 		Eventually(func() []string { return names(f.pods()) }).ShouldNot(ContainElements(before[1]))
 		f.eventuallyComplete()
@@ -123,9 +126,7 @@ var _ = Describe("The update strategy", func() {
 func (f *fixture) label(pod *corev1.Pod, labels map[string]string) {
 	GinkgoHelper()
 	before := pod.DeepCopy()
-	for key, value := range labels {
-		pod.Labels[key] = value
-	}
+	maps.Copy(pod.Labels, labels)
 	Expect(shared.client.Patch(f, pod, client.MergeFrom(before))).To(Succeed())
 }
 
