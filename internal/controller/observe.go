@@ -73,9 +73,8 @@ func resolveSpec(spec *v1alpha1.RollSetSpec) (r resolved, err error) {
 	return r, err
 }
 
-// replicas joins pods and claims by identity.
+// replicas joins pods and claims by identity, in the order of identities.
 func replicas(v *view) []observed.Replica {
-	all := make([]observed.Replica, 0, len(v.pods)+len(v.claims))
 	toDelete := map[string]bool{}
 	if s := v.set.Spec.ScaleStrategy; s != nil && v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity { // whose names come back
 		for _, name := range s.PodsToDelete {
@@ -83,18 +82,37 @@ func replicas(v *view) []observed.Replica {
 		}
 	}
 	minReady := time.Duration(v.set.Spec.MinReadySeconds) * time.Second
-	for i := range v.pods {
-		pod := &v.pods[i]
-		replica := newReplica(pod, minReady, v.now)
-		replica.ID, replica.Ordinal = identify(v.set, pod.Name)
-		replica.Specified = toDelete[pod.Name] || podstate.SpecifiedDelete(pod)
-		all = append(all, replica)
+	places := placesOf(v)
+	all := make([]observed.Replica, len(places))
+	for i, p := range places {
+		if p.pod != nil {
+			all[i] = newReplica(p.pod, minReady, v.now)
+			all[i].Specified = toDelete[p.pod.Name] || podstate.SpecifiedDelete(p.pod)
+		}
+		all[i].ID, all[i].Ordinal, all[i].Claims = p.id, p.ordinal, p.claims
 	}
-	all = joinClaims(v, all)
-	slices.SortFunc(all, func(a, b observed.Replica) int {
-		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.ID, b.ID))
-	})
 	return all
+}
+
+// place is who has an identity. It is what replicas are sorted as, being so much smaller.
+type place struct {
+	id      string
+	ordinal int
+	pod     *corev1.Pod
+	claims  []*corev1.PersistentVolumeClaim
+}
+
+func placesOf(v *view) []place {
+	places := make([]place, 0, len(v.pods)+len(v.claims))
+	for i := range v.pods {
+		id, ordinal := identify(v.set, v.pods[i].Name)
+		places = append(places, place{id: id, ordinal: ordinal, pod: &v.pods[i]})
+	}
+	places = joinClaims(v, places)
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.id, b.id))
+	})
+	return places
 }
 
 // newReplica is what a pod's status says.
@@ -129,30 +147,30 @@ func identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
 	return pod, -1
 }
 
-// joinClaims adds claims to the replicas of their identities, and replicas for identities that have only claims.
-func joinClaims(v *view, all []observed.Replica) []observed.Replica {
+// joinClaims adds claims to the places of their identities, and places for identities that have only claims.
+func joinClaims(v *view, all []place) []place {
 	if len(v.claims) == 0 {
 		return all
 	}
-	place := make(map[string]int, len(all))
+	known := make(map[string]int, len(all))
 	for i := range all {
-		place[all[i].ID] = i
+		known[all[i].id] = i
 	}
 	for i := range v.claims {
 		claim := &v.claims[i]
-		id, number, ok := identifyClaim(v.set, claim)
+		id, ordinal, ok := identifyClaim(v.set, claim)
 		if !ok {
 			continue
 		}
-		if _, ok := place[id]; !ok {
-			place[id] = len(all)
-			all = append(all, observed.Replica{ID: id, Ordinal: number})
+		if _, ok := known[id]; !ok {
+			known[id] = len(all)
+			all = append(all, place{id: id, ordinal: ordinal})
 		}
-		r := &all[place[id]]
-		r.Claims = append(r.Claims, claim)
+		p := &all[known[id]]
+		p.claims = append(p.claims, claim)
 	}
 	for i := range all {
-		slices.SortFunc(all[i].Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(all[i].claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return all
 }

@@ -25,6 +25,9 @@ import (
 //
 // A resize is done when the kubelet neither has it pending nor in progress, and reports the resources that are wanted.
 func Done(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) (done bool, waiting string) {
+	if s.Empty() { // so it is with nearly all pods nearly always
+		return true, ""
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Containers)) {
 		if m, ok := find(&pod.Spec, name); ok {
 			if waiting = restarted(pod, m, s); waiting != "" {
