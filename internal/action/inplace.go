@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/inplace"
 )
 
@@ -47,6 +48,16 @@ type Resize struct {
 	Patch []byte
 }
 
+// SetState writes where a pod stands as to lifecycle hooks.
+type SetState struct {
+	// Pod is the pod as observed; its UID becomes a precondition.
+	Pod *corev1.Pod
+	// State is the state to write.
+	State v1alpha1.LifecycleState
+	// Reason says why.
+	Reason string
+}
+
 func (CloseGate) isAction() {}
 
 func (OpenGate) isAction() {}
@@ -54,6 +65,8 @@ func (OpenGate) isAction() {}
 func (UpdateInPlace) isAction() {}
 
 func (Resize) isAction() {}
+
+func (SetState) isAction() {}
 
 // String is the line of logs and golden files.
 func (a CloseGate) String() string {
@@ -71,4 +84,9 @@ func (a UpdateInPlace) String() string {
 // String is the line of logs and golden files.
 func (a Resize) String() string {
 	return fmt.Sprintf("resize %s to the resources of %s", a.Pod.Name, a.Revision)
+}
+
+// String is the line of logs and golden files.
+func (a SetState) String() string {
+	return fmt.Sprintf("set %s to %s (%s)", a.Pod.Name, a.State, a.Reason)
 }

@@ -9,7 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/inplace"
+	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/observed"
 )
 
@@ -26,7 +28,12 @@ func (v *view) seeChanges(o *observed.Set) {
 		if r.Waiting != "" && len(r.InPlace.Resized) > 0 {
 			r.Infeasible = cmp.Or(inplace.Infeasible(r.Pod, o.Known[r.Revision], r.InPlace), v.memory.infeasible(r, v.now))
 		}
-		r.Updating = r.Gate.Closed() || r.Waiting != "" && r.InPlace.Restarts(r.Pod)
+		r.State, r.Hook = lifecycle.StateOf(o.Spec, r.Pod), lifecycle.Waits(o.Spec, r.Pod)
+		r.Withdrawn = lifecycle.Withdraws(o.Spec, r.State)
+		if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
+			r.Specified = true // it is not going to serve again
+		}
+		r.Updating = r.State != "" || r.Gate.Closed() || r.Waiting != "" && r.InPlace.Restarts(r.Pod)
 		r.Available = r.Available && !r.Updating
 	}
 }

@@ -58,7 +58,7 @@ func (m *recollection) sort(a action.Action) *refusal {
 		return &m.deletes
 	case action.Relabel:
 		return &m.relabels
-	case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize:
+	case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 		return &m.updates
 	case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 		return &m.claims

@@ -131,9 +131,15 @@ type Replica struct {
 	Waiting string
 	// Infeasible says why the pod cannot get the resources of its revision where it is; empty if nobody says so.
 	Infeasible string
-	// Updating pods are out of service for an update in place, or have containers that are being restarted by one. They
-	// count as unavailable whatever their readiness says.
+	// Updating pods are out of service for an update in place or for a lifecycle hook, or have containers that are being
+	// restarted by an update. They count as unavailable whatever their readiness says.
 	Updating bool
+	// State is where the pod stands as to the lifecycle hooks that the set uses; empty if they have nothing to say. Hook is
+	// what it waits for there.
+	State v1alpha1.LifecycleState
+	Hook  string
+	// Withdrawn pods are to be out of service while they wait for a lifecycle hook.
+	Withdrawn bool
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
 	DeletionCost int32
 }

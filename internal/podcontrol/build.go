@@ -12,6 +12,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/observed"
 )
 
@@ -42,13 +43,17 @@ func Build(set *v1alpha1.RollSet, revision observed.Revision, id string) *corev1
 		pod.Spec.Subdomain = set.Spec.ServiceName
 	}
 	mountClaims(set, pod, id)
-	if set.Spec.UpdatePolicy() != v1alpha1.RecreatePod {
+	if state := lifecycle.First(&set.Spec, pod); state != "" {
+		pod.Labels[v1alpha1.LifecycleStateLabel] = string(state)
+	}
+	withdraws := lifecycle.Withdraws(&set.Spec, v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecyclePreparingUpdate, v1alpha1.LifecyclePreparingDelete)
+	if withdraws || set.Spec.UpdatePolicy() != v1alpha1.RecreatePod {
 		pod.Spec.ReadinessGates = withGate(pod.Spec.ReadinessGates)
 	}
 	return pod
 }
 
-// withGate adds the gate that turns traffic away while a pod is updated in place. The gates of a pod cannot be changed
+// withGate adds the gate that turns traffic away while a pod is updated in place, or waits for a hook. The gates of a pod cannot be changed
 // later.
 func withGate(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
 	gate := corev1.PodReadinessGate{ConditionType: v1alpha1.InPlaceUpdateReady}

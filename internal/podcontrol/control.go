@@ -118,7 +118,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 			creates = append(creates, a)
 		case action.Relabel:
 			relabels = append(relabels, a)
-		case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize:
+		case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 			updates = append(updates, a)
 		case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 			keeps = append(keeps, a)

@@ -5,6 +5,7 @@ package podcontrol
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/inplace"
 )
@@ -42,6 +44,11 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 		c.patch, err = inplace.Patch(a.Pod, a.Change, a.Revision)
 	case action.Resize:
 		c.pod, c.subresource, c.patch, c.why = a.Pod, "resize", a.Patch, "to the resources of "+a.Revision
+	case action.SetState:
+		c.pod, c.why = a.Pod, a.Reason
+		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": a.Pod.UID, "labels": map[string]string{v1alpha1.LifecycleStateLabel: string(a.State)},
+		}})
 	case action.Create, action.Delete, action.Relabel, action.Preflight,
 		action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 	}

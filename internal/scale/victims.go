@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/rank"
@@ -73,7 +74,7 @@ func ranked(o *observed.Set, w *wanted.State) (named, tooMany, others []*observe
 	excess := maps.Clone(w.Excess)
 	for _, r := range live {
 		switch {
-		case r.Specified:
+		case r.Specified, r.State == v1alpha1.LifecyclePreparingDelete: // what is being prepared is not given up for another
 			named = append(named, r)
 		case excess[r.Revision] > 0:
 			tooMany = append(tooMany, r)

@@ -80,7 +80,7 @@ func (f *Film) observe(e *Entry) {
 	if !ok {
 		pod = mustBe[*corev1.Pod](e.Old)
 	}
-	if f.state == before {
+	if f.state == before && !entersState(e, pod) {
 		delete(f.byPod, pod.Name) // the reason that is logged next is not that of an earlier line
 		return
 	}
@@ -109,9 +109,17 @@ func (f *Film) describe(e *Entry, pod *corev1.Pod) string {
 		return map[bool]string{true: "close", false: "open"}[isUpdating(pod)] + " gate of " + name
 	case f.world.version(old) != f.world.version(pod):
 		return fmt.Sprintf("update %s in place to %s", name, f.world.version(pod))
+	case entersState(e, pod):
+		return name + " is " + pod.Labels[v1alpha1.LifecycleStateLabel]
 	default:
 		return strings.TrimSpace(string(e.Verb)+" "+e.Subresource) + " " + name
 	}
+}
+
+// entersState says whether a write changes where a pod stands as to lifecycle hooks.
+func entersState(e *Entry, pod *corev1.Pod) bool {
+	old, ok := e.Old.(*corev1.Pod)
+	return ok && old.Labels[v1alpha1.LifecycleStateLabel] != pod.Labels[v1alpha1.LifecycleStateLabel]
 }
 
 // snapshot is the state of all pods in one line.

@@ -41,6 +41,9 @@ func scriptLine() *rapid.Generator[string] {
 		{"close-gate", pod},
 		{"open-gate", pod},
 		{"tamper", pod},
+		{"hook", rapid.SampledFrom([]string{"preNormal", "preDelete", "preDelete!", "inPlaceUpdate", "inPlaceUpdate!", "none"})},
+		{"mark", pod},
+		{"unmark", pod},
 		{"cpu", rapid.SampledFrom([]string{"1", "64"})},
 		{"quota", rapid.SampledFrom([]string{"2", "none"})},
 		{"delete", pod},
@@ -65,7 +68,7 @@ func scriptLine() *rapid.Generator[string] {
 }
 
 // relief takes away what could keep the set from its wanted state for ever.
-const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nsettle"
+const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nhook none\nsettle"
 
 // TestHistories draws scripts and orders of events at random. A failure is shrunk; its script, saved in testdata with a
 // sentence about what it shows, becomes a scenario.

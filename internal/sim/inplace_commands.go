@@ -27,6 +27,9 @@ func inPlaceCommands() []command {
 		specWord("memory", setMemory),
 		command{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
 		command{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
+		specWord("hook", setHook),
+		command{"mark", 1, eachPod("mark", markPod(true))},
+		command{"unmark", 1, eachPod("unmark", markPod(false))},
 		command{"node-cpu", 1, limitNode},
 		command{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
 	}
@@ -43,6 +46,37 @@ func setMemory(spec *v1alpha1.RollSetSpec, v string) {
 	c := &spec.Template.Spec.Containers[0]
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
 	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+}
+
+// setHook uses one lifecycle hook and no other; "none" uses none. A "!" at the end marks pods not ready.
+func setHook(spec *v1alpha1.RollSetSpec, v string) {
+	name, withdraws := strings.CutSuffix(v, "!")
+	hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{hookLabel: "true"}, MarkPodNotReady: withdraws}
+	switch name {
+	case "preNormal":
+		spec.Lifecycle = &v1alpha1.Lifecycle{PreNormal: hook}
+	case "inPlaceUpdate":
+		spec.Lifecycle = &v1alpha1.Lifecycle{InPlaceUpdate: hook}
+	case "preDelete":
+		spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
+	default:
+		spec.Lifecycle = nil
+	}
+}
+
+// hookLabel is the label that marks pods as hooked.
+const hookLabel = "example.com/hook"
+
+// markPod sets or removes the mark of the hook.
+func markPod(hooked bool) func(*World, *corev1.Pod) error {
+	return func(w *World, pod *corev1.Pod) error {
+		return w.editPod(pod, func(p *corev1.Pod) {
+			delete(p.Labels, hookLabel)
+			if hooked {
+				p.Labels[hookLabel] = "true"
+			}
+		})
+	}
 }
 
 // limitNode says how much cpu a node has for one pod.

@@ -87,16 +87,17 @@ func (f *facts) unavailablePod() blocker {
 	return waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
 }
 
-// changes says whether an update in place, and nothing that is wrong with its containers, keeps a pod waiting.
+// changes says whether a lifecycle hook or an update in place, and nothing that is wrong with its containers, keeps a pod
+// waiting.
 func changes(r *observed.Replica) bool {
-	return r.Waiting != "" && (r.Ready || podstate.ContainersReady(r.Pod))
+	return (r.Hook != "" || r.Waiting != "") && (r.Ready || podstate.ContainersReady(r.Pod))
 }
 
-// changingPod is the first pod that is not through with an update in place.
+// changingPod is the first pod that is not through with an update in place, or waits for a lifecycle hook.
 func (f *facts) changingPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Live() && changes(r) {
-			return waitingFor(BlockedByChange, r, r.Waiting)
+			return waitingFor(BlockedByChange, r, cmp.Or(r.Hook, r.Waiting))
 		}
 	}
 	return blocker{}

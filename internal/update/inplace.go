@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/observed"
@@ -90,9 +91,11 @@ func (v *mover) settle(w *wanted.State, scaling action.Plan) {
 	}
 }
 
-// leave lets a pod serve that is not moved now, unless a change of it is under way.
+// leave lets a pod serve that is not moved now, unless a change of it is under way or a lifecycle hook is waited for that
+// has nothing to do with moves.
 func (v *mover) leave(r *observed.Replica) {
-	if r.Gate.Passable() || r.Waiting != "" {
+	withdrawn := r.Withdrawn && r.State != v1alpha1.LifecyclePreparingUpdate
+	if r.Gate.Passable() || r.Waiting != "" || withdrawn {
 		return
 	}
 	if wait := v.calm(r); wait > 0 {

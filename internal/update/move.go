@@ -69,12 +69,18 @@ func newMover(o *observed.Set, b budget, p *action.Plan) *mover {
 
 // countPlaces counts the places that pods can go to. Under InPlaceOnly every pod goes to another revision, and scaling
 // takes what is too much in the end.
-func (v *mover) countPlaces(w *wanted.State) {
+func (v *mover) countPlaces(w *wanted.State, scaling action.Plan) {
 	v.places = math.MaxInt
 	if v.set.Ordinal() || v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
 		return
 	}
-	v.places = -max(0, v.set.Live()-v.set.Limits.Replicas)
+	pods := v.set.Live()
+	for _, a := range scaling.Actions {
+		if _, ok := a.(action.Create); ok {
+			pods++
+		}
+	}
+	v.places = -max(0, pods-v.set.Limits.Replicas)
 	for _, n := range w.Excess {
 		v.places += n
 	}
@@ -159,9 +165,17 @@ func (v *mover) refuses(m wanted.Move, how manner) action.HoldKind {
 	}
 }
 
-// begun says whether a pod was taken out of service for the very move, and nothing else has been done yet.
+// begun says whether a pod was taken out of service for the very move, or is being prepared for it by a lifecycle hook,
+// and nothing else has been done yet.
 func begun(r *observed.Replica, how manner) bool {
-	return !how.recreates() && how.change.NeedsRestart() && r.Gate.Closed() && r.Waiting == ""
+	switch {
+	case how.recreates():
+		return r.State == v1alpha1.LifecyclePreparingDelete
+	case !how.change.NeedsRestart() || r.Waiting != "":
+		return false
+	default:
+		return r.Gate.Closed() || r.State == v1alpha1.LifecyclePreparingUpdate
+	}
 }
 
 func (v *mover) explain(why action.HoldKind, m wanted.Move, how manner) string {

@@ -11,12 +11,12 @@ import (
 	"rollset.dev/rollset/internal/wanted"
 )
 
-// inOrder sorts the candidates: the broken before the healthy; of each, strays first, so that at most two revisions
+// inOrder sorts the candidates: those first that are out of service for it already, then the broken before the healthy; of each, strays first, so that at most two revisions
 // remain, then those that users named, then those not yet available. Among equals the user's priorities decide, then the
 // order of the identity; last, pods that share a label are spread. Priorities say nothing about broken pods.
 func inOrder(o *observed.Set, moves []wanted.Move) []wanted.Move {
 	moves = slices.Clone(moves)
-	class := rank.First(brokenFirst, strayFirst(o), specifiedFirst, unavailableFirst)
+	class := rank.First(takenOutFirst, brokenFirst, strayFirst(o), specifiedFirst, unavailableFirst)
 	compare := rank.First(class, prioritizedFirst(o.Priorities), byIdentity(o))
 	slices.SortFunc(moves, func(a, b wanted.Move) int { return compare(a.Replica, b.Replica) })
 	if len(o.Priorities.Scatter) > 0 {
@@ -24,6 +24,8 @@ func inOrder(o *observed.Set, moves []wanted.Move) []wanted.Move {
 	}
 	return moves
 }
+
+func takenOutFirst(a, b *observed.Replica) int { return trueFirst(a.Updating, b.Updating) }
 
 func brokenFirst(a, b *observed.Replica) int { return trueFirst(a.Broken(), b.Broken()) }
 

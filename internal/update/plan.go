@@ -25,6 +25,7 @@ func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
 	v := newMover(o, newBudget(o, w, scaling), &p)
 	if !scaling.ScalesDown() {
 		holdFrozen(o, &p)
+		v.countPlaces(w, scaling)
 		v.moveDue(w)
 		v.giveUp()
 		holdPartition(o, w, &p)
@@ -35,7 +36,6 @@ func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
 
 // moveDue makes moves in order as far as the budget goes.
 func (v *mover) moveDue(w *wanted.State) {
-	v.countPlaces(w)
 	due := counts(maps.Clone(w.Excess))
 	for _, m := range inOrder(v.set, vetted(v.set, w.Candidates, v.plan)) {
 		if m.Named || due.take(m.Replica.Revision) {

@@ -4,7 +4,9 @@
 package wanted
 
 import (
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/observed"
 )
 
@@ -74,9 +76,22 @@ func (s *State) countExcess(o *observed.Set, pods mix) (misplaced int) {
 			continue
 		}
 		s.Excess[revision] = excess
+		if !s.missed(o, revision) {
+			continue
+		}
 		misplaced += min(excess, o.Limits.Replicas-pods.want[revision])
 	}
 	return misplaced
+}
+
+// missed says whether pods of a revision that has too many are missed while they are moved. Those whose containers notice
+// nothing are not, and need no surge.
+func (s *State) missed(o *observed.Set, revision string) bool {
+	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
+		return true
+	}
+	change, cannot := inplace.Diff(o.Known[revision], o.Known[s.destination(o, revision)])
+	return cannot != "" || !change.MetadataOnly()
 }
 
 // findCandidates notes the pods that may have to move and returns how many of them were named by users.

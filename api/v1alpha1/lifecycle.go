@@ -1,0 +1,22 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// LifecycleState is the value of the label LifecycleStateLabel: where a pod stands in a set that uses lifecycle hooks.
+type LifecycleState string
+
+const (
+	// LifecyclePreparingNormal means that a new pod waits for the marks of the hook preNormal.
+	LifecyclePreparingNormal LifecycleState = "PreparingNormal"
+	// LifecycleNormal means that no hook is waited for.
+	LifecycleNormal LifecycleState = "Normal"
+	// LifecyclePreparingUpdate means that a pod is to be updated in place once the marks of the hook inPlaceUpdate are gone.
+	LifecyclePreparingUpdate LifecycleState = "PreparingUpdate"
+	// LifecycleUpdating means that a pod is being updated in place.
+	LifecycleUpdating LifecycleState = "Updating"
+	// LifecycleUpdated means that a pod was updated in place and waits for the marks of the hook inPlaceUpdate.
+	LifecycleUpdated LifecycleState = "Updated"
+	// LifecyclePreparingDelete means that a pod is to be deleted once the marks of the hook preDelete are gone.
+	LifecyclePreparingDelete LifecycleState = "PreparingDelete"
+)

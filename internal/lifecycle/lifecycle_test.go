@@ -1,0 +1,188 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/inplace"
+	"rollset.dev/rollset/internal/lifecycle"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// observe is a set of one pod, web-a, with one hook. The marks of the pod are L for the label and F for the finalizer.
+func observe(hook, state, marks string) *observed.Set {
+	o := observedtest.Parse("random R=1 v1", "a:v1+")
+	name, withdraws := strings.CutSuffix(hook, "!")
+	h := &v1alpha1.LifecycleHook{
+		LabelsHandler:     map[string]string{"example.com/hook": "on"},
+		FinalizersHandler: []string{"example.com/hook"},
+		MarkPodNotReady:   withdraws,
+	}
+	switch name {
+	case "preNormal":
+		o.Spec.Lifecycle = &v1alpha1.Lifecycle{PreNormal: h}
+	case "inPlaceUpdate":
+		o.Spec.Lifecycle = &v1alpha1.Lifecycle{InPlaceUpdate: h}
+	case "preDelete":
+		o.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: h}
+	}
+	r := &o.Replicas[0]
+	r.Pod.Labels = map[string]string{}
+	if state != "" {
+		r.Pod.Labels[v1alpha1.LifecycleStateLabel] = state
+	}
+	if strings.Contains(marks, "L") {
+		r.Pod.Labels["example.com/hook"] = "on"
+	}
+	if strings.Contains(marks, "F") {
+		r.Pod.Finalizers = []string{"example.com/hook"}
+	}
+	r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
+	r.State, r.Hook = lifecycle.StateOf(o.Spec, r.Pod), lifecycle.Waits(o.Spec, r.Pod)
+	return o
+}
+
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	restart := inplace.Change{Images: map[string]string{"app": "v2"}, Restarts: []string{"app"}}
+	tests := map[string]struct {
+		hook, state, marks string
+		// do is what the planners want of the pod.
+		do   string
+		want string
+	}{
+		"a pod without marks is deleted": {
+			hook: "preDelete", do: "delete", want: "delete web-a (why)\n",
+		},
+		"one with a label is prepared": {
+			hook: "preDelete", marks: "L", do: "delete",
+			want: "set web-a to PreparingDelete (lifecycle hook preDelete waits until label example.com/hook=on is gone)\n" +
+				"hold web-a: lifecycle hook preDelete waits until label example.com/hook=on is gone\n",
+		},
+		"and waits": {
+			hook: "preDelete", state: "PreparingDelete", marks: "F", do: "delete",
+			want: "hold web-a: lifecycle hook preDelete waits until finalizer example.com/hook is gone\n",
+		},
+		"out of service, if the hook says so": {
+			hook: "preDelete!", state: "PreparingDelete", marks: "F", do: "delete",
+			want: "close gate of web-a (lifecycle hook preDelete waits until finalizer example.com/hook is gone)\n" +
+				"hold web-a: lifecycle hook preDelete waits until finalizer example.com/hook is gone\n",
+		},
+		"until the marks are gone": {
+			hook: "preDelete", state: "PreparingDelete", do: "delete", want: "delete web-a (why)\n",
+		},
+		"or the hook is": {
+			state: "PreparingDelete", marks: "LF", do: "delete", want: "delete web-a (why)\n",
+		},
+		"a pod that is not to be deleted any more goes back": {
+			hook: "preDelete", state: "PreparingDelete", marks: "LF",
+			want: "set web-a to Normal (it is not to be deleted any more)\n",
+		},
+		"a set without hooks writes no states": {state: "PreparingDelete", marks: "LF"},
+		"a pod with a mark is prepared for its update": {
+			hook: "inPlaceUpdate", marks: "F", do: "close",
+			want: "set web-a to PreparingUpdate (lifecycle hook inPlaceUpdate waits until finalizer example.com/hook is gone)\n" +
+				"hold web-a: lifecycle hook inPlaceUpdate waits until finalizer example.com/hook is gone\n",
+		},
+		"without one its gate is closed": {
+			hook: "inPlaceUpdate", state: "PreparingUpdate", do: "close", want: "close gate of web-a (why)\n",
+		},
+		"what restarts nothing waits for nobody": {
+			hook: "inPlaceUpdate", marks: "LF", do: "annotate", want: "update web-a in place to v2 (metadata)\n",
+		},
+		"what restarts a container waits": {
+			hook: "inPlaceUpdate", state: "PreparingUpdate", marks: "L", do: "update",
+			want: "hold web-a: lifecycle hook inPlaceUpdate waits until label example.com/hook=on is gone\n",
+		},
+		"an update that is not wanted any more": {
+			hook: "inPlaceUpdate", state: "PreparingUpdate", marks: "L",
+			want: "set web-a to Normal (it is not to be updated any more)\n",
+		},
+		"an updated pod waits for all marks": {
+			hook: "inPlaceUpdate", state: "Updating", marks: "L", want: "set web-a to Updated (the update is done)\n",
+		},
+		"and says for which": {
+			hook: "inPlaceUpdate", state: "Updated", marks: "L",
+			want: "hold web-a: lifecycle hook inPlaceUpdate waits for finalizer example.com/hook\n",
+		},
+		"with all of them it is normal": {
+			hook: "inPlaceUpdate", state: "Updated", marks: "LF", want: "set web-a to Normal (the hook has its marks)\n",
+		},
+		"a new pod waits for all marks": {
+			hook: "preNormal", state: "PreparingNormal", marks: "F",
+			want: "hold web-a: lifecycle hook preNormal waits for label example.com/hook=on\n",
+		},
+		"and is normal with them": {
+			hook: "preNormal", state: "PreparingNormal", marks: "LF", want: "set web-a to Normal (the hook has its marks)\n",
+		},
+		"a state that nobody knows means nothing": {hook: "preNormal", state: "Confused"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe(tt.hook, tt.state, tt.marks)
+			pod := o.Replicas[0].Pod
+			var p action.Plan
+			switch tt.do {
+			case "delete":
+				p.Add(action.Delete{Pod: pod, Reason: "why"})
+			case "close":
+				p.Add(action.CloseGate{Pod: pod, Reason: "why"})
+			case "annotate":
+				p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2"})
+			case "update":
+				p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2", Change: restart})
+			}
+			hooks := lifecycle.New(o)
+			p = hooks.Apply(p)
+			hooks.Keep(&wanted.State{}, p)
+			p.Join(hooks.Settle())
+			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestApplyMarksUpdates says that the patch of an update writes the state too, and leaves the change of others alone.
+func TestApplyMarksUpdates(t *testing.T) {
+	t.Parallel()
+	o := observe("inPlaceUpdate", "PreparingUpdate", "")
+	shared := map[string]string{"tier": "front"}
+	change := inplace.Change{Restarts: []string{"app"}, Labels: inplace.Keys{Set: shared}}
+	p := lifecycle.New(o).Apply(action.Plan{Actions: []action.Action{
+		action.UpdateInPlace{Pod: o.Replicas[0].Pod, Revision: "v2", Change: change},
+	}})
+	got, _ := p.Actions[0].(action.UpdateInPlace)
+	want := map[string]string{"tier": "front", v1alpha1.LifecycleStateLabel: "Updating"}
+	if diff := cmp.Diff(want, got.Change.Labels.Set); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if len(shared) != 1 {
+		t.Errorf("the labels of the shared change became %v", shared)
+	}
+}
+
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	for marks, want := range map[string]v1alpha1.LifecycleState{"": "PreparingNormal", "L": "PreparingNormal", "LF": ""} {
+		o := observe("preNormal", "", marks)
+		if got := lifecycle.First(o.Spec, o.Replicas[0].Pod); got != want {
+			t.Errorf("First(%q) = %q, want %q", marks, got, want)
+		}
+	}
+	o := observe("preDelete", "", "")
+	if got := lifecycle.First(o.Spec, o.Replicas[0].Pod); got != "" {
+		t.Errorf("First() without the hook = %q", got)
+	}
+}

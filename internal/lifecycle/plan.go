@@ -1,0 +1,171 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/inplace"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// Hooks are the hooks of a set while a plan is made for it.
+type Hooks struct {
+	set      *observed.Set
+	replicas map[types.UID]*observed.Replica
+	// prepared are the pods of which somebody wants what their state prepares them for.
+	prepared map[types.UID]bool
+}
+
+// New returns the hooks of a set.
+func New(o *observed.Set) *Hooks {
+	h := &Hooks{set: o, replicas: map[types.UID]*observed.Replica{}, prepared: map[types.UID]bool{}}
+	if o.Spec.Lifecycle == nil {
+		return h
+	}
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Pod != nil {
+			h.replicas[r.Pod.UID] = r
+		}
+	}
+	return h
+}
+
+// Apply takes the actions out of a plan that hooks hold, and puts in what prepares the pods for them.
+func (h *Hooks) Apply(p action.Plan) action.Plan {
+	if h.set.Spec.Lifecycle == nil {
+		return p
+	}
+	applied := action.Plan{Held: p.Held, RequeueAfter: p.RequeueAfter}
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case action.Delete:
+			if !h.holds(a.Pod, v1alpha1.LifecyclePreparingDelete, &applied) {
+				applied.Add(a)
+			}
+		case action.CloseGate:
+			if !h.holds(a.Pod, v1alpha1.LifecyclePreparingUpdate, &applied) {
+				applied.Add(a)
+			}
+		case action.UpdateInPlace:
+			h.update(a, &applied)
+		default:
+			applied.Add(a)
+		}
+	}
+	return applied
+}
+
+// update lets an update in place through if it restarts nothing, or if no hook holds it.
+func (h *Hooks) update(a action.UpdateInPlace, p *action.Plan) {
+	used := hookOf(h.set.Spec, v1alpha1.LifecycleUpdating).LifecycleHook != nil
+	if !used || !a.Change.NeedsRestart() {
+		p.Add(a)
+		return
+	}
+	if !h.holds(a.Pod, v1alpha1.LifecyclePreparingUpdate, p) {
+		a.Change = marked(a.Change, v1alpha1.LifecycleUpdating)
+		p.Add(a)
+	}
+}
+
+// marked is a change that writes a state as well.
+func marked(c inplace.Change, state v1alpha1.LifecycleState) inplace.Change {
+	c.Labels.Set = maps.Clone(c.Labels.Set)
+	if c.Labels.Set == nil {
+		c.Labels.Set = map[string]string{}
+	}
+	c.Labels.Set[v1alpha1.LifecycleStateLabel] = string(state)
+	return c
+}
+
+// holds says whether a hook holds what is wanted of a pod; then the pod is brought to the state that prepares it, and out
+// of service if the hook says so.
+func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.Plan) bool {
+	h.prepared[pod.UID] = true
+	hook, r := hookOf(h.set.Spec, state), h.replicas[pod.UID]
+	if hook.LifecycleHook == nil || r == nil {
+		return false
+	}
+	mark := hook.present(pod)
+	if mark == "" {
+		return false
+	}
+	p.Hold(action.HeldByHook, pod.Name, "%s", hook.waitsToLose(mark))
+	switch {
+	case r.State != state:
+		p.Add(action.SetState{Pod: pod, State: state, Reason: hook.waitsToLose(mark)})
+	case hook.MarkPodNotReady && r.Gate.Declared && !r.Gate.Closed():
+		p.Add(action.CloseGate{Pod: pod, Reason: hook.waitsToLose(mark)})
+	}
+	return true
+}
+
+// Keep leaves pods as they are that no plan touches now although they have to go or to be moved: those outside the range,
+// which wait for each other; those that are out of service for a grace period; and all that are to move while scaling
+// takes pods away.
+func (h *Hooks) Keep(w *wanted.State, scaling action.Plan) {
+	for _, r := range w.Outside {
+		h.prepared[r.Pod.UID] = true
+	}
+	for _, m := range w.Candidates {
+		if m.Replica.Gate.Closed() || scaling.ScalesDown() {
+			h.prepared[m.Replica.Pod.UID] = true
+		}
+	}
+}
+
+// Settle brings the pods on that wait for nothing any more. One whose deletion or update is no longer wanted goes back to
+// normal, unless it was marked not ready: whoever prepared it has taken it apart.
+func (h *Hooks) Settle() action.Plan {
+	var p action.Plan
+	if h.set.Spec.Lifecycle == nil {
+		return p
+	}
+	for i := range h.set.Replicas {
+		r := &h.set.Replicas[i]
+		if !r.Live() || h.prepared[r.Pod.UID] {
+			continue
+		}
+		if next, reason := h.next(r); next != "" {
+			p.Add(action.SetState{Pod: r.Pod, State: next, Reason: reason})
+		} else if r.Hook != "" {
+			p.Hold(action.HeldByHook, r.Pod.Name, "%s", r.Hook)
+		}
+	}
+	return p
+}
+
+// next is the state that follows the one of a pod of which nothing is wanted; empty if it stays.
+func (h *Hooks) next(r *observed.Replica) (state v1alpha1.LifecycleState, reason string) {
+	complete := hookOf(h.set.Spec, r.State).LifecycleHook != nil && hookOf(h.set.Spec, r.State).missing(r.Pod) == ""
+	switch r.State {
+	case v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecycleUpdated:
+		if complete {
+			return v1alpha1.LifecycleNormal, "the hook has its marks"
+		}
+	case v1alpha1.LifecycleUpdating:
+		switch {
+		case r.Waiting != "":
+		case complete:
+			return v1alpha1.LifecycleNormal, "the update is done"
+		default:
+			return v1alpha1.LifecycleUpdated, "the update is done"
+		}
+	case v1alpha1.LifecyclePreparingUpdate:
+		return v1alpha1.LifecycleNormal, "it is not to be updated any more"
+	case v1alpha1.LifecyclePreparingDelete:
+		if !r.Specified {
+			return v1alpha1.LifecycleNormal, "it is not to be deleted any more"
+		}
+	case v1alpha1.LifecycleNormal:
+	}
+	return "", ""
+}
