@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	claimplan "rollset.dev/rollset/internal/claims"
 )
 
 // inScope is I14: only the set's namespace, only the kinds that a set owns, and of the set itself only the status.
@@ -93,12 +94,20 @@ func (v *verdict) mountedTwice() string {
 	return ""
 }
 
-// keepsClaims is I7: a manager deletes no claim; what the policy wants gone it gives to an owner.
+// keepsClaims is I7: what the policy wants gone a manager gives to an owner. The only claim that it deletes itself is one
+// that a set with random names has left over.
 func keepsClaims(v *verdict) string {
-	if v.Key.Kind == Claims && v.Verb == Delete {
-		return "claims go with their owners only"
+	if v.Key.Kind != Claims || v.Verb != Delete {
+		return ""
 	}
-	return ""
+	switch keep := claimplan.RetentionOf(&v.set.Spec); {
+	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || keep.WhenScaled != v1alpha1.DeleteClaims:
+		return "claims go with their owners only"
+	case slices.ContainsFunc(v.world.pods(), func(pod *corev1.Pod) bool { return slices.Contains(claimsOf(pod), v.Key) }):
+		return "a pod mounts it"
+	default:
+		return ""
+	}
 }
 
 // adoptsOrphansOnly is I8: only orphans that match and stay are adopted, with their UID and resource version, by a set
