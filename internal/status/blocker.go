@@ -66,7 +66,7 @@ func (f *facts) unavailablePod() blocker {
 		switch {
 		case !r.Live() || f.excess[r.Revision] > 0 || changes(r):
 		case r.Broken():
-			why := cmp.Or(podstate.Why(r.Pod), "not ready")
+			why := cmp.Or(podstate.Why(r.Pod), "not ready") + f.kept(r)
 			if r.Scheduled {
 				return waitingFor(BlockedByPod, r, why)
 			}
@@ -101,6 +101,20 @@ func (f *facts) changingPod() blocker {
 		}
 	}
 	return blocker{}
+}
+
+// kept says that a pod is not replaced, broken as it is, if that is because of the partition and all others are where they
+// belong.
+func (f *facts) kept(r *observed.Replica) string {
+	if f.moving > 0 {
+		return ""
+	}
+	for _, h := range f.in.Plan.Held {
+		if h.Kind == action.HeldByPartition && h.Subject == r.Pod.Name {
+			return "; the partition keeps it at revision " + r.Revision
+		}
+	}
+	return ""
 }
 
 // endedPod is the first pod that has failed or succeeded and is to be replaced.

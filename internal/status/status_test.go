@@ -203,9 +203,9 @@ func TestConditions(t *testing.T) {
 		"at the partition an old pod breaks": {
 			config: "ordinal R=3 p=2 v1>v2", state: "0:v1+ 1:v1. 2:v2+",
 			want: `
-				Ready=False PodsUnavailable: 1 of 3 pods updated, as the partition wants it; waiting for web-1: not started yet on node node-1
+				Ready=False PodsUnavailable: 1 of 3 pods updated, as the partition wants it; waiting for web-1: not started yet on node node-1; the partition keeps it at revision v1
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
-				Progressing=True PartitionReached: 1 of 3 pods updated, as the partition wants it; waiting for web-1: not started yet on node node-1`,
+				Progressing=True PartitionReached: 1 of 3 pods updated, as the partition wants it; waiting for web-1: not started yet on node node-1; the partition keeps it at revision v1`,
 			wantBlocking: status.BlockedByPod,
 		},
 		"the partition was raised": {
