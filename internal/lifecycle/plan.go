@@ -115,8 +115,9 @@ func (h *Hooks) Keep(w *wanted.State, scaling action.Plan) {
 	for _, r := range w.Outside {
 		h.prepared[r.Pod.UID] = true
 	}
+	rests := scaling.ScalesDown()
 	for _, m := range w.Candidates {
-		if m.Replica.Gate.Closed() || scaling.ScalesDown() {
+		if m.Replica.Gate.Closed() || rests {
 			h.prepared[m.Replica.Pod.UID] = true
 		}
 	}
