@@ -1,0 +1,70 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// TestWordsStay lets sets wait for an hour and expects that they say one thing all the time, though kubelets say one thing
+// in several ways, retry, and count.
+func TestWordsStay(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]string{
+		"never ready":         "image app:broken",
+		"image is missing":    "image app:missing",
+		"crashes":             "image app:broken-crash",
+		"too large":           "cpu 64",
+		"denied":              "deny\nimage app:v2",
+		"quota":               "quota 2\nimage app:v2",
+		"a pod does not end":  "strategy Recreate\nlose a\nimage app:v2",
+		"waits to be deleted": "strategy OnDelete\nimage app:v2",
+		"paused":              "paused true\nimage app:v2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script, err := ParseScript("replicas 3\nmaxUnavailable 1\ndeadline 2147483647\nsettle\n" + trouble + "\nrun 10m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := NewWorld(t.Context(), 0)
+			if err := w.Play(t.Context(), script); err != nil {
+				t.Fatalf("%v\n%s", err, w.Film)
+			}
+			told := []string{w.told()}
+			w.Store.OnWrite(func(e *Entry) {
+				if e.Key.Kind == RollSets && told[len(told)-1] != w.told() {
+					told = append(told, w.told())
+				}
+			})
+			if err := w.Run(t.Context(), time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if len(told) > 1 {
+				t.Errorf("changed its words %d times:\n%s", len(told)-1, strings.Join(told[:min(len(told), 6)], "\n"))
+			}
+			if len(told[0]) > 1024 || strings.ContainsFunc(told[0], func(r rune) bool { return r < ' ' }) {
+				t.Errorf("not fit to be printed: %q", told[0])
+			}
+		})
+	}
+}
+
+// told is what the set tells of its progress now.
+func (w *World) told() string {
+	set, ok := w.Store.Get(Key{Kind: RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
+	if !ok {
+		return ""
+	}
+	if c := meta.FindStatusCondition(set.Status.Conditions, "Progressing"); c != nil {
+		return c.Reason + ": " + c.Message
+	}
+	return ""
+}
