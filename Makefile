@@ -7,9 +7,11 @@ CONTAINER_TOOL ?= docker
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000
 START ?= 0
-# What `make deflake` repeats.
+# What `make deflake` repeats, and which benchmarks `make bench` runs.
 FOCUS ?= .
 PKG ?= ./...
+# How often `make bench` runs each benchmark: it takes several runs to tell a change from chance.
+COUNT ?= 6
 
 TOOL := go tool -modfile=go.tools.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
@@ -122,6 +124,11 @@ rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed
 deflake: ## Repeat the tests FOCUS of PKG until one fails.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		while go test -count=1 -race -shuffle=on -run '$(FOCUS)' $(PKG); do :; done; exit 1
+
+.PHONY: bench
+bench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothing but Go.
+	packages=$$(go list ./... | grep -vE '$(E2E)|rollset/internal/testbed'); \
+		go test -run '^$$' -bench '$(FOCUS)' -benchmem -count $(COUNT) -timeout 0 $$packages
 
 ##@ Build
 
