@@ -56,7 +56,8 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 			}
 		case action.UpdateInPlace:
 			h.update(a, &applied)
-		default:
+		case action.Create, action.Relabel, action.Preflight, action.OpenGate, action.Resize, action.SetState,
+			action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 			applied.Add(a)
 		}
 	}

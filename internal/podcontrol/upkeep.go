@@ -59,7 +59,8 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 		})}
 	case action.DeleteClaim:
 		return outcome{err: w.deleteClaim(ctx, a)}
-	case action.Create, action.Delete, action.Relabel, action.Preflight:
+	case action.Create, action.Delete, action.Preflight, action.Relabel,
+		action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 	}
 	return outcome{}
 }

@@ -25,13 +25,13 @@ func inPlaceCommands() []command {
 		}),
 		specWord("annotate", setAnnotation),
 		specWord("memory", setMemory),
-		command{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
-		command{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
+		{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
+		{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
 		specWord("hook", setHook),
-		command{"mark", 1, eachPod("mark", markPod(true))},
-		command{"unmark", 1, eachPod("unmark", markPod(false))},
-		command{"node-cpu", 1, limitNode},
-		command{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
+		{"mark", 1, eachPod("mark", (*World).markPod)},
+		{"unmark", 1, eachPod("unmark", (*World).unmarkPod)},
+		{"node-cpu", 1, limitNode},
+		{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
 	}
 }
 
@@ -67,16 +67,12 @@ func setHook(spec *v1alpha1.RollSetSpec, v string) {
 // hookLabel is the label that marks pods as hooked.
 const hookLabel = "example.com/hook"
 
-// markPod sets or removes the mark of the hook.
-func markPod(hooked bool) func(*World, *corev1.Pod) error {
-	return func(w *World, pod *corev1.Pod) error {
-		return w.editPod(pod, func(p *corev1.Pod) {
-			delete(p.Labels, hookLabel)
-			if hooked {
-				p.Labels[hookLabel] = "true"
-			}
-		})
-	}
+func (w *World) markPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[hookLabel] = "true" })
+}
+
+func (w *World) unmarkPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Labels, hookLabel) })
 }
 
 // limitNode says how much cpu a node has for one pod.

@@ -35,7 +35,6 @@ func (r Restriction) Message() string { return prefix + r.What }
 // Unsupported lists the restrictions.
 func Unsupported() []Restriction {
 	return []Restriction{
-		{"spec.lifecycle", "false", "lifecycle", `{"preDelete": {"labelsHandler": {"example.com/hook": "true"}}}`},
 	}
 }
 
