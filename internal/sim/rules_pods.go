@@ -162,7 +162,9 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"
 	}
-	above := func(other *corev1.Pod) bool { return isLive(other) && v.outside(other) && ordinal(other) > ordinal(pod) }
+	above := func(other *corev1.Pod) bool {
+		return isLive(other) && v.outside(other) && ordinal(other) > ordinal(pod)
+	}
 	if v.isAvailable(pod) && v.count(above) > 0 {
 		return "a higher pod has to go first"
 	}
