@@ -1,0 +1,76 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/update"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	const refuses = "hold web-a and 2 more: the API server refuses pods of revision v2: denied by policy"
+	tests := map[string]struct {
+		state    string
+		answer   *observed.Preflight
+		want     string
+		wantWake time.Duration
+	}{
+		"nobody has asked yet": {
+			state: "a:v1+ b:v1+ c:v1+",
+			want: `preflight v2
+				hold web-a and 2 more: asking the API server whether it accepts pods of revision v2`,
+		},
+		"accepted": {
+			state: "a:v1+ b:v1+ c:v1+", answer: &observed.Preflight{Pod: &corev1.Pod{}},
+			want: `delete web-c (recreate at v2)
+				hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it`,
+		},
+		"accepted, as pods of it show": {
+			state: "a:v1+ b:v1+ c:v2+",
+			want: `delete web-b (recreate at v2)
+				hold web-a: 1 unavailable at revision v2, no more are moved to it`,
+		},
+		"refused: not even a broken pod is touched": {
+			state: "a:v1+ b:v1+ c:v1.", answer: &observed.Preflight{Refusal: "denied by policy", Retry: time.Minute},
+			want: refuses, wantWake: time.Minute,
+		},
+		"refused, and asked again under the same words": {
+			state: "a:v1+ b:v1+ c:v1.", answer: &observed.Preflight{Refusal: "denied by policy"},
+			want: "preflight v2\n" + refuses,
+		},
+		"a webhook is down": {
+			state: "a:v1+ b:v1+ c:v1+", answer: &observed.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
+			want:     "hold web-a and 2 more: the API server cannot judge pods of revision v2: timed out",
+			wantWake: time.Second,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observedtest.Parse("random R=3 v1>v2", tt.state)
+			o.Preflights = nil
+			if tt.answer != nil {
+				o.Preflights = map[string]observed.Preflight{"v2": *tt.answer}
+			}
+			got := update.Plan(o, wanted.Of(o), action.Plan{})
+			if diff := cmp.Diff(strings.ReplaceAll(tt.want, "\t", "")+"\n", got.String()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if got.RequeueAfter != tt.wantWake {
+				t.Errorf("looks again after %s, want %s", got.RequeueAfter, tt.wantWake)
+			}
+		})
+	}
+}
