@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testbed/nodes"
 )
 
 const (
@@ -240,9 +241,10 @@ var _ = Describe("StatefulSet: claims", func() {
 	})
 
 	It("says which class a claim waits for, and which claim", func(ctx SpecContext) {
+		onLocalCluster() // for a class that exists
 		set := f.create(ctx, newSet("ss", 2, ordinal(), claiming("data"), storageClass("data", "nowhere")))
 		f.awaitMessage(ctx, set, "Progressing", "ss-0", "data-ss-0", "nowhere")
-		set = f.change(ctx, set, storageClass("data", "sim"))
+		set = f.change(ctx, set, storageClass("data", nodes.ClaimClass))
 		f.delete(ctx, f.claimNamed("data-ss-0"))
 		f.awaitReady(ctx, set)
 	})
