@@ -29,6 +29,12 @@ func alive(uid types.UID) corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-" + string(uid), UID: uid}}
 }
 
+func changed(uid types.UID, resourceVersion string) corev1.Pod {
+	pod := alive(uid)
+	pod.ResourceVersion = resourceVersion
+	return pod
+}
+
 func terminating(uid types.UID) corev1.Pod {
 	p := alive(uid)
 	p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -92,6 +98,22 @@ func TestMet(t *testing.T) {
 		"a delete that failed is not waited for": {
 			write: func(s *Store) { s.Deleting(owner, "a"); s.Unfulfillable(owner, "a") },
 			cache: Cache{Pods: []corev1.Pod{alive("a")}}, want: true,
+		},
+		"an update in doubt is waited for": {
+			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
+			cache: Cache{Pods: []corev1.Pod{changed("a", "7")}}, wantRemaining: DoubtTimeout,
+		},
+		"an update in doubt is seen": {
+			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
+			cache: Cache{Pods: []corev1.Pod{changed("a", "8")}}, want: true,
+		},
+		"a pod is gone of which an update was in doubt": {
+			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
+			cache: Cache{Pods: []corev1.Pod{alive("b")}}, want: true,
+		},
+		"an update in doubt that never happened": {
+			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") }, wait: DoubtTimeout,
+			cache: Cache{Pods: []corev1.Pod{changed("a", "7")}}, want: true, wantExpired: 1,
 		},
 		"a delete in doubt is waited for": {
 			write: func(s *Store) { s.Deleting(owner, "a"); s.DoubtDelete(owner, "a") },

@@ -3,9 +3,9 @@
 
 // Package observedtest writes observations in one line, for tests.
 //
-// A state is a list of identity:revision and a mark: + available, r ready but not yet available, . not ready, x
-// terminating, X terminating and overdue, ! finished; "a:-" are claims without a pod. An @ at the end marks a pod that a
-// user named for deletion, a $ one that has claims. For example "0:v1+ 1:v1. 2:v2x".
+// A state is a list of identity:revision and a mark: + available, r ready but not yet available, . not ready, ~ taken
+// out of service for an update in place, x terminating, X terminating and overdue, ! finished; "a:-" are claims without a
+// pod. An @ at the end marks a pod that a user named for deletion, a $ one that has claims. For example "0:v1+ 1:v1. 2:v2x".
 package observedtest
 
 import (
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/observed"
 )
 
@@ -104,6 +105,8 @@ func setMark(o *observed.Set, r *observed.Replica, mark byte) {
 	case 'r':
 		r.Ready, r.ReadySince = true, o.Now.Add(-time.Second)
 	case '.':
+	case '~':
+		r.Updating, r.Gate = true, inplace.Gate{Declared: true, Status: corev1.ConditionFalse, Since: o.Now.Add(-time.Second)}
 	case 'x':
 		r.Terminating = true
 		r.Pod.DeletionTimestamp = &metav1.Time{Time: o.Now.Add(time.Second)}

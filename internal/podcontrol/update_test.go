@@ -1,0 +1,175 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podcontrol
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/inplace"
+)
+
+// SubResource implements client.SubResourceClientConstructor.
+func (s *server) SubResource(name string) client.SubResourceClient {
+	return &subresource{server: s, name: name}
+}
+
+// subresource is one subresource of the server's objects.
+type subresource struct {
+	client.SubResourceClient
+
+	server *server
+	name   string
+}
+
+// Patch implements client.SubResourceWriter.
+func (s *subresource) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.server.write("patch "+s.name, object, func() error {
+		s.server.store(object)
+		return nil
+	})
+}
+
+// running is a pod that the server has.
+func (w *world) running(name string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	w.server.store(pod)
+	return pod.DeepCopy()
+}
+
+func TestUpdates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	a, b := w.running("web-a"), w.running("web-b")
+	change := inplace.Change{Images: map[string]string{"app": "app:v2"}, Restarts: []string{"app"}}
+	result := w.apply(t,
+		action.CloseGate{Pod: a}, action.UpdateInPlace{Pod: a, Revision: revision, Change: change},
+		action.UpdateInPlace{Pod: b, Revision: revision, Change: change},
+		action.Resize{Pod: a, Revision: revision, Patch: []byte("{}")}, action.OpenGate{Pod: a},
+		action.SetState{Pod: a, State: v1alpha1.LifecycleNormal},
+	)
+	want := []string{
+		"patch status web-a", "patch web-a", "patch web-b", "patch resize web-a", "patch status web-a", "patch web-a",
+	}
+	if diff := cmp.Diff(want, w.server.log); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"SuccessfulUpdate: Updated 2 pods web-a…web-b in place (images of app)"}, w.notes.all); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if result.Updates.Done != len(want) || result.Updates.Err != nil {
+		t.Errorf("result %+v", result.Updates)
+	}
+	behind := expectations.Cache{Synced: map[schema.GroupKind]string{PodKind(): "1"}}
+	if met, _ := w.store.Met("set", behind); met {
+		t.Error("nothing is expected of the cache after the writes")
+	}
+}
+
+func TestUpdateFails(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err            error
+		do             func(*corev1.Pod) action.Action
+		wantFailed     int
+		wantInfeasible bool
+		wantDoubt      bool
+	}{
+		"a pod that is gone is no failure": {
+			err: apierrors.NewNotFound(schema.GroupResource{}, "web-a"), do: closing,
+		},
+		"nor is one that has changed, and what it is now is waited for": {
+			err: apierrors.NewConflict(schema.GroupResource{}, "web-a", nil), do: closing, wantDoubt: true,
+		},
+		"a refusal is":                         {err: errDenied, do: closing, wantFailed: 1},
+		"what may have happened is waited for": {err: errServer, do: closing, wantFailed: 1, wantDoubt: true},
+		"a resize that is refused is impossible": {
+			err: errDenied, do: resizing, wantInfeasible: true,
+		},
+		"so is one that makes no valid pod": {
+			err: errInvalid, do: resizing, wantInfeasible: true,
+		},
+		"a resize that nobody has judged is not": {
+			err: errCut, do: resizing, wantFailed: 1, wantDoubt: true,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1alpha1.RandomIdentity)
+			pod := w.running("web-a")
+			w.server.fail = func(string, client.Object) error { return tt.err }
+			result := w.apply(t, tt.do(pod))
+			if result.Updates.Failed != tt.wantFailed || result.Updates.Done != 0 {
+				t.Errorf("result %+v, want %d failed", result.Updates, tt.wantFailed)
+			}
+			if tt.wantFailed > 0 && !errors.Is(result.Updates.Err, tt.err) {
+				t.Errorf("error %v does not tell of %v", result.Updates.Err, tt.err)
+			}
+			if _, got := result.Infeasible[pod.UID]; got != tt.wantInfeasible {
+				t.Errorf("infeasible: %v", result.Infeasible)
+			}
+			met, remaining := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*pod}})
+			if met == tt.wantDoubt || tt.wantDoubt && remaining > 10*time.Second {
+				t.Errorf("expectations met: %v, %v remaining", met, remaining)
+			}
+		})
+	}
+}
+
+func closing(pod *corev1.Pod) action.Action { return action.CloseGate{Pod: pod} }
+
+func resizing(pod *corev1.Pod) action.Action { return action.Resize{Pod: pod, Patch: []byte("{}")} }
+
+// TestBuildGates says which pods get the readiness gate and the first state of a lifecycle hook.
+func TestBuildGates(t *testing.T) {
+	t.Parallel()
+	gate := []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+	hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}
+	withdrawing := hook.DeepCopy()
+	withdrawing.MarkPodNotReady = true
+	tests := map[string]struct {
+		policy    v1alpha1.PodUpdatePolicy
+		lifecycle *v1alpha1.Lifecycle
+		declared  []corev1.PodReadinessGate
+		wantGates []corev1.PodReadinessGate
+		wantState string
+	}{
+		"none without reason":                  {policy: v1alpha1.RecreatePod},
+		"the gate for updates in place":        {policy: v1alpha1.InPlaceOnlyPod, wantGates: gate},
+		"not twice":                            {policy: v1alpha1.InPlaceIfPossiblePod, declared: gate, wantGates: gate},
+		"the gate for hooks that close it":     {lifecycle: &v1alpha1.Lifecycle{PreDelete: withdrawing}, wantGates: gate},
+		"and not for others":                   {lifecycle: &v1alpha1.Lifecycle{PreDelete: hook}},
+		"the state of the hook before service": {lifecycle: &v1alpha1.Lifecycle{PreNormal: hook}, wantState: "PreparingNormal"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1alpha1.RandomIdentity)
+			w.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = tt.policy
+			w.set.Spec.Lifecycle = tt.lifecycle
+			w.observe.Update.Template.Spec.ReadinessGates = tt.declared
+			pod := Build(w.set, w.observe.Update, "a")
+			if diff := cmp.Diff(tt.wantGates, pod.Spec.ReadinessGates); diff != "" {
+				t.Errorf("gates (-want +got):\n%s", diff)
+			}
+			if got := pod.Labels[v1alpha1.LifecycleStateLabel]; got != tt.wantState {
+				t.Errorf("state %q, want %q", got, tt.wantState)
+			}
+		})
+	}
+}

@@ -1,0 +1,269 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/inplace"
+	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/update"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// template is that of a revision: v1 and v2 differ in the image; note2 differs from v1 in an annotation, cpu2 in a
+// resource that needs no restart, env2 in what cannot be changed in place.
+func template(revision string) *corev1.PodTemplateSpec {
+	t := &corev1.PodTemplateSpec{}
+	c := corev1.Container{Name: "app", Image: "app:v1"}
+	c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	switch revision {
+	case "note2":
+		t.Annotations = map[string]string{"note": "2"}
+	case "cpu2":
+		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	case "env2":
+		c.Env = []corev1.EnvVar{{Name: "A"}}
+	default:
+		c.Image = "app:" + revision
+	}
+	t.Spec.Containers = []corev1.Container{c}
+	return t
+}
+
+// observe is an observation under a policy. The pods have the gate, open unless the state says otherwise, and containers
+// that are ready unless the pod is broken.
+func observe(policy, config, state string) *observed.Set {
+	o := observedtest.Parse(config, state)
+	policy, withGrace := strings.CutSuffix(policy, " with grace")
+	o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.PodUpdatePolicy(policy)
+	if withGrace {
+		o.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
+	}
+	for _, name := range []string{"v1", "v2", "v3", "note2", "cpu2", "env2"} {
+		o.Known[name] = template(name)
+	}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		r.Pod.Spec = *o.Known[r.Revision].Spec.DeepCopy()
+		if !r.Gate.Declared {
+			r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
+		}
+		if r.Ready || r.Updating {
+			r.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+		}
+	}
+	return o
+}
+
+func TestPlanInPlace(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		policy, config, state string
+		want                  []string
+	}{
+		"an image closes gates as far as the budget goes": {
+			config: "ordinal R=3 mu=1 v1>v2", state: "0:v1+ 1:v1+ 2:v1+",
+			want: []string{
+				"close gate of web-2 (update in place to v2)",
+				"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"then the pod is patched": {
+			config: "ordinal R=3 mu=1 v1>v2", state: "0:v1+ 1:v1+ 2:v1~",
+			want: []string{
+				"update web-2 in place to v2 (images of app)",
+				"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"when the grace period is over": {
+			policy: "InPlaceOnly with grace",
+			config: "ordinal R=1 v1>v2", state: "0:v1~",
+			want: []string{"hold web-0: out of service for gracePeriodSeconds before its containers are touched"},
+		},
+		"a broken pod is patched at once, and before any other": {
+			policy: "InPlaceOnly with grace",
+			config: "ordinal R=3 mu=1 v1>v2", state: "0:v1. 1:v1+ 2:v1+",
+			want: []string{
+				"update web-0 in place to v2 (images of app)",
+				"hold web-2 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a bad image breaks no more than the guard allows": {
+			config: "ordinal R=3 mu=1 v1>v2", state: "0:v1. 1:v1. 2:v2.",
+			want: []string{"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it"},
+		},
+		"a pod that is out of service goes on in spite of the guard": {
+			config: "ordinal R=3 mu=2 v1>v2", state: "0:v1~ 1:v2. 2:v2.",
+			want: []string{"update web-0 in place to v2 (images of app)"},
+		},
+		"metadata is written to all at once": {
+			config: "ordinal R=3 mu=1 v1>note2", state: "0:v1+ 1:v1. 2:v1r",
+			want: []string{
+				"update web-1 in place to note2 (metadata)",
+				"update web-2 in place to note2 (metadata)",
+				"update web-0 in place to note2 (metadata)",
+			},
+		},
+		"and stops at the partition": {
+			config: "ordinal R=3 p=2 mu=1 v1>note2", state: "0:v1+ 1:v1+ 2:v1+",
+			want: []string{"update web-2 in place to note2 (metadata)"},
+		},
+		"a resize without restart takes maxUnavailable pods at a time": {
+			config: "ordinal R=3 mu=2 v1>cpu2", state: "0:v1+ 1:v1+ 2:v1+",
+			want: []string{
+				"update web-2 in place to cpu2 (resources of app)",
+				"update web-1 in place to cpu2 (resources of app)",
+				"hold web-0: maxUnavailable 2: 2 pods are being resized",
+			},
+		},
+		"what cannot be changed recreates the pod, and says why": {
+			config: "ordinal R=2 mu=1 v1>env2", state: "0:v1+ 1:v1+",
+			want: []string{
+				"delete web-1 (recreate at env2: spec.containers[app].env: added)",
+				"hold web-0: 1 unavailable at revision env2, no more are moved to it",
+			},
+		},
+		"or is held": {
+			policy: "InPlaceOnly",
+			config: "ordinal R=2 mu=1 v1>env2", state: "0:v1+ 1:v1+",
+			want: []string{"hold web-1 and 1 more: podUpdatePolicy InPlaceOnly: spec.containers[app].env: added"},
+		},
+		"and back into service if it was out of it": {
+			policy: "InPlaceOnly",
+			config: "ordinal R=1 v1>env2", state: "0:v1~",
+			want: []string{
+				"open gate of web-0 (up to date with v1)",
+				"hold web-0: podUpdatePolicy InPlaceOnly: spec.containers[app].env: added",
+			},
+		},
+		"a pause puts pods back into service": {
+			config: "ordinal R=2 paused v1>v2", state: "0:v1+ 1:v1~",
+			want: []string{
+				"open gate of web-1 (up to date with v1)",
+				"hold web-0 and 1 more: the rollout is paused",
+			},
+		},
+		"the partition holds in the other direction": {
+			config: "ordinal R=2 p=2 mu=1 v1>v2", state: "0:v1+ 1:v2+",
+			want: []string{"close gate of web-1 (update in place to v1)"},
+		},
+		"a stray is patched too": {
+			config: "ordinal R=2 mu=1 v2>v3", state: "0:v2+ 1:v1~",
+			want: []string{
+				"update web-1 in place to v3 (images of app)",
+				"hold web-0: 1 unavailable at revision v3, no more are moved to it",
+			},
+		},
+		"the pod whose place surge has taken goes": {
+			config: "random R=2 mu=0 surge=1 v1>v2", state: "a:v1+ b:v2+ c:v2+",
+			want: []string{"delete web-a (recreate at v2)"},
+		},
+		"the strategy Recreate recreates": {
+			config: "ordinal R=1 recreate v1>v2", state: "0:v1+",
+			want: []string{"delete web-0 (recreate at v2)"},
+		},
+		"a pod that a user wants replaced is": {
+			config: "ordinal R=2 mu=1 v1>v2", state: "0:v1+ 1:v1+@",
+			want: []string{
+				"delete web-1 (replacement requested)",
+				"hold web-0: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tt.policy == "" {
+				tt.policy = string(v1alpha1.InPlaceIfPossiblePod)
+			}
+			o := observe(tt.policy, tt.config, tt.state)
+			checkPlan(t, o, tt.want)
+		})
+	}
+}
+
+func checkPlan(t *testing.T, o *observed.Set, want []string) {
+	t.Helper()
+	p := update.Plan(o, wanted.Of(o), action.Plan{})
+	if diff := cmp.Diff(strings.Join(want, "\n"), strings.TrimSuffix(p.String(), "\n")); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// TestPlanEnd is about pods that are at their revision, and not through with the change that brought them there.
+func TestPlanEnd(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		policy string
+		change func(*observed.Replica)
+		want   []string
+	}{
+		"a closed gate is opened": {
+			change: func(r *observed.Replica) { r.Gate.Status = corev1.ConditionFalse },
+			want:   []string{"open gate of web-0 (up to date with cpu2)"},
+		},
+		"so is one that was never set": {
+			change: func(r *observed.Replica) { r.Gate.Status = "" },
+			want:   []string{"open gate of web-0 (up to date with cpu2)"},
+		},
+		"one that a stranger has just closed is left alone for a moment": {
+			change: func(r *observed.Replica) {
+				r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionFalse, Foreign: true, Since: observedtest.Now()}
+			},
+		},
+		"but not for ever": {
+			change: func(r *observed.Replica) {
+				r.Gate = inplace.Gate{
+					Declared: true, Status: corev1.ConditionFalse, Foreign: true, Since: observedtest.Now().Add(-time.Minute),
+				}
+			},
+			want: []string{"open gate of web-0 (up to date with cpu2)"},
+		},
+		"a container that has not restarted is waited for": {
+			change: func(r *observed.Replica) {
+				r.Gate.Status, r.Waiting = corev1.ConditionFalse, "container app has not restarted"
+			},
+		},
+		"resources are asked for": {
+			change: func(r *observed.Replica) {
+				r.Waiting, r.InPlace.Resized = "container app is to be resized", []string{"app"}
+				r.Pod.Spec = template("v1").Spec
+			},
+			want: []string{"resize web-0 to the resources of cpu2"},
+		},
+		"once": {
+			change: func(r *observed.Replica) { r.Waiting, r.InPlace.Resized = "Deferred", []string{"app"} },
+		},
+		"what the node cannot give recreates the pod": {
+			change: func(r *observed.Replica) { r.Waiting, r.Infeasible = "infeasible", "the node is too small" },
+			want:   []string{"delete web-0 (recreate at cpu2: resize: the node is too small)"},
+		},
+		"or is held": {
+			policy: "InPlaceOnly",
+			change: func(r *observed.Replica) { r.Waiting, r.Infeasible = "infeasible", "the node is too small" },
+			want:   []string{"hold web-0: podUpdatePolicy InPlaceOnly: resize: the node is too small"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tt.policy == "" {
+				tt.policy = string(v1alpha1.InPlaceIfPossiblePod)
+			}
+			o := observe(tt.policy, "ordinal R=1 mu=1 cpu2", "0:cpu2+")
+			tt.change(&o.Replicas[0])
+			checkPlan(t, o, tt.want)
+		})
+	}
+}
