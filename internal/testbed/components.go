@@ -10,6 +10,10 @@ import (
 )
 
 const (
+	apiServerName         = "kube-apiserver"
+	controllerManagerName = "kube-controller-manager"
+	schedulerName         = "kube-scheduler"
+
 	userControllerManager = "system:kube-controller-manager"
 	userScheduler         = "system:kube-scheduler"
 	groupMasters          = "system:masters"
@@ -99,7 +103,7 @@ func (c *Cluster) apiServer() command {
 // controllerManager gives every controller its own service account, as clusters do, so that RBAC means what it says.
 func (c *Cluster) controllerManager() command {
 	kubeconfig := c.kubeconfigPath(userControllerManager)
-	return command{name: "kube-controller-manager", args: []string{
+	return command{name: controllerManagerName, args: []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--use-service-account-credentials",
 		"--service-account-private-key-file=" + c.authority.serverKeyFile, "--root-ca-file=" + c.authority.certFile,
@@ -110,7 +114,7 @@ func (c *Cluster) controllerManager() command {
 
 func (c *Cluster) scheduler() command {
 	kubeconfig := c.kubeconfigPath(userScheduler)
-	return command{name: "kube-scheduler", args: []string{
+	return command{name: schedulerName, args: []string{
 		"--config=" + filepath.Join(c.dir, "scheduler.yaml"),
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", c.ports.scheduler),

@@ -7,11 +7,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 )
-
-const apiServerName = "kube-apiserver"
 
 // KillAPIServer ends the API server without warning, as when its machine fails: requests under way get no answer, and
 // every watch is cut. Nothing else of the cluster ends. StartAPIServer brings it back.
@@ -41,4 +40,45 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		return fmt.Errorf("make client: %w", err)
 	}
 	return c.await(ctx, apiServerName, func() error { return probe(ctx, client, "/readyz") })
+}
+
+// restartAfter is how long a component that has ended is left alone.
+const restartAfter = time.Second
+
+// supervise starts components again when they end, as kubelets do with those of a real cluster. Some end on purpose: the
+// scheduler does when an outage of the API server has left it in doubt which node it gave a pod to.
+func (c *Cluster) supervise(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.supervised = names
+	for _, p := range c.processes {
+		if slices.Contains(names, p.name) {
+			go c.keepRunning(p)
+		}
+	}
+}
+
+// keepRunning supervises one component until the cluster stops, or the component cannot be started.
+func (c *Cluster) keepRunning(p *process) {
+	for p != nil {
+		<-p.done
+		time.Sleep(restartAfter)
+		p = c.startAgain(p)
+	}
+}
+
+// startAgain starts the successor of a component that has ended; nil if there is to be none.
+func (c *Cluster) startAgain(ended *process) *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := slices.Index(c.processes, ended)
+	if c.stopped || at < 0 {
+		return nil
+	}
+	p, err := c.run(ended.command)
+	if err != nil {
+		return nil // whoever waits for the cluster finds that the component has ended
+	}
+	c.processes[at] = p
+	return p
 }

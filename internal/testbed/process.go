@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,7 +39,7 @@ type command struct {
 
 // process is a component that runs.
 type process struct {
-	name string
+	command
 	log  string
 	pid  int
 	done chan struct{} // closed when it has ended
@@ -53,9 +54,9 @@ func (c *Cluster) launch(commands ...command) error {
 		return errors.New("the cluster has been stopped")
 	}
 	for _, command := range commands {
-		p, err := run(filepath.Join(c.BinDir, command.name), command.args, c.logFile(command.name))
+		p, err := c.run(command)
 		if err != nil {
-			return fmt.Errorf("start %s: %w", command.name, err)
+			return err
 		}
 		c.processes = append(c.processes, p)
 	}
@@ -64,15 +65,16 @@ func (c *Cluster) launch(commands ...command) error {
 
 func (c *Cluster) logFile(name string) string { return filepath.Join(c.dir, "logs", name+".log") }
 
-func run(path string, args []string, log string) (*process, error) {
+func (c *Cluster) run(command command) (*process, error) {
+	log := c.logFile(command.name)
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open log: %w", err)
 	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(filepath.Join(c.BinDir, command.name), command.args...)
 	cmd.Stdout, cmd.Stderr = file, file
 	cmd.SysProcAttr = dieWithParent()
-	p := &process{name: filepath.Base(path), log: log, done: make(chan struct{})}
+	p := &process{command: command, log: log, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// On Linux a child dies with the thread that started it, so this thread stays until the child has ended.
@@ -90,7 +92,7 @@ func run(path string, args []string, log string) (*process, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start %s: %w", command.name, err)
 	}
 	return p, nil
 }
@@ -143,12 +145,12 @@ func (c *Cluster) await(ctx context.Context, what string, ready func() error) er
 	}
 }
 
-// ended says why a component has ended; nil if all run.
+// ended says why a component has ended; nil if all run that nobody starts again.
 func (c *Cluster) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.processes {
-		if err := p.ended(); err != nil {
+		if err := p.ended(); err != nil && !slices.Contains(c.supervised, p.name) {
 			return err
 		}
 	}

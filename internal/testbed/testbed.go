@@ -71,12 +71,14 @@ type Cluster struct {
 	authority *authority
 	ports     ports
 	admin     *rest.Config
-	mu        sync.Mutex // guards the two below
+	mu        sync.Mutex // guards the three below
 	processes []*process
-	stopped   bool
-	stopNodes context.CancelFunc
-	stopOnce  sync.Once
-	stopErr   error
+	// supervised are the names of the components that are started again when they end.
+	supervised []string
+	stopped    bool
+	stopNodes  context.CancelFunc
+	stopOnce   sync.Once
+	stopErr    error
 }
 
 // Start starts a cluster and returns when pods can be created in it. The cluster runs until Stop is called or ctx
@@ -89,6 +91,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
+	c.supervise(controllerManagerName, schedulerName)
 	context.AfterFunc(ctx, func() { _ = c.Stop() })
 	return c, nil
 }

@@ -57,6 +57,7 @@ func TestCluster(t *testing.T) {
 	t.Run("claims are bound and grow", func(t *testing.T) { testClaims(t, client) })
 	t.Run("a user has the rights it was given", func(t *testing.T) { testUser(t, cluster, client) })
 	t.Run("the audit log has every user's requests", func(t *testing.T) { testAudit(t, cluster) })
+	t.Run("a scheduler that ends is started again", func(t *testing.T) { testRestart(t, cluster, client) })
 	t.Run("nothing is left behind", func(t *testing.T) { testStop(t, cluster) })
 }
 
@@ -118,6 +119,24 @@ func testOutage(t *testing.T, cluster *testbed.Cluster, client kubernetes.Interf
 		t.Errorf("pod %s has UID %s after the outage, want %s", before.Name, after.UID, before.UID)
 	}
 	create(t, client, newPod("newcomer", "app:v1"), isReady) // the nodes have found the API server again
+}
+
+func testRestart(t *testing.T, cluster *testbed.Cluster, client kubernetes.Interface) {
+	t.Helper()
+	killed := 0
+	for _, pid := range processesUnder(t, cluster.Dir()) {
+		name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if err == nil && filepath.Base(name) == "kube-scheduler" {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			killed++
+		}
+	}
+	if killed != 1 {
+		t.Fatalf("%d schedulers killed, want one", killed)
+	}
+	create(t, client, newPod("late", "app:v1"), isReady)
 }
 
 func testDeployment(t *testing.T, client kubernetes.Interface) {
