@@ -1,0 +1,145 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// The pods of a workload of another kind change hands while they run: the way is described in docs/migration.md.
+var _ = Describe("Taking over a workload", func() {
+	f := newFixture()
+
+	It("runs a StatefulSet's pods and claims on without a restart, and moves them when they are to change", func(ctx SpecContext) {
+		set := newSet("db", 3, ordinal(), parallel(), claiming("data"))
+		f.createObject(ctx, headlessService("db"))
+		old := statefulSetLike(set)
+		f.createObject(ctx, old)
+		before := f.awaitRunning(ctx, set, 3)
+		claims := f.awaitClaims(ctx, "three bound claims", func(claims []*corev1.PersistentVolumeClaim) bool {
+			return len(claims) == 3 && !containsUnbound(claims)
+		})
+		f.orphan(ctx, old)
+
+		set = f.awaitReady(ctx, f.create(ctx, set))
+		f.expectUntouched(set, before)
+		Expect(uids(f.claims())).To(Equal(uids(claims)))
+		Expect(set.Status.UpdatedReplicas).To(BeEquivalentTo(3))
+		Expect(set.Status.VolumeClaims).To(HaveLen(1))
+
+		By("changing the template")
+		set = f.awaitReady(ctx, f.change(ctx, set, variable("A", "1")))
+		for _, pod := range f.pods(set) {
+			Expect(uids(before)).NotTo(ContainElement(pod.UID), "pod %s was to be replaced", pod.Name)
+		}
+		Expect(uids(f.claims())).To(Equal(uids(claims)), "each pod is to find its volume again")
+	})
+
+	It("runs a ReplicaSet's pods on without a restart", func(ctx SpecContext) {
+		set := newSet("web", 4)
+		old := replicaSetLike(set)
+		f.createObject(ctx, old)
+		before := f.awaitRunning(ctx, set, 4)
+		f.orphan(ctx, old)
+
+		set = f.awaitReady(ctx, f.create(ctx, set))
+		f.expectUntouched(set, before)
+	})
+
+	It("rolls the pods that differ from the template, within maxUnavailable", func(ctx SpecContext) {
+		set := newSet("web", 4, maxUnavailable("1"))
+		old := replicaSetLike(set)
+		f.createObject(ctx, old)
+		before := f.awaitRunning(ctx, set, 4)
+		f.orphan(ctx, old)
+
+		variable("A", "1")(set)
+		set = f.create(ctx, set)
+		f.awaitReady(ctx, set)
+		for _, pod := range f.pods(set) {
+			Expect(uids(before)).NotTo(ContainElement(pod.UID), "pod %s was to be replaced", pod.Name)
+		}
+	})
+})
+
+// variable gives the main container a variable.
+func variable(name, value string) option {
+	return template(func(t *corev1.PodTemplateSpec) {
+		t.Spec.Containers[0].Env = append(t.Spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
+	})
+}
+
+// statefulSetLike is a StatefulSet whose manifest differs from the set's in kind only.
+func statefulSetLike(set *v1alpha1.RollSet) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: set.Name},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: set.Spec.Replicas, Selector: set.Spec.Selector, Template: *set.Spec.Template.DeepCopy(),
+			ServiceName: set.Spec.ServiceName, PodManagementPolicy: appsv1.ParallelPodManagement,
+			VolumeClaimTemplates: set.DeepCopy().Spec.VolumeClaimTemplates,
+		},
+	}
+}
+
+// replicaSetLike is a ReplicaSet whose manifest differs from the set's in kind only. As a Deployment's it has another name.
+func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-5d9c7b6f8d"},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: set.Spec.Replicas, Selector: set.Spec.Selector, Template: *set.Spec.Template.DeepCopy(),
+		},
+	}
+}
+
+// awaitRunning waits until so many pods match the set's selector and are available, whoever controls them.
+func (f *fixture) awaitRunning(ctx context.Context, set *v1alpha1.RollSet, n int) (pods []*corev1.Pod) {
+	GinkgoHelper()
+	f.await(ctx, fmt.Sprintf("%d pods of the old workload", n), func() error {
+		pods = f.podsWith(func(pod *corev1.Pod) bool { return isAvailable(pod) && pod.Labels["app"] == set.Name })
+		if len(pods) != n {
+			return fmt.Errorf("%d are available", len(pods))
+		}
+		return nil
+	})
+	return pods
+}
+
+// orphan deletes a workload as kubectl delete --cascade=orphan does, and waits until it has let go of its pods.
+func (f *fixture) orphan(ctx context.Context, old client.Object) {
+	GinkgoHelper()
+	f.delete(ctx, old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	f.expectGone(ctx, old)
+	f.await(ctx, "the pods to have no controller", func() error {
+		for _, pod := range f.podsWith(isLive) {
+			if owner := metav1.GetControllerOf(pod); owner != nil {
+				return fmt.Errorf("%s %s controls pod %s", owner.Kind, owner.Name, pod.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// expectUntouched expects the set to consist of the very pods that were there before, none of them restarted.
+func (f *fixture) expectUntouched(set *v1alpha1.RollSet, before []*corev1.Pod) {
+	GinkgoHelper()
+	now := f.pods(set)
+	Expect(uids(now)).To(Equal(uids(before)))
+	for _, pod := range now {
+		Expect(isLive(pod)).To(BeTrue(), "pod %s is going", pod.Name)
+		Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, set.Status.UpdateRevision))
+		for i := range pod.Status.ContainerStatuses {
+			Expect(pod.Status.ContainerStatuses[i].RestartCount).To(BeZero())
+		}
+	}
+}
