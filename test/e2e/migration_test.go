@@ -57,6 +57,20 @@ var _ = Describe("Taking over a workload", func() {
 		f.expectUntouched(set, before)
 	})
 
+	It("runs a CloneSet's pods and claims on without a restart", func(ctx SpecContext) {
+		set := newSet("web", 2, claiming("data"))
+		for _, id := range []string{"bcdfg", "x7k2p"} {
+			f.createObject(ctx, leftByCloneSet(set, set.Spec.VolumeClaimTemplates[0].DeepCopy(), id))
+			f.createObject(ctx, leftByCloneSet(set, &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}, id))
+		}
+		before := f.awaitRunning(ctx, set, 2)
+		claims := f.claims()
+
+		set = f.awaitReady(ctx, f.create(ctx, set))
+		f.expectUntouched(set, before)
+		Expect(uids(f.claims())).To(Equal(uids(claims)))
+	})
+
 	It("rolls the pods that differ from the template, within maxUnavailable", func(ctx SpecContext) {
 		set := newSet("web", 4, maxUnavailable("1"))
 		old := replicaSetLike(set)
@@ -100,6 +114,24 @@ func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
 			Replicas: set.Spec.Replicas, Selector: set.Spec.Selector, Template: *set.Spec.Template.DeepCopy(),
 		},
 	}
+}
+
+// leftByCloneSet is a pod, or a claim, as a CloneSet leaves it: named by its id, and with labels of its own.
+func leftByCloneSet(set *v1alpha1.RollSet, o client.Object, id string) client.Object {
+	o.SetLabels(map[string]string{
+		"app": set.Name, "apps.kruise.io/cloneset-instance-id": id, v1alpha1.RevisionLabel: set.Name + "-6c8f5d7b9c",
+	})
+	switch o := o.(type) {
+	case *corev1.PersistentVolumeClaim:
+		o.Name = o.Name + "-" + set.Name + "-" + id
+	case *corev1.Pod:
+		o.Name = set.Name + "-" + id
+		template := set.Spec.VolumeClaimTemplates[0].Name
+		o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: template, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: template + "-" + o.Name},
+		}})
+	}
+	return o
 }
 
 // awaitRunning waits until so many pods match the set's selector and are available, whoever controls them.
