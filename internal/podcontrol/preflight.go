@@ -29,7 +29,7 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 		w.result.Preflights[a.Revision] = observed.Preflight{Refusal: "its template is gone"}
 		return
 	}
-	pod := Build(w.set, revision, w.freeIdentity(a.Revision))
+	pod := Build(w.set, revision, w.freeIdentity())
 	err := w.Client.Create(ctx, pod, client.DryRunAll)
 	switch {
 	case err == nil:
@@ -42,7 +42,7 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 }
 
 // freeIdentity is one that the set could give to a pod and that no pod has.
-func (w *writer) freeIdentity(revision string) string {
+func (w *writer) freeIdentity() string {
 	taken := make(map[string]bool, len(w.observation.Replicas))
 	for i := range w.observation.Replicas {
 		taken[w.observation.Replicas[i].ID] = true
