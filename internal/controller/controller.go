@@ -93,13 +93,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		s.wanted = plan.Next(o)
 		s.plan = v.pace(s.wanted)
 		s.result = r.pods().Apply(ctx, set, o, s.plan)
-		if len(s.result.Preflights) > 0 {
-			s.plan.Wake(time.Millisecond) // no event brings the answer
+		r.remember(s)
+		if len(s.result.Preflights) > 0 { // what is to be told depends on the answers, and no event brings them
+			return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 		}
 		if s.result.Stale {
 			s.plan.Wake(lookAgain)
 		}
-		r.remember(s)
 		s.plan.Wake(v.retry(s.wanted))
 		if !s.plan.Empty() { // a write that had no effect brings no event
 			s.plan.Wake(expectations.DoubtTimeout)

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,6 +85,10 @@ func (c *faultyClient) Create(ctx context.Context, object client.Object, options
 	create := func() error { return c.Client.Create(ctx, object, options...) }
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
+		return create()
+	}
+	if slices.Contains(options, client.CreateOption(client.DryRunAll)) {
+		c.faults.count(pod.Namespace, "preflight")
 		return create()
 	}
 	c.faults.count(pod.Namespace, "create")
