@@ -22,6 +22,9 @@ type Priorities struct {
 	Scatter []v1alpha1.UpdateScatterTerm
 }
 
+// Any says whether some pods have priority over others.
+func (p Priorities) Any() bool { return len(p.Weights) > 0 || len(p.Keys) > 0 }
+
 // Weight is what a pod gains that a selector matches.
 type Weight struct {
 	Value    int32

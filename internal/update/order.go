@@ -11,34 +11,51 @@ import (
 	"rollset.dev/rollset/internal/wanted"
 )
 
-// inOrder sorts the candidates: those first that are out of service for it already, then the broken before the healthy; of each, strays first, so that at most two revisions
-// remain, then those that users named, then those not yet available. Among equals the user's priorities decide, then the
-// order of the identity; last, pods that share a label are spread. Priorities say nothing about broken pods.
+// candidate is a move and how urgent it is: the smaller, the sooner.
+type candidate struct {
+	wanted.Move
+
+	class int
+}
+
+// inOrder sorts the candidates by urgency. Among equals the user's priorities decide, then the order of the identity;
+// last, pods that share a label are spread. Priorities say nothing about broken pods.
 func inOrder(o *observed.Set, moves []wanted.Move) []wanted.Move {
-	moves = slices.Clone(moves)
-	class := rank.First(takenOutFirst, brokenFirst, strayFirst(o), specifiedFirst, unavailableFirst)
-	compare := rank.First(class, prioritizedFirst(o.Priorities), byIdentity(o))
-	slices.SortFunc(moves, func(a, b wanted.Move) int { return compare(a.Replica, b.Replica) })
-	if len(o.Priorities.Scatter) > 0 {
-		scatterClasses(moves, class, o.Priorities.Scatter)
+	sorted := make([]candidate, len(moves))
+	for i, m := range moves {
+		sorted[i] = candidate{Move: m, class: classOf(o, m.Replica)}
+	}
+	compare := byIdentity(o)
+	if o.Priorities.Any() {
+		compare = rank.First(prioritizedFirst(o.Priorities), compare)
+	}
+	slices.SortFunc(sorted, func(a, b candidate) int {
+		if a.class != b.class {
+			return a.class - b.class
+		}
+		return compare(a.Replica, b.Replica)
+	})
+	scatterClasses(sorted, o.Priorities.Scatter)
+	moves = make([]wanted.Move, len(sorted))
+	for i := range sorted {
+		moves[i] = sorted[i].Move
 	}
 	return moves
 }
 
-func takenOutFirst(a, b *observed.Replica) int { return trueFirst(a.Updating, b.Updating) }
-
-func brokenFirst(a, b *observed.Replica) int { return trueFirst(a.Broken(), b.Broken()) }
-
-func specifiedFirst(a, b *observed.Replica) int { return trueFirst(a.Specified, b.Specified) }
-
-func unavailableFirst(a, b *observed.Replica) int { return trueFirst(!a.Available, !b.Available) }
-
-// strayFirst puts pods first that are at neither of the two revisions that may stay.
-func strayFirst(o *observed.Set) rank.Compare {
-	stray := func(r *observed.Replica) bool {
-		return r.Revision != o.Current.Name && r.Revision != o.Update.Name
+// classOf is the urgency of moving a pod: those first that are out of service for it already; then the broken before the
+// healthy; of each, strays first, so that at most two revisions remain; then those that users named; then those not yet
+// available.
+func classOf(o *observed.Set, r *observed.Replica) int {
+	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
+	class := 0
+	for _, sooner := range [...]bool{r.Updating, r.Broken(), stray, r.Specified, !r.Available} {
+		class <<= 1
+		if !sooner {
+			class++
+		}
 	}
-	return func(a, b *observed.Replica) int { return trueFirst(stray(a), stray(b)) }
+	return class
 }
 
 // byIdentity is the highest ordinal first, or the least useful pod first. Broken pods of an OrderedReady set go from the

@@ -13,7 +13,6 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/rank"
-	"rollset.dev/rollset/internal/wanted"
 )
 
 // prioritizedFirst puts healthy pods with the greater weight first, then those whose labels spell the greater number.
@@ -64,10 +63,10 @@ func trailingNumber(s string) (string, bool) {
 }
 
 // scatterClasses spreads, within each class of equally urgent healthy pods, those that share a label.
-func scatterClasses(moves []wanted.Move, class rank.Compare, terms []v1alpha1.UpdateScatterTerm) {
-	for start := 0; start < len(moves); {
+func scatterClasses(moves []candidate, terms []v1alpha1.UpdateScatterTerm) {
+	for start := 0; len(terms) > 0 && start < len(moves); {
 		end := start + 1
-		for end < len(moves) && class(moves[start].Replica, moves[end].Replica) == 0 {
+		for end < len(moves) && moves[start].class == moves[end].class {
 			end++
 		}
 		if !moves[start].Replica.Broken() {
@@ -79,9 +78,10 @@ func scatterClasses(moves []wanted.Move, class rank.Compare, terms []v1alpha1.Up
 
 // scatter interleaves groups of pods in proportion to their sizes, each group keeping its order: the i-th of n pods of a
 // group stands at (2i+1)/2n of the way. A group are the pods that match the same terms.
-func scatter(moves []wanted.Move, terms []v1alpha1.UpdateScatterTerm) {
+func scatter(moves []candidate, terms []v1alpha1.UpdateScatterTerm) {
 	type spread struct {
-		move         wanted.Move
+		candidate
+
 		group        string
 		index, total int
 	}
@@ -89,7 +89,7 @@ func scatter(moves []wanted.Move, terms []v1alpha1.UpdateScatterTerm) {
 	spreads := make([]spread, len(moves))
 	for i, m := range moves {
 		group := matching(m.Replica, terms)
-		spreads[i] = spread{move: m, group: group, index: sizes[group]}
+		spreads[i] = spread{candidate: m, group: group, index: sizes[group]}
 		sizes[group]++
 	}
 	for i := range spreads {
@@ -99,7 +99,7 @@ func scatter(moves []wanted.Move, terms []v1alpha1.UpdateScatterTerm) {
 		return cmp.Compare((2*a.index+1)*b.total, (2*b.index+1)*a.total)
 	})
 	for i := range spreads {
-		moves[i] = spreads[i].move
+		moves[i] = spreads[i].candidate
 	}
 }
 
