@@ -120,6 +120,10 @@ golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.
 rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed and the log of a failure.
 	go test -count=1 -timeout 0 ./internal/sim -seeds=$(SEEDS) -start=$(START)
 
+.PHONY: exhaustive
+exhaustive: ## Check the planners in all small states, some forty million; a minute or two.
+	go test -count=1 -timeout 0 -run Exhaustively ./internal/plan -exhaustive
+
 .PHONY: deflake
 deflake: ## Repeat the tests FOCUS of PKG until one fails.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \

@@ -34,8 +34,7 @@ func (r Restriction) Message() string { return prefix + r.What }
 
 // Unsupported lists the restrictions.
 func Unsupported() []Restriction {
-	return []Restriction{
-	}
+	return []Restriction{}
 }
 
 // Close puts the restrictions into a schema, in place of those it has.
