@@ -11,26 +11,27 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// update is a write that changes a pod where it is: the pod as the manager knew it, and as it is now. ok is false for
-// other writes.
-func (v *verdict) update() (before, after *corev1.Pod, ok bool) {
-	before = v.pod()
+// update is a write that changes a pod where it is: the pod as the manager knew it, as it was, and as it is now. The last
+// two tell what the write did; another manager may have been there in the meantime. ok is false for other writes.
+func (v *verdict) update() (known, before, after *corev1.Pod, ok bool) {
+	known = v.pod()
+	before, wasPod := v.Old.(*corev1.Pod)
 	after, isPod := v.New.(*corev1.Pod)
-	if v.Verb != Patch || before == nil || !isPod || v.set == nil {
-		return nil, nil, false
+	if v.Verb != Patch || known == nil || !wasPod || !isPod || v.set == nil {
+		return nil, nil, nil, false
 	}
-	return before, after, true
+	return known, before, after, true
 }
 
 // keepsServing is I4 for updates in place: taking an available pod out of service, or restarting its containers, leaves
 // enough of them, from what the manager knows.
 func keepsServing(v *verdict) string {
-	before, after, ok := v.update()
+	known, before, after, ok := v.update()
 	serves := func(pod *corev1.Pod) bool { return v.isAvailable(pod) && !isUpdating(pod) }
-	if !ok || !serves(before) {
+	if !ok || !serves(known) {
 		return ""
 	}
-	if !isUpdating(after) && sameImages(before, after) {
+	if isUpdating(after) == isUpdating(before) && sameImages(before, after) {
 		return ""
 	}
 	l := limitsOf(&v.set.Spec)
@@ -42,11 +43,11 @@ func keepsServing(v *verdict) string {
 
 // closesFirst says that containers of a pod with a gate are not touched while it is in service.
 func closesFirst(v *verdict) string {
-	before, after, ok := v.update()
-	if !ok || sameImages(before, after) || !isReady(before) || isUpdating(before) {
+	known, before, after, ok := v.update()
+	if !ok || sameImages(before, after) || !isReady(known) || isUpdating(known) {
 		return ""
 	}
-	for _, gate := range before.Spec.ReadinessGates {
+	for _, gate := range known.Spec.ReadinessGates {
 		if gate.ConditionType == v1alpha1.InPlaceUpdateReady {
 			return "its containers are changed while it is in service"
 		}
@@ -56,7 +57,7 @@ func closesFirst(v *verdict) string {
 
 // updatesAsWanted is I6 for updates in place.
 func updatesAsWanted(v *verdict) string {
-	before, after, ok := v.update()
+	_, before, after, ok := v.update()
 	if !ok || v.set.Status.CurrentRevision == "" || v.world.version(before) == v.world.version(after) || v.world.version(before) == "?" {
 		return ""
 	}
@@ -79,7 +80,7 @@ func updatesAsWanted(v *verdict) string {
 
 // runsItsRevision says that whatever is written to a pod comes from the template of its revision.
 func runsItsRevision(v *verdict) string {
-	before, after, ok := v.update()
+	_, before, after, ok := v.update()
 	if !ok || sameImages(before, after) {
 		return ""
 	}
