@@ -26,8 +26,9 @@ type memory struct {
 
 // recollection is what is remembered of one set. Only the Reconcile of that set uses it.
 type recollection struct {
-	// reported is when the status was last written.
+	// reported is when the status was last written, hurried how many urgent writes followed one another before that.
 	reported time.Time
+	hurried  int
 	// creates, deletes, relabels, updates and claims pace writes that the API server refuses.
 	creates, deletes, relabels, updates, claims refusal
 	// resizes are those that the API server refused, by the UIDs of the pods.
@@ -112,6 +113,22 @@ func (m *memory) of(set types.UID) *recollection {
 		m.sets[set] = r
 	}
 	return r
+}
+
+// hold returns how long a write of the status has to wait, unless it is urgent.
+func (m *recollection) hold(now time.Time) time.Duration {
+	hold := m.reported.Add(reportEvery).Sub(now)
+	if hold <= 0 || hold > reportEvery { // the second is a clock that was set back
+		m.hurried = 0
+		return 0
+	}
+	return hold
+}
+
+// hurry says whether a write that is urgent need not wait.
+func (m *recollection) hurry() bool {
+	m.hurried++
+	return m.hurried <= maxHurried
 }
 
 // forget drops all that is remembered of a set that no longer exists.

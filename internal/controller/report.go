@@ -23,6 +23,10 @@ import (
 // reportEvery is how often the status of a set that changes all the time is written, unless users wait for the change.
 const reportEvery = time.Second
 
+// maxHurried is how many urgent writes may follow one another faster than that. Two managers that both think they lead,
+// and do not agree on what is urgent, would else write as fast as they can.
+const maxHurried = 5
+
 // report writes the status if it changed, and returns when to come back because time alone may change something.
 func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) {
 	report := status.Compute(s.statusInput())
@@ -36,7 +40,7 @@ func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) 
 	if !status.NeedsWrite(&s.set.Status, &report.Status) {
 		return wait, err
 	}
-	if hold := s.memory.reported.Add(reportEvery).Sub(s.now); hold > 0 && hold <= reportEvery && !status.Urgent(&s.set.Status, &report.Status) {
+	if hold := s.memory.hold(s.now); hold > 0 && !(status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry()) {
 		return sooner(wait, hold), err
 	}
 	return wait, errors.Join(err, r.writeStatus(ctx, s, report))

@@ -11,27 +11,41 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// update is a write that changes a pod where it is: the pod as the manager knew it, as it was, and as it is now. The last
-// two tell what the write did; another manager may have been there in the meantime. ok is false for other writes.
-func (v *verdict) update() (known, before, after *corev1.Pod, ok bool) {
-	known = v.pod()
+// podUpdate is a write that changes a pod where it is. The last two pods tell what the write did; another manager may
+// have been there since the first was seen.
+type podUpdate struct {
+	// known is the pod as the manager knew it, before as it was, after as it is now.
+	known, before, after *corev1.Pod
+}
+
+// update returns what a write did to a pod; false for other writes.
+func (v *verdict) update() (u podUpdate, ok bool) {
+	u.known = v.pod()
 	before, wasPod := v.Old.(*corev1.Pod)
 	after, isPod := v.New.(*corev1.Pod)
-	if v.Verb != Patch || known == nil || !wasPod || !isPod || v.set == nil {
-		return nil, nil, nil, false
+	u.before, u.after = before, after
+	return u, v.Verb == Patch && u.known != nil && wasPod && isPod && v.set != nil
+}
+
+// sameImages says whether the write leaves all images as they are.
+func (u podUpdate) sameImages() bool {
+	for i := range u.before.Spec.Containers {
+		if u.before.Spec.Containers[i].Image != u.after.Spec.Containers[i].Image {
+			return false
+		}
 	}
-	return known, before, after, true
+	return true
 }
 
 // keepsServing is I4 for updates in place: taking an available pod out of service, or restarting its containers, leaves
 // enough of them, from what the manager knows.
 func keepsServing(v *verdict) string {
-	known, before, after, ok := v.update()
+	u, ok := v.update()
 	serves := func(pod *corev1.Pod) bool { return v.isAvailable(pod) && !isUpdating(pod) }
-	if !ok || !serves(known) {
+	if !ok || !serves(u.known) {
 		return ""
 	}
-	if isUpdating(after) == isUpdating(before) && sameImages(before, after) {
+	if isUpdating(u.after) == isUpdating(u.before) && u.sameImages() {
 		return ""
 	}
 	l := limitsOf(&v.set.Spec)
@@ -43,11 +57,11 @@ func keepsServing(v *verdict) string {
 
 // closesFirst says that containers of a pod with a gate are not touched while it is in service.
 func closesFirst(v *verdict) string {
-	known, before, after, ok := v.update()
-	if !ok || sameImages(before, after) || !isReady(known) || isUpdating(known) {
+	u, ok := v.update()
+	if !ok || u.sameImages() || !isReady(u.known) || isUpdating(u.known) {
 		return ""
 	}
-	for _, gate := range known.Spec.ReadinessGates {
+	for _, gate := range u.known.Spec.ReadinessGates {
 		if gate.ConditionType == v1alpha1.InPlaceUpdateReady {
 			return "its containers are changed while it is in service"
 		}
@@ -57,15 +71,15 @@ func closesFirst(v *verdict) string {
 
 // updatesAsWanted is I6 for updates in place.
 func updatesAsWanted(v *verdict) string {
-	_, before, after, ok := v.update()
-	if !ok || v.set.Status.CurrentRevision == "" || v.world.version(before) == v.world.version(after) || v.world.version(before) == "?" {
+	u, ok := v.update()
+	if !ok || v.set.Status.CurrentRevision == "" || v.world.version(u.before) == v.world.version(u.after) || v.world.version(u.before) == "?" {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
 		return "a pod is moved although the set is paused, or has another strategy"
 	}
 	current, update := v.world.templateOf(v.set.Status.CurrentRevision), v.world.versionOf(&v.set.Spec.Template)
-	if current == nil || v.world.versionOf(current) == update || v.world.version(after) != update {
+	if current == nil || v.world.versionOf(current) == update || v.world.version(u.after) != update {
 		return ""
 	}
 	l := limitsOf(&v.set.Spec)
@@ -80,27 +94,18 @@ func updatesAsWanted(v *verdict) string {
 
 // runsItsRevision says that whatever is written to a pod comes from the template of its revision.
 func runsItsRevision(v *verdict) string {
-	_, before, after, ok := v.update()
-	if !ok || sameImages(before, after) {
+	u, ok := v.update()
+	if !ok || u.sameImages() {
 		return ""
 	}
-	template := v.world.templateOf(after.Labels[v1alpha1.RevisionLabel])
+	template := v.world.templateOf(u.after.Labels[v1alpha1.RevisionLabel])
 	if template == nil {
 		return "it is moved to a revision that does not exist"
 	}
 	for i := range template.Spec.Containers {
-		if wanted := template.Spec.Containers[i].Image; after.Spec.Containers[i].Image != wanted {
-			return fmt.Sprintf("it gets the image %s, its revision has %s", after.Spec.Containers[i].Image, wanted)
+		if wanted := template.Spec.Containers[i].Image; u.after.Spec.Containers[i].Image != wanted {
+			return fmt.Sprintf("it gets the image %s, its revision has %s", u.after.Spec.Containers[i].Image, wanted)
 		}
 	}
 	return ""
-}
-
-func sameImages(a, b *corev1.Pod) bool {
-	for i := range a.Spec.Containers {
-		if a.Spec.Containers[i].Image != b.Spec.Containers[i].Image {
-			return false
-		}
-	}
-	return true
 }
