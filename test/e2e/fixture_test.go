@@ -213,10 +213,16 @@ func (f *fixture) awaitCondition(ctx context.Context, set *v1alpha1.RollSet, kin
 	return meta.FindStatusCondition(now.Status.Conditions, kind)
 }
 
-// awaitReady waits until the given generation of the set is Ready, and returns the set as it is then.
+// awaitReady waits until the given generation of the set is Ready, and returns the set as it is then. Watches of sets
+// and of pods do not keep step; it returns once the record has the pods that the status counts, so that a mark made now
+// stands behind all that led here.
 func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	GinkgoHelper()
 	f.awaitCondition(ctx, set, "Ready", metav1.ConditionTrue, "")
+	f.awaitPods(ctx, set, "the record to show what the status tells", func(pods []*corev1.Pod) bool {
+		r := int(*f.set(set).Spec.Replicas)
+		return count(pods, isLive) == r && count(pods, isAvailable) == r
+	})
 	return f.set(set)
 }
 
