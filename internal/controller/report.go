@@ -40,7 +40,11 @@ func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) 
 	if !status.NeedsWrite(&s.set.Status, &report.Status) {
 		return wait, err
 	}
-	if hold := s.memory.hold(s.now); hold > 0 && !(status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry()) {
+	hold := s.memory.hold(s.now)
+	if hold > 0 && status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry() {
+		hold = 0
+	}
+	if hold > 0 {
 		return sooner(wait, hold), err
 	}
 	return wait, errors.Join(err, r.writeStatus(ctx, s, report))
