@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/hack/crdgen/gate"
 	"rollset.dev/rollset/hack/crdgen/schema"
 )
 
@@ -190,28 +188,6 @@ func TestWhatDecodingCanRefuseIsBounded(t *testing.T) {
 	}
 }
 
-func TestTheGateIsAsTheTableSays(t *testing.T) {
-	_, _, root := read(t)
-	want := map[string]bool{}
-	for _, r := range gate.Unsupported() {
-		if !json.Valid([]byte(r.Example)) {
-			t.Errorf("the example for %s is not JSON: %s", r.What, r.Example)
-		}
-		want[r.Path+": "+r.Rule+": "+r.Message()] = true
-	}
-	got := map[string]bool{}
-	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
-		for _, rule := range s.XValidations {
-			if gate.Restricts(rule) {
-				got[path+": "+rule.Rule+": "+rule.Message] = true
-			}
-		}
-	})
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("generate the CRD again; the rules of its gate (-want +got):\n%s", diff)
-	}
-}
-
 func TestFinishingTwiceChangesNothing(t *testing.T) {
 	raw, _, _ := read(t)
 	var again bytes.Buffer
@@ -220,24 +196,6 @@ func TestFinishingTwiceChangesNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(raw), again.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestGateFlag(t *testing.T) {
-	raw, _, _ := read(t)
-	var out bytes.Buffer
-	if err := run([]string{"-gate=false"}, bytes.NewReader(raw), &out); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(out.String(), "not supported yet") {
-		t.Error("the gate is not open")
-	}
-	var closed bytes.Buffer
-	if err := run(nil, &out, &closed); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(raw), closed.String()); diff != "" {
-		t.Errorf("closed again (-want +got):\n%s", diff)
 	}
 }
 

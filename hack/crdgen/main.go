@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Crdgen finishes the CRD that controller-gen makes of the API types: it cuts the descriptions of the embedded templates,
-// without which the CRD would be too large for kubectl apply, adds what markers cannot say about fields of Kubernetes' own
-// types, and closes the gate in front of what the controller does not do yet.
+// without which the CRD would be too large for kubectl apply, and adds what markers cannot say about fields of Kubernetes'
+// own types.
 //
 // The CRD is made, from the top of the repository, by
 //
 //	go tool -modfile=go.tools.mod controller-gen crd:generateEmbeddedObjectMeta=true,omitToolVersion=true \
 //		paths=./api/... output:crd:stdout | go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
 //
-// It may as well read a CRD that it has written: then only what has changed in it since changes. With -gate=false it
-// leaves the gate open, which is how tests get at what is behind.
+// It may as well read a CRD that it has written: then only what has changed in it since changes.
 package main
 
 import (
@@ -24,7 +23,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/hack/crdgen/gate"
 	"rollset.dev/rollset/hack/crdgen/schema"
 )
 
@@ -39,7 +37,6 @@ func main() {
 func run(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("crdgen", flag.ContinueOnError)
 	output := flags.String("o", "", "file to write; standard output if empty")
-	closed := flags.Bool("gate", true, "refuse what the controller does not do yet")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -50,11 +47,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	restrict := gate.Close
-	if !*closed {
-		restrict = func(root *apiextensionsv1.JSONSchemaProps) error { gate.Open(root); return nil }
-	}
-	finished, err := finish(raw, restrict)
+	finished, err := finish(raw)
 	if err != nil {
 		return err
 	}
@@ -66,7 +59,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 }
 
 // finish turns controller-gen's CRD into the one that is shipped.
-func finish(raw []byte, restrict func(*apiextensionsv1.JSONSchemaProps) error) ([]byte, error) {
+func finish(raw []byte) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
 		return nil, fmt.Errorf("read the CRD: %w", err)
@@ -87,9 +80,6 @@ func finish(raw []byte, restrict func(*apiextensionsv1.JSONSchemaProps) error) (
 		if err := schema.Change(root, b.path, b.change); err != nil {
 			return nil, err
 		}
-	}
-	if err := restrict(root); err != nil {
-		return nil, err
 	}
 	return write(&crd)
 }

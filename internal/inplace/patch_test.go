@@ -250,7 +250,7 @@ func errorText(err error) string {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	changes := 0
-	rapid.Check(t, func(t *rapid.T) {
+	roundTrip := func(t *rapid.T) {
 		from, to := anyTemplate(t, "from"), anyTemplate(t, "to")
 		c, cannot := inplace.Diff(from, to)
 		if cannot != "" {
@@ -282,10 +282,13 @@ func TestRoundTrip(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("pod (-want +got):\n%s", diff)
 		}
-	})
-	if changes == 0 {
-		t.Error("no two templates could be changed into one another")
 	}
+	for range 100 { // few pairs are alike enough; a round alone may have none
+		if rapid.Check(t, roundTrip); changes >= 10 {
+			return
+		}
+	}
+	t.Errorf("%d pairs of templates could be changed into one another, too few to tell", changes)
 }
 
 // anyTemplate draws from few templates, so that two of them are often alike.

@@ -49,7 +49,7 @@ func TestManifestsOfOtherKindsAreAccepted(t *testing.T) {
 	for name, u := range accepted(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := open.admit(t.Context(), u); err != nil {
+			if err := shared.admit(t.Context(), u); err != nil {
 				t.Error(err)
 			}
 		})
@@ -90,7 +90,7 @@ func TestEdgesAreAccepted(t *testing.T) {
 	for name, changes := range edges {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := open.admit(t.Context(), with(t, parse(t, manifest), changes)); err != nil {
+			if err := shared.admit(t.Context(), with(t, parse(t, manifest), changes)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -103,7 +103,7 @@ func TestUnknownFieldsAreReported(t *testing.T) {
 		"spec.template.spec.containers[0].imagee": {"spec.template.spec.containers": "[{name: a, imagee: i}]"},
 		"spec.updateStrategy.maxUnavailable":      {"spec.updateStrategy.maxUnavailable": "1"},
 	} {
-		err := open.admit(t.Context(), with(t, parse(t, manifest), changes))
+		err := shared.admit(t.Context(), with(t, parse(t, manifest), changes))
 		if want := `unknown field "` + path + `"`; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -112,7 +112,7 @@ func TestUnknownFieldsAreReported(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	set := with(t, parse(t, manifest), fields{"metadata.name": "defaults"})
-	if err := open.Create(t.Context(), set); err != nil {
+	if err := shared.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	spec := specOf(t, set)
@@ -150,7 +150,7 @@ func TestEmbeddedMetadataIsKept(t *testing.T) {
 		"spec.volumeClaimTemplates": "[{metadata: {name: data, labels: {example.com/l: v}}}]",
 	})
 	want := specOf(t, set)
-	if err := open.Create(t.Context(), set, client.DryRunAll); err != nil {
+	if err := shared.Create(t.Context(), set, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
 	got := specOf(t, set)
@@ -164,7 +164,7 @@ func TestEmbeddedMetadataIsKept(t *testing.T) {
 // create creates a set and returns it as the controller sees it.
 func create(t *testing.T, u *unstructured.Unstructured) *v1alpha1.RollSet {
 	t.Helper()
-	if err := open.Create(t.Context(), u); err != nil {
+	if err := shared.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	set := &v1alpha1.RollSet{}
@@ -183,11 +183,11 @@ func TestScalingNeverInvalidates(t *testing.T) {
 			set := create(t, with(t, sets[name], fields{"metadata.name": "scaled-" + name}))
 			for _, replicas := range []int32{0, 1, 2, 1000, math.MaxInt32, 3} {
 				scale := &autoscalingv1.Scale{}
-				if err := open.SubResource("scale").Get(t.Context(), set, scale); err != nil {
+				if err := shared.SubResource("scale").Get(t.Context(), set, scale); err != nil {
 					t.Fatal(err)
 				}
 				scale.Spec.Replicas = replicas
-				if err := open.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err != nil {
+				if err := shared.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)); err != nil {
 					t.Errorf("%d replicas: %v", replicas, err)
 				}
 			}
@@ -199,11 +199,11 @@ func TestScalingNeverInvalidates(t *testing.T) {
 func TestScaleShowsReplicasAndSelector(t *testing.T) {
 	set := create(t, with(t, parse(t, manifest), fields{"metadata.name": "scale", "spec.replicas": "7"}))
 	set.Status.Replicas, set.Status.LabelSelector = 5, "app=web"
-	if err := open.Status().Update(t.Context(), set); err != nil {
+	if err := shared.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	got := &autoscalingv1.Scale{}
-	if err := open.SubResource("scale").Get(t.Context(), set, got); err != nil {
+	if err := shared.SubResource("scale").Get(t.Context(), set, got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Spec.Replicas != 7 || got.Status.Replicas != 5 || got.Status.Selector != "app=web" {

@@ -25,7 +25,7 @@ import (
 // for every set, in every namespace. So whatever is admitted must be decoded. The test puts the strangest values of each
 // type into each field by itself.
 func TestWhateverIsAdmittedIsDecoded(t *testing.T) {
-	root, err := schema.Of(openCRD(t))
+	root, err := schema.Of(shippedCRD(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,12 +185,12 @@ func decodes(ctx context.Context, c *rest.RESTClient, body []byte) (bool, error)
 // rawClient sends bodies as they are.
 func rawClient(t *testing.T) *rest.RESTClient {
 	t.Helper()
-	config := rest.CopyConfig(open.env.Config)
+	config := rest.CopyConfig(shared.env.Config)
 	config.GroupVersion = &v1alpha1.GroupVersion
 	config.APIPath = "/apis"
 	config.ContentType = "application/json"
 	config.QPS = -1
-	config.NegotiatedSerializer = serializer.NewCodecFactory(open.Scheme()).WithoutConversion()
+	config.NegotiatedSerializer = serializer.NewCodecFactory(shared.Scheme()).WithoutConversion()
 	c, err := rest.RESTClientFor(config)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestRejected(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := open.admit(t.Context(), with(t, parse(t, manifest), c.changes))
+			err := shared.admit(t.Context(), with(t, parse(t, manifest), c.changes))
 			checkRejected(t, err, c.field, c.message)
 		})
 	}

@@ -14,11 +14,8 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"rollset.dev/rollset/hack/crdgen/gate"
 	"rollset.dev/rollset/internal/testbed/assets"
 )
 
@@ -41,8 +38,6 @@ func TestShipped(t *testing.T) {
 	if again := kubectl.must("apply", "-k", filepath.Join(kubectl.root, "config", "crd")); !strings.Contains(again, "unchanged") {
 		t.Errorf("applied again, the CRD is not unchanged: %s", again)
 	}
-
-	t.Run("gate", func(t *testing.T) { testGate(t, kubectl) })
 
 	file := filepath.Join(t.TempDir(), "web.yaml")
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
@@ -82,34 +77,6 @@ func TestShipped(t *testing.T) {
 			kubectl.on(t).contains(text, want)
 		}
 	})
-}
-
-// testGate checks that the shipped CRD keeps out what the gate says, and that it names the reason.
-func testGate(t *testing.T, kubectl *kubectl) {
-	c, err := client.New(kubectl.env.Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gated := &cluster{Client: c, env: kubectl.env}
-	if err := gated.admit(t.Context(), parse(t, manifest)); err != nil {
-		t.Fatalf("the smallest set: %v", err)
-	}
-	for _, r := range gate.Unsupported() {
-		t.Run(r.What, func(t *testing.T) {
-			set := with(t, parse(t, manifest), fields{r.Path: r.Example})
-			checkRejected(t, gated.admit(t.Context(), set), r.Path, r.Message())
-			// Without the gate the example must be right, but for what it needs besides: the restriction is the only
-			// reason to refuse it.
-			if err := open.admit(t.Context(), asOrdinal(t, set)); err != nil {
-				t.Errorf("behind the gate: %v", err)
-			}
-		})
-	}
-}
-
-// asOrdinal gives a set the identity that its other fields may need.
-func asOrdinal(t *testing.T, set *unstructured.Unstructured) *unstructured.Unstructured {
-	return with(t, set, fields{identity: "Ordinal"})
 }
 
 // kubectl runs the real kubectl against a control plane of its own.

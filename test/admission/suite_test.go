@@ -3,9 +3,6 @@
 
 // Package admission tests what a real API server lets in, with the CRD that is shipped: there is no webhook, so that the
 // CRD is the whole of admission.
-//
-// Most tests use the CRD with its gate open. What the gate keeps out is accepted here all the same, since it must be
-// right on the day the gate is lifted; the gate itself has a test of its own, with a cluster of its own.
 package admission
 
 import (
@@ -25,13 +22,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/hack/crdgen/gate"
-	"rollset.dev/rollset/hack/crdgen/schema"
 	"rollset.dev/rollset/internal/testbed/assets"
 )
 
-// open is the cluster that most tests share: its CRD has no gate.
-var open *cluster
+// shared is the cluster that most tests use.
+var shared *cluster
 
 // cluster is a running API server that knows RollSets.
 type cluster struct {
@@ -49,16 +44,12 @@ func runWithCluster(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := lift(crd); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if open, err = start(crd); err != nil {
+	if shared, err = start(crd); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()
-	if err := open.env.Stop(); err != nil {
+	if err := shared.env.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -110,16 +101,6 @@ func shipped() (*apiextensionsv1.CustomResourceDefinition, error) {
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	return crd, yaml.UnmarshalStrict(raw, crd)
-}
-
-// lift opens the gate of a CRD.
-func lift(crd *apiextensionsv1.CustomResourceDefinition) error {
-	root, err := schema.Of(crd)
-	if err != nil {
-		return err
-	}
-	gate.Open(root)
-	return nil
 }
 
 // manifest is the smallest set that there is. Tests change it.
