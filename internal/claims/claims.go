@@ -61,23 +61,10 @@ func IDOf(set string, templates []corev1.PersistentVolumeClaim, claim string) (i
 // Retention is the policy of a spec, its defaults resolved.
 type Retention struct{ WhenDeleted, WhenScaled v1alpha1.ClaimRetentionPolicy }
 
-// RetentionOf resolves the policy of a spec: sets with random names delete their claims unless told otherwise, sets with
-// ordinals keep them.
+// RetentionOf is the policy of a spec, its defaults resolved.
 func RetentionOf(spec *v1alpha1.RollSetSpec) Retention {
-	fallback := v1alpha1.DeleteClaims
-	if spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		fallback = v1alpha1.RetainClaims
-	}
-	r := Retention{WhenDeleted: fallback, WhenScaled: fallback}
-	if p := spec.PersistentVolumeClaimRetentionPolicy; p != nil {
-		if p.WhenDeleted != "" {
-			r.WhenDeleted = p.WhenDeleted
-		}
-		if p.WhenScaled != "" {
-			r.WhenScaled = p.WhenScaled
-		}
-	}
-	return r
+	whenDeleted, whenScaled := spec.ClaimRetention()
+	return Retention{WhenDeleted: whenDeleted, WhenScaled: whenScaled}
 }
 
 // Owner is the reference by which a set controls what it makes.

@@ -173,7 +173,7 @@ func (s *Set) Ordinal() bool { return s.Spec.PodIdentity == v1alpha1.OrdinalIden
 
 // OrderedReady says whether pods are created and scaled down one after the other.
 func (s *Set) OrderedReady() bool {
-	return s.Ordinal() && s.Spec.PodManagementPolicy != v1alpha1.ParallelPodManagement
+	return s.Spec.ManagementPolicy() == v1alpha1.OrderedReadyPodManagement
 }
 
 // Paused says whether the mix of revisions is frozen by the user.
