@@ -98,7 +98,7 @@ test: verify lint test-unit test-envtest test-e2e ## All checks and tests, e2e o
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
 	packages=$$($(PACKAGES) | grep -vE '$(E2E)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
-	go test -short -shuffle=on ./internal/sim/...
+	go test -short -shuffle=on ./internal/sim -rapid.seed=1
 
 .PHONY: test-envtest
 test-envtest: ## Tests against a real API server, which is built first.
@@ -119,6 +119,10 @@ golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.
 .PHONY: rollouts
 rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed and the log of a failure.
 	go test -count=1 -timeout 0 ./internal/sim -seeds=$(SEEDS) -start=$(START)
+
+.PHONY: histories
+histories: ## Play SEEDS random histories, other ones each time; a failure is shrunk and printed.
+	go test -count=1 -timeout 0 -run TestHistories ./internal/sim -rapid.checks=$(SEEDS)
 
 .PHONY: exhaustive
 exhaustive: ## Check the planners in all small states, some forty million; a minute or two.

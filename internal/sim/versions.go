@@ -53,9 +53,13 @@ func (w *World) mark(pod *corev1.Pod) string {
 	}
 }
 
-// isUpdating says whether a pod was taken out of service by its gate.
+// isUpdating says whether a pod was taken out of service by its gate. A pod without the gate heeds no condition of that
+// name, whoever writes it.
 func isUpdating(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+	gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == v1alpha1.InPlaceUpdateReady
+	})
+	return gated && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1alpha1.InPlaceUpdateReady && c.Status == corev1.ConditionFalse
 	})
 }
