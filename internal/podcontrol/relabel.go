@@ -10,10 +10,6 @@ import (
 	"maps"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
@@ -48,19 +44,5 @@ func (w *writer) relabel(ctx context.Context, a action.Relabel) outcome {
 	if err != nil {
 		return outcome{err: fmt.Errorf("label pod %s: %w", a.Pod.Name, err)}
 	}
-	pod := &corev1.Pod{}
-	pod.Name, pod.Namespace = a.Pod.Name, a.Pod.Namespace
-	err = w.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
-	switch {
-	case err == nil:
-		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
-		return outcome{done: true}
-	case apierrors.IsNotFound(err): // an event is on its way
-		return outcome{}
-	case apierrors.IsConflict(err):
-		w.Expectations.DoubtUpdate(w.set.UID, a.Pod.UID, a.Pod.ResourceVersion)
-		return outcome{stale: true}
-	default:
-		return outcome{err: fmt.Errorf("label pod %s: %w", a.Pod.Name, err)}
-	}
+	return w.update(ctx, change{pod: a.Pod, patch: patch})
 }

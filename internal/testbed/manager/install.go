@@ -35,8 +35,29 @@ const (
 	crdTimeout = 20 * time.Second
 )
 
-// Install applies the generated CRD, waits until it is served, and gives User the generated role.
+// Install applies the generated CRD and gives User the generated role.
 func Install(ctx context.Context, config *rest.Config) error {
+	if err := InstallCRD(ctx, config); err != nil {
+		return err
+	}
+	return applyFiles(ctx, config, []string{filepath.Join("config", "rbac", "role.yaml")}, binding())
+}
+
+// InstallCRD applies the generated CRD and waits until it is served.
+func InstallCRD(ctx context.Context, config *rest.Config) error {
+	file := filepath.Join("config", "crd", "bases", "apps.rollset.dev_rollsets.yaml")
+	if err := applyFiles(ctx, config, []string{file}); err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{Scheme: runtime.NewScheme()})
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	return awaitServed(ctx, c, "rollsets.apps.rollset.dev")
+}
+
+// applyFiles applies files of the repository, and then objects.
+func applyFiles(ctx context.Context, config *rest.Config, files []string, objects ...*unstructured.Unstructured) error {
 	root, err := assets.ModuleRoot()
 	if err != nil {
 		return err
@@ -45,19 +66,17 @@ func Install(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	crds, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(crds) == 0 {
-		return fmt.Errorf("find CRDs in %s: none (%w)", root, err)
-	}
-	for _, file := range append(crds, filepath.Join(root, "config", "rbac", "role.yaml")) {
-		if err := applyFile(ctx, c, file); err != nil {
+	for _, file := range files {
+		if err := applyFile(ctx, c, filepath.Join(root, file)); err != nil {
 			return err
 		}
 	}
-	if err := apply(ctx, c, binding()); err != nil {
-		return err
+	for _, object := range objects {
+		if err := apply(ctx, c, object); err != nil {
+			return err
+		}
 	}
-	return awaitServed(ctx, c, "rollsets.apps.rollset.dev")
+	return nil
 }
 
 // binding gives User the manager's role.
