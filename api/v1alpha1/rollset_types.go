@@ -14,7 +14,7 @@ import (
 type PodIdentity string
 
 const (
-	// RandomIdentity names pods <set>-<id> with an id of five characters that belongs to one pod only.
+	// RandomIdentity names pods <set>-<id> with an id of five characters that no other pod of the set has.
 	RandomIdentity PodIdentity = "Random"
 	// OrdinalIdentity names pods <set>-<ordinal>; a lost pod comes back under its name.
 	OrdinalIdentity PodIdentity = "Ordinal"
@@ -118,7 +118,7 @@ type RollSetSpec struct {
 	// +required
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// podIdentity says how pods are named: Random (web-x7k2p; a name belongs to one pod only) or Ordinal (web-0; a lost
+	// podIdentity says how pods are named: Random (web-x7k2p; a new pod gets a name that no pod has) or Ordinal (web-0; a lost
 	// pod comes back under its name). It cannot be changed.
 	// +optional
 	// +kubebuilder:default=Random
