@@ -15,6 +15,7 @@ COUNT ?= 6
 
 TOOL := go tool -modfile=go.tools.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
+CRD_REF_DOCS := $(TOOL) crd-ref-docs
 KUSTOMIZE := $(TOOL) kustomize
 # From a folder below, which has no go.tools.mod of its own.
 KUSTOMIZE_HERE := go tool -modfile=$(CURDIR)/go.tools.mod kustomize
@@ -42,8 +43,10 @@ clean: ## Remove what was built here; the caches outside stay.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types.
+generate: ## Generate the deep copies of the API's types, and their reference.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
+		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
 
 .PHONY: manifests
 manifests: ## Generate the CRD and the manager's role.
