@@ -6,7 +6,7 @@ IMG ?= controller:latest
 CONTAINER_TOOL ?= docker
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000
-START ?= 0
+START ?= 1
 # What `make deflake` repeats, and which benchmarks `make bench` runs.
 FOCUS ?= .
 PKG ?= ./...

@@ -38,7 +38,7 @@ type Create struct {
 
 // Delete deletes a pod.
 type Delete struct {
-	// Pod is the pod as observed; its UID becomes the precondition.
+	// Pod is the pod as observed; its UID and resource version become preconditions.
 	Pod *corev1.Pod
 	// Reason says why the pod has to go.
 	Reason string
@@ -91,7 +91,7 @@ type GrowClaim struct {
 
 // DeleteClaim deletes a claim whose identity will not come back.
 type DeleteClaim struct {
-	// Claim is the claim as observed; its UID becomes the precondition.
+	// Claim is the claim as observed; its UID and resource version become preconditions.
 	Claim *corev1.PersistentVolumeClaim
 	// Reason says by what policy.
 	Reason string

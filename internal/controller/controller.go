@@ -49,8 +49,9 @@ const (
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server. The cache needs the indexes of IndexFields.
 	Client client.Client
-	// Live reads past the cache. It is asked before an adoption, after the API server said that a name is taken, and when a
-	// cache that has just been filled shows none of the pods that a status tells of.
+	// Live reads past the cache. It is asked before an adoption, after the API server said that a name is taken or that a
+	// pod changed before it could be deleted, and when a cache that has just been filled shows none of the pods that a
+	// status tells of.
 	Live client.Reader
 	// Watermarks says how far the cache has come.
 	Watermarks Watermarks

@@ -4,11 +4,12 @@
 // Package podcontrol carries out plans. It is the only writer of pods and claims, and so the only one that expects
 // anything of the cache.
 //
-// The rule: what is written is first planned and then expected. Deletes carry the UID of the pod that was judged, so
-// that no successor can be hit by mistake. Creates start slowly, 1, 2, 4, … at a time, and stop at the first batch in
-// which one is refused, because the next would be refused as well. Nothing is read from the API server, unless it says
-// that a name is taken: then one look tells whose the object is. Ours is what we wanted; a stranger's blocks its own
-// identity and no other.
+// The rule: what is written is first planned and then expected. Deletes carry the UID and the resource version of what
+// was judged, so that neither a successor can be hit by mistake nor a pod that has been given away. Creates start slowly,
+// 1, 2, 4, … at a time, and stop at the first batch in which one is refused, because the next would be refused as well.
+// Nothing is read from the API server, unless it says that a name is taken, or that a pod changed before it could be
+// deleted: then one look tells whose the object is, or what became of it. Ours is what we wanted; a stranger's blocks its
+// own identity and no other.
 package podcontrol
 
 import (

@@ -28,12 +28,13 @@ import (
 )
 
 var (
-	errQuota   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))
-	errDenied  = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("denied by a policy"))
-	errInvalid = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")})
-	errServer  = apierrors.NewInternalError(errors.New("etcd"))
-	errCut     = &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
-	errNobody  = &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	errQuota    = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))
+	errDenied   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("denied by a policy"))
+	errInvalid  = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")})
+	errServer   = apierrors.NewInternalError(errors.New("etcd"))
+	errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("not now"))
+	errCut      = &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	errNobody   = &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 )
 
 func TestMayHaveHappened(t *testing.T) {
@@ -181,6 +182,28 @@ func TestDelete(t *testing.T) {
 		},
 		"a namesake of the pod is left alone": {
 			prepare: func(w *world) { w.server.objects["web-0"].SetUID("another") },
+		},
+		"a pod that nobody controls any more is left alone": {
+			prepare: func(w *world) {
+				w.server.changePod("web-0", func(pod *corev1.Pod) { pod.OwnerReferences = nil })
+			},
+		},
+		"a pod that became ready is judged again": {
+			prepare: func(w *world) {
+				w.server.changePod("web-0", func(pod *corev1.Pod) {
+					pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+				})
+			},
+		},
+		"a pod that changed in what nobody decides by is deleted": {
+			prepare: func(w *world) {
+				w.server.changePod("web-0", func(pod *corev1.Pod) { pod.Status.Message = "still here" })
+			},
+			wantEvent: "SuccessfulDelete: Deleted pod web-0 (above spec.replicas)",
+		},
+		"a conflict with nobody is a refusal": {
+			prepare: func(w *world) { w.server.fail = func(string, client.Object) error { return errConflict } },
+			fails:   true, met: true, wantEvent: "FailedDelete: delete pod web-0: " + errConflict.Error(),
 		},
 		"a refusal is not waited for": {
 			prepare: func(w *world) { w.server.fail = func(string, client.Object) error { return errDenied } },

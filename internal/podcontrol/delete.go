@@ -6,20 +6,36 @@ package podcontrol
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/podstate"
 )
+
+// maxLooks is how many pods that changed before they could be deleted one plan looks at past the cache.
+const maxLooks = 10
 
 // deleteAll deletes pods.
 func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 	outcomes := make([]outcome, len(deletes))
-	w.Run(len(deletes), func(i int) { outcomes[i] = w.delete(ctx, deletes[i]) })
+	w.Run(len(deletes), func(i int) { outcomes[i] = w.delete(ctx, deletes[i].Pod) })
+	looks := 0
 	for i, out := range outcomes {
+		judged := deletes[i].Pod
+		if out.stale && looks < maxLooks {
+			looks++
+			out = w.deleteChanged(ctx, judged, out)
+		}
 		switch {
+		case out.stale:
+			w.result.Stale = true
+			w.Expectations.DoubtUpdate(w.set.UID, judged.UID, judged.ResourceVersion)
 		case out.err != nil:
 			w.result.Deletes.fail(out.err)
 		case out.done:
@@ -29,26 +45,51 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 	}
 }
 
-// delete deletes one pod, if it is still the one that was judged.
-func (w *writer) delete(ctx context.Context, a action.Delete) outcome {
-	w.Expectations.Deleting(w.set.UID, a.Pod.UID)
+// delete deletes one pod, if it is still as it was seen.
+func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
+	w.Expectations.Deleting(w.set.UID, seen.UID)
 	// The pod is shared with the cache: the client gets an object of its own.
 	pod := &corev1.Pod{}
-	pod.Name, pod.Namespace = a.Pod.Name, a.Pod.Namespace
-	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: &a.Pod.UID})
+	pod.Name, pod.Namespace = seen.Name, seen.Namespace
+	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
 	switch {
 	case err == nil:
 		return outcome{done: true}
 	case apierrors.IsNotFound(err):
 		return outcome{} // the pod that was judged is gone, and the cache is going to show it
-	case apierrors.IsConflict(err):
-		// It was replaced, and the cache is going to show that; or somebody on the way refused the write with this code.
-		w.Expectations.DoubtDelete(w.set.UID, a.Pod.UID)
-		return outcome{}
 	case mayHaveHappened(err):
-		w.Expectations.DoubtDelete(w.set.UID, a.Pod.UID)
+		w.Expectations.DoubtDelete(w.set.UID, seen.UID)
 	default:
-		w.Expectations.Unfulfillable(w.set.UID, a.Pod.UID)
+		w.Expectations.Unfulfillable(w.set.UID, seen.UID)
 	}
-	return outcome{err: fmt.Errorf("delete pod %s: %w", a.Pod.Name, err)}
+	return outcome{stale: apierrors.IsConflict(err), err: fmt.Errorf("delete pod %s: %w", seen.Name, err)}
+}
+
+// deleteChanged deletes a pod that seems not to be as it was judged, if the difference is none to the judgment: else a
+// pod that changes faster than the cache follows would never go. If there is no difference, somebody on the way refused
+// the delete.
+func (w *writer) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal outcome) outcome {
+	pod := &corev1.Pod{}
+	err := w.Live.Get(ctx, client.ObjectKeyFromObject(judged), pod)
+	switch {
+	case err != nil:
+		return refusal
+	case pod.UID == judged.UID && pod.ResourceVersion == judged.ResourceVersion:
+		return outcome{err: refusal.err}
+	case !equallyDue(judged, pod):
+		return refusal
+	default:
+		return w.delete(ctx, pod)
+	}
+}
+
+// equallyDue says whether a pod is in all that its deletion was decided by what it was then: whose it is, what it is
+// labeled and held by, what it runs, and whether it serves.
+func equallyDue(judged, pod *corev1.Pod) bool {
+	_, was := podstate.ReadySince(judged)
+	_, is := podstate.ReadySince(pod)
+	return pod.UID == judged.UID && !podstate.Terminating(pod) && pod.Generation == judged.Generation &&
+		maps.Equal(pod.Labels, judged.Labels) && slices.Equal(pod.Finalizers, judged.Finalizers) &&
+		apiequality.Semantic.DeepEqual(pod.OwnerReferences, judged.OwnerReferences) &&
+		pod.Status.Phase == judged.Status.Phase && is == was
 }

@@ -81,6 +81,13 @@ func (s *server) store(object client.Object) {
 	s.objects[object.GetName()] = object
 }
 
+// changePod changes a pod behind the writer's back.
+func (s *server) changePod(name string, change func(*corev1.Pod)) {
+	pod := s.objects[name].(*corev1.Pod).DeepCopy() //nolint:forcetypeassert // a test may panic
+	change(pod)
+	s.store(pod)
+}
+
 // Patch implements client.Writer: the object is what the patch makes of it.
 func (s *server) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	return s.write("patch", object, func() error {
@@ -97,9 +104,9 @@ func (s *server) Delete(_ context.Context, object client.Object, options ...clie
 		switch {
 		case !ok:
 			return apierrors.NewNotFound(schema.GroupResource{}, object.GetName())
-		case o.Preconditions == nil || o.Preconditions.UID == nil:
-			return apierrors.NewBadRequest("a delete without the UID of what was judged")
-		case *o.Preconditions.UID != found.GetUID():
+		case o.Preconditions == nil || o.Preconditions.UID == nil || o.Preconditions.ResourceVersion == nil:
+			return apierrors.NewBadRequest("a delete without the UID or the resource version of what was judged")
+		case *o.Preconditions.UID != found.GetUID(), *o.Preconditions.ResourceVersion != found.GetResourceVersion():
 			return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), nil)
 		}
 		delete(s.objects, object.GetName())
@@ -193,7 +200,9 @@ func creates(n int) []action.Action {
 
 // pod is a pod that exists, and its deletion.
 func (w *world) pod(name string) action.Delete {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "default", OwnerReferences: []metav1.OwnerReference{{Kind: "RollSet", Name: "web", UID: "set"}},
+	}}
 	w.server.store(pod)
 	return action.Delete{Pod: pod.DeepCopy(), Reason: "above spec.replicas", Cause: action.ScaleDown}
 }

@@ -84,7 +84,7 @@ func (w *writer) deleteClaim(ctx context.Context, a action.DeleteClaim) error {
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Name, claim.Namespace = a.Claim.Name, a.Claim.Namespace
 	err := w.Client.Delete(ctx, claim, client.Preconditions{UID: &a.Claim.UID, ResourceVersion: &a.Claim.ResourceVersion})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return fmt.Errorf("delete claim %s: %w", a.Claim.Name, err)

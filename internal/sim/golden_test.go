@@ -21,6 +21,7 @@ import (
 var (
 	update = flag.Bool("update", false, "rewrite the logs in testdata")
 	seeds  = flag.Int("seeds", seedsFromEnv(), "how many orders of events every scenario is replayed in")
+	start  = flag.Uint64("start", 1, "the first of these orders")
 	seed   = flag.Uint64("seed", 0, "replay only this seed")
 )
 
@@ -143,7 +144,7 @@ func TestReplays(t *testing.T) {
 				t.Fatal(err)
 			}
 			ending := tidy.Ending()
-			first, last := uint64(1), uint64(*seeds)
+			first, last := *start, *start+uint64(*seeds)-1
 			if *seed != 0 {
 				first, last = *seed, *seed
 			}

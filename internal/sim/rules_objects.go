@@ -31,7 +31,8 @@ func inScope(v *verdict) string {
 	return ""
 }
 
-// ownsIt is I2: what is written belongs to the set, and a delete names the very object that was judged.
+// ownsIt is I2: what is written belongs to the set, and a delete names the very object that was judged,
+// of what can be given away also the state in which it was.
 func ownsIt(v *verdict) string {
 	if v.set == nil {
 		return "the manager sees no set"
@@ -41,8 +42,8 @@ func ownsIt(v *verdict) string {
 	}
 	if v.Verb == Delete {
 		p := v.DeleteOptions.Preconditions
-		if p == nil || p.UID == nil {
-			return "a delete without the UID as precondition"
+		if p == nil || p.UID == nil || p.ResourceVersion == nil && v.Key.Kind != Revisions {
+			return "a delete without the UID or the resource version as precondition"
 		}
 	}
 	owner := ownerOf(v.Old)

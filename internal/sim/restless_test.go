@@ -1,0 +1,63 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestRestlessPod changes the status of a pod fifty times a second, and the cache always lacks the newest change. The pod
+// is deleted all the same, and by at most two attempts a change.
+func TestRestlessPod(t *testing.T) {
+	t.Parallel()
+	w := rolled(t, mustParse(t, "replicas 1\nsettle\nreplicas 0"))
+	m := w.Managers[0]
+	w.asleep[m.Name+string(Pods)] = w.Now().Add(time.Hour)
+	deletes := 0
+	m.Client.Faults = func(w Write) Fault {
+		if w.Verb == Delete {
+			deletes++
+		}
+		return NoFault
+	}
+	changes := 0
+	for ; changes < 50; changes++ {
+		pod := w.podNamed("a")
+		if pod == nil || pod.DeletionTimestamp != nil {
+			break
+		}
+		restless := clone(pod)
+		restless.Status.Message = strconv.Itoa(changes)
+		if _, err := w.Store.Update(Write{Actor: kubeletActor, Subresource: "status"}, restless); err != nil {
+			t.Fatal(err)
+		}
+		for m.Client.Lag(Pods) > 1 {
+			m.dispatch(t.Context(), m.Client.Deliver(Pods))
+		}
+		if err := w.Run(t.Context(), 20*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if pod := w.podNamed("a"); pod != nil && pod.DeletionTimestamp == nil {
+		t.Errorf("the pod is still there after %d changes", changes)
+	}
+	if deletes > 2*changes {
+		t.Errorf("%d deletes were tried in %d changes", deletes, changes)
+	}
+	delete(w.asleep, m.Name+string(Pods))
+	if err := w.CheckConverged(t.Context()); err != nil {
+		t.Errorf("%v\n%s", err, w.Film)
+	}
+}
+
+func mustParse(t *testing.T, text string) Script {
+	t.Helper()
+	script, err := ParseScript(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
