@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		s.plan = v.pace(s.wanted)
 		s.result = r.pods().Apply(ctx, set, o, s.plan)
 		r.remember(s)
-		if len(s.result.Preflights) > 0 { // what is to be told depends on the answers, and no event brings them
+		if len(s.result.Preflights)+len(s.result.Infeasible) > 0 { // what is to be done depends on the answers, and no event brings them
 			return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 		}
 		if s.result.Stale {

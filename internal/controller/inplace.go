@@ -4,9 +4,7 @@
 package controller
 
 import (
-	"cmp"
-	"time"
-
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -26,7 +24,7 @@ func (v *view) seeChanges(o *observed.Set) {
 		r.InPlace, _ = inplace.StateOf(r.Pod) // what cannot be read counts for nothing
 		_, r.Waiting = inplace.Done(r.Pod, o.Known[r.Revision], r.InPlace)
 		if r.Waiting != "" && len(r.InPlace.Resized) > 0 {
-			r.Infeasible = cmp.Or(inplace.Infeasible(r.Pod, o.Known[r.Revision], r.InPlace), v.memory.infeasible(r, v.now))
+			v.seeResize(r, o.Known[r.Revision])
 		}
 		r.State, r.Hook = lifecycle.StateOf(o.Spec, r.Pod), lifecycle.Waits(o.Spec, r.Pod)
 		r.Withdrawn = lifecycle.Withdraws(o.Spec, r.State)
@@ -38,20 +36,24 @@ func (v *view) seeChanges(o *observed.Set) {
 	}
 }
 
+// seeResize fills in whether a pod can get the resources of its revision, a template, where it is. What the API server
+// refused it never asked the node for. Nobody tells us when it would agree: it is asked again after a while.
+func (v *view) seeResize(r *observed.Replica, to *corev1.PodTemplateSpec) {
+	if inplace.Asked(r.Pod, to, r.InPlace) {
+		r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace)
+		return
+	}
+	if refused, ok := v.memory.resizes[r.Pod.UID]; ok && refused.revision == r.Revision {
+		r.Infeasible = refused.message
+		r.AskAgain = refused.again.wait(r.Revision, v.now) == 0
+	}
+}
+
 // impossible is a resize that the API server refused.
 type impossible struct {
 	// revision is the one that asks for it.
 	revision, message string
 	again             backOff
-}
-
-// infeasible says why the API server refused to give a pod the resources of its revision. That is tried again after a
-// while, if the pod is still there: nobody tells us that it would now agree.
-func (m *recollection) infeasible(r *observed.Replica, now time.Time) string {
-	if refused, ok := m.resizes[r.Pod.UID]; ok && refused.again.wait(r.Revision, now) > 0 {
-		return refused.message
-	}
-	return ""
 }
 
 // noteResizes notes the resizes that the API server refused, and forgets those of pods that have moved on.

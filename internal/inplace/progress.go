@@ -50,13 +50,20 @@ func Done(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) (done bool, wait
 // has not been asked yet. An answer to an earlier question counts for nothing.
 func Infeasible(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) string {
 	c := condition(pod, corev1.PodResizePending)
-	if c == nil || c.Reason != corev1.PodReasonInfeasible || to == nil || unseen(pod, pod.Generation) != "" {
-		return ""
-	}
-	if patch, err := ResizePatch(pod, to, s.Resized); err != nil || patch != nil {
+	if c == nil || c.Reason != corev1.PodReasonInfeasible || unseen(pod, pod.Generation) != "" || !Asked(pod, to, s) {
 		return ""
 	}
 	return cmp.Or(c.Message, c.Reason)
+}
+
+// Asked says whether the API server has taken over the resources of the template into a pod's spec, so that its node is the
+// next to answer.
+func Asked(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) bool {
+	if to == nil {
+		return false
+	}
+	patch, err := ResizePatch(pod, to, s.Resized)
+	return err == nil && patch == nil
 }
 
 // restarted returns what is waited for until a container runs its new image, "" if nothing.

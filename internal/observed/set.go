@@ -129,8 +129,10 @@ type Replica struct {
 	// InPlace is the state of its last update in place, and Waiting what that still waits for; empty if it is done.
 	InPlace inplace.State
 	Waiting string
-	// Infeasible says why the pod cannot get the resources of its revision where it is; empty if nobody says so.
+	// Infeasible says why the pod cannot get the resources of its revision where it is; empty if nobody says so. AskAgain is
+	// true if it was the API server that said so, and long enough ago.
 	Infeasible string
+	AskAgain   bool
 	// Updating pods are out of service for an update in place or for a lifecycle hook, or have containers that are being
 	// restarted by an update. They count as unavailable whatever their readiness says.
 	Updating bool

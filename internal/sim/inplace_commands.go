@@ -5,11 +5,13 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
@@ -31,6 +33,7 @@ func inPlaceCommands() []command {
 		{"mark", 1, eachPod("mark", (*World).markPod)},
 		{"unmark", 1, eachPod("unmark", (*World).unmarkPod)},
 		{"node-cpu", 1, limitNode},
+		{"refuse-cpu", 1, refuseResizes},
 		{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
 	}
 }
@@ -80,6 +83,25 @@ func limitNode(_ context.Context, w *World, args []string) error {
 	quantity, err := resource.ParseQuantity(args[0])
 	w.note("node-cpu " + args[0])
 	w.kubelets.model.Allocatable = corev1.ResourceList{corev1.ResourceCPU: quantity}
+	return err
+}
+
+// refuseResizes says how much cpu the API server lets a running pod have, as it does when it knows the node.
+func refuseResizes(_ context.Context, w *World, args []string) error {
+	limit, err := resource.ParseQuantity(args[0])
+	w.note("refuse-cpu " + args[0])
+	w.Store.Admission = []Admission{func(verb Verb, obj client.Object) error {
+		pod, isPod := obj.(*corev1.Pod)
+		if !isPod || verb == Create {
+			return nil
+		}
+		cpu := pod.Spec.Containers[0].Resources.Requests.Cpu()
+		before := mustBe[*corev1.Pod](w.Store.Get(KeyOf(pod))).Spec.Containers[0].Resources.Requests.Cpu()
+		if cpu.Cmp(*before) == 0 || cpu.Cmp(limit) <= 0 {
+			return nil
+		}
+		return fmt.Errorf("node didn't have enough allocatable resources: cpu, requested: %d, allocatable: %d", cpu.MilliValue(), limit.MilliValue())
+	}}
 	return err
 }
 

@@ -27,6 +27,8 @@ func TestWordsStay(t *testing.T) {
 		"a pod does not end":  "strategy Recreate\nlose a\nimage app:v2",
 		"waits to be deleted": "strategy OnDelete\nimage app:v2",
 		"paused":              "paused true\nimage app:v2",
+		"cannot be resized":   "policy InPlaceOnly\nnode-cpu 1\ncpu 2",
+		"refuses the resize":  "policy InPlaceOnly\nrefuse-cpu 1\ncpu 2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -96,7 +96,7 @@ func changes(r *observed.Replica) bool {
 // changingPod is the first pod that is not through with an update in place, or waits for a lifecycle hook.
 func (f *facts) changingPod() blocker {
 	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Live() && changes(r) {
+		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" { // else a hold says why it stays
 			return waitingFor(BlockedByChange, r, cmp.Or(r.Hook, r.Waiting))
 		}
 	}

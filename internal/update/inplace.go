@@ -4,6 +4,7 @@
 package update
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +75,7 @@ func (v *mover) settle(w *wanted.State, scaling action.Plan) {
 	for _, m := range w.Candidates {
 		busy[m.Replica.Pod.UID] = true
 	}
-	for _, a := range scaling.Actions {
+	for _, a := range slices.Concat(scaling.Actions, v.plan.Actions) {
 		if d, ok := a.(action.Delete); ok {
 			busy[d.Pod.UID] = true
 		}
@@ -82,7 +83,7 @@ func (v *mover) settle(w *wanted.State, scaling action.Plan) {
 	for i := range v.set.Replicas {
 		r := &v.set.Replicas[i]
 		switch {
-		case !r.Live(), r.Infeasible != "", busy[r.Pod.UID]:
+		case !r.Live(), r.Infeasible != "" && !r.AskAgain, busy[r.Pod.UID]:
 		case r.Waiting != "":
 			v.resize(r)
 		default:

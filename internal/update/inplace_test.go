@@ -254,6 +254,24 @@ func TestPlanEnd(t *testing.T) {
 			change: func(r *observed.Replica) { r.Waiting, r.Infeasible = "infeasible", "the node is too small" },
 			want:   []string{"hold web-0: podUpdatePolicy InPlaceOnly: resize: the node is too small"},
 		},
+		"what the API server has refused is asked for again after a while": {
+			policy: "InPlaceOnly",
+			change: func(r *observed.Replica) {
+				r.Waiting, r.Infeasible, r.AskAgain, r.InPlace.Resized = "resize", "too much", true, []string{"app"}
+				r.Pod.Spec.Containers[0].Resources.Requests = nil
+			},
+			want: []string{
+				"resize web-0 to the resources of cpu2",
+				"hold web-0: podUpdatePolicy InPlaceOnly: resize: too much",
+			},
+		},
+		"but not of a pod that goes for it": {
+			change: func(r *observed.Replica) {
+				r.Waiting, r.Infeasible, r.AskAgain, r.InPlace.Resized = "resize", "too much", true, []string{"app"}
+				r.Pod.Spec.Containers[0].Resources.Requests = nil
+			},
+			want: []string{"delete web-0 (recreate at cpu2: resize: too much)"},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
