@@ -245,50 +245,60 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestRoundTrip takes a pod from one template to another: either that cannot be done, or it ends as a pod of the other,
-// and what a user has put on it is still there.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	changes := 0
-	roundTrip := func(t *rapid.T) {
-		from, to := anyTemplate(t, "from"), anyTemplate(t, "to")
-		c, cannot := inplace.Diff(from, to)
-		if cannot != "" {
-			if back, _ := inplace.Diff(from, from); !cmp.Equal(back, inplace.Change{}) {
-				t.Fatalf("a template differs from itself: %v", back)
-			}
-			return
-		}
-		changes++
-		p := pod(from, "v1")
-		p.Labels["user"], p.Annotations = "label", maps.Clone(p.Annotations)
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "user", "annotation")
-		got := resize(t, update(t, p, c, "v2"), to)
-
-		if got.Labels["user"] != "label" || got.Annotations["user"] != "annotation" {
-			t.Fatalf("the user's keys are gone: %v, %v", got.Labels, got.Annotations)
-		}
-		delete(got.Labels, "user")
-		delete(got.Annotations, "user")
-		delete(got.Annotations, inplace.StateAnnotation)
-		want := pod(to, "v2")
-		for _, p := range []*corev1.Pod{got, want} {
-			p.Generation = 0
-			slices.SortFunc(p.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
-			if len(p.Annotations) == 0 {
-				p.Annotations = nil
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("pod (-want +got):\n%s", diff)
-		}
-	}
 	for range 100 { // few pairs are alike enough; a round alone may have none
-		if rapid.Check(t, roundTrip); changes >= 10 {
+		rapid.Check(t, func(t *rapid.T) {
+			if roundTrip(t) {
+				changes++
+			}
+		})
+		if changes >= 10 {
 			return
 		}
 	}
 	t.Errorf("%d pairs of templates could be changed into one another, too few to tell", changes)
+}
+
+func FuzzRoundTrip(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { roundTrip(t) }))
+}
+
+// roundTrip takes a pod from one template to another: either that cannot be done, or it ends as a pod of the other, and
+// what a user has put on it is still there.
+func roundTrip(t *rapid.T) (changed bool) {
+	from, to := anyTemplate(t, "from"), anyTemplate(t, "to")
+	c, cannot := inplace.Diff(from, to)
+	if cannot != "" {
+		if back, _ := inplace.Diff(from, from); !cmp.Equal(back, inplace.Change{}) {
+			t.Fatalf("a template differs from itself: %v", back)
+		}
+		return false
+	}
+	p := pod(from, "v1")
+	p.Labels["user"], p.Annotations = "label", maps.Clone(p.Annotations)
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, "user", "annotation")
+	got := resize(t, update(t, p, c, "v2"), to)
+
+	if got.Labels["user"] != "label" || got.Annotations["user"] != "annotation" {
+		t.Fatalf("the user's keys are gone: %v, %v", got.Labels, got.Annotations)
+	}
+	delete(got.Labels, "user")
+	delete(got.Annotations, "user")
+	delete(got.Annotations, inplace.StateAnnotation)
+	want := pod(to, "v2")
+	for _, p := range []*corev1.Pod{got, want} {
+		p.Generation = 0
+		slices.SortFunc(p.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
+		if len(p.Annotations) == 0 {
+			p.Annotations = nil
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("pod (-want +got):\n%s", diff)
+	}
+	return true
 }
 
 // anyTemplate draws from few templates, so that two of them are often alike.

@@ -5,6 +5,7 @@ package inplace_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,26 +98,43 @@ func FuzzParseState(f *testing.F) {
 			}
 		}
 		p := pod(template(), "v1")
-		p.Annotations[inplace.StateAnnotation] = value
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "c://2"}}
+		clean, _ := patchOf(t, p)
+		p.Annotations[inplace.StateAnnotation] = value
 		inplace.Done(p, template(), s)
-		written, err := inplace.Patch(p, inplace.Change{Images: map[string]string{"web": "web:v2"}}, "v2")
-		if err != nil {
-			t.Fatal(err)
+		patch, state := patchOf(t, p)
+		if diff := cmp.Diff(clean, patch); diff != "" {
+			t.Fatalf("the annotation changes the patch (-without +with):\n%s", diff)
 		}
-		clean := p.DeepCopy()
-		known, err := inplace.StateOf(p)
-		if err != nil {
-			known = inplace.State{}
+		known := []string{"prepare", "proxy", "web", "log"}
+		for name, container := range state.Containers {
+			if id := container.ID; !slices.Contains(known, name) || id != "" && id != "c://2" {
+				t.Fatalf("the next state has container %q with ID %q", name, id)
+			}
 		}
-		next, err := inplace.StateOf(update(t, clean, inplace.Change{Images: map[string]string{"web": "web:v2"}}, "v2"))
-		if err != nil {
-			t.Fatalf("the state in %s cannot be read: %v", written, err)
-		}
-		for name, container := range next.Containers {
-			if id := container.ID; id != "" && id != "c://2" {
-				t.Fatalf("container %s has ID %s from %v", name, id, known)
+		for _, name := range state.Resized {
+			if !slices.Contains(known, name) {
+				t.Fatalf("the next state has container %q", name)
 			}
 		}
 	})
+}
+
+// patchOf is the patch of a new image, with the state that it writes apart.
+func patchOf(t *testing.T, p *corev1.Pod) (patch map[string]any, state inplace.State) {
+	t.Helper()
+	change := inplace.Change{Images: map[string]string{"web": "web:v2"}}
+	written, err := inplace.Patch(p, change, "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(written, &patch); err != nil {
+		t.Fatal(err)
+	}
+	metadata, _ := patch["metadata"].(map[string]any)
+	delete(metadata, "annotations") // of the change, nothing but the state is in them
+	if state, err = inplace.StateOf(patched(t, p, written)); err != nil {
+		t.Fatalf("the state in %s cannot be read: %v", written, err)
+	}
+	return patch, state
 }
