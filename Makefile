@@ -7,10 +7,10 @@ CONTAINER_TOOL ?= docker
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000
 START ?= 1
-# What `make deflake` repeats, and which benchmarks `make bench` runs.
+# What `make deflake` repeats, and which benchmarks `make microbench` runs.
 FOCUS ?= .
 PKG ?= ./...
-# How often `make bench` runs each benchmark: it takes several runs to tell a change from chance.
+# How often `make microbench` runs each benchmark: it takes several runs to tell a change from chance.
 COUNT ?= 6
 
 TOOL := go tool -modfile=go.tools.mod
@@ -136,10 +136,14 @@ deflake: ## Repeat the tests FOCUS of PKG until one fails.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		while go test -count=1 -race -shuffle=on -run '$(FOCUS)' $(PKG); do :; done; exit 1
 
-.PHONY: bench
-bench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothing but Go.
+.PHONY: microbench
+microbench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothing but Go.
 	packages=$$(go list ./... | grep -vE '$(E2E)|rollset/internal/testbed'); \
 		go test -run '^$$' -bench '$(FOCUS)' -benchmem -count $(COUNT) -timeout 0 $$packages
+
+.PHONY: bench
+bench: ## Measure beside Kubernetes' own controllers, on a local cluster; hours, or minutes with BENCH=quick. WORK, BY, N, REPEAT choose.
+	go run ./hack/bench $(if $(WORK),-work=$(WORK)) $(if $(BY),-by=$(BY)) $(if $(N),-n=$(N)) $(if $(REPEAT),-repeat=$(REPEAT))
 
 ##@ Build
 

@@ -100,16 +100,24 @@ func (c *Cluster) apiServer() command {
 	return command{name: apiServerName, args: args}
 }
 
-// controllerManager gives every controller its own service account, as clusters do, so that RBAC means what it says.
+// controllerManager is the cluster's own.
 func (c *Cluster) controllerManager() command {
+	args := append(c.controllerManagerArgs(), "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=1000")
+	if c.options.Controllers != "" {
+		args = append(args, "--controllers="+c.options.Controllers)
+	}
+	return command{name: controllerManagerName, args: args}
+}
+
+// controllerManagerArgs give every controller its own service account, as clusters do, so that RBAC means what it says.
+func (c *Cluster) controllerManagerArgs() []string {
 	kubeconfig := c.kubeconfigPath(userControllerManager)
-	return command{name: controllerManagerName, args: []string{
+	return []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--use-service-account-credentials",
 		"--service-account-private-key-file=" + c.authority.serverKeyFile, "--root-ca-file=" + c.authority.certFile,
-		"--leader-elect=false", "--secure-port=0",
-		"--kube-api-qps=1000", "--kube-api-burst=1000",
-	}}
+		"--leader-elect=false",
+	}
 }
 
 func (c *Cluster) scheduler() command {

@@ -31,6 +31,8 @@ const (
 	logTail = 2000
 )
 
+var errStopped = errors.New("the cluster has been stopped")
+
 // command is a component to run.
 type command struct {
 	name string
@@ -51,7 +53,7 @@ func (c *Cluster) launch(commands ...command) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
-		return errors.New("the cluster has been stopped")
+		return errStopped
 	}
 	for _, command := range commands {
 		p, err := c.run(command)
@@ -165,23 +167,30 @@ func probe(ctx context.Context, client kubernetes.Interface, path string) error 
 
 // probeLocal asks a component other than the API server whether it is ready.
 func probeLocal(ctx context.Context, a *authority, port int) error {
+	_, err := getLocal(ctx, a, port, "/readyz")
+	return err
+}
+
+// getLocal asks a component other than the API server for what it serves at a path.
+func getLocal(ctx context.Context, a *authority, port int, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+hostPort(port)+"/readyz", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+hostPort(port)+path, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	transport := &http.Transport{TLSClientConfig: a.trust()}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		return errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return nil, errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
 	}
-	return nil
+	return body, nil
 }
 
 // ports are the TCP ports of the components.
@@ -189,27 +198,30 @@ type ports struct{ etcd, etcdPeer, apiServer, scheduler int }
 
 // freePorts asks the system for ports that nobody listens on. Somebody else may take one before it is used; then the
 // component ends, and Start says so.
-func freePorts() (ports, error) {
-	var p ports
+func freePorts() (p ports, err error) {
+	return p, findPorts(&p.etcd, &p.etcdPeer, &p.apiServer, &p.scheduler)
+}
+
+func findPorts(ports ...*int) error {
 	var listeners []net.Listener // held until all are found: no port twice
 	defer func() {
 		for _, listener := range listeners {
 			_ = listener.Close()
 		}
 	}()
-	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiServer, &p.scheduler} {
+	for _, port := range ports {
 		listener, err := net.Listen("tcp", hostPort(0))
 		if err != nil {
-			return p, fmt.Errorf("find free port: %w", err)
+			return fmt.Errorf("find free port: %w", err)
 		}
 		listeners = append(listeners, listener)
 		address, ok := listener.Addr().(*net.TCPAddr)
 		if !ok {
-			return p, fmt.Errorf("find free port: %v is no TCP address", listener.Addr())
+			return fmt.Errorf("find free port: %v is no TCP address", listener.Addr())
 		}
 		*port = address.Port
 	}
-	return p, nil
+	return nil
 }
 
 const loopback = "127.0.0.1"

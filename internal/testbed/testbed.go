@@ -46,6 +46,8 @@ type Options struct {
 	// WithoutControllerManager leaves the controller manager out: no garbage collection, no service accounts, no
 	// built-in workloads.
 	WithoutControllerManager bool
+	// Controllers are those that the controller manager runs, as its flag --controllers says. Empty means the default.
+	Controllers string
 	// WithoutClaims leaves claims of volumes unbound, and the storage classes out.
 	WithoutClaims bool
 	// Audit has the API server write every request, with user and verb, to the file Cluster.AuditLog.

@@ -1,0 +1,141 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/kubelet"
+	"rollset.dev/rollset/internal/testbed"
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+const (
+	// nodeCount is the number of simulated nodes.
+	nodeCount = 10
+	// ownController leaves to the cluster's own controller manager all but what is measured.
+	ownControllers = "*,-deployment-controller,-replicaset-controller,-statefulset-controller"
+	// minimalUser is whom the minimal and the bare client act as.
+	minimalUser = "bench-minimal"
+	// groupServiceAccounts gives a user the priority that the API server gives to operators. Administrators have none,
+	// and wait for nobody.
+	groupServiceAccounts = "system:serviceaccounts"
+)
+
+// bed is the cluster that everything runs on.
+type bed struct {
+	*testbed.Cluster
+
+	// api and objects have all rights.
+	api     kubernetes.Interface
+	objects client.Client
+	// manager is the path of the manager's binary, proxy the URL of the API server behind a long wire.
+	manager string
+	proxy   *proxy
+	serial  int
+}
+
+// newBed starts a cluster whose nodes take no time, and makes users for those that are measured.
+func newBed(ctx context.Context) (b *bed, err error) {
+	b = &bed{}
+	b.Cluster, err = testbed.Start(ctx, testbed.Options{
+		Nodes: nodeCount, Model: &kubelet.Model{}, Audit: true, Controllers: ownControllers, Progress: say,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the cluster: %w", err)
+	}
+	if err := b.prepare(ctx); err != nil {
+		return nil, errors.Join(err, b.Stop())
+	}
+	return b, nil
+}
+
+func (b *bed) prepare(ctx context.Context) (err error) {
+	config := b.RESTConfig()
+	config.ContentType = runtime.ContentTypeProtobuf
+	if b.api, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	if b.objects, err = client.New(b.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if b.proxy, err = newProxy(ctx, b.RESTConfig().Host); err != nil {
+		return err
+	}
+	say("building the manager")
+	if b.manager, err = manager.Build(ctx, b.Dir()); err != nil {
+		return err
+	}
+	if err := manager.Install(ctx, b.RESTConfig()); err != nil {
+		return err
+	}
+	return b.objects.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: minimalUser},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: minimalUser}},
+	})
+}
+
+// kubeconfig is the path of a kubeconfig for a user. Server is the URL of the API server; empty means directly.
+func (b *bed) kubeconfig(user, server string) (string, error) {
+	path, err := b.KubeconfigFor(user, groupServiceAccounts)
+	if err != nil || server == "" {
+		return path, err
+	}
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read kubeconfig: %w", err)
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server = server
+	}
+	path = filepath.Join(b.Dir(), user+"-far.kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return path, nil
+}
+
+// namespace makes a namespace in which pods can be created, and returns its name.
+func (b *bed) namespace(ctx context.Context) (string, error) {
+	b.serial++
+	name := fmt.Sprintf("bench-%d", b.serial)
+	if err := b.objects.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return "", err
+	}
+	err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
+		_, err := b.api.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, ignoreNotFound(err)
+	})
+	if err != nil {
+		return "", fmt.Errorf("wait for the service account of namespace %s: %w", name, err)
+	}
+	return name, nil
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,218 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/hack/bench/minimal"
+	"rollset.dev/rollset/internal/testbed"
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+// minimalWorkers is how many requests the minimal client has under way at a time.
+const minimalWorkers = 16
+
+// process is a controller that runs.
+type process interface {
+	PID() int
+	Done() <-chan struct{}
+	Stop() error
+	// Metrics are those that it serves, in the text format; none if it has none.
+	Metrics(ctx context.Context) ([]byte, error)
+}
+
+// competitor is somebody who keeps sets of pods.
+type competitor struct {
+	name string
+	// users are whom it acts as, queues the names of its work queues.
+	users, queues []string
+	// object is a set of its kind.
+	object func(wish) (client.Object, error)
+	// updates and updatesInPlace say whether it can.
+	updates, updatesInPlace bool
+	// start starts it. Server is the URL of the API server; empty means directly.
+	start func(ctx context.Context, b *bed, server string) (process, error)
+}
+
+// The names that targets refer to.
+const (
+	nameMinimal     = "minimal"
+	nameReplicaSet  = "replicaset"
+	nameStatefulSet = "statefulset"
+	nameRollSet     = "rollset"
+	nameOrdinal     = "rollset-ordinal"
+)
+
+func competitors() []*competitor {
+	return []*competitor{
+		{
+			name: nameMinimal, users: []string{minimalUser}, object: wish.configMap, updates: true, updatesInPlace: true,
+			start: startMinimal,
+		},
+		{
+			name: nameReplicaSet, users: serviceAccounts("replicaset-controller"), queues: []string{"replicaset"},
+			object: wish.replicaSet, start: startControllers("replicaset-controller"),
+		},
+		{
+			name: "deployment", users: serviceAccounts("deployment-controller", "replicaset-controller"),
+			queues: []string{"deployment", "replicaset"},
+			object: wish.deployment, updates: true, start: startControllers("deployment-controller,replicaset-controller"),
+		},
+		{
+			name: nameStatefulSet, users: serviceAccounts("statefulset-controller"), queues: []string{"statefulset"},
+			object: wish.statefulSet, updates: true, start: startControllers("statefulset-controller"),
+		},
+		{
+			name: nameRollSet, users: []string{manager.User}, queues: []string{"rollset"},
+			object: wish.rollSet, updates: true, updatesInPlace: true, start: startManager,
+		},
+		{
+			name: nameOrdinal, users: []string{manager.User}, queues: []string{"rollset"},
+			object: wish.ordinalRollSet, updates: true, updatesInPlace: true, start: startManager,
+		},
+	}
+}
+
+func serviceAccounts(names ...string) (users []string) {
+	for _, name := range names {
+		users = append(users, "system:serviceaccount:kube-system:"+name)
+	}
+	return users
+}
+
+func startControllers(names string) func(context.Context, *bed, string) (process, error) {
+	return func(ctx context.Context, b *bed, server string) (process, error) {
+		p, err := b.StartControllers(names, server)
+		if err != nil {
+			return nil, err
+		}
+		return p, awaitMetrics(ctx, p)
+	}
+}
+
+// awaitMetrics waits until the process serves its metrics.
+func awaitMetrics(ctx context.Context, p *testbed.Controllers) error {
+	for {
+		_, err := p.Metrics(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-p.Done():
+			return errors.New("the controller manager ended at its start")
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the controller manager: %w (%w)", context.Cause(ctx), err)
+		}
+	}
+}
+
+// managerProcess serves its metrics without ceremony.
+type managerProcess struct{ *manager.Process }
+
+func startManager(ctx context.Context, b *bed, server string) (process, error) {
+	kubeconfig, err := b.kubeconfig(manager.User, server)
+	if err != nil {
+		return nil, err
+	}
+	// What ends it is Stop.
+	p, err := manager.Start(context.WithoutCancel(ctx), manager.Options{
+		Binary: b.manager, Kubeconfig: kubeconfig, Log: filepath.Join(b.Dir(), "logs", "manager.log"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return managerProcess{p}, nil
+}
+
+func (p managerProcess) Metrics(ctx context.Context) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Process.Metrics, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
+// minimalProcess is this program again, as the minimal client.
+type minimalProcess struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// minimalCommand is what this program is told to be the minimal client; it is not for people.
+const minimalCommand = "minimal-client"
+
+func startMinimal(ctx context.Context, b *bed, server string) (process, error) {
+	kubeconfig, err := b.kubeconfig(minimalUser, server)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	p := &minimalProcess{cmd: exec.CommandContext(ctx, self, minimalCommand, kubeconfig), done: make(chan struct{})}
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the minimal client: %w", err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		return nil, fmt.Errorf("the minimal client did not start: %w", errors.Join(err, p.cmd.Wait()))
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// beMinimal is the minimal client's main.
+func beMinimal(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	return minimal.Run(ctx, config, minimalWorkers, func() { fmt.Println("ready") })
+}
+
+// PID is the process id.
+func (p *minimalProcess) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the client has ended.
+func (p *minimalProcess) Done() <-chan struct{} { return p.done }
+
+// Stop ends the client.
+func (p *minimalProcess) Stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// Metrics has nothing to tell: the client counts nothing.
+func (p *minimalProcess) Metrics(context.Context) ([]byte, error) { return nil, nil }

@@ -1,0 +1,129 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/hack/bench/minimal"
+)
+
+const (
+	// setLabel is on the pods of every set.
+	setLabel = minimal.SetLabel
+	// noteAnnotation is in every template; noopAnnotation is put on pods, and concerns nobody.
+	noteAnnotation = "bench.example.com/note"
+	noopAnnotation = "bench.example.com/noop"
+	// disruption is how many pods of a set may be unavailable during an update.
+	disruption = 10 // percent
+)
+
+// wish is what a set is asked for, whatever its kind.
+type wish struct {
+	name     types.NamespacedName
+	replicas int
+	image    string
+	note     string
+	inPlace  bool
+}
+
+func (w wish) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: w.name.Name, Namespace: w.name.Namespace}
+}
+
+func (w wish) labels() map[string]string { return map[string]string{setLabel: w.name.Name} }
+
+func (w wish) selector() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: w.labels()} }
+
+func (w wish) maxUnavailable() *intstr.IntOrString { return new(intstr.FromString("10%")) }
+
+func (w wish) template() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: w.labels(), Annotations: map[string]string{noteAnnotation: w.note}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "app", Image: w.image,
+			Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi"),
+			}},
+		}}},
+	}
+}
+
+func (w wish) configMap() (client.Object, error) {
+	template := w.template()
+	revision := strings.ReplaceAll(w.image, ":", "-") + "-" + w.note
+	template.Labels[minimal.RevisionLabel] = revision
+	if w.inPlace {
+		template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: minimal.Gate}}
+	}
+	return minimal.ConfigMap(w.name.Name, w.name.Namespace, &minimal.Spec{
+		Replicas: w.replicas, MaxUnavailable: w.replicas * disruption / 100, Revision: revision, Template: template, InPlace: w.inPlace,
+	})
+}
+
+func (w wish) replicaSet() (client.Object, error) {
+	return &appsv1.ReplicaSet{
+		ObjectMeta: w.meta(),
+		Spec:       appsv1.ReplicaSetSpec{Replicas: new(int32(w.replicas)), Selector: w.selector(), Template: w.template()},
+	}, nil
+}
+
+func (w wish) deployment() (client.Object, error) {
+	return &appsv1.Deployment{
+		ObjectMeta: w.meta(),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(w.replicas)), Selector: w.selector(), Template: w.template(),
+			Strategy: appsv1.DeploymentStrategy{
+				Type:          appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: w.maxUnavailable(), MaxSurge: new(intstr.FromInt32(0))},
+			},
+		},
+	}, nil
+}
+
+func (w wish) statefulSet() (client.Object, error) {
+	return &appsv1.StatefulSet{
+		ObjectMeta: w.meta(),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(w.replicas)), Selector: w.selector(), Template: w.template(),
+			PodManagementPolicy: appsv1.ParallelPodManagement,
+			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateStatefulSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: w.maxUnavailable()},
+			},
+		},
+	}, nil
+}
+
+func (w wish) rollSet() (client.Object, error) {
+	set := &v1alpha1.RollSet{
+		ObjectMeta: w.meta(),
+		Spec: v1alpha1.RollSetSpec{
+			Replicas: new(int32(w.replicas)), Selector: w.selector(), Template: w.template(),
+			UpdateStrategy: v1alpha1.UpdateStrategy{RollingUpdate: v1alpha1.RollingUpdate{MaxUnavailable: w.maxUnavailable()}},
+		},
+	}
+	if w.inPlace {
+		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.InPlaceIfPossiblePod
+	}
+	return set, nil
+}
+
+func (w wish) ordinalRollSet() (client.Object, error) {
+	object, err := w.rollSet()
+	if set, ok := object.(*v1alpha1.RollSet); ok {
+		set.Spec.PodIdentity, set.Spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
+	}
+	return object, err
+}

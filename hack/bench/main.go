@@ -1,0 +1,139 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures RollSets on a local cluster that it starts for that, beside a minimal client and Kubernetes' own
+// controllers, which are asked for the same. docs/benchmarks.md says how to read what it prints.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrllog.SetLogger(logr.Discard())
+	if len(os.Args) == 3 && os.Args[1] == minimalCommand {
+		exit(beMinimal(ctx, os.Args[2]))
+	}
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, o)
+	}
+	if interrupted := ctx.Err() != nil && errors.Is(err, context.Canceled); interrupted {
+		err = nil
+	}
+	exit(err)
+}
+
+func exit(err error) {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func say(text string) { fmt.Println("   " + text) }
+
+// options say what to measure.
+type options struct {
+	works, by   []string
+	pods        []int
+	repetitions int
+	dir         string
+}
+
+func parse(args []string) (o options, err error) {
+	works, by, pods, repetitions := "", "", "100,1000,3000", 3
+	if os.Getenv("BENCH") == "quick" {
+		works = strings.Join([]string{workCreate, workNoop, workRecreate, workScaleIn, workMetadata, workInPlace}, ",")
+		by = strings.Join([]string{bareName(16), nameMinimal, nameReplicaSet, nameStatefulSet, nameRollSet, nameOrdinal}, ",")
+		pods, repetitions = "1000", 1
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&works, "work", works, "the works to do, separated by commas; empty: all of "+strings.Join(workNames(), ","))
+	flags.StringVar(&by, "by", by, "the competitors, separated by commas; empty: all of "+strings.Join(competitorNames(), ","))
+	flags.StringVar(&pods, "n", pods, "the numbers of pods, separated by commas")
+	flags.IntVar(&o.repetitions, "repeat", repetitions, "how often to do everything")
+	flags.StringVar(&o.dir, "o", "bin", "the folder for bench.json and bench.txt")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.works, err = choose("work", works, workNames()); err != nil {
+		return o, err
+	}
+	if o.by, err = choose("competitor", by, competitorNames()); err != nil {
+		return o, err
+	}
+	for word := range strings.SplitSeq(pods, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 2*leftOver {
+			return o, fmt.Errorf("-n: %q is no number of pods; at least %d are needed", word, 2*leftOver)
+		}
+		o.pods = append(o.pods, n)
+	}
+	return o, nil
+}
+
+// choose splits a list of names, all of which have to be known. An empty one is all.
+func choose(what, list string, known []string) ([]string, error) {
+	if list == "" {
+		return known, nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("unknown %s %q; known are %s", what, name, strings.Join(known, ", "))
+		}
+	}
+	return names, nil
+}
+
+func workNames() (names []string) {
+	for _, s := range sequences() {
+		for _, w := range s.works {
+			names = append(names, w.name)
+		}
+	}
+	return names
+}
+
+func competitorNames() (names []string) {
+	for _, workers := range bareWorkers() {
+		names = append(names, bareName(workers))
+	}
+	for _, c := range competitors() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func run(ctx context.Context, o options) (err error) {
+	say("etcd does without fsync, and nobody has a limit of requests")
+	// The cluster outlives the signal: what stops it is the call below, which is waited for.
+	bed, err := newBed(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bed.Stop()) }()
+	r := &results{}
+	playErr := (&tournament{options: o, bed: bed, results: r}).play(ctx)
+	if len(r.Samples)+len(r.Facts) == 0 {
+		return playErr
+	}
+	r.judge()
+	return errors.Join(playErr, r.print(os.Stdout), r.write(o.dir))
+}

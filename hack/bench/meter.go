@@ -1,0 +1,122 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"rollset.dev/rollset/internal/testbed/audit"
+)
+
+// reading is the state of all counters at one time.
+type reading struct {
+	controller, cluster, busy, machine time.Duration
+	reconciles                         int
+}
+
+// meter counts what a work costs, from its making to its finish.
+type meter struct {
+	session *session
+	before  reading
+	log     audit.Log
+}
+
+func (s *session) meter(ctx context.Context) (m *meter, err error) {
+	m = &meter{session: s}
+	if m.log, err = audit.From(s.AuditLog); err != nil {
+		return nil, err
+	}
+	if err = resetPeak(s.process.PID()); err != nil {
+		return nil, err
+	}
+	// What it costs to answer the question is not to be part of the answer.
+	if m.before.reconciles, err = reconciles(ctx, s.process, s.queues); err != nil {
+		return nil, err
+	}
+	return m, s.read(&m.before)
+}
+
+// read reads the CPU times.
+func (s *session) read(r *reading) (err error) {
+	if r.controller, err = cpuTime(s.process.PID()); err != nil {
+		return err
+	}
+	r.cluster = 0
+	pids := append(s.PIDs(), s.process.PID())
+	slices.Sort(pids)
+	for _, pid := range slices.Compact(pids) {
+		used, err := cpuTime(pid)
+		if err != nil {
+			return err
+		}
+		r.cluster += used
+	}
+	r.busy, r.machine, err = machineTime()
+	return err
+}
+
+// finish puts into a sample what has been counted.
+func (m *meter) finish(ctx context.Context, to *sample) (err error) {
+	s, after := m.session, reading{}
+	if err = s.read(&after); err != nil {
+		return err
+	}
+	if to.PeakRSS, err = peakMemory(s.process.PID()); err != nil {
+		return err
+	}
+	if after.reconciles, err = reconciles(ctx, s.process, s.queues); err != nil {
+		return err
+	}
+	to.CPU = (after.controller - m.before.controller).Seconds()
+	to.ClusterCPU = (after.cluster - m.before.cluster).Seconds()
+	foreign := (after.busy - m.before.busy) - (after.cluster - m.before.cluster)
+	to.Foreign = max(0, foreign.Seconds()/(after.machine-m.before.machine).Seconds())
+	to.Reconciles = after.reconciles - m.before.reconciles
+	to.Requests = map[string]int{}
+	for _, user := range s.users {
+		requests, err := m.log.Requests(user)
+		if err != nil {
+			return err
+		}
+		requests = slices.DeleteFunc(requests, func(r audit.Request) bool { return r.Namespace != s.namespace })
+		for kind, n := range audit.Count(requests) {
+			to.Requests[kind] += n
+		}
+		for _, r := range requests {
+			if r.Code >= 400 {
+				to.Refused++
+			}
+		}
+	}
+	return nil
+}
+
+// reconciles is how many keys have been worked on from the given queues.
+func reconciles(ctx context.Context, p process, queues []string) (n int, err error) {
+	text, err := p.Metrics(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return 0, fmt.Errorf("read metrics: %w", err)
+	}
+	for _, metric := range families["workqueue_work_duration_seconds"].GetMetric() {
+		if slices.ContainsFunc(metric.GetLabel(), func(l *dto.LabelPair) bool {
+			return l.GetName() == "name" && slices.Contains(queues, l.GetValue())
+		}) {
+			n += int(metric.GetHistogram().GetSampleCount())
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,141 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// tournament is a run: every competitor at every work.
+type tournament struct {
+	options
+
+	bed     *bed
+	results *results
+}
+
+// play goes on when a competitor fails, and returns all that went wrong.
+func (t *tournament) play(ctx context.Context) (err error) {
+	for _, s := range sequences() {
+		if works := t.chosen(s); len(works) > 0 && ctx.Err() == nil {
+			err = errors.Join(err, t.repeat(ctx, s, works))
+		}
+	}
+	return err
+}
+
+// repeat plays one sequence, with all numbers of pods and as often as wanted.
+func (t *tournament) repeat(ctx context.Context, s sequence, works []work) (err error) {
+	if s.foreign {
+		if err := t.bringStrangers(ctx); err != nil {
+			return fmt.Errorf("create foreign pods: %w", err)
+		}
+	}
+	for repetition := range t.repetitions {
+		for _, pods := range t.sizes(s) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			err = errors.Join(err, t.round(ctx, session{bed: t.bed, sequence: s, pods: pods, repetition: repetition}, works))
+		}
+	}
+	return err
+}
+
+// chosen are the works of a sequence up to the last that is wanted: each needs those before it.
+func (t *tournament) chosen(s sequence) []work {
+	last := -1
+	for i, w := range s.works {
+		if slices.Contains(t.works, w.name) {
+			last = i
+		}
+	}
+	return s.works[:last+1]
+}
+
+func (t *tournament) sizes(s sequence) []int {
+	switch {
+	case !s.one:
+		return t.pods
+	case slices.Contains(t.pods, basePods):
+		return []int{basePods}
+	default:
+		return t.pods[len(t.pods)-1:]
+	}
+}
+
+// round lets one competitor after another do the works. Each time another one begins.
+func (t *tournament) round(ctx context.Context, s session, works []work) (err error) {
+	if works[0].name == workCreate {
+		err = t.bare(ctx, s)
+	}
+	list := competitors()
+	for i := range list {
+		c := list[(i+s.repetition)%len(list)]
+		able := slices.DeleteFunc(slices.Clone(works), func(w work) bool { return w.can != nil && !w.can(c) })
+		if len(able) == 0 || !slices.Contains(t.by, c.name) {
+			continue
+		}
+		s.competitor = c
+		if failed := s.play(ctx, able, t.report); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s with %d pods: %w", c.name, s.pods, failed))
+			say("failed: " + failed.Error())
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (t *tournament) bare(ctx context.Context, s session) error {
+	for _, workers := range bareWorkers() {
+		if !slices.Contains(t.by, bareName(workers)) {
+			continue
+		}
+		sample, err := t.bed.playBare(ctx, workers, s.pods, s.repetition)
+		if err != nil {
+			return fmt.Errorf("%s with %d pods: %w", bareName(workers), s.pods, err)
+		}
+		t.report(sample)
+	}
+	return nil
+}
+
+// report notes a sample and says so.
+func (t *tournament) report(s *sample) {
+	if !slices.Contains(t.works, s.Work) {
+		return // it was done for those that follow
+	}
+	t.results.Samples = append(t.results.Samples, s)
+	line := fmt.Sprintf("%-12s %5d  %-16s %6.2f s  %.3f ms/pod", s.Work, s.Pods, s.Competitor, s.Seconds, metricCPU().of(s))
+	if s.Foreign > noisy {
+		line += fmt.Sprintf("  (others used %.0f%% of the machine)", 100*s.Foreign)
+	}
+	say(line)
+}
+
+// bringStrangers fills the cluster with pods that are nobody's of those measured.
+func (t *tournament) bringStrangers(ctx context.Context) error {
+	say(fmt.Sprintf("creating %d foreign pods", foreignCount))
+	namespace, err := t.bed.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	watcher, err := watchPods(watching, t.bed.api, namespace)
+	if err != nil {
+		return err
+	}
+	ready := newGoal(foreignCount, isReady)
+	watcher.aim(ready)
+	if err := t.bed.createPods(ctx, namespace, noopWriters, foreignCount); err != nil {
+		return err
+	}
+	return watcher.await(ctx, nil)
+}

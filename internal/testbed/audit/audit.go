@@ -1,0 +1,108 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package audit reads what an API server has noted of the requests that a user sent.
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// longestLine is more than an event at level Metadata takes, in bytes.
+const longestLine = 1 << 20
+
+// Log is an audit log from some point on.
+type Log struct {
+	path   string
+	offset int64
+}
+
+// From is the log in a file, from its present end on.
+func From(path string) (Log, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Log{}, fmt.Errorf("read audit log: %w", err)
+	}
+	return Log{path: path, offset: info.Size()}, nil
+}
+
+// Request is one that was answered.
+type Request struct {
+	// Verb is that of authorization, so that list and get differ; what only asks whether a write would succeed has
+	// " (dry run)" after it. Resource has the subresource after a slash.
+	Verb, Resource, Namespace, Name string
+	Code                            int32
+	At                              time.Time
+}
+
+// String makes failures readable.
+func (r Request) String() string {
+	return fmt.Sprintf("%s %s %s %s/%s: %d", r.At.Format("15:04:05.000"), r.Verb, r.Resource, r.Namespace, r.Name, r.Code)
+}
+
+// Requests returns the user's requests. Watches are left out: they are how it is told.
+func (l Log) Requests(user string) ([]Request, error) {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	var list []Request
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, longestLine)
+	mark := []byte(`"username":"` + user + `"`)
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), mark) {
+			continue // most lines are others'; decoding them all takes long
+		}
+		event := &auditv1.Event{}
+		if err := json.Unmarshal(lines.Bytes(), event); err != nil {
+			return nil, fmt.Errorf("read audit log: %w", err)
+		}
+		if event.Stage == auditv1.StageResponseComplete && event.Verb != "watch" && event.ObjectRef != nil {
+			list = append(list, requestOf(event))
+		}
+	}
+	return list, lines.Err()
+}
+
+func requestOf(e *auditv1.Event) Request {
+	r := Request{
+		Verb: e.Verb, Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+		At: e.RequestReceivedTimestamp.Time,
+	}
+	if e.ObjectRef.Subresource != "" {
+		r.Resource += "/" + e.ObjectRef.Subresource
+	}
+	if _, query, _ := strings.Cut(e.RequestURI, "?"); query != "" {
+		if values, err := url.ParseQuery(query); err == nil && values.Get("dryRun") != "" {
+			r.Verb += " (dry run)"
+		}
+	}
+	if e.ResponseStatus != nil {
+		r.Code = e.ResponseStatus.Code
+	}
+	return r
+}
+
+// Count counts requests by verb and resource.
+func Count(requests []Request) map[string]int {
+	counts := map[string]int{}
+	for _, r := range requests {
+		counts[r.Verb+" "+r.Resource]++
+	}
+	return counts
+}
