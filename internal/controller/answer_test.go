@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 func TestAnswer(t *testing.T) {
@@ -25,14 +24,14 @@ func TestAnswer(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 
 	tests := map[string]struct {
-		wait       time.Duration
-		err        error
-		wantResult ctrl.Result
-		wantErr    bool
+		wait     time.Duration
+		err      error
+		wantWait time.Duration
+		wantErr  bool
 	}{
-		"all is well":                                 {wait: time.Minute, wantResult: ctrl.Result{RequeueAfter: time.Minute}},
+		"all is well":                                 {wait: time.Minute, wantWait: time.Minute},
 		"nothing to wait for":                         {},
-		"a conflict is looked at again":               {wait: time.Minute, err: fmt.Errorf("write: %w", conflict), wantResult: ctrl.Result{RequeueAfter: lookAgain}},
+		"a conflict is looked at again":               {wait: time.Minute, err: fmt.Errorf("write: %w", conflict), wantWait: lookAgain},
 		"a refusal is tried again with back-off":      {wait: time.Minute, err: fmt.Errorf("write: %w", forbidden), wantErr: true},
 		"a namespace that goes is left to itself":     {wait: time.Minute, err: fmt.Errorf("create: %w", terminating)},
 		"a namespace that goes, beside another error": {err: errors.Join(errors.New("event"), fmt.Errorf("create: %w", terminating))},
@@ -41,8 +40,8 @@ func TestAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result, err := answer(test.wait, test.err)
-			if result != test.wantResult || (err != nil) != test.wantErr {
-				t.Errorf("answer(%v, %v) = %v, %v; want %v, error %t", test.wait, test.err, result, err, test.wantResult, test.wantErr)
+			if result.RequeueAfter != test.wantWait || (err != nil) != test.wantErr {
+				t.Errorf("answer(%v, %v) = %v, %v; want %v, error %t", test.wait, test.err, result.RequeueAfter, err, test.wantWait, test.wantErr)
 			}
 		})
 	}

@@ -66,7 +66,8 @@ type Reconciler struct {
 	// Metrics count what was done.
 	Metrics *Metrics
 
-	memory memory
+	memory    memory
+	attention attention
 }
 
 // Reconcile brings a set one step nearer to its wanted state.
@@ -74,14 +75,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if !set.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
-	v, err := r.look(ctx, set)
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
-	}
-	if met, remaining := r.Expectations.Met(set.UID, v.cache); !met {
-		return ctrl.Result{RequeueAfter: min(remaining, lookAgain)}, nil
-	}
-	if wait, err := r.unseen(ctx, v); wait > 0 || err != nil {
+	v, wait, err := r.see(ctx, set)
+	if wait > 0 || err != nil {
 		return answer(wait, err)
 	}
 	revisions, wrote, prepareErr := r.prepare(ctx, v)
@@ -109,6 +104,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	}
 	wait, reportErr := r.report(ctx, s)
 	return answer(wait, errors.Join(s.failure, reportErr))
+}
+
+// see reads what the set owns, unless the cache is behind: then it says how long to wait. Whether the cache shows the set's
+// own writes can most often be told without a list.
+func (r *Reconciler) see(ctx context.Context, set *v1alpha1.RollSet) (v *view, wait time.Duration, err error) {
+	if v, err = r.open(set); err != nil {
+		return nil, 0, fmt.Errorf("observe: %w", err)
+	}
+	defer func() { r.attention.charge(client.ObjectKeyFromObject(set), v.now, len(v.pods)) }()
+	if reached, remaining := r.Expectations.Reached(set.UID, v.cache.Synced); !reached {
+		return v, min(remaining, lookAgain), nil
+	}
+	if err := r.look(ctx, v); err != nil {
+		return v, 0, fmt.Errorf("observe: %w", err)
+	}
+	if met, remaining := r.Expectations.Met(set.UID, v.cache); !met {
+		return v, min(remaining, lookAgain), nil
+	}
+	wait, err = r.unseen(ctx, v)
+	return v, wait, err
 }
 
 // step is one reconcile: what was seen, decided and done.
@@ -160,7 +175,7 @@ func answer(wait time.Duration, err error) (ctrl.Result, error) {
 	case err != nil:
 		return ctrl.Result{}, err
 	default:
-		return ctrl.Result{RequeueAfter: wait}, nil
+		return ctrl.Result{RequeueAfter: wait, Priority: new(wakePriority)}, nil
 	}
 }
 

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -36,33 +36,47 @@ func (r *Reconciler) Watches() []Watch {
 	return []Watch{
 		{Object: &v1alpha1.RollSet{}, Handler: r.setEvents()},
 		{Object: &corev1.Pod{}, Handler: r.podEvents()},
-		{Object: &corev1.PersistentVolumeClaim{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsOfClaim)},
-		{Object: &appsv1.ControllerRevision{}, Handler: handler.EnqueueRequestsFromMapFunc(setOfRevision)},
-		{Object: &storagev1.StorageClass{}, Handler: handler.EnqueueRequestsFromMapFunc(r.setsWithClaims)},
+		{Object: &corev1.PersistentVolumeClaim{}, Handler: wakeUp{reconciler: r, sets: r.setsOfClaim}},
+		{Object: &appsv1.ControllerRevision{}, Handler: wakeUp{reconciler: r, sets: setOfRevision}},
+		{Object: &storagev1.StorageClass{}, Handler: wakeUp{reconciler: r, sets: r.setsWithClaims}},
 	}
 }
 
-// setEvents reconciles a set at each of its events, and forgets all about one that is gone.
+// setEvents reconciles a set at once when it comes or a user edits it, and forgets all about one that is gone. Its status
+// is the controller's own: an update of nothing else is like an event of a pod.
 func (r *Reconciler) setEvents() handler.EventHandler {
 	enqueue := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
 		CreateFunc: enqueue.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // the deletion between the two was never seen
 				r.forget(e.ObjectOld)
 			}
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !edited(e.ObjectOld, e.ObjectNew) {
+				r.wake(q, wakePriority, []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)}})
+				return
+			}
 			enqueue.Update(ctx, e, q)
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
 			r.forget(e.Object)
 		},
 	}
+}
+
+// edited says whether more than the status of a set changed.
+func edited(before, after client.Object) bool {
+	return before.GetUID() != after.GetUID() ||
+		before.GetGeneration() != after.GetGeneration() ||
+		!before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
 // forget drops all that is remembered of a set that is gone.
 func (r *Reconciler) forget(set client.Object) {
 	r.Expectations.Forget(set.GetUID())
 	r.memory.forget(set.GetUID(), client.ObjectKeyFromObject(set))
+	r.attention.forget(client.ObjectKeyFromObject(set))
 	r.Metrics.forget(client.ObjectKeyFromObject(set))
 }
 

@@ -43,8 +43,8 @@ type view struct {
 	cache expectations.Cache
 }
 
-// look reads everything from the cache, and how far the cache has come before that.
-func (r *Reconciler) look(ctx context.Context, set *v1alpha1.RollSet) (*view, error) {
+// open begins a view of a set: what is known of it without a list of what it owns, and how far the cache has come.
+func (r *Reconciler) open(set *v1alpha1.RollSet) (*view, error) {
 	v := &view{set: set, now: r.Clock.Now(), memory: r.memory.of(set.UID)}
 	v.resolved, v.invalid = resolveSpec(&set.Spec)
 	var err error
@@ -55,29 +55,34 @@ func (r *Reconciler) look(ctx context.Context, set *v1alpha1.RollSet) (*view, er
 	for kind := range watched() {
 		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
 	}
+	return v, nil
+}
+
+// look reads from the cache what the set owns.
+func (r *Reconciler) look(ctx context.Context, v *view) error {
 	pods := &corev1.PodList{}
-	if err := r.list(ctx, pods, v, client.MatchingFields{ControllerIndex: string(set.UID)}); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+	if err := r.list(ctx, pods, v, client.MatchingFields{ControllerIndex: string(v.set.UID)}); err != nil {
+		return fmt.Errorf("list pods: %w", err)
 	}
 	v.pods, v.cache.Pods = pods.Items, pods.Items
 	revisions := &appsv1.ControllerRevisionList{}
-	if err := r.list(ctx, revisions, v, client.MatchingFields{ControllerIndex: string(set.UID)}); err != nil {
-		return nil, fmt.Errorf("list revisions: %w", err)
+	if err := r.list(ctx, revisions, v, client.MatchingFields{ControllerIndex: string(v.set.UID)}); err != nil {
+		return fmt.Errorf("list revisions: %w", err)
 	}
 	for i := range revisions.Items {
 		v.revisions = append(v.revisions, &revisions.Items[i])
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.list(ctx, claims, v, client.MatchingFields{SetIndex: set.Name}); err != nil {
-		return nil, fmt.Errorf("list claims: %w", err)
+	if err := r.list(ctx, claims, v, client.MatchingFields{SetIndex: v.set.Name}); err != nil {
+		return fmt.Errorf("list claims: %w", err)
 	}
 	v.claims = claims.Items
-	if len(set.Spec.VolumeClaimTemplates) > 0 {
-		if v.classes, err = r.classes(ctx); err != nil {
-			return nil, err
-		}
+	if len(v.set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
 	}
-	return v, nil
+	var err error
+	v.classes, err = r.classes(ctx)
+	return err
 }
 
 // classes lists the storage classes; there are few.

@@ -13,11 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
@@ -26,17 +23,7 @@ import (
 // plugins and whoever puts annotations on them; an update without anything in it that a decision or a message depends
 // on concerns nobody, because a look at a set costs as much as the set has pods.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	enqueue := handler.EnqueueRequestsFromMapFunc(r.setsOfPod)
-	return handler.Funcs{
-		CreateFunc: enqueue.Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if r.podChanged(ctx, e.ObjectOld, e.ObjectNew) {
-				enqueue.Update(ctx, e, q)
-			}
-		},
-		DeleteFunc:  enqueue.Delete,
-		GenericFunc: enqueue.Generic,
-	}
+	return wakeUp{reconciler: r, sets: r.setsOfPod, changed: r.podChanged}
 }
 
 // podChanged says whether anybody who decides could see a difference between two versions of a pod. In doubt it says so:

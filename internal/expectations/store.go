@@ -135,6 +135,24 @@ func (s *Store) Met(owner types.UID, cache Cache) (met bool, remaining time.Dura
 	return false, last.Sub(now)
 }
 
+// Reached says whether the caches have come as far as the owner's writes, as Met would; that they have is necessary for
+// Met, not enough. It needs no list, and forgets nothing.
+func (s *Store) Reached(owner types.UID, synced map[schema.GroupKind]string) (all bool, remaining time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.owners[owner]
+	if !ok {
+		return true, 0
+	}
+	now := s.clock.Now()
+	for kind, w := range e.written {
+		if !reached(synced[kind], w.resourceVersion) {
+			remaining = max(remaining, w.until.Sub(now))
+		}
+	}
+	return remaining <= 0, remaining
+}
+
 // Forget drops all that is expected of an owner that no longer exists.
 func (s *Store) Forget(owner types.UID) {
 	s.mu.Lock()

@@ -154,7 +154,11 @@ func TestMet(t *testing.T) {
 			s := New(clock)
 			tc.write(s)
 			clock.SetTime(clock.Now().Add(tc.wait))
+			reached, _ := s.Reached(owner, tc.cache.Synced)
 			met, remaining := s.Met(owner, tc.cache)
+			if met && !reached {
+				t.Error("Reached() = false, though all is met")
+			}
 			if met != tc.want || remaining != tc.wantRemaining {
 				t.Errorf("Met() = %v, %v, want %v, %v", met, remaining, tc.want, tc.wantRemaining)
 			}
@@ -179,5 +183,24 @@ func TestNothingIsKeptOfWhatWasMet(t *testing.T) {
 	}
 	if got := s.Unmet(); got != 0 {
 		t.Errorf("Unmet() = %d, want 0", got)
+	}
+}
+
+func TestReached(t *testing.T) {
+	t.Parallel()
+	s := New(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+	s.Deleting(owner, "a")
+	if all, _ := s.Reached(owner, at("99")); !all {
+		t.Error("Reached = false, though only a list can tell of deletes")
+	}
+	s.Wrote(owner, pods, "100")
+	if all, remaining := s.Reached(owner, at("99")); all || remaining != Timeout {
+		t.Errorf("Reached = %t, %s before the write, want false, %s", all, remaining, Timeout)
+	}
+	if all, _ := s.Reached(owner, at("100")); !all {
+		t.Error("Reached = false after the write")
+	}
+	if met, _ := s.Met(owner, Cache{Synced: at("100"), Pods: []corev1.Pod{alive("a")}}); met {
+		t.Error("Met = true: a look at watermarks made the store forget a delete")
 	}
 }

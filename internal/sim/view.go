@@ -18,6 +18,8 @@ import (
 type View struct {
 	store  *Store
 	caches map[Kind]*cache
+	// Listed counts the objects that were listed.
+	Listed map[Kind]int
 	// order puts the results of a list into another order; a real cache has none. Nil leaves them sorted by name.
 	order func(n int, swap func(i, j int))
 }
@@ -51,7 +53,7 @@ type Event struct {
 
 // NewView returns empty caches.
 func NewView(store *Store) *View {
-	v := &View{store: store, caches: make(map[Kind]*cache)}
+	v := &View{store: store, caches: make(map[Kind]*cache), Listed: make(map[Kind]int)}
 	for _, kind := range kinds() {
 		v.caches[kind] = &cache{kind: kind, objects: make(map[Key]client.Object), indexes: make(map[string]*index)}
 	}
@@ -149,6 +151,7 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 			found[i] = clone(found[i])
 		}
 	}
+	v.Listed[c.kind] += len(found)
 	fill(list, found)
 	list.SetResourceVersion(strconv.FormatInt(c.version, 10))
 	return nil
