@@ -1,0 +1,164 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"rollset.dev/rollset/internal/kubelet"
+	"rollset.dev/rollset/internal/testbed"
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+// last are the pages that change the cluster for everybody: they are run alone, after the others.
+var last = map[string]bool{"docs/upgrade.md": true}
+
+// TestOnCluster shows the manifests of all pages to an API server, and runs the commands of those that say so.
+func TestOnCluster(t *testing.T) {
+	root, all := pages(t)
+	c := startCluster(t, root)
+	t.Run("each apart", func(t *testing.T) {
+		t.Run("manifests", func(t *testing.T) {
+			t.Parallel()
+			c.admit(t, all)
+		})
+		for _, p := range all {
+			if p.isRun() && !last[p.path] {
+				t.Run(p.name(), func(t *testing.T) {
+					t.Parallel()
+					c.run(t, p)
+				})
+			}
+		}
+	})
+	for _, p := range all {
+		if p.isRun() && last[p.path] {
+			t.Run(p.name(), func(t *testing.T) { c.run(t, p) })
+		}
+	}
+}
+
+// cluster is a local cluster in which the manager runs.
+type cluster struct {
+	*testbed.Cluster
+	root string
+}
+
+// startCluster starts one whose kubelets go through all that real ones do, and take less time for it.
+func startCluster(t *testing.T, root string) *cluster {
+	t.Helper()
+	model := kubelet.Recorded()
+	model.ReadyDelay, model.RemoveDelay = 200*time.Millisecond, 100*time.Millisecond
+	local, err := testbed.Start(t.Context(), testbed.Options{Model: &model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := local.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := manager.Install(t.Context(), local.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := local.KubeconfigFor(manager.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	binary, err := manager.Build(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := manager.Start(t.Context(), manager.Options{Binary: binary, Kubeconfig: kubeconfig, Log: filepath.Join(dir, "log")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := process.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &cluster{Cluster: local, root: root}
+}
+
+// shell runs commands in a folder, with kubectl in a namespace.
+type shell struct {
+	dir string
+	env []string
+}
+
+// newShell makes a namespace, and a folder with the repository's config in it.
+func (c *cluster) newShell(t *testing.T, namespace string) *shell {
+	t.Helper()
+	s := &shell{dir: t.TempDir()}
+	kubeconfig, err := os.ReadFile(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(own, kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"config", "docs"} {
+		if err := os.Symlink(filepath.Join(c.root, name), filepath.Join(s.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.env = append(os.Environ(), "KUBECONFIG="+own, "HOME="+s.dir, "PATH="+c.BinDir+":"+os.Getenv("PATH"))
+	out, err := s.run(t.Context(), fmt.Sprintf(`kubectl create namespace %[1]s
+kubectl config set-context --current --namespace=%[1]s
+kubectl wait --for=create serviceaccount/default`, namespace))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return s
+}
+
+// run runs a script and returns what it prints.
+func (s *shell) run(ctx context.Context, script string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	command.Dir, command.Env = s.dir, s.env
+	command.WaitDelay = time.Second
+	out, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w in\n%s", err, script)
+	}
+	return string(out), err
+}
+
+// expect runs a command of a transcript and says what is wrong with what it prints; empty if nothing is.
+func (s *shell) expect(ctx context.Context, e exchange) string {
+	want := pattern(e.output)
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		out, err := s.run(ctx, e.command)
+		switch {
+		case e.output == "" && err != nil:
+			return fmt.Sprintf("%v\n%s", err, out)
+		case e.output == "" || want.MatchString(normalize(lines(out))):
+			return ""
+		case !polled.MatchString(e.command) || time.Now().After(deadline):
+			return fmt.Sprintf("%sprints\n%s\nand not, as the page says,\n%s", e.command, out, e.output)
+		}
+	}
+}
+
+// describe tells how things are, for the log of a failure.
+func (s *shell) describe(ctx context.Context) string {
+	out, err := s.run(ctx, `kubectl get rollsets,pods,persistentvolumeclaims -o wide
+kubectl get rollsets -o jsonpath='{range .items[*].status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\n"}{end}'
+kubectl events | tail -n 20`)
+	if err != nil {
+		return err.Error()
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// patience bounds every wait. It says nothing about how long anything should take.
+	patience = 2 * time.Minute
+	// glance is the time between two looks at something that is waited for.
+	glance = 250 * time.Millisecond
+)
+
+// run runs a page from top to bottom in a namespace of its own.
+func (c *cluster) run(t *testing.T, p *page) {
+	t.Helper()
+	s := c.newShell(t, p.name())
+	for i := range p.blocks {
+		b := &p.blocks[i]
+		where := fmt.Sprintf("%s:%d", p.path, b.line)
+		switch {
+		case b.skip != "":
+		case b.language == "yaml" && b.file != "":
+			if err := os.WriteFile(filepath.Join(s.dir, b.file), []byte(b.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		case b.language == "sh":
+			if out, err := s.run(t.Context(), b.text); err != nil {
+				t.Fatalf("%s: %v\n%s\n%s", where, err, out, s.describe(t.Context()))
+			}
+		case b.language == "console":
+			for _, e := range transcript(b.text) {
+				if failure := s.expect(t.Context(), e); failure != "" {
+					t.Fatalf("%s: %s\n%s", where, failure, s.describe(t.Context()))
+				}
+			}
+		}
+	}
+}
+
+// exchange is a command of a transcript, and what it prints; empty if the page does not say.
+type exchange struct{ command, output string }
+
+// transcript takes a console block apart. Indented lines below a command belong to it.
+func transcript(text string) (exchanges []exchange) {
+	continues := false
+	for line := range strings.Lines(text) {
+		command, begins := strings.CutPrefix(line, "$ ")
+		continues = begins || continues && strings.HasPrefix(line, "  ")
+		switch last := len(exchanges) - 1; {
+		case begins:
+			exchanges = append(exchanges, exchange{command: command})
+		case last >= 0 && continues:
+			exchanges[last].command += line
+		case last >= 0:
+			exchanges[last].output += line
+		}
+	}
+	return exchanges
+}
+
+// polled matches commands whose output is waited for: they only read.
+var polled = regexp.MustCompile(`^kubectl (get|events) `)
+
+var (
+	// random are the ids of pods and the hashes of revisions: no vowels, and no digits that look like letters.
+	random  = regexp.MustCompile(`-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|[bcdfghjklmnpqrstvwxz2456789]{8,10})\b`)
+	age     = regexp.MustCompile(`\b(?:\d+d|(?:\d+m)?\d+s)\b`)
+	spaces  = regexp.MustCompile(`[ \t]+`)
+	anyLine = regexp.MustCompile(`(?m)^…\n`)
+)
+
+// normalize replaces what need not be equal.
+func normalize(text string) string {
+	text = random.ReplaceAllString(text, "-?")
+	text = spaces.ReplaceAllString(age.ReplaceAllString(text, "?s"), " ")
+	return strings.ReplaceAll(text, " \n", "\n")
+}
+
+// pattern matches what a page says that a command prints.
+func pattern(output string) *regexp.Regexp {
+	text := anyLine.ReplaceAllString(normalize(output), "\x00")
+	text = regexp.QuoteMeta(text)
+	text = strings.NewReplacer("\x00", `(?:.*\n)*?`, "…", ".*").Replace(text)
+	return regexp.MustCompile(`^` + text + `$`)
+}
+
+// lines ends a text that is not empty with a line break, as those that kubectl prints for jsonpath do not.
+func lines(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}

@@ -1,0 +1,78 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	// notInAnchor is what GitHub leaves out of the anchor that it makes of a heading.
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestLinks follows every link from one file of the project to another, and finds every page from the README.
+func TestLinks(t *testing.T) {
+	root, all := pages(t)
+	byPath := map[string]*page{}
+	for _, p := range all {
+		byPath[p.path] = p
+	}
+	linked := map[string][]string{}
+	for _, p := range all {
+		for _, m := range link.FindAllStringSubmatch(p.prose(), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := p.path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(p.path), file)
+			}
+			linked[p.path] = append(linked[p.path], target)
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s: link to %s: there is no such file", p.path, m[1])
+			} else if to := byPath[target]; anchor != "" && (to == nil || !to.anchors()[anchor]) {
+				t.Errorf("%s: link to %s: there is no such heading", p.path, m[1])
+			}
+		}
+	}
+	reached := map[string]bool{}
+	reach("README.md", linked, reached)
+	for _, p := range all {
+		if !reached[p.path] && !strings.HasPrefix(p.path, "docs/adr/") { // the README leads to their folder
+			t.Errorf("%s: no way leads there from README.md", p.path)
+		}
+	}
+}
+
+func reach(path string, linked map[string][]string, reached map[string]bool) {
+	if reached[path] {
+		return
+	}
+	reached[path] = true
+	for _, to := range linked[path] {
+		reach(to, linked, reached)
+	}
+}
+
+// anchors are what a link can name in the page.
+func (p *page) anchors() map[string]bool {
+	text := p.text
+	for _, b := range p.blocks {
+		text = strings.ReplaceAll(text, b.text, "")
+	}
+	anchors := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		words := link.ReplaceAllString(m[1], "]")
+		anchors[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(words), ""), " ", "-")] = true
+	}
+	return anchors
+}

@@ -1,0 +1,102 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// smallest is the set that a part of a manifest is shown in.
+const smallest = `
+apiVersion: apps.rollset.dev/v1alpha1
+kind: RollSet
+metadata:
+  name: web
+spec:
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+      - {name: web, image: "nginx:1.29"}
+`
+
+// admit asks the API server whether it would take every RollSet that a page shows. A block that begins with spec is a part
+// of a RollSet; a page that shows a part of anything else would fail here.
+func (c *cluster) admit(t *testing.T, all []*page) {
+	t.Helper()
+	shown := 0
+	for _, p := range all {
+		for i := range p.blocks {
+			if b := &p.blocks[i]; b.language == "yaml" {
+				where := fmt.Sprintf("%s:%d", p.path, b.line)
+				for document := range strings.SplitSeq(b.text, "\n---\n") {
+					set, err := asRollSet(document)
+					if err != nil {
+						t.Errorf("%s: %v", where, err)
+					} else if set != nil {
+						shown++
+						c.dryRun(t, where, set)
+					}
+				}
+			}
+		}
+	}
+	if shown < 10 {
+		t.Errorf("%d RollSets in the documentation, want those of all pages", shown)
+	}
+}
+
+// asRollSet is the RollSet that a document shows, or shows a part of; nil if it is about another kind.
+func asRollSet(document string) ([]byte, error) {
+	var object map[string]any
+	if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	switch kind, named := object["kind"]; {
+	case named && kind != "RollSet":
+		return nil, nil
+	case named && object["spec"].(map[string]any)["template"] != nil: //nolint:forcetypeassert // a panic names the page
+		return []byte(document), nil
+	case object["spec"] == nil:
+		return nil, fmt.Errorf("neither an object nor a part of a RollSet that begins with spec:\n%s", document)
+	}
+	var whole map[string]any
+	if err := yaml.Unmarshal([]byte(smallest), &whole); err != nil {
+		return nil, err
+	}
+	merge(whole, object)
+	return yaml.Marshal(whole)
+}
+
+// merge puts the fields of one object into another one.
+func merge(into, from map[string]any) {
+	for key, value := range maps.All(from) {
+		below, isObject := value.(map[string]any)
+		if there, ok := into[key].(map[string]any); ok && isObject {
+			merge(there, below)
+			continue
+		}
+		into[key] = value
+	}
+}
+
+func (c *cluster) dryRun(t *testing.T, where string, manifest []byte) {
+	t.Helper()
+	kubectl := exec.CommandContext(t.Context(), c.BinDir+"/kubectl", "--kubeconfig="+c.Kubeconfig,
+		"create", "--dry-run=server", "--validate=strict", "-f", "-")
+	kubectl.Stdin = bytes.NewReader(manifest)
+	if out, err := kubectl.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v: %s", where, err, out)
+	}
+}
