@@ -16,6 +16,7 @@
 //     never stops being Ready while its containers are replaced.
 //   - The image that a status reports may be another tag of the same content, and while an image cannot be pulled
 //     the status keeps image, imageID and containerID of the container that was killed to make room.
+//   - Statuses of containers are sorted by name, not as the spec has them; those of init containers are not.
 //   - A deleted pod stays Ready until its containers have ended; then its phase is Succeeded or Failed, then it goes.
 //   - Readiness gates and conditions of other owners are read, and never written.
 //

@@ -32,6 +32,22 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// Containers are reported by name, init containers in the order in which they start.
+func TestOrderOfStatuses(t *testing.T) {
+	named := func(names ...string) (containers []corev1.Container) {
+		for _, name := range names {
+			containers = append(containers, corev1.Container{Name: name, Image: name + ":v1"})
+		}
+		return containers
+	}
+	f := newFilm(t, Recorded(), newPod("app:v1", func(p *corev1.Pod) {
+		p.Spec.InitContainers, p.Spec.Containers = named("z", "b"), named("main", "helper")
+	})).run(time.Minute)
+	if got := frame(f.pod); got != "1/1 Running Ready=True z=z:v1#0,Completed(0) b=b:v1#0,Completed(0) helper=helper:v1#0,ready main=main:v1#0,ready" {
+		t.Errorf("pod is %s", got)
+	}
+}
+
 func TestFirstEventCarriesAllConditions(t *testing.T) {
 	o := Recorded().Step(newPod("app:v1"), Memory{}, epoch)
 	type line struct{ Type, Status, Reason, Message string }

@@ -4,6 +4,8 @@
 package kubelet
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +70,7 @@ func (v *visit) introduce() {
 	}
 	v.status.InitContainerStatuses = waitingContainers(v.pod.Spec.InitContainers, reason)
 	v.status.ContainerStatuses = waitingContainers(v.pod.Spec.Containers, reason)
+	slices.SortFunc(v.status.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func waitingContainers(containers []corev1.Container, reason string) []corev1.ContainerStatus {
