@@ -10,6 +10,8 @@ START ?= 1
 # What `make deflake` repeats, and which benchmarks `make microbench` runs.
 FOCUS ?= .
 PKG ?= ./...
+# Flags of test/e2e: images that the nodes of KUBECONFIG can run, and the like. Its package comment has them.
+E2E_FLAGS ?=
 # How often `make microbench` runs each benchmark: it takes several runs to tell a change from chance.
 COUNT ?= 6
 
@@ -112,7 +114,7 @@ test-envtest: ## Tests against a real API server, which is built first.
 .PHONY: test-e2e
 test-e2e: ## End to end, on the cluster of KUBECONFIG, or else on a local one that is started for it.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/...
+		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/... $(E2E_FLAGS)
 
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.

@@ -13,11 +13,18 @@ import (
 	"rollset.dev/rollset/internal/testbed/manager"
 )
 
-// onLocalCluster leaves out a spec that needs what only the cluster started for the suite has: its API server can be
-// killed, and keeps an audit log.
+// onLocalCluster leaves out a spec that needs what only the cluster started for the suite has: an API server that can be
+// killed, storage, and simulated nodes.
 func onLocalCluster() {
 	if cluster.local == nil {
-		Skip("the cluster of KUBECONFIG shows no audit log, and its API server is not ours to kill")
+		Skip("the cluster of KUBECONFIG is not ours to do that to")
+	}
+}
+
+// withAudit leaves out a spec that counts requests where nobody does.
+func withAudit() {
+	if cluster.auditLog == "" {
+		Skip("the cluster of KUBECONFIG shows no audit log")
 	}
 }
 
@@ -30,7 +37,7 @@ type audit struct{ log auditlog.Log }
 // auditFrom begins an audit now.
 func auditFrom() audit {
 	GinkgoHelper()
-	log, err := auditlog.From(cluster.local.AuditLog)
+	log, err := auditlog.From(cluster.auditLog)
 	Expect(err).NotTo(HaveOccurred())
 	return audit{log}
 }

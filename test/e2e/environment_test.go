@@ -34,6 +34,8 @@ type environment struct {
 	kubeconfig string
 	// local is the cluster that was started for the suite; nil if it was there before.
 	local *testbed.Cluster
+	// auditLog is the path of the API server's audit log; empty if there is none to read.
+	auditLog string
 	// kubectl is the path of kubectl.
 	kubectl string
 	// managerKubeconfig is for the manager's own user, and binary its program.
@@ -70,7 +72,7 @@ func (e *environment) startLocal(ctx context.Context) (err error) {
 		return err
 	}
 	e.config, e.kubeconfig = e.local.RESTConfig(), e.local.Kubeconfig
-	e.kubectl = filepath.Join(e.local.BinDir, "kubectl")
+	e.kubectl, e.auditLog = filepath.Join(e.local.BinDir, "kubectl"), e.local.AuditLog
 	return nil
 }
 
@@ -84,7 +86,7 @@ func (e *environment) joinForeign(context.Context) (err error) {
 	if e.config, err = clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig(); err != nil {
 		return fmt.Errorf("read KUBECONFIG: %w", err)
 	}
-	e.config.QPS = -1
+	e.config.QPS, e.auditLog = -1, *auditLogFlag
 	if e.kubectl, err = exec.LookPath("kubectl"); err != nil {
 		return err
 	}
@@ -154,8 +156,9 @@ func (e *environment) stop() error {
 	return err
 }
 
-// image is one that becomes ready at once.
-func (e *environment) image() string { return *imageFlag }
+// image is one that becomes ready at once, and nextImage another one.
+func (e *environment) image() string     { return *imageFlag }
+func (e *environment) nextImage() string { return *nextImageFlag }
 
 // unavailableImage is one that cannot be pulled, on simulated and on real nodes.
 func (e *environment) unavailableImage() string { return "registry.k8s.io/rollset-e2e:missing" }

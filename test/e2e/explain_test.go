@@ -57,7 +57,7 @@ func (f *fixture) explain(ctx context.Context) {
 		e := &events.Items[i]
 		GinkgoWriter.Printf("%s %s %s/%s: %s\n", e.CreationTimestamp.Format("15:04:05"), e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
 	}
-	if cluster.local != nil {
+	if cluster.auditLog != "" {
 		GinkgoWriter.Println("--- requests of the manager")
 		requests := f.audit.requests(f.inNamespace())
 		for _, r := range requests[max(0, len(requests)-logLines):] {

@@ -104,7 +104,7 @@ var _ = Describe("Faults", func() {
 	})
 
 	It("writes nothing once all is done, not even after a restart", func(ctx SpecContext) {
-		onLocalCluster()
+		withAudit()
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 5)))
 		f.awaitReady(ctx, f.change(ctx, set, release("2")))
 		f.quiet(ctx, still)

@@ -26,7 +26,7 @@ import (
 type fixture struct {
 	namespace string
 	record    *record
-	// log is where the manager's log was when the spec began, and audit begins there too, on the local cluster.
+	// log is where the manager's log was when the spec began, and audit begins there too, if there is one.
 	log   int64
 	audit audit
 }
@@ -38,7 +38,7 @@ func newFixture() *fixture {
 	BeforeEach(func(ctx SpecContext) {
 		Expect(cluster.manager.ensure()).To(Succeed())
 		_, f.log = cluster.manager.logged(0)
-		if cluster.local != nil {
+		if cluster.auditLog != "" {
 			f.audit = auditFrom()
 		}
 		f.namespace = makeNamespace(ctx)
@@ -132,10 +132,14 @@ func (f *fixture) delete(ctx context.Context, o client.Object, options ...client
 // setGate sets the condition that pods of a set made with gated need to be ready.
 func (f *fixture) setGate(ctx context.Context, pod *corev1.Pod, open corev1.ConditionStatus) {
 	GinkgoHelper()
+	Expect(turn(ctx, pod, gate, open)).To(Succeed())
+}
+
+// turn sets a condition of a pod.
+func turn(ctx context.Context, pod *corev1.Pod, condition corev1.PodConditionType, status corev1.ConditionStatus) error {
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"lastTransitionTime":%q}]}}`,
-		gate, open, time.Now().UTC().Format(time.RFC3339))
-	err := cluster.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", patch))
-	Expect(err).NotTo(HaveOccurred())
+		condition, status, time.Now().UTC().Format(time.RFC3339))
+	return cluster.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", patch))
 }
 
 // caughtUp waits until the record shows a version of a set.

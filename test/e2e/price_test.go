@@ -28,7 +28,7 @@ var _ = Describe("The price of a pod", func() {
 	f := newFixture()
 
 	It("is one write to create it, two to replace it, one to take it away, and no read", func(ctx SpecContext) {
-		onLocalCluster()
+		withAudit()
 		replicas := 1000
 		if testing.Short() {
 			replicas = 200

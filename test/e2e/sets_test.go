@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,7 +31,7 @@ func newSet(name string, replicas int32, options ...option) *v1alpha1.RollSet {
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: new(int64(1)),
 					Containers:                    []corev1.Container{{Name: "main", Image: cluster.image()}},

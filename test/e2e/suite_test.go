@@ -6,7 +6,10 @@
 //
 // The cluster is that of KUBECONFIG, or else a local one: a real control plane with simulated nodes, started for the
 // suite. On a cluster of KUBECONFIG the suite acts with the rights of that kubeconfig, which must be all; it installs the
-// CRD and the role, and lets its manager impersonate a user of its own. No other manager may run there.
+// CRD and the role, and lets its manager impersonate a user of its own. No other manager may run there. Its nodes may need
+// other images than the default ones, and specs that count requests need its audit log; there are flags for both:
+//
+//	make test-e2e KUBECONFIG=… E2E_FLAGS='-image=… -next-image=… -crashing-image=… -audit-log=…'
 //
 // # How to write a spec
 //
@@ -45,8 +48,16 @@ import (
 // wait that would never end is a failure.
 const patience = 2 * time.Minute
 
-// imageFlag is an image that any node of the cluster can run, without a tag that makes simulated nodes misbehave.
-var imageFlag = flag.String("image", "registry.k8s.io/pause:3.10", "image that every node of the cluster can run")
+// The images that specs use are named in full, because kubelets report full names. The words crash and missing in a tag
+// are for simulated nodes.
+var (
+	imageFlag         = flag.String("image", "registry.k8s.io/pause:3.10", "image that every node of the cluster can run")
+	nextImageFlag     = flag.String("next-image", "registry.k8s.io/pause:3.9", "another such image, with other content")
+	crashingImageFlag = flag.String("crashing-image", "", "image that exits with an error at once; simulated nodes need none")
+)
+
+// auditLogFlag is for a cluster whose API server runs on this machine.
+var auditLogFlag = flag.String("audit-log", "", "audit log of the API server of KUBECONFIG, in JSON, at level Metadata at least")
 
 // cluster is what all specs share.
 var cluster *environment
