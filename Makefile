@@ -147,6 +147,10 @@ microbench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothi
 bench: ## Measure beside Kubernetes' own controllers, on a local cluster; hours, or minutes with BENCH=quick. WORK, BY, N, REPEAT choose.
 	go run ./hack/bench $(if $(WORK),-work=$(WORK)) $(if $(BY),-by=$(BY)) $(if $(N),-n=$(N)) $(if $(REPEAT),-repeat=$(REPEAT))
 
+.PHONY: bench-memory
+bench-memory: ## Measure the manager's memory with 10,000 pods, and what it does when nothing happens; some minutes.
+	go run ./hack/bench -work=memory
+
 ##@ Build
 
 .PHONY: build

@@ -39,7 +39,8 @@ func (b *bed) playBare(ctx context.Context, workers, pods, repetition int) (*sam
 	written, done := newGoal(pods, anyPod), newGoal(pods, isReady)
 	watcher.aim(written, done)
 	begin := time.Now()
-	if err := b.createPods(ctx, namespace, workers, pods); err != nil {
+	template := wish{name: types.NamespacedName{Namespace: namespace, Name: "bare"}, image: "app:v1", note: "1"}
+	if err := b.createPods(ctx, template, workers, pods); err != nil {
 		return nil, err
 	}
 	if err := watcher.await(ctx, nil); err != nil {
@@ -57,7 +58,8 @@ func (b *bed) playBare(ctx context.Context, workers, pods, repetition int) (*sam
 	return s, watcher.await(ctx, nil)
 }
 
-func (b *bed) createPods(ctx context.Context, namespace string, workers, pods int) error {
+// createPods creates pods of a wish's template that belong to nobody.
+func (b *bed) createPods(ctx context.Context, w wish, workers, pods int) error {
 	kubeconfig, err := b.kubeconfig(minimalUser, "")
 	if err != nil {
 		return err
@@ -71,16 +73,39 @@ func (b *bed) createPods(ctx context.Context, namespace string, workers, pods in
 	if err != nil {
 		return err
 	}
-	template := wish{name: types.NamespacedName{Namespace: namespace, Name: "bare"}, image: "app:v1", note: "1"}.template()
+	template := w.template()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for i := range pods {
 		group.Go(func() error {
 			pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: template.Spec}
-			pod.Name = fmt.Sprintf("bare-%d", i)
-			_, err := api.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+			pod.Name = fmt.Sprintf("%s-%d", w.name.Name, i)
+			_, err := api.CoreV1().Pods(w.name.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 			return err
 		})
 	}
 	return group.Wait()
 }
+
+// bringStrangers creates pods that belong to nobody, in a namespace of their own, and waits until they are ready.
+func (b *bed) bringStrangers(ctx context.Context, w wish, pods int) (err error) {
+	w.name.Name = "stranger"
+	if w.name.Namespace, err = b.namespace(ctx); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	watcher, err := watchPods(watching, b.api, w.name.Namespace)
+	if err != nil {
+		return err
+	}
+	ready := newGoal(pods, isReady)
+	watcher.aim(ready)
+	if err := b.createPods(ctx, w, strangerWriters, pods); err != nil {
+		return err
+	}
+	return watcher.await(ctx, nil)
+}
+
+// strangerWriters is how many strangers are created at a time.
+const strangerWriters = 16

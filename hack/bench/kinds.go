@@ -35,6 +35,8 @@ type wish struct {
 	image    string
 	note     string
 	inPlace  bool
+	// sidecar gives the pods a second container, and all that pods usually have.
+	sidecar bool
 }
 
 func (w wish) meta() metav1.ObjectMeta {
@@ -48,7 +50,7 @@ func (w wish) selector() *metav1.LabelSelector { return &metav1.LabelSelector{Ma
 func (w wish) maxUnavailable() *intstr.IntOrString { return new(intstr.FromString("10%")) }
 
 func (w wish) template() corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{
+	t := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: w.labels(), Annotations: map[string]string{noteAnnotation: w.note}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "app", Image: w.image,
@@ -58,6 +60,31 @@ func (w wish) template() corev1.PodTemplateSpec {
 			}},
 		}}},
 	}
+	if w.sidecar {
+		large(&t)
+	}
+	return t
+}
+
+// large adds to a template what pods usually have.
+func large(t *corev1.PodTemplateSpec) {
+	app := &t.Spec.Containers[0]
+	app.Env = []corev1.EnvVar{
+		{Name: "LOG_LEVEL", Value: "info"},
+		{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+	}
+	app.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")},
+	}}
+	app.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/alive", Port: intstr.FromString("http")},
+	}}
+	app.VolumeMounts = []corev1.VolumeMount{{Name: "cache", MountPath: "/cache"}}
+	t.Spec.Volumes = []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	sidecar := app.DeepCopy()
+	sidecar.Name, sidecar.Ports[0].Name, sidecar.Ports[0].ContainerPort = "sidecar", "admin", 9090
+	sidecar.LivenessProbe, sidecar.ReadinessProbe = nil, nil
+	t.Spec.Containers = append(t.Spec.Containers, *sidecar)
 }
 
 func (w wish) configMap() (client.Object, error) {

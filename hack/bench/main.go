@@ -53,7 +53,9 @@ type options struct {
 	works, by   []string
 	pods        []int
 	repetitions int
-	dir         string
+	// percent is the size of the trials.
+	percent int
+	dir     string
 }
 
 func parse(args []string) (o options, err error) {
@@ -68,6 +70,7 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&by, "by", by, "the competitors, separated by commas; empty: all of "+strings.Join(competitorNames(), ","))
 	flags.StringVar(&pods, "n", pods, "the numbers of pods, separated by commas")
 	flags.IntVar(&o.repetitions, "repeat", repetitions, "how often to do everything")
+	flags.IntVar(&o.percent, "percent", 100, "the size of the trials "+trialMemory+" and "+trialFairness+", whose limits are for 100")
 	flags.StringVar(&o.dir, "o", "bin", "the folder for bench.json and bench.txt")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -108,6 +111,9 @@ func workNames() (names []string) {
 			names = append(names, w.name)
 		}
 	}
+	for _, t := range trials() {
+		names = append(names, t.name)
+	}
 	return names
 }
 
@@ -121,19 +127,27 @@ func competitorNames() (names []string) {
 	return names
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, o options) error {
 	say("etcd does without fsync, and nobody has a limit of requests")
+	r := &results{}
+	err := errors.Join(o.compete(ctx, r), o.try(ctx, r))
+	if len(r.Samples)+len(r.Facts) == 0 {
+		return err
+	}
+	r.judge()
+	return errors.Join(err, r.print(os.Stdout), r.write(o.dir))
+}
+
+// compete has all competitors do the works, on one cluster.
+func (o options) compete(ctx context.Context, r *results) (err error) {
+	if !slices.ContainsFunc(sequences(), func(s sequence) bool { return len(o.chosen(s)) > 0 }) {
+		return nil
+	}
 	// The cluster outlives the signal: what stops it is the call below, which is waited for.
 	bed, err := newBed(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bed.Stop()) }()
-	r := &results{}
-	playErr := (&tournament{options: o, bed: bed, results: r}).play(ctx)
-	if len(r.Samples)+len(r.Facts) == 0 {
-		return playErr
-	}
-	r.judge()
-	return errors.Join(playErr, r.print(os.Stdout), r.write(o.dir))
+	return (&tournament{options: o, bed: bed, results: r}).play(ctx)
 }

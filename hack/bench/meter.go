@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"rollset.dev/rollset/internal/testbed/audit"
+	"rollset.dev/rollset/internal/testbed/usage"
 )
 
 // reading is the state of all counters at one time.
@@ -35,7 +36,7 @@ func (s *session) meter(ctx context.Context) (m *meter, err error) {
 	if m.log, err = audit.From(s.AuditLog); err != nil {
 		return nil, err
 	}
-	if err = resetPeak(s.process.PID()); err != nil {
+	if err = usage.ResetPeak(s.process.PID()); err != nil {
 		return nil, err
 	}
 	// What it costs to answer the question is not to be part of the answer.
@@ -47,20 +48,20 @@ func (s *session) meter(ctx context.Context) (m *meter, err error) {
 
 // read reads the CPU times.
 func (s *session) read(r *reading) (err error) {
-	if r.controller, err = cpuTime(s.process.PID()); err != nil {
+	if r.controller, err = usage.CPU(s.process.PID()); err != nil {
 		return err
 	}
 	r.cluster = 0
 	pids := append(s.PIDs(), s.process.PID())
 	slices.Sort(pids)
 	for _, pid := range slices.Compact(pids) {
-		used, err := cpuTime(pid)
+		used, err := usage.CPU(pid)
 		if err != nil {
 			return err
 		}
 		r.cluster += used
 	}
-	r.busy, r.machine, err = machineTime()
+	r.busy, r.machine, err = usage.Machine()
 	return err
 }
 
@@ -70,7 +71,7 @@ func (m *meter) finish(ctx context.Context, to *sample) (err error) {
 	if err = s.read(&after); err != nil {
 		return err
 	}
-	if to.PeakRSS, err = peakMemory(s.process.PID()); err != nil {
+	if to.PeakRSS, err = usage.PeakMemory(s.process.PID()); err != nil {
 		return err
 	}
 	if after.reconciles, err = reconciles(ctx, s.process, s.queues); err != nil {
@@ -102,14 +103,9 @@ func (m *meter) finish(ctx context.Context, to *sample) (err error) {
 
 // reconciles is how many keys have been worked on from the given queues.
 func reconciles(ctx context.Context, p process, queues []string) (n int, err error) {
-	text, err := p.Metrics(ctx)
+	families, err := scrape(ctx, p)
 	if err != nil {
-		return 0, fmt.Errorf("read metrics: %w", err)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return 0, fmt.Errorf("read metrics: %w", err)
+		return 0, err
 	}
 	for _, metric := range families["workqueue_work_duration_seconds"].GetMetric() {
 		if slices.ContainsFunc(metric.GetLabel(), func(l *dto.LabelPair) bool {
@@ -119,4 +115,18 @@ func reconciles(ctx context.Context, p process, queues []string) (n int, err err
 		}
 	}
 	return n, nil
+}
+
+// scrape reads a process' metrics.
+func scrape(ctx context.Context, p process) (map[string]*dto.MetricFamily, error) {
+	text, err := p.Metrics(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	return families, nil
 }

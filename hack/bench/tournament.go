@@ -47,10 +47,10 @@ func (t *tournament) repeat(ctx context.Context, s sequence, works []work) (err 
 }
 
 // chosen are the works of a sequence up to the last that is wanted: each needs those before it.
-func (t *tournament) chosen(s sequence) []work {
+func (o options) chosen(s sequence) []work {
 	last := -1
 	for i, w := range s.works {
-		if slices.Contains(t.works, w.name) {
+		if slices.Contains(o.works, w.name) {
 			last = i
 		}
 	}
@@ -122,20 +122,5 @@ func (t *tournament) report(s *sample) {
 // bringStrangers fills the cluster with pods that are nobody's of those measured.
 func (t *tournament) bringStrangers(ctx context.Context) error {
 	say(fmt.Sprintf("creating %d foreign pods", foreignCount))
-	namespace, err := t.bed.namespace(ctx)
-	if err != nil {
-		return err
-	}
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	watcher, err := watchPods(watching, t.bed.api, namespace)
-	if err != nil {
-		return err
-	}
-	ready := newGoal(foreignCount, isReady)
-	watcher.aim(ready)
-	if err := t.bed.createPods(ctx, namespace, noopWriters, foreignCount); err != nil {
-		return err
-	}
-	return watcher.await(ctx, nil)
+	return t.bed.bringStrangers(ctx, wish{image: "app:v1", note: "1"}, foreignCount)
 }

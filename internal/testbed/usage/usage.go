@@ -1,7 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package usage tells what processes use of a Linux machine.
+package usage
 
 import (
 	"bytes"
@@ -16,9 +17,9 @@ import (
 // tick is the unit of /proc/stat.
 const tick = 10 * time.Millisecond
 
-// cpuTime is the CPU time that the threads of a process have used. Schedstat counts nanoseconds, where the sums in
+// CPU is the CPU time that the threads of a process have used. Schedstat counts nanoseconds, where the sums in
 // /proc/PID/stat count ticks. Threads that have ended are missing; a Go program ends hardly any.
-func cpuTime(pid int) (sum time.Duration, err error) {
+func CPU(pid int) (sum time.Duration, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {
 		return 0, fmt.Errorf("process %d is gone", pid)
@@ -38,13 +39,16 @@ func cpuTime(pid int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// resetPeak makes a process' peak of memory its present use.
-func resetPeak(pid int) error {
+// ResetPeak makes a process' peak of memory its present use.
+func ResetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
-// peakMemory is the most memory that a process had resident since the last resetPeak, in bytes.
-func peakMemory(pid int) (int64, error) { return memoryField(pid, "VmHWM:") }
+// PeakMemory is the most memory that a process had resident since the last ResetPeak, in bytes.
+func PeakMemory(pid int) (int64, error) { return memoryField(pid, "VmHWM:") }
+
+// Memory is the memory that a process has resident, in bytes.
+func Memory(pid int) (int64, error) { return memoryField(pid, "VmRSS:") }
 
 func memoryField(pid int, field string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -61,9 +65,9 @@ func memoryField(pid int, field string) (int64, error) {
 	return 0, fmt.Errorf("process %d shows no %s", pid, field)
 }
 
-// machineTime is the CPU time that the machine has spent on processes, or lost to others on its host, and all that it
+// Machine is the CPU time that the machine has spent on processes, or lost to others on its host, and all that it
 // had. Interrupts are left out: nobody's processes, and the networking of the cluster itself.
-func machineTime() (busy, all time.Duration, err error) {
+func Machine() (busy, all time.Duration, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, 0, err

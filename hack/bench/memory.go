@@ -1,0 +1,210 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rollset.dev/rollset/internal/testbed/audit"
+	"rollset.dev/rollset/internal/testbed/usage"
+)
+
+const (
+	// memorySets and memoryPods are the size of the trial: so many sets of so many pods. memoryStrangers is how many pods
+	// of others there are at the end.
+	memorySets, memoryPods = 1000, 10
+	memoryStrangers        = 10000
+	// idleTime is how long the manager is watched doing nothing.
+	idleTime = 30 * time.Second
+	// calm is how long nothing may have been written before that.
+	calm = 5 * time.Second
+	mega = 1e6
+)
+
+// memoryTrial is one run of the trial.
+type memoryTrial struct {
+	bed     *bed
+	process process
+	sets    *rollSets
+	facts   []fact
+	// percent is the size, and size says it.
+	percent int
+	size    string
+}
+
+// measureMemory measures what the manager keeps and does when nothing happens.
+func measureMemory(ctx context.Context, b *bed, percent int) ([]fact, error) {
+	t := &memoryTrial{bed: b, percent: percent}
+	t.size = fmt.Sprintf("%d sets of %d pods", memorySets*percent/100, memoryPods)
+	var err error
+	if t.process, err = startManager(ctx, b, ""); err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.process.Stop() }()
+	for _, step := range []func(context.Context) error{t.empty, t.own, t.idle, t.restart, t.foreign} {
+		if err := step(ctx); err != nil {
+			return t.facts, err
+		}
+	}
+	return t.facts, nil
+}
+
+// note adds a fact.
+func (t *memoryTrial) note(name string, value float64, unit string, limit float64) {
+	t.facts = append(t.facts, fact{Name: name, Value: value, Unit: unit, Limit: limit})
+	say(fmt.Sprintf("%s: %.1f %s", name, value, unit))
+}
+
+func (t *memoryTrial) noteMemory(name string, limit float64) error {
+	rss, err := usage.Memory(t.process.PID())
+	t.note("memory of the manager "+name, float64(rss)/mega, "MB", limit)
+	return err
+}
+
+// empty looks at a manager that has nothing to do.
+func (t *memoryTrial) empty(ctx context.Context) error {
+	if err := sleep(ctx, calm); err != nil {
+		return err
+	}
+	return t.noteMemory("with 0 sets", 40)
+}
+
+// own lets pods of sets come to sets that are there already: what they add is the pods'.
+func (t *memoryTrial) own(ctx context.Context) (err error) {
+	if t.sets, err = t.bed.newRollSets(ctx, wish{image: "app:v1", note: "1", sidecar: true}, memorySets*t.percent/100); err != nil {
+		return err
+	}
+	if err := t.sets.awaitReady(ctx, t.process); err != nil {
+		return err
+	}
+	before, err := liveHeap(ctx, t.process)
+	if err != nil {
+		return err
+	}
+	err = t.sets.each(ctx, func(ctx context.Context, w *wish) error {
+		return t.sets.change(ctx, w, func(w *wish) { w.replicas = memoryPods })
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.sets.awaitReady(ctx, t.process); err != nil {
+		return err
+	}
+	after, err := liveHeap(ctx, t.process)
+	t.note("live heap of the pods of "+t.size, (after-before)/mega, "MB", 90)
+	return err
+}
+
+// idle watches a manager with nothing to do.
+func (t *memoryTrial) idle(ctx context.Context) error {
+	if err := t.awaitCalm(ctx); err != nil {
+		return err
+	}
+	log, err := audit.From(t.bed.AuditLog)
+	if err != nil {
+		return err
+	}
+	before, err := usage.CPU(t.process.PID())
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, idleTime); err != nil {
+		return err
+	}
+	after, err := usage.CPU(t.process.PID())
+	if err != nil {
+		return err
+	}
+	t.note("CPU of the idle manager with "+t.size, 100*(after-before).Seconds()/idleTime.Seconds(), "% of a core", 1)
+	n, err := writes(log)
+	t.note("writes of the idle manager with "+t.size, float64(n), "in 30 s", 0)
+	return err
+}
+
+// awaitCalm waits until nothing has been written for a while.
+func (t *memoryTrial) awaitCalm(ctx context.Context) error {
+	for {
+		log, err := audit.From(t.bed.AuditLog)
+		if err != nil {
+			return err
+		}
+		if err := sleep(ctx, calm); err != nil {
+			return err
+		}
+		if n, err := writes(log); n == 0 || err != nil {
+			return err
+		}
+	}
+}
+
+// restart looks at another manager that finds everything there.
+func (t *memoryTrial) restart(ctx context.Context) error {
+	if err := t.noteMemory("with "+t.size+", after creating them", 200); err != nil {
+		return err
+	}
+	if err := t.process.Stop(); err != nil {
+		return err
+	}
+	log, err := audit.From(t.bed.AuditLog)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if t.process, err = startManager(ctx, t.bed, ""); err != nil {
+		return err
+	}
+	t.note("restart to ready with "+t.size, time.Since(begin).Seconds(), "s", 10)
+	if err := sleep(ctx, idleTime); err != nil {
+		return err
+	}
+	n, err := writes(log)
+	if err != nil {
+		return err
+	}
+	t.note("writes after a restart with "+t.size, float64(n), "in 30 s", 0)
+	return t.noteMemory("with "+t.size+", after a restart", 200)
+}
+
+// foreign lets pods of others come.
+func (t *memoryTrial) foreign(ctx context.Context) error {
+	before, err := liveHeap(ctx, t.process)
+	if err != nil {
+		return err
+	}
+	strangers := memoryStrangers * t.percent / 100
+	if err := t.bed.bringStrangers(ctx, wish{image: "app:v1", note: "1", sidecar: true}, strangers); err != nil {
+		return err
+	}
+	if err := t.awaitCalm(ctx); err != nil {
+		return err
+	}
+	after, err := liveHeap(ctx, t.process)
+	t.note(fmt.Sprintf("live heap of %d foreign pods", strangers), (after-before)/mega, "MB", 20)
+	return err
+}
+
+// liveHeap is what the garbage collector has found in use, in bytes. It waits for two collections, of which the last
+// began after the call; to be asked for metrics is work enough to bring them about.
+func liveHeap(ctx context.Context, p process) (float64, error) {
+	const cycles, live = "go_gc_cycles_total_gc_cycles_total", "go_gc_heap_live_bytes"
+	begun := 0.0
+	for {
+		families, err := scrape(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		if len(families[cycles].GetMetric()) == 0 || len(families[live].GetMetric()) == 0 {
+			return 0, fmt.Errorf("the metrics lack %s or %s", cycles, live)
+		}
+		now := families[cycles].GetMetric()[0].GetCounter().GetValue()
+		if begun == 0 {
+			begun = now
+		}
+		if now >= begun+2 {
+			return families[live].GetMetric()[0].GetGauge().GetValue(), nil
+		}
+	}
+}

@@ -1,0 +1,159 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testbed/audit"
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+const (
+	trialMemory   = "memory"
+	trialFairness = "fairness"
+	// trialTimeout bounds a trial.
+	trialTimeout = time.Hour
+	// editors is how many sets are created or changed at a time.
+	editors = 16
+)
+
+// trial measures something about the manager for itself, on a cluster of its own.
+type trial struct {
+	name string
+	// run measures. Percent is the size of the trial; limits are for 100.
+	run func(ctx context.Context, b *bed, percent int) ([]fact, error)
+}
+
+func trials() []trial {
+	return []trial{{trialMemory, measureMemory}, {trialFairness, measureFairness}}
+}
+
+// try runs the chosen trials.
+func (o options) try(ctx context.Context, r *results) (err error) {
+	for _, t := range trials() {
+		if !slices.Contains(o.works, t.name) || ctx.Err() != nil {
+			continue
+		}
+		say("trial: " + t.name)
+		facts, failed := o.tryOne(ctx, t)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", t.name, failed))
+		}
+		r.Facts = append(r.Facts, facts...)
+	}
+	return err
+}
+
+func (o options) tryOne(ctx context.Context, t trial) (facts []fact, err error) {
+	bed, err := newBed(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bed.Stop()) }()
+	ctx, cancel := context.WithTimeoutCause(ctx, trialTimeout, errors.New("it took too long"))
+	defer cancel()
+	return t.run(ctx, bed, o.percent)
+}
+
+// rollSets are some sets in one namespace.
+type rollSets struct {
+	bed     *bed
+	watcher *watcher
+	wishes  []wish
+}
+
+// newRollSets creates sets, numbered from zero, in a new namespace that is watched until the context ends.
+func (b *bed) newRollSets(ctx context.Context, w wish, count int) (*rollSets, error) {
+	namespace, err := b.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &rollSets{bed: b}
+	if s.watcher, err = watchPods(ctx, b.api, namespace); err != nil {
+		return nil, err
+	}
+	for i := range count {
+		w.name = types.NamespacedName{Namespace: namespace, Name: "set-" + strconv.Itoa(i)}
+		s.wishes = append(s.wishes, w)
+	}
+	return s, s.each(ctx, func(ctx context.Context, w *wish) error {
+		object, err := w.rollSet()
+		if err != nil {
+			return err
+		}
+		return b.objects.Create(ctx, object)
+	})
+}
+
+func (s *rollSets) each(ctx context.Context, do func(context.Context, *wish) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(editors)
+	for i := range s.wishes {
+		group.Go(func() error { return do(ctx, &s.wishes[i]) })
+	}
+	return group.Wait()
+}
+
+// change patches one set.
+func (s *rollSets) change(ctx context.Context, w *wish, by func(*wish)) error {
+	before, err := w.rollSet()
+	if err != nil {
+		return err
+	}
+	by(w)
+	after, err := w.rollSet()
+	if err != nil {
+		return err
+	}
+	return s.bed.objects.Patch(ctx, after, client.MergeFrom(before))
+}
+
+// awaitReady waits until all pods are ready, and then until all sets say so.
+func (s *rollSets) awaitReady(ctx context.Context, p process) error {
+	pods := 0
+	for _, w := range s.wishes {
+		pods += w.replicas
+	}
+	s.watcher.aim(newGoal(pods, isReady))
+	if err := s.watcher.await(ctx, p.Done()); err != nil {
+		return err
+	}
+	for {
+		sets := &v1alpha1.RollSetList{}
+		if err := s.bed.objects.List(ctx, sets, client.InNamespace(s.wishes[0].name.Namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(sets.Items, func(set v1alpha1.RollSet) bool {
+			return set.Status.ObservedGeneration != set.Generation || !meta.IsStatusConditionTrue(set.Status.Conditions, "Ready")
+		}) {
+			return nil
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// writes is what the manager has written since a point of the audit log.
+func writes(log audit.Log) (n int, err error) {
+	requests, err := log.Requests(manager.User)
+	for _, r := range requests {
+		if r.Verb != "get" && r.Verb != "list" {
+			n++
+		}
+	}
+	return n, err
+}

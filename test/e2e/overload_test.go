@@ -1,0 +1,200 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testbed/usage"
+)
+
+// flat is how much more memory a manager may take for what must not cost any: the garbage collector has its own rhythm.
+const flat = 64 << 20 // bytes
+
+// Every spec lets a set in another namespace become ready meanwhile.
+var _ = Describe("Overload", func() {
+	f := newFixture()
+
+	It("is not brought about by as many replicas as there can be", func(ctx SpecContext) {
+		onLocalCluster()
+		const room = 20
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "few"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(strconv.Itoa(room))}},
+		}
+		f.createObject(ctx, quota)
+		f.quotaInForce(ctx, quota)
+		pid, before := cluster.manager.process.PID(), peakMemory(cluster.manager.process)
+
+		set := f.create(ctx, newSet("web", math.MaxInt32))
+		f.awaitCondition(ctx, set, "ReplicaFailure", metav1.ConditionTrue, "FailedCreate")
+		f.awaitPods(ctx, set, "all pods that there is room for", func(pods []*corev1.Pod) bool { return count(pods, isAvailable) == room })
+		f.neighborIsServed(ctx)
+		f.quiet(ctx, still)
+
+		refused := f.audit.requests(func(r request) bool {
+			return r.Namespace == f.namespace && r.Verb == "create" && r.Resource == "pods" && r.Code == http.StatusForbidden
+		})
+		// The batch that meets the quota has 16 pods at most; what follows is tried one by one, each time after a longer wait.
+		Expect(len(refused)).To(BeNumerically("<", 16+32), "creates that were refused")
+		Expect(cluster.manager.process.PID()).To(Equal(pid), "the manager still runs")
+		Expect(peakMemory(cluster.manager.process)).To(BeNumerically("<", before+flat), "bytes of memory")
+	})
+
+	It("is not brought about by a pod that changes a thousand times", func(ctx SpecContext) {
+		onLocalCluster()
+		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
+		pod := f.pods(set)[0]
+		f.quiet(ctx, still)
+		before, log := peakMemory(cluster.manager.process), auditFrom()
+
+		for i := range 1000 {
+			Expect(relabel(ctx, pod, "spin", strconv.Itoa(i))).To(Succeed())
+		}
+		f.neighborIsServed(ctx)
+		Expect(log.requests(f.inNamespace())).To(BeEmpty(), "labels of a pod that nobody selects by")
+		Expect(peakMemory(cluster.manager.process)).To(BeNumerically("<", before+flat), "bytes of memory")
+	})
+
+	It("is not brought about by a pod that is released and adopted again and again", func(ctx SpecContext) {
+		onLocalCluster()
+		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
+		pod, from, log := f.pods(set)[0], f.mark(), auditFrom()
+		turns := 0
+		for turns < 300 && relabel(ctx, pod, "app", []string{"none", "web"}[turns%2]) == nil {
+			turns++
+		}
+		f.neighborIsServed(ctx)
+		set = f.awaitReady(ctx, set)
+		f.expectLiveAtMost(set, from, 4) // the pod that comes back is one too many until it is seen
+		// Each turn is worth a release and a new pod, or an adoption and a deletion, and what is told of them.
+		Expect(len(log.requests(f.inNamespace()))).To(BeNumerically("<=", 5*turns+20), "requests for %d turns", turns)
+	})
+
+	It("is not made worse when the API server asks for patience", func(ctx SpecContext) {
+		onLocalCluster()
+		gate := newThrottle(f.namespace)
+		Expect(cluster.manager.stop()).To(Succeed())
+		process := f.startBehind(ctx, gate)
+		before, begin := peakMemory(process), time.Now()
+
+		set := f.create(ctx, newSet("web", 50))
+		Eventually(gate.refused.Load).WithContext(ctx).Should(BeNumerically(">=", 3), "creates that were put off")
+		f.neighborIsServed(ctx)
+		// One pod is tried at a time, and not before the second that the API server asks for has passed.
+		Expect(gate.refused.Load()).To(BeNumerically("<=", 2+2*int64(time.Since(begin).Seconds())), "creates that were put off")
+		Expect(peakMemory(process)).To(BeNumerically("<", before+flat), "bytes of memory")
+		Expect(f.pods(set)).To(BeEmpty())
+
+		gate.open.Store(true)
+		f.awaitReady(ctx, set)
+		f.expectLiveAtMost(set, 0, 50)
+		Expect(f.created(set, 0)).To(Equal(50), "pods created")
+	})
+})
+
+// neighborIsServed creates a set in another namespace and waits until it is ready.
+func (f *fixture) neighborIsServed(ctx context.Context) {
+	GinkgoHelper()
+	set := newSet("neighbor", 3)
+	set.Namespace = makeNamespace(ctx)
+	Expect(cluster.client.Create(ctx, set)).To(Succeed())
+	Eventually(func() bool {
+		now := &v1alpha1.RollSet{}
+		Expect(cluster.client.Get(ctx, client.ObjectKeyFromObject(set), now)).To(Succeed())
+		return meta.IsStatusConditionTrue(now.Status.Conditions, "Ready")
+	}).WithContext(ctx).Should(BeTrue(), "a set in another namespace is ready")
+}
+
+// relabel sets a label of a pod, whatever has become of the pod otherwise.
+func relabel(ctx context.Context, pod *corev1.Pod, key, value string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pod.UID, key, value)
+	return cluster.client.Patch(ctx, pod.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))
+}
+
+func peakMemory(p *manager.Process) int64 {
+	GinkgoHelper()
+	bytes, err := usage.PeakMemory(p.PID())
+	Expect(err).NotTo(HaveOccurred())
+	return bytes
+}
+
+// throttle stands before the API server and puts off all creates of pods in a namespace, until it is open.
+type throttle struct {
+	creates string // path
+	open    atomic.Bool
+	refused atomic.Int64
+}
+
+func newThrottle(namespace string) *throttle {
+	return &throttle{creates: "/api/v1/namespaces/" + namespace + "/pods"}
+}
+
+func (t *throttle) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && strings.TrimSuffix(r.URL.Path, "/") == t.creates && !t.open.Load() {
+			t.refused.Add(1)
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// startBehind starts a manager that reaches the API server through a throttle. Both end with the spec.
+func (f *fixture) startBehind(ctx context.Context, t *throttle) *manager.Process {
+	GinkgoHelper()
+	config := rest.CopyConfig(cluster.config)
+	config.Impersonate.UserName = manager.User
+	transport, err := rest.TransportFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	server, err := url.Parse(config.Host)
+	Expect(err).NotTo(HaveOccurred())
+	proxy := httptest.NewServer(t.before(&httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // watches are told at once
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(server) },
+	}))
+	path := filepath.Join(cluster.dir, f.namespace+".kubeconfig")
+	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"proxy": {Server: proxy.URL}},
+		Contexts:       map[string]*clientcmdapi.Context{"proxy": {Cluster: "proxy"}},
+		CurrentContext: "proxy",
+	}, path)).To(Succeed())
+	process, err := manager.Start(context.WithoutCancel(ctx), manager.Options{
+		Binary: cluster.binary, Kubeconfig: path, Log: filepath.Join(cluster.dir, "throttled-"+f.namespace+".log"),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		Expect(process.Kill()).To(Succeed())
+		proxy.CloseClientConnections()
+		proxy.Close()
+	})
+	return process
+}
