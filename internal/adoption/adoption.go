@@ -95,7 +95,7 @@ func plain(o *observed.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
 			}
 		}
 	}
-	spec.ReadinessGates = withoutOurs(spec.ReadinessGates)
+	spec.ReadinessGates = withoutControllers(spec.ReadinessGates)
 	return spec
 }
 
@@ -106,11 +106,15 @@ func plainVolume(name string) string {
 	return name
 }
 
-// withoutOurs leaves our own readiness gate out: a pod that came from somewhere else has none, and does without.
-func withoutOurs(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
+// withoutControllers leaves out the readiness gates that controllers, and no templates, give to pods. What we would give is
+// missing from a pod of somebody else, which does without. What CloneSet gives to each of its pods stays open when nobody
+// minds it any more.
+func withoutControllers(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
 	var others []corev1.PodReadinessGate
 	for _, gate := range gates {
-		if gate.ConditionType != v1alpha1.InPlaceUpdateReady {
+		switch gate.ConditionType {
+		case v1alpha1.InPlaceUpdateReady, "InPlaceUpdateReady", "KruisePodReady":
+		default:
 			others = append(others, gate)
 		}
 	}

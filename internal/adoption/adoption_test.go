@@ -86,6 +86,17 @@ func TestPlan(t *testing.T) {
 			})}},
 			want: "relabel web-0 to v1 (it is what the template gives)\n",
 		},
+		"CloneSet's readiness gates do not matter": {
+			state: "0:cs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) {
+				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "InPlaceUpdateReady"}, {ConditionType: "KruisePodReady"}}
+			})}, preflights: accepted,
+			want: "relabel web-0 to v1 (it is what the template gives)\n",
+		},
+		"a readiness gate of somebody else does": {
+			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) {
+				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/Registered"}}
+			})}, preflights: accepted,
+		},
 		"another image does": {
 			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v0" })}, preflights: accepted,
 		},

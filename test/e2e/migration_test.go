@@ -61,7 +61,11 @@ var _ = Describe("Taking over a workload", func() {
 		set := newSet("web", 2, claiming("data"))
 		for _, id := range []string{"bcdfg", "x7k2p"} {
 			f.createObject(ctx, leftByCloneSet(set, set.Spec.VolumeClaimTemplates[0].DeepCopy(), id))
-			f.createObject(ctx, leftByCloneSet(set, &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}, id))
+			pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
+			f.createObject(ctx, leftByCloneSet(set, pod, id))
+			for _, name := range cloneSetGates {
+				Expect(turn(ctx, pod, name, corev1.ConditionTrue)).To(Succeed())
+			}
 		}
 		before := f.awaitRunning(ctx, set, 2)
 		claims := f.claims()
@@ -116,7 +120,10 @@ func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
 	}
 }
 
-// leftByCloneSet is a pod, or a claim, as a CloneSet leaves it: named by its id, and with labels of its own.
+// cloneSetGates are the readiness gates that each pod of a CloneSet has.
+var cloneSetGates = []corev1.PodConditionType{"InPlaceUpdateReady", "KruisePodReady"}
+
+// leftByCloneSet is a pod, or a claim, as a CloneSet leaves it: named by its id, and with labels and gates of its own.
 func leftByCloneSet(set *v1alpha1.RollSet, o client.Object, id string) client.Object {
 	o.SetLabels(map[string]string{
 		"app": set.Name, "apps.kruise.io/cloneset-instance-id": id, v1alpha1.RevisionLabel: set.Name + "-6c8f5d7b9c",
@@ -126,6 +133,9 @@ func leftByCloneSet(set *v1alpha1.RollSet, o client.Object, id string) client.Ob
 		o.Name = o.Name + "-" + set.Name + "-" + id
 	case *corev1.Pod:
 		o.Name = set.Name + "-" + id
+		for _, name := range cloneSetGates {
+			o.Spec.ReadinessGates = append(o.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: name})
+		}
 		template := set.Spec.VolumeClaimTemplates[0].Name
 		o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: template, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: template + "-" + o.Name},
