@@ -4,10 +4,14 @@
 package controller
 
 import (
+	"maps"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/observed"
@@ -80,4 +84,50 @@ func (m *recollection) noteResizes(o *observed.Set, refused map[types.UID]string
 		}
 	}
 	m.resizes = resizes
+}
+
+// turn is what a gate was turned to, and when.
+type turn struct {
+	position inplace.Position
+	at       time.Time
+}
+
+// calmAfter is how long a gate is left alone that somebody else has turned after we did: whoever turns it all the time makes
+// us write once in that time, and not at every turn.
+const calmAfter = time.Second
+
+// turnOf is the turn of a gate that an action is, and the pod's UID; the position is empty if it is none.
+func turnOf(a action.Action, now time.Time) (pod types.UID, t turn) {
+	if open, ok := a.(action.OpenGate); ok {
+		return open.Pod.UID, turn{inplace.Open, now}
+	}
+	if closed, ok := a.(action.CloseGate); ok {
+		return closed.Pod.UID, turn{inplace.Closed, now}
+	}
+	return "", turn{}
+}
+
+// calm is how long an action has to wait because it turns a gate to where we turned it a moment ago.
+func (m *recollection) calm(a action.Action, now time.Time) time.Duration {
+	pod, t := turnOf(a, now)
+	last, ok := m.turns[pod]
+	if !ok || last.position != t.position {
+		return 0
+	}
+	return min(calmAfter, last.at.Add(calmAfter).Sub(now))
+}
+
+// noteTurns notes the gates that a plan has turned, and forgets those that were turned longer ago.
+func (m *recollection) noteTurns(p action.Plan, now time.Time) {
+	maps.DeleteFunc(m.turns, func(_ types.UID, t turn) bool { return now.Sub(t.at) >= calmAfter })
+	for _, a := range p.Actions {
+		pod, t := turnOf(a, now)
+		if t.position == "" {
+			continue
+		}
+		if m.turns == nil {
+			m.turns = map[types.UID]turn{}
+		}
+		m.turns[pod] = t
+	}
 }

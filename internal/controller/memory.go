@@ -31,6 +31,8 @@ type recollection struct {
 	hurried  int
 	// creates, deletes, relabels, updates and claims pace writes that the API server refuses.
 	creates, deletes, relabels, updates, claims refusal
+	// turns are the last turns of gates that were turned a moment ago, by the UIDs of the pods.
+	turns map[types.UID]turn
 	// resizes are those that the API server refused, by the UIDs of the pods.
 	resizes map[types.UID]*impossible
 	// sawPods is true once the cache has shown a pod of the set, and doubt paces the questions whether it should have.

@@ -12,9 +12,14 @@ import (
 )
 
 // pace takes out of a plan the writes that the API server refused a moment ago. They are tried again after a while, or
-// at once when the spec changes, but not at every event.
+// at once when the spec changes, but not at every event. Gates that somebody else turns all the time are turned back once
+// in a while.
 func (v *view) pace(p action.Plan) action.Plan {
 	p.Actions = slices.DeleteFunc(slices.Clone(p.Actions), func(a action.Action) bool {
+		if wait := v.memory.calm(a, v.now); wait > 0 {
+			p.Wake(wait)
+			return true
+		}
 		sort := v.memory.sort(a)
 		if sort == nil {
 			return false
@@ -90,6 +95,7 @@ func (r *Reconciler) remember(s step) {
 	}
 	r.rememberBlocked(v, result.Blocked)
 	m.noteResizes(s.observed, result.Infeasible)
+	m.noteTurns(s.plan, v.now)
 	m.forgetRevisions(v.revisions)
 	r.Metrics.wrote(result)
 }

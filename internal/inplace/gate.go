@@ -25,8 +25,6 @@ type Gate struct {
 	Status corev1.ConditionStatus
 	// Since is when the status last changed.
 	Since time.Time
-	// Foreign is true if the condition is not as the controller writes it.
-	Foreign bool
 }
 
 // Position is what a gate is set to.
@@ -38,7 +36,7 @@ const (
 	Closed = Position(corev1.ConditionFalse)
 )
 
-// reason is the condition's reason; it tells our writes from those of others.
+// reason is the condition's reason.
 func (p Position) reason() string {
 	if p == Open {
 		return "InService"
@@ -55,7 +53,6 @@ func GateOf(pod *corev1.Pod) Gate {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == v1alpha1.InPlaceUpdateReady && g.Declared {
 			g.Status, g.Since = c.Status, c.LastTransitionTime.Time
-			g.Foreign = c.Reason != Position(c.Status).reason()
 		}
 	}
 	return g

@@ -105,12 +105,16 @@ func refuseResizes(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// turnGate writes the condition of the pod's readiness gate, as nobody but the controller should.
+// turnGate writes the condition of the pod's readiness gate, as nobody but the controller should, in its words.
 func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
+	reason := "OutOfService"
+	if status == corev1.ConditionTrue {
+		reason = "InService"
+	}
 	return func(w *World, pod *corev1.Pod) error {
 		reported := clone(pod)
 		setPodCondition(&reported.Status, corev1.PodCondition{
-			Type: v1alpha1.InPlaceUpdateReady, Status: status, Reason: "Stranger", LastTransitionTime: w.Store.stamp(),
+			Type: v1alpha1.InPlaceUpdateReady, Status: status, Reason: reason, LastTransitionTime: w.Store.stamp(),
 		})
 		_, err := w.Store.Update(Write{Actor: userActor, Subresource: "status"}, reported)
 		return err

@@ -27,10 +27,6 @@ func (v *mover) step(m wanted.Move, how manner) {
 	r := m.Replica
 	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
 	if serving && r.Ready && r.Gate.Status == corev1.ConditionTrue {
-		if wait := v.calm(r); wait > 0 {
-			v.plan.Wake(wait)
-			return
-		}
 		v.plan.Add(action.CloseGate{Pod: r.Pod, Reason: "update in place to " + m.To})
 		return
 	}
@@ -55,18 +51,6 @@ func (v *mover) graceLeft(r *observed.Replica) time.Duration {
 	// The API keeps whole seconds, so that the gate may have been closed up to one second later.
 	grace := time.Duration(strategy.GracePeriodSeconds)*time.Second + time.Second
 	return min(grace, r.Gate.Since.Add(grace).Sub(v.set.Now))
-}
-
-// calmAfter is how long a gate is left alone that somebody else has turned: whoever turns it all the time makes us write
-// once in that time, and not at every turn.
-const calmAfter = time.Second
-
-// calm is how long the gate of a pod must still be left alone.
-func (v *mover) calm(r *observed.Replica) time.Duration {
-	if !r.Gate.Foreign {
-		return 0
-	}
-	return min(calmAfter, r.Gate.Since.Add(calmAfter).Sub(v.set.Now))
 }
 
 // settle brings the pods that are at their revision to the end of their last change in place, and into service.
@@ -97,10 +81,6 @@ func (v *mover) settle(w *wanted.State, scaling action.Plan) {
 func (v *mover) leave(r *observed.Replica) {
 	withdrawn := r.Withdrawn && r.State != v1alpha1.LifecyclePreparingUpdate
 	if r.Gate.Passable() || r.Waiting != "" || withdrawn {
-		return
-	}
-	if wait := v.calm(r); wait > 0 {
-		v.plan.Wake(wait)
 		return
 	}
 	v.plan.Add(action.OpenGate{Pod: r.Pod, Reason: "up to date with " + r.Revision})

@@ -6,7 +6,6 @@ package update_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -216,19 +215,6 @@ func TestPlanEnd(t *testing.T) {
 		"so is one that was never set": {
 			change: func(r *observed.Replica) { r.Gate.Status = "" },
 			want:   []string{"open gate of web-0 (up to date with cpu2)"},
-		},
-		"one that a stranger has just closed is left alone for a moment": {
-			change: func(r *observed.Replica) {
-				r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionFalse, Foreign: true, Since: observedtest.Now()}
-			},
-		},
-		"but not for ever": {
-			change: func(r *observed.Replica) {
-				r.Gate = inplace.Gate{
-					Declared: true, Status: corev1.ConditionFalse, Foreign: true, Since: observedtest.Now().Add(-time.Minute),
-				}
-			},
-			want: []string{"open gate of web-0 (up to date with cpu2)"},
 		},
 		"a container that has not restarted is waited for": {
 			change: func(r *observed.Replica) {
