@@ -4,6 +4,8 @@
 # The manager's image.
 IMG ?= controller:latest
 CONTAINER_TOOL ?= docker
+# Where `make build-installer` puts what it builds.
+DIST ?= dist
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000
 START ?= 1
@@ -19,8 +21,6 @@ TOOL := go tool -modfile=go.tools.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 CRD_REF_DOCS := $(TOOL) crd-ref-docs
 KUSTOMIZE := $(TOOL) kustomize
-# From a folder below, which has no go.tools.mod of its own.
-KUSTOMIZE_HERE := go tool -modfile=$(CURDIR)/go.tools.mod kustomize
 KUBECTL ?= "$$(hack/controlplane/build.sh)/kubectl"
 GOLANGCI_LINT := "$$(hack/golangci-lint/build.sh)"
 
@@ -54,7 +54,7 @@ generate: ## Generate the deep copies of the API's types, and their reference.
 manifests: ## Generate the CRD and the manager's role.
 	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true,omitToolVersion=true paths=./api/... output:crd:stdout | \
 		go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
-	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller/... output:rbac:dir=config/rbac
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller/... output:rbac:dir=config/rbac/manager
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -85,11 +85,11 @@ presubmit: test vulncheck ## Everything that a change has to pass.
 
 ##@ Test
 
-# Packages are told apart by what their tests need. E2E: a cluster with the manager in it. API: etcd and an API server,
+# Packages are told apart by what their tests need. CLUSTER: a whole one, with the manager in it. API: etcd and an API server,
 # because they are the shell or the local cluster, or import envtest. SIM: time, which the race detector would multiply;
 # the simulator has one goroutine. All others are plain unit tests.
 PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
-E2E := rollset/test/e2e
+CLUSTER := rollset/test/(e2e|install)
 API := rollset/internal/(controller|testbed)|controller-runtime/pkg/envtest
 SIM := rollset/internal/sim$$
 NAMES := cut -d' ' -f1
@@ -97,17 +97,17 @@ NAMES := cut -d' ' -f1
 .PHONY: test
 test: SHORT := -short
 test: export KUBECONFIG :=
-test: verify lint test-unit test-envtest test-e2e ## All checks and tests, e2e on the local cluster; what CI runs.
+test: verify lint test-unit test-envtest test-e2e test-install ## All checks and tests, e2e on the local cluster; what CI runs.
 
 .PHONY: test-unit
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
-	packages=$$($(PACKAGES) | grep -vE '$(E2E)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
+	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
 	go test -short -shuffle=on ./internal/sim -rapid.seed=1
 
 .PHONY: test-envtest
 test-envtest: ## Tests against a real API server, which is built first.
-	packages=$$($(PACKAGES) | grep -v '$(E2E)' | grep -E '$(API)' | $(NAMES)); \
+	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)' | grep -E '$(API)' | $(NAMES)); \
 		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -race -shuffle=on -p 1 -timeout 15m $(SHORT) $$packages
 
@@ -115,6 +115,11 @@ test-envtest: ## Tests against a real API server, which is built first.
 test-e2e: ## End to end, on the cluster of KUBECONFIG, or else on a local one that is started for it.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/... $(E2E_FLAGS)
+
+.PHONY: test-install
+test-install: ## Install what is shipped on a local cluster, by the tools that users have.
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 15m ./test/install
 
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.
@@ -140,7 +145,7 @@ deflake: ## Repeat the tests FOCUS of PKG until one fails.
 
 .PHONY: microbench
 microbench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothing but Go.
-	packages=$$(go list ./... | grep -vE '$(E2E)|rollset/internal/testbed'); \
+	packages=$$(go list ./... | grep -vE '$(CLUSTER)|rollset/internal/testbed'); \
 		go test -run '^$$' -bench '$(FOCUS)' -benchmem -count $(COUNT) -timeout 0 $$packages
 
 .PHONY: bench
@@ -163,15 +168,17 @@ docker-build: ## Build the manager's image as IMG.
 
 .PHONY: build-installer
 build-installer: ## Write dist/install.yaml: the CRD and the manager with image IMG, in one file.
-	rm -rf dist/overlay && mkdir -p dist/overlay
-	cd dist/overlay && $(KUSTOMIZE_HERE) create --resources ../../config/default && $(KUSTOMIZE_HERE) edit set image controller=$(IMG)
-	$(KUSTOMIZE) build dist/overlay >dist/install.yaml
+	rm -rf $(DIST)/overlay && mkdir -p $(DIST)/overlay
+	kustomize=$$($(TOOL) -n kustomize); cd $(DIST)/overlay; \
+		$$kustomize create --resources "$$(realpath --relative-to=. $(CURDIR)/config/default)"; \
+		$$kustomize edit set image controller=$(IMG)
+	$(KUSTOMIZE) build $(DIST)/overlay >$(DIST)/install.yaml
 
 ##@ Run
 
 .PHONY: run
 run: ## Run the manager here, against the cluster of KUBECONFIG; it does not stay behind.
-	go run .
+	go run . --leader-elect
 
 .PHONY: install
 install: ## Install the CRD into the cluster of KUBECONFIG.

@@ -13,16 +13,15 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"runtime/debug"
-	"strings"
+	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -35,6 +34,7 @@ import (
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/startup"
 )
 
 const (
@@ -60,46 +60,8 @@ func main() {
 	}
 }
 
-// options are what the command line says.
-type options struct {
-	metricsAddress  string
-	metricsSecure   bool
-	probeAddress    string
-	leaderElect     bool
-	leaderNamespace string
-	namespaces      string
-	concurrency     int
-	version         bool
-	logging         zap.Options
-}
-
-func parse(args []string) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "0", "The address that serves metrics, such as :8443. 0 serves none.")
-	flags.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS, to those that may get the path /metrics.")
-	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The address that serves /healthz and /readyz. 0 serves none.")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Let one manager of several act at a time.")
-	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "The namespace of the lease. Default: the manager's own.")
-	flags.StringVar(&o.namespaces, "namespaces", "", "The namespaces to watch, separated by commas. Default: all.")
-	flags.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "How many sets are worked on at a time.")
-	flags.BoolVar(&o.version, "version", false, "Print the version and exit.")
-	clientconfig.RegisterFlags(flags)
-	o.logging.BindFlags(flags)
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q: there are only flags, see --help", flags.Arg(0))
-	case o.concurrency < 1:
-		return o, fmt.Errorf("--max-concurrent-reconciles: %d is less than 1", o.concurrency)
-	}
-	return o, nil
-}
-
 func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
+	o, err := parse(args, out)
 	if err != nil {
 		return err
 	}
@@ -108,11 +70,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
+	if o.leaderNamespace, err = o.leaseNamespace(); err != nil {
+		return err
+	}
+	realClock := clock.RealClock{}
+	if o.metricsCertPath != "" {
+		cert, key := filepath.Join(o.metricsCertPath, o.metricsCertName), filepath.Join(o.metricsCertPath, o.metricsCertKey)
+		if err := startup.Certificate(cert, key, realClock.Now()); err != nil {
+			return fmt.Errorf("serve metrics: %w", err)
+		}
+	}
 	mgr, err := newManager(o)
 	if err != nil {
 		return err
 	}
-	if err := install(ctx, mgr, o.concurrency); err != nil {
+	if err := install(ctx, mgr, o, realClock); err != nil {
 		return err
 	}
 	ctrl.Log.WithName("setup").Info("starting", "version", version(), "namespaces", o.namespaces)
@@ -120,14 +92,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("run: %w", err)
 	}
 	return nil
-}
-
-// version is that of the module, as the toolchain recorded it.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
 }
 
 func newManager(o options) (ctrl.Manager, error) {
@@ -142,7 +106,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
-			DefaultNamespaces:           namespaces(o.namespaces),
+			DefaultNamespaces:           configs(o.namespaces),
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ReaderFailOnMissingInformer: true,
 		},
@@ -153,6 +117,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		},
 		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.probeAddress,
+		PprofBindAddress:              o.pprofAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.leaderNamespace,
@@ -165,22 +130,23 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// namespaces is what the cache is restricted to; nil means all.
-func namespaces(list string) map[string]cache.Config {
-	var configs map[string]cache.Config
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			if configs == nil {
-				configs = map[string]cache.Config{}
-			}
-			configs[name] = cache.Config{}
-		}
+// configs restrict the cache to namespaces; without them it is not restricted.
+func configs(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
 	}
-	return configs
+	all := map[string]cache.Config{}
+	for _, name := range namespaces {
+		all[name] = cache.Config{}
+	}
+	return all
 }
 
 func metricsOptions(o options) metricsserver.Options {
-	m := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
+	m := metricsserver.Options{
+		BindAddress: o.metricsAddress, SecureServing: o.metricsSecure,
+		CertDir: o.metricsCertPath, CertName: o.metricsCertName, KeyName: o.metricsCertKey,
+	}
 	if o.metricsSecure {
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
 		// HTTP/2 lets a client make a server work without end (CVE-2023-44487); nothing here needs it.
@@ -189,13 +155,10 @@ func metricsOptions(o options) metricsserver.Options {
 	return m
 }
 
-// install puts the controller and the probes into the manager.
-func install(ctx context.Context, mgr ctrl.Manager, concurrency int) error {
-	kind := v1alpha1.GroupVersion.WithKind("RollSet")
-	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
-		return fmt.Errorf("the API server does not know %s in version %s: install the CustomResourceDefinition first (make install)", kind.GroupKind(), kind.Version)
-	} else if err != nil {
-		return fmt.Errorf("ask the API server for %s: %w", kind.GroupKind(), err)
+// install puts the controller and the probes into the manager, once it is sure that they can do their work.
+func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.PassiveClock) error {
+	if err := startup.Served(mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("RollSet")); err != nil {
+		return err
 	}
 	if err := controller.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -204,7 +167,6 @@ func install(ctx context.Context, mgr ctrl.Manager, concurrency int) error {
 	if err != nil {
 		return err
 	}
-	realClock := clock.RealClock{}
 	store := expectations.New(realClock)
 	reconciler := &controller.Reconciler{
 		Client:       mgr.GetClient(),
@@ -216,13 +178,32 @@ func install(ctx context.Context, mgr ctrl.Manager, concurrency int) error {
 		Expectations: store,
 		Metrics:      controller.NewMetrics(metrics.Registry, store),
 	}
-	if err := reconciler.SetupWithManager(mgr, concurrency); err != nil {
+	if err := permitted(ctx, mgr, reconciler.Watches(), o); err != nil {
+		return err
+	}
+	if err := reconciler.SetupWithManager(mgr, o.concurrency); err != nil {
 		return fmt.Errorf("install the controller: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	return mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache()))
+}
+
+// permitted fails if the manager may not watch what it has to, or take its lease.
+func permitted(ctx context.Context, mgr ctrl.Manager, watches []controller.Watch, o options) error {
+	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	var kinds []client.Object
+	for _, watch := range watches {
+		kinds = append(kinds, watch.Object)
+	}
+	if err := startup.MayWatch(ctx, live, kinds, o.namespaces); err != nil || !o.leaderElect {
+		return err
+	}
+	return startup.MayElect(ctx, live, client.ObjectKey{Namespace: o.leaderNamespace, Name: leaseName})
 }
 
 // cachesSynced fails until the caches have listed everything: before that the controller sees sets without pods.

@@ -86,6 +86,8 @@ func (c *Cluster) apiServer() command {
 		"--service-account-key-file=" + c.authority.serverKeyFile,
 		"--service-account-signing-key-file=" + c.authority.serverKeyFile,
 		"--allow-privileged",
+		// On some clusters whoever makes a set the blocking owner of a pod needs rights on the set; here too.
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 	}
 	if c.options.WithoutControllerManager {
 		// Nobody makes the service accounts that this plugin gives to pods.

@@ -6,21 +6,16 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed/assets"
 	"rollset.dev/rollset/internal/testbed/manager"
 )
 
@@ -34,7 +29,6 @@ var _ = Describe("Two managers", func() {
 	// The suite's own manager takes no part in elections, so it has to rest.
 	BeforeEach(func(ctx SpecContext) {
 		Expect(cluster.manager.stop()).To(Succeed())
-		f.allowElections(ctx)
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
 		DeferCleanup(stop)
 		elect := []string{"--leader-elect", "--leader-election-namespace=" + f.namespace}
@@ -108,16 +102,14 @@ var _ = Describe("Two managers", func() {
 var _ = Describe("A manager", func() {
 	f := newFixture()
 
-	It("is not ready before it knows all pods", func(ctx SpecContext) {
-		By("starting one as a user that may not even list them")
+	It("ends at its start if it may not watch what it has to", func(ctx SpecContext) {
 		kubeconfig, err := cluster.kubeconfigFor("e2e-nobody")
 		Expect(err).NotTo(HaveOccurred())
-		soon, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_, err = manager.Start(soon, manager.Options{
+		_, err = manager.Start(ctx, manager.Options{
 			Binary: cluster.binary, Kubeconfig: kubeconfig, Log: filepath.Join(cluster.dir, "nobody-"+f.namespace+".log"),
 		})
-		Expect(err).To(MatchError(ContainSubstring("the manager is not ready")))
+		Expect(err).To(MatchError(ContainSubstring("exit status 1")))
+		Expect(err).To(MatchError(ContainSubstring("the manager may not watch RollSet in the whole cluster")))
 	})
 
 	It("ends well, and in time, when it is asked to in the middle of its work", func(ctx SpecContext) {
@@ -146,24 +138,6 @@ var _ = Describe("A manager", func() {
 		Expect(other.Status.ObservedGeneration).To(Equal(int64(-1)), "nobody has looked at it")
 	})
 })
-
-// allowElections gives the manager's user the shipped role for leases, in the spec's namespace.
-func (f *fixture) allowElections(ctx context.Context) {
-	GinkgoHelper()
-	root, err := assets.ModuleRoot()
-	Expect(err).NotTo(HaveOccurred())
-	raw, err := os.ReadFile(filepath.Join(root, "config", "rbac", "leader_election_role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	role := &rbacv1.Role{}
-	Expect(yaml.UnmarshalStrict(raw, role)).To(Succeed())
-	f.createObject(ctx, role)
-	binding := &rbacv1.RoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: manager.User}},
-	}
-	binding.Name = role.Name
-	f.createObject(ctx, binding)
-}
 
 // awaitLease waits until the managers' lease is held, and as wanted.
 func (f *fixture) awaitLease(ctx context.Context, wanted func(*coordinationv1.Lease) bool) {

@@ -35,12 +35,13 @@ const (
 	crdTimeout = 20 * time.Second
 )
 
-// Install applies the generated CRD and gives User the generated role.
+// Install applies the generated CRD and gives User the generated roles.
 func Install(ctx context.Context, config *rest.Config) error {
 	if err := InstallCRD(ctx, config); err != nil {
 		return err
 	}
-	return applyFiles(ctx, config, []string{filepath.Join("config", "rbac", "role.yaml")}, binding())
+	role := filepath.Join("config", "rbac", "manager", "role.yaml")
+	return applyFiles(ctx, config, []string{role}, binding("manager-role"), binding("storage-reader-role"))
 }
 
 // InstallCRD applies the generated CRD and waits until it is served.
@@ -79,14 +80,14 @@ func applyFiles(ctx context.Context, config *rest.Config, files []string, object
 	return nil
 }
 
-// binding gives User the manager's role.
-func binding() *unstructured.Unstructured {
+// binding gives User a role in the whole cluster.
+func binding(role string) *unstructured.Unstructured {
 	b := &unstructured.Unstructured{Object: map[string]any{
-		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "manager-role"},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role},
 		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": User}},
 	}}
 	b.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
-	b.SetName(User)
+	b.SetName(User + "-" + role)
 	return b
 }
 

@@ -1,0 +1,72 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package startup
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// MayWatch fails if the manager may not list one of the kinds in one of the namespaces; no namespaces means all. The
+// cache would ask for ever, and the manager never get ready.
+func MayWatch(ctx context.Context, c client.Client, kinds []client.Object, namespaces []string) error {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, kind := range kinds {
+		in := namespaces
+		if namespaced, err := c.IsObjectNamespaced(kind); err != nil {
+			return fmt.Errorf("ask the API server for %T: %w", kind, err)
+		} else if !namespaced {
+			in = []string{metav1.NamespaceAll}
+		}
+		for _, namespace := range in {
+			if err := mayList(ctx, c, kind, namespace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// MayElect fails if the manager may not read its lease. It would wait for it for ever.
+func MayElect(ctx context.Context, c client.Client, lease client.ObjectKey) error {
+	err := c.Get(ctx, lease, &coordinationv1.Lease{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the manager may not use the lease %s: bind its role there, or choose another place by --leader-election-namespace: %w", lease, err)
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read the lease %s: %w", lease, err)
+	default:
+		return nil
+	}
+}
+
+func mayList(ctx context.Context, c client.Client, kind client.Object, namespace string) error {
+	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
+	if err != nil {
+		return err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err = c.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+	where := "namespace " + namespace
+	if namespace == metav1.NamespaceAll {
+		where = "the whole cluster"
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the manager may not watch %s in %s: bind its role there, or restrict it by --namespaces: %w", gvk.Kind, where, err)
+	case err != nil:
+		return fmt.Errorf("list %s in %s: %w", gvk.Kind, where, err)
+	default:
+		return nil
+	}
+}

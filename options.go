@@ -1,0 +1,151 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// options are what the command line says. docs/install.md lists them all.
+type options struct {
+	metricsAddress  string
+	metricsSecure   bool
+	metricsCertPath string
+	metricsCertName string
+	metricsCertKey  string
+	probeAddress    string
+	pprofAddress    string
+	leaderElect     bool
+	leaderNamespace string
+	namespaces      []string
+	concurrency     int
+	version         bool
+	logging         zap.Options
+}
+
+// flags are those of the command line.
+func (o *options) flags() *flag.FlagSet {
+	f := flag.NewFlagSet("manager", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // errors are returned
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", "0", "The `address` that serves metrics, such as :8443. 0 serves none.")
+	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS, to those that may get the path /metrics.")
+	f.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The `folder` of the certificate for metrics, which is read again when it changes. Default: the manager signs one itself.")
+	f.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The `file` of the certificate in --metrics-cert-path.")
+	f.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The `file` of the certificate's key in --metrics-cert-path.")
+	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The `address` that serves /healthz and /readyz. 0 serves none.")
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "The `address` on loopback, such as 127.0.0.1:6060, that serves profiles to whoever asks. 0 serves none.")
+	f.BoolVar(&o.leaderElect, "leader-elect", false, "Let one manager of several act at a time.")
+	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "The `namespace` of the lease. Default: kube-system if all namespaces are watched, the one that is watched, or the manager's own if several are.")
+	f.Func("namespaces", "The `namespaces` to watch, separated by commas. Default: all.", o.setNamespaces)
+	f.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "How many sets are worked on at a `time`.")
+	f.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	clientconfig.RegisterFlags(f)
+	o.logging.BindFlags(f)
+	return f
+}
+
+// parse reads the command line. Help goes to out.
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	flags := o.flags()
+	flags.Usage = func() {}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return o, err
+	} else if err != nil {
+		return o, fmt.Errorf("%w; --help lists all flags", err)
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q: there are only flags; --help lists them", flags.Arg(0))
+	}
+	return o, o.validate()
+}
+
+func (o *options) validate() error {
+	if o.concurrency < 1 {
+		return fmt.Errorf("--max-concurrent-reconciles: %d is less than 1", o.concurrency)
+	}
+	if o.leaderNamespace != "" {
+		if err := namespaceName(o.leaderNamespace); err != nil {
+			return fmt.Errorf("--leader-election-namespace: %w", err)
+		}
+	}
+	for name, address := range map[string]string{
+		"metrics-bind-address": o.metricsAddress, "health-probe-bind-address": o.probeAddress, "pprof-bind-address": o.pprofAddress,
+	} {
+		if _, _, err := net.SplitHostPort(address); err != nil && address != "0" {
+			return fmt.Errorf("--%s: %q is no address such as :8443, nor 0: %w", name, address, err)
+		}
+	}
+	if host, _, err := net.SplitHostPort(o.pprofAddress); err == nil && !isLoopback(host) {
+		return fmt.Errorf("--pprof-bind-address: %s is not on loopback, and profiles are served to whoever asks", o.pprofAddress)
+	}
+	return nil
+}
+
+// setNamespaces understands an empty list as all.
+func (o *options) setNamespaces(list string) error {
+	o.namespaces = nil
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if err := namespaceName(name); err != nil {
+			return err
+		}
+		if !slices.Contains(o.namespaces, name) {
+			o.namespaces = append(o.namespaces, name)
+		}
+	}
+	return nil
+}
+
+func namespaceName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%q is no name of a namespace: %s", name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || (err == nil && ip.IsLoopback())
+}
+
+// ownNamespaceFile is where a pod finds the name of its namespace.
+const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// leaseNamespace is where managers that could meet look for the same lease: two that watch all namespaces do not act both,
+// wherever they are installed, nor do two that watch the same one.
+func (o *options) leaseNamespace() (string, error) {
+	switch {
+	case !o.leaderElect:
+		return "", nil
+	case o.leaderNamespace != "":
+		return o.leaderNamespace, nil
+	case len(o.namespaces) == 0:
+		return metav1.NamespaceSystem, nil
+	case len(o.namespaces) == 1:
+		return o.namespaces[0], nil
+	}
+	own, err := os.ReadFile(ownNamespaceFile)
+	if err != nil {
+		return "", fmt.Errorf("find the namespace of the lease (outside a pod, use --leader-election-namespace): %w", err)
+	}
+	return strings.TrimSpace(string(own)), nil
+}

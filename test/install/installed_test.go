@@ -1,0 +1,204 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// installer is what make build-installer writes.
+func installer(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	command(t, "", "make", "-s", "build-installer", "IMG=registry.example/rollset:test", "DIST="+dir)
+	text, err := os.ReadFile(filepath.Join(dir, "install.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestInstaller goes from a cluster without RollSets to the first pod of one, by one kubectl apply.
+func TestInstaller(t *testing.T) {
+	manifest := installer(t)
+	d := deployment(t, objects(t, manifest))
+	if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example/rollset:test" {
+		t.Errorf("the image is %s", image)
+	}
+	begin := time.Now()
+	kubectl(t, manifest, "apply", "-f", "-")
+	run(t, d)
+	ensureNamespace(t, "first")
+	awaitPods(t, newSet(t, "first", "first"), 1)
+	t.Logf("from kubectl apply to the first pod: %v", time.Since(begin).Round(time.Millisecond))
+}
+
+// TestPodSecurity has the namespace of the installation enforce the strictest standard, and Kubernetes make the pods.
+func TestPodSecurity(t *testing.T) {
+	apply(t, kustomize(t, "config/default"))
+	d := deployment(t, objects(t, kustomize(t, "config/default")))
+	eventually(t, "the manager's pods", func() error {
+		now := &appsv1.Deployment{}
+		if err := shared.Get(t.Context(), client.ObjectKeyFromObject(d), now); err != nil {
+			return err
+		}
+		if now.Status.Replicas != *d.Spec.Replicas {
+			return fmt.Errorf("there are %d: %v", now.Status.Replicas, now.Status.Conditions)
+		}
+		return nil
+	})
+
+	// The standard is enforced: it is no accident that those pods are let in.
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "pod"}, Spec: *d.Spec.Template.Spec.DeepCopy()}
+	if err := shared.Create(t.Context(), pod.DeepCopy(), client.DryRunAll); err != nil {
+		t.Errorf("the manager's pod is refused: %v", err)
+	}
+	pod.Spec.SecurityContext.RunAsNonRoot = nil
+	if err := shared.Create(t.Context(), pod, client.DryRunAll); err == nil || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
+		t.Errorf("a pod that may run as root is let in: %v", err)
+	}
+	c := d.Spec.Template.Spec.Containers[0].SecurityContext
+	if c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem {
+		t.Error("the manager's root file system can be written")
+	}
+}
+
+// TestMetrics asks for metrics as nobody, as somebody, and as somebody who may have them.
+func TestMetrics(t *testing.T) {
+	apply(t, kustomize(t, "config/default"))
+	d := deployment(t, objects(t, kustomize(t, "config/default")))
+	p := run(t, d, "--metrics-secure=true")
+	url := strings.Replace(p.Metrics, "http://", "https://", 1)
+	ensureNamespace(t, "monitoring")
+	somebody := client.ObjectKey{Namespace: "monitoring", Name: "default"}
+	if code, _ := get(t, url, ""); code != http.StatusUnauthorized {
+		t.Errorf("nobody gets %d", code)
+	}
+	if code, _ := get(t, url, token(t, somebody)); code != http.StatusForbidden {
+		t.Errorf("somebody gets %d", code)
+	}
+	kubectl(t, "", "delete", "clusterrolebinding", "--ignore-not-found", "scraper")
+	kubectl(t, "", "create", "clusterrolebinding", "scraper", "--clusterrole=rollset-metrics-reader", "--serviceaccount=monitoring:default")
+	bearer := token(t, somebody)
+	eventually(t, "the right to read metrics", func() error { // the manager remembers a refusal for a while
+		code, protocol := get(t, url, bearer)
+		if code != http.StatusOK {
+			return fmt.Errorf("a scraper gets %d", code)
+		}
+		if protocol != "http/1.1" {
+			t.Errorf("the server speaks %s", protocol)
+		}
+		return nil
+	})
+}
+
+// get asks for a URL, and returns status and protocol.
+func get(t *testing.T, url, bearer string) (code int, protocol string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	transport := &http.Transport{
+		ForceAttemptHTTP2: true, // so that it shows whether the server would
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}},
+	}
+	defer transport.CloseIdleConnections()
+	var response *http.Response
+	eventually(t, "an answer", func() error { // metrics are served some time after the manager is ready
+		response, err = (&http.Client{Transport: transport}).Do(request)
+		return err
+	})
+	defer func() { _ = response.Body.Close() }()
+	return response.StatusCode, strings.ToLower(response.Proto)
+}
+
+// TestSecondInstallation installs twice, in two namespaces. The second manager waits until the first has gone.
+func TestSecondInstallation(t *testing.T) {
+	manifest := kustomize(t, "config/default")
+	apply(t, manifest)
+	acting := run(t, deployment(t, objects(t, manifest)))
+	holder := awaitHolder(t, "")
+
+	manifest = kustomize(t, elsewhere(t))
+	kubectl(t, manifest, "apply", "-f", "-")
+	second := deployment(t, objects(t, manifest))
+	if second.Namespace != "rollset-two" {
+		t.Fatalf("the second is in %s too", second.Namespace)
+	}
+	run(t, second)
+	ensureNamespace(t, "twice")
+	awaitPods(t, newSet(t, "twice", "before"), 1)
+	if now := heldBy(t); now != holder {
+		t.Errorf("the lease of %s is now held by %q", holder, now)
+	}
+
+	// Asked to end, the first gives the lease back, so that nobody has to wait for it to run out.
+	if err := acting.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if heldBy(t) == holder {
+		t.Error("the lease is still held by a manager that has ended")
+	}
+	awaitHolder(t, holder)
+	awaitPods(t, newSet(t, "twice", "after"), 1)
+}
+
+// elsewhere is the default installation in another namespace, under other names.
+func elsewhere(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	root, err := filepath.Rel(dir, shared.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("namespace: rollset-two\nnamePrefix: two-\nresources: [%s/config/default]\n", root)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// heldBy is who holds the lease of managers that watch all namespaces.
+func heldBy(t *testing.T) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	err := shared.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "manager.rollset.dev"}, lease)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// awaitHolder waits until somebody else holds the lease than the one given.
+func awaitHolder(t *testing.T, other string) (holder string) {
+	t.Helper()
+	eventually(t, "the lease to be taken", func() error {
+		if holder = heldBy(t); holder == "" || holder == other {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	return holder
+}

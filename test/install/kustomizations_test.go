@@ -1,0 +1,218 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// serviceMonitor is as much of the Prometheus Operator as the manifests need.
+const serviceMonitor = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {plural: servicemonitors, kind: ServiceMonitor}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// TestKustomizations builds every kustomization, a component as part of the default installation, and asks the API server
+// whether it would take the objects.
+func TestKustomizations(t *testing.T) {
+	apply(t, kustomize(t, "config/default"))
+	kubectl(t, serviceMonitor, "apply", "-f", "-")
+	kubectl(t, "", "wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com")
+	for _, name := range []string{"system", "team-a", "team-b"} {
+		ensureNamespace(t, name)
+	}
+	folders := kustomizations(t)
+	if len(folders) < 15 {
+		t.Fatalf("found only %v", folders)
+	}
+	options := []client.ApplyOption{client.DryRunAll, client.ForceOwnership, client.FieldOwner("test")}
+	for _, folder := range folders {
+		t.Run(folder, func(t *testing.T) {
+			for _, o := range objects(t, kustomize(t, composed(t, folder))) {
+				if o.GetNamespace() == "" {
+					o.SetNamespace("default") // where it means something
+				}
+				if err := shared.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), options...); err != nil {
+					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+				}
+			}
+		})
+	}
+}
+
+// kustomizations are the folders of config that have one.
+func kustomizations(t *testing.T) []string {
+	t.Helper()
+	var folders []string
+	err := fs.WalkDir(os.DirFS(shared.root), "config", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Base(path) == "kustomization.yaml" {
+			folders = append(folders, filepath.Dir(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+// composed is the folder itself, or for a component one that puts it on top of the default installation.
+func composed(t *testing.T, folder string) string {
+	t.Helper()
+	switch {
+	case folder == "config/components/high-availability":
+		return "config/default" // which has it
+	case !strings.HasPrefix(folder, "config/components/"):
+		return folder
+	}
+	dir := t.TempDir()
+	root, err := filepath.Rel(dir, shared.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("resources: [%[1]s/config/default]\ncomponents: [%[1]s/%[2]s]\n", root, folder)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestHighAvailability(t *testing.T) {
+	list := objects(t, kustomize(t, "config/default"))
+	d := deployment(t, list)
+	if *d.Spec.Replicas != 2 || len(d.Spec.Template.Spec.TopologySpreadConstraints) != 1 {
+		t.Errorf("%d replicas, spread %v", *d.Spec.Replicas, d.Spec.Template.Spec.TopologySpreadConstraints)
+	}
+	budgets := ofKind[policyv1.PodDisruptionBudget](t, list, "PodDisruptionBudget")
+	if len(budgets) != 1 || budgets[0].Namespace != d.Namespace || cmp.Diff(budgets[0].Spec.Selector, d.Spec.Selector) != "" {
+		t.Errorf("no budget for the manager's pods: %v", budgets)
+	}
+	if !slices.Contains(d.Spec.Template.Spec.Containers[0].Args, "--leader-elect") {
+		t.Error("two managers act at a time")
+	}
+}
+
+func TestVerbose(t *testing.T) {
+	args := deployment(t, objects(t, kustomize(t, "config/overlays/debug"))).Spec.Template.Spec.Containers[0].Args
+	if !slices.Contains(args, "--zap-log-level=1") {
+		t.Errorf("args are %q", args)
+	}
+}
+
+func TestMonitored(t *testing.T) {
+	list := objects(t, kustomize(t, "config/overlays/monitored"))
+	d := deployment(t, list)
+	policies := ofKind[networkingv1.NetworkPolicy](t, list, "NetworkPolicy")
+	monitors := slices.DeleteFunc(slices.Clone(list), func(u *unstructured.Unstructured) bool { return u.GetKind() != "ServiceMonitor" })
+	if len(policies) != 1 || policies[0].Namespace != d.Namespace || len(monitors) != 1 || monitors[0].GetNamespace() != d.Namespace {
+		t.Fatalf("not in the manager's namespace: %v, %v", policies, monitors)
+	}
+	p := policies[0].Spec
+	if cmp.Diff(p.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) != "" || len(p.PolicyTypes) != 2 || len(p.Ingress) != 1 {
+		t.Errorf("the policy lets through more than metrics: %v", p)
+	}
+}
+
+// TestRoles is the list of all that the manager may do. Whoever gives it another right has to write it down here.
+func TestRoles(t *testing.T) {
+	list := objects(t, kustomize(t, "config/default"))
+	want := []string{
+		"/events: create patch",
+		"/persistentvolumeclaims: create delete get list patch watch",
+		"/pods/resize: patch",
+		"/pods/status: patch",
+		"/pods: create delete get list patch watch",
+		"apps.rollset.dev/rollsets/finalizers: update",
+		"apps.rollset.dev/rollsets/status: patch",
+		"apps.rollset.dev/rollsets: get list watch",
+		"apps/controllerrevisions: create delete get list patch watch",
+		"authentication.k8s.io/tokenreviews: create",
+		"authorization.k8s.io/subjectaccessreviews: create",
+		"coordination.k8s.io/leases manager.rollset.dev: get update",
+		"coordination.k8s.io/leases: create",
+		"events.k8s.io/events: create patch",
+		"storage.k8s.io/storageclasses: list watch",
+	}
+	if diff := cmp.Diff(want, granted(t, list, "")); diff != "" {
+		t.Errorf("the manager's rights (-want +got):\n%s", diff)
+	}
+}
+
+func TestNamespacedRoles(t *testing.T) {
+	all := granted(t, objects(t, kustomize(t, "config/default")), "")
+	list := objects(t, kustomize(t, "config/overlays/namespaced"))
+	inCluster := []string{
+		"authentication.k8s.io/tokenreviews: create",
+		"authorization.k8s.io/subjectaccessreviews: create",
+		"storage.k8s.io/storageclasses: list watch",
+	}
+	if diff := cmp.Diff(inCluster, granted(t, list, "")); diff != "" {
+		t.Errorf("rights in the whole cluster (-want +got):\n%s", diff)
+	}
+	inNamespace := slices.DeleteFunc(slices.Clone(all), func(right string) bool { return slices.Contains(inCluster, right) })
+	for _, namespace := range []string{"team-a", "team-b"} {
+		if diff := cmp.Diff(inNamespace, granted(t, list, namespace)); diff != "" {
+			t.Errorf("rights in %s (-want +got):\n%s", namespace, diff)
+		}
+	}
+}
+
+// granted are the rights that the manager's service account has in a namespace, or without one in the whole cluster.
+func granted(t *testing.T, list []*unstructured.Unstructured, namespace string) []string {
+	t.Helper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, role := range ofKind[rbacv1.ClusterRole](t, list, "ClusterRole") {
+		rules["ClusterRole "+role.Name] = role.Rules
+	}
+	for _, role := range ofKind[rbacv1.Role](t, list, "Role") {
+		rules["Role "+role.Name+" "+role.Namespace] = role.Rules
+	}
+	var bound []rbacv1.PolicyRule
+	account := deployment(t, list)
+	subject := rbacv1.Subject{Kind: "ServiceAccount", Name: account.Spec.Template.Spec.ServiceAccountName, Namespace: account.Namespace}
+	for _, b := range ofKind[rbacv1.ClusterRoleBinding](t, list, "ClusterRoleBinding") {
+		if namespace == "" && slices.Contains(b.Subjects, subject) {
+			bound = append(bound, rules["ClusterRole "+b.RoleRef.Name]...)
+		}
+	}
+	for _, b := range ofKind[rbacv1.RoleBinding](t, list, "RoleBinding") {
+		if namespace == b.Namespace && slices.Contains(b.Subjects, subject) {
+			bound = append(bound, rules["Role "+b.RoleRef.Name+" "+b.Namespace]...)
+		}
+	}
+	var rights []string
+	for _, rule := range bound {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				names := strings.Join(append([]string{""}, rule.ResourceNames...), " ")
+				rights = append(rights, group+"/"+resource+names+": "+strings.Join(rule.Verbs, " "))
+			}
+		}
+	}
+	slices.Sort(rights)
+	return rights
+}

@@ -1,0 +1,317 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install tests what is shipped to run the manager: every kustomization, the one-file installer and the OLM bundle,
+// with the tools that users have, on a local cluster. The manager runs as a process with the token of its service account,
+// so with the rights that the manifests give it and no others.
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testbed"
+	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+// patience bounds every wait; it says nothing about how long anything should take.
+const patience = 2 * time.Minute
+
+// shared is the cluster of all tests. Each test applies what it needs, and takes nothing for granted.
+var shared *cluster
+
+// cluster is a local cluster, and the manager's program.
+type cluster struct {
+	*testbed.Cluster
+	client.Client
+
+	dir, root, binary string
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(runWithCluster(m))
+}
+
+func runWithCluster(m *testing.M) (code int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c, err := start(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := errors.Join(c.Stop(), os.RemoveAll(c.dir)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	shared = c
+	return m.Run()
+}
+
+func start(ctx context.Context) (*cluster, error) {
+	c := &cluster{}
+	var err error
+	if c.root, err = assets.ModuleRoot(); err != nil {
+		return nil, err
+	}
+	if c.dir, err = os.MkdirTemp("", "rollset-install-"); err != nil {
+		return nil, err
+	}
+	if c.binary, err = manager.Build(ctx, c.dir); err != nil {
+		return nil, err
+	}
+	if c.Cluster, err = testbed.Start(ctx, testbed.Options{}); err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if c.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// command runs a program in the project's folder, and returns what it prints.
+func command(t *testing.T, stdin, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = shared.root
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return stdout.String()
+}
+
+// built are the kustomizations that were built before, by folder.
+var built = map[string]string{}
+
+// kustomize builds a folder with the pinned kustomize.
+func kustomize(t *testing.T, folder string) string {
+	t.Helper()
+	if _, ok := built[folder]; !ok {
+		built[folder] = command(t, "", "go", "tool", "-modfile=go.tools.mod", "kustomize", "build", folder)
+	}
+	return built[folder]
+}
+
+// kubectl runs the real kubectl, with all rights.
+func kubectl(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	return command(t, stdin, filepath.Join(shared.BinDir, "kubectl"), append([]string{"--kubeconfig=" + shared.Kubeconfig}, args...)...)
+}
+
+// apply applies a manifest as users do, to a cluster without the rights that another kind of installation left.
+func apply(t *testing.T, manifest string) {
+	t.Helper()
+	kubectl(t, "", "delete", "clusterrolebindings", "--ignore-not-found", "rollset-manager-rolebinding")
+	kubectl(t, manifest, "apply", "-f", "-")
+	kubectl(t, "", "wait", "--for=condition=Established", "crd/rollsets.apps.rollset.dev")
+}
+
+// objects are those of a manifest.
+func objects(t *testing.T, manifest string) []*unstructured.Unstructured {
+	t.Helper()
+	var list []*unstructured.Unstructured
+	for documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096); ; {
+		u := &unstructured.Unstructured{}
+		switch err := documents.Decode(&u.Object); {
+		case errors.Is(err, io.EOF):
+			return list
+		case err != nil:
+			t.Fatal(err)
+		case len(u.Object) > 0:
+			list = append(list, u)
+		}
+	}
+}
+
+// ofKind are the objects of a kind, decoded.
+func ofKind[T any](t *testing.T, list []*unstructured.Unstructured, kind string) []*T {
+	t.Helper()
+	var found []*T
+	for _, u := range list {
+		if u.GetKind() != kind {
+			continue
+		}
+		o := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, o, true); err != nil {
+			t.Fatalf("%s %s: %v", kind, u.GetName(), err)
+		}
+		found = append(found, o)
+	}
+	return found
+}
+
+// deployment is the manager's, the only one of a manifest.
+func deployment(t *testing.T, list []*unstructured.Unstructured) *appsv1.Deployment {
+	t.Helper()
+	found := ofKind[appsv1.Deployment](t, list, "Deployment")
+	if len(found) != 1 || len(found[0].Spec.Template.Spec.Containers) != 1 {
+		t.Fatalf("want one Deployment with one container, got %v", found)
+	}
+	return found[0]
+}
+
+// run starts the manager of a Deployment: with its arguments and as its service account.
+func run(t *testing.T, d *appsv1.Deployment, args ...string) *manager.Process {
+	t.Helper()
+	p, err := tryRun(t, d, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // asked to end, it gives its lease back
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// tryRun is run for a manager that may not come up. Addresses and lease are the test's: a pod has its own network, and
+// knows its namespace.
+func tryRun(t *testing.T, d *appsv1.Deployment, args ...string) (*manager.Process, error) {
+	t.Helper()
+	var given []string
+	for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+		if !strings.Contains(arg, "bind-address") {
+			given = append(given, arg)
+		}
+	}
+	return manager.Start(context.WithoutCancel(t.Context()), manager.Options{
+		Binary: shared.binary, Log: filepath.Join(t.TempDir(), "manager.log"), Args: append(given, args...),
+		Kubeconfig: kubeconfig(t, client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName}),
+	})
+}
+
+// token is one of a service account.
+func token(t *testing.T, account client.ObjectKey) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
+	if err := shared.SubResource("token").Create(t.Context(), sa, request); err != nil {
+		t.Fatalf("get a token of %s: %v", account, err)
+	}
+	return request.Status.Token
+}
+
+// kubeconfig is a file by which a service account reaches the cluster.
+func kubeconfig(t *testing.T, account client.ObjectKey) string {
+	t.Helper()
+	config := shared.RESTConfig()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"local": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"manager": {Token: token(t, account)}},
+		Contexts:       map[string]*clientcmdapi.Context{"local": {Cluster: "local", AuthInfo: "manager"}},
+		CurrentContext: "local",
+	}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// eventually waits until holds returns no error.
+func eventually(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := holds()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for %s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// ensureNamespace makes a namespace with a default service account, which pods need.
+func ensureNamespace(t *testing.T, name string) {
+	t.Helper()
+	err := shared.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the default service account", func() error {
+		return shared.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+	})
+}
+
+// newSet makes a set of one pod, which goes with the test.
+func newSet(t *testing.T, namespace, name string) *v1alpha1.RollSet {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	set := &v1alpha1.RollSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.RollSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.10"}}},
+			},
+		},
+	}
+	if err := shared.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = shared.Delete(context.WithoutCancel(t.Context()), set) })
+	return set
+}
+
+// awaitPods waits until a set has as many pods as given.
+func awaitPods(t *testing.T, set *v1alpha1.RollSet, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d pods of %s/%s", n, set.Namespace, set.Name), func() error {
+		pods := &corev1.PodList{}
+		err := shared.List(t.Context(), pods, client.InNamespace(set.Namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels))
+		if err == nil && len(pods.Items) != n {
+			err = fmt.Errorf("there are %d", len(pods.Items))
+		}
+		return err
+	})
+}
+
+// unseen fails if a manager has looked at a set.
+func unseen(t *testing.T, set *v1alpha1.RollSet) {
+	t.Helper()
+	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+		t.Fatal(err)
+	}
+	if set.Status.ObservedGeneration != -1 {
+		t.Errorf("a manager has looked at %s/%s", set.Namespace, set.Name)
+	}
+}
