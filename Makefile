@@ -6,6 +6,10 @@ IMG ?= controller:latest
 CONTAINER_TOOL ?= docker
 # Where `make build-installer` puts what it builds.
 DIST ?= dist
+# What `make bundle` writes: the version, its manager's image, and the version before if none may be left out.
+VERSION ?= 0.1.0
+BUNDLE_IMG ?= ghcr.io/rollset/rollset:v$(VERSION)
+REPLACES ?=
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000
 START ?= 1
@@ -56,6 +60,11 @@ manifests: ## Generate the CRD and the manager's role.
 		go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller/... output:rbac:dir=config/rbac/manager
 
+.PHONY: bundle
+bundle: ## Write the bundle of VERSION for the Operator Lifecycle Manager.
+	$(KUSTOMIZE) build config/manifests | \
+		go -C hack/bundle run . -version $(VERSION) -image $(BUNDLE_IMG) -replaces '$(REPLACES)' -o $(CURDIR)/bundle
+
 .PHONY: fmt
 fmt: ## Format the code.
 	$(GOLANGCI_LINT) fmt
@@ -67,6 +76,7 @@ tidy: ## Tidy every module file.
 .PHONY: lint
 lint: ## Check the code against .golangci.yml.
 	$(GOLANGCI_LINT) run ./...
+	cd hack/bundle && $$(../golangci-lint/build.sh) run ./...
 
 .PHONY: lint-fix
 lint-fix: ## Check the code, and repair what can be repaired by a machine.
@@ -104,6 +114,7 @@ test-unit: ## Unit tests and short simulations; needs nothing but Go.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
 	go test -short -shuffle=on ./internal/sim -rapid.seed=1
+	go -C hack/bundle test -count=1 ./...
 
 .PHONY: test-envtest
 test-envtest: ## Tests against a real API server, which is built first.

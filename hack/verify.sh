@@ -12,7 +12,7 @@ fingerprint() {
 
 before=$(fingerprint)
 # Comments are formatted first, because the CRD's descriptions are made of them.
-make --no-print-directory fmt generate manifests tidy
+make --no-print-directory fmt generate manifests bundle tidy
 after=$(fingerprint)
 if [[ $before != "$after" ]]; then
 	echo "Out of date until now; look at them and commit them:" >&2

@@ -7,11 +7,13 @@ package controller
 // config maps, and it has no wildcard. All but the storage classes, which belong to no namespace, can be granted for one
 // namespace at a time.
 //
-// Sets are read; only their status is written. The finalizers subresource is what a cluster that enforces permissions on
-// owner references (OpenShift does) wants of whoever makes a set the blocking owner of a pod.
+// Sets are read; only their status is written. The finalizers subresources are what a cluster that enforces permissions on
+// owner references (OpenShift does, and the local cluster) wants of whoever makes a set the blocking owner of a pod, or a
+// pod that of its claim.
 // +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets/status,verbs=patch
 // +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods/finalizers,verbs=update
 //
 // What a set owns.
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete

@@ -143,6 +143,7 @@ func TestRoles(t *testing.T) {
 	want := []string{
 		"/events: create patch",
 		"/persistentvolumeclaims: create delete get list patch watch",
+		"/pods/finalizers: update",
 		"/pods/resize: patch",
 		"/pods/status: patch",
 		"/pods: create delete get list patch watch",
