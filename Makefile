@@ -159,8 +159,9 @@ microbench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothi
 	packages=$$(go list ./... | grep -vE '$(CLUSTER)|rollset/internal/testbed'); \
 		go test -run '^$$' -bench '$(FOCUS)' -benchmem -count $(COUNT) -timeout 0 $$packages
 
+# WORK, BY, N and REPEAT choose works, competitors, numbers of pods, and how often: see docs/benchmarks.md.
 .PHONY: bench
-bench: ## Measure beside Kubernetes' own controllers, on a local cluster; hours, or minutes with BENCH=quick. WORK, BY, N, REPEAT choose.
+bench: ## Measure beside Kubernetes' own controllers, on a local cluster; an hour and a half, or minutes with BENCH=quick.
 	go run ./hack/bench $(if $(WORK),-work=$(WORK)) $(if $(BY),-by=$(BY)) $(if $(N),-n=$(N)) $(if $(REPEAT),-repeat=$(REPEAT))
 
 .PHONY: bench-memory

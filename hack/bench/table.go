@@ -96,7 +96,9 @@ func (r *results) rows() []row {
 // judgment says which targets were met, and how far the numbers can be trusted.
 func (r *results) judgment() string {
 	var w strings.Builder
-	w.WriteString("\n\ttarget\tmeasured\tlimit\n")
+	if len(r.Targets) > 0 {
+		w.WriteString("\n\ttarget\tmeasured\tlimit\n")
+	}
 	for _, v := range r.Targets {
 		mark := "ok"
 		if !v.Met {

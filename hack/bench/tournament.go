@@ -81,12 +81,13 @@ func (t *tournament) round(ctx context.Context, s session, works []work) (err er
 			continue
 		}
 		s.competitor = c
-		if failed := s.play(ctx, able, t.report); failed != nil {
+		failed := s.play(ctx, able, t.report)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s with %d pods: %w", c.name, s.pods, failed))
 			say("failed: " + failed.Error())
-		}
-		if ctx.Err() != nil {
-			return err
 		}
 	}
 	return err

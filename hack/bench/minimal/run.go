@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,7 @@ func Run(ctx context.Context, config *rest.Config, workers int, ready func()) er
 	if err := errors.Join(setsErr, podsErr); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	factory.Start(ctx.Done())
+	factory.StartWithContext(logr.NewContext(ctx, logr.Discard()))
 	factory.WaitForCacheSync(ctx.Done())
 	var running sync.WaitGroup
 	for range workers {

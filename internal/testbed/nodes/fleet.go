@@ -86,7 +86,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Fleet, e
 			return nil, err
 		}
 	}
-	factory.Start(ctx.Done())
+	factory.StartWithContext(ctx)
 	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
 		if !ok {
 			return nil, fmt.Errorf("watch %v: %w", kind, context.Cause(ctx))
