@@ -68,6 +68,20 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
+// BenchmarkReconcileWaiting looks at a set that waits for a tenth of its pods, and says so.
+func BenchmarkReconcileWaiting(b *testing.B) {
+	for _, n := range []int{10, 100, 1_000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := newSettled(b, n, 0)
+			s.disturb(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.reconcile(b)
+			}
+		})
+	}
+}
+
 // BenchmarkReconcileBesideStrangers looks at a set of 100 pods in a namespace with more and more pods of others, which
 // must not matter.
 func BenchmarkReconcileBesideStrangers(b *testing.B) {

@@ -195,18 +195,43 @@ func newSettled(tb testing.TB, n, strangers int) *settled {
 		s.pods = append(s.pods, pod)
 		objects = append(objects, pod)
 	}
+	s.settle(tb, objects)
+	return s
+}
+
+// settle has the set reconciled beside these objects until nothing is written any more.
+func (s *settled) settle(tb testing.TB, objects []client.Object) {
+	tb.Helper()
 	for range 3 {
 		s.restart(tb, append(slices.Clone(objects), s.set)...)
 		s.reconcile(tb)
 		if len(s.client.wrote) == 0 {
-			return s
+			return
 		}
-		if s.set, ok = s.client.wrote[0].(*v1alpha1.RollSet); !ok {
+		set, ok := s.client.wrote[0].(*v1alpha1.RollSet)
+		if !ok {
 			tb.Fatalf("a write of %T, want none but of the set's status", s.client.wrote[0])
 		}
+		s.set = set
 	}
 	tb.Fatal("the set does not settle")
-	return nil
+}
+
+// disturb makes every tenth pod unready. There is nothing to be done about it.
+func (s *settled) disturb(tb testing.TB) {
+	tb.Helper()
+	revisions := &appsv1.ControllerRevisionList{}
+	if err := s.client.List(tb.Context(), revisions); err != nil {
+		tb.Fatal(err)
+	}
+	objects := []client.Object{&revisions.Items[0]}
+	for i, pod := range s.pods {
+		if i%10 == 0 {
+			pod.Status.Conditions[3].Status = corev1.ConditionFalse
+		}
+		objects = append(objects, pod)
+	}
+	s.settle(tb, objects)
 }
 
 // restart begins a new life of the controller, with a cache of these objects.
