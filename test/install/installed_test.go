@@ -42,7 +42,13 @@ func TestInstaller(t *testing.T) {
 	}
 	begin := time.Now()
 	kubectl(t, manifest, "apply", "-f", "-")
-	run(t, d)
+	eventually(t, "the manager", func() error { // as in a cluster, it is started again until the CRD is served
+		p, err := tryRun(t, d)
+		if err == nil {
+			t.Cleanup(func() { _ = p.Stop() })
+		}
+		return err
+	})
 	ensureNamespace(t, "first")
 	awaitPods(t, newSet(t, "first", "first"), 1)
 	t.Logf("from kubectl apply to the first pod: %v", time.Since(begin).Round(time.Millisecond))
