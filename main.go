@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -108,6 +109,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultNamespaces:           configs(o.namespaces),
 			DefaultTransform:            cache.TransformStripManagedFields(),
+			ByObject:                    map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: new(controller.Trim).Pod}},
 			ReaderFailOnMissingInformer: true,
 		},
 		Controller: config.Controller{

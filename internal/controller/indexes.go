@@ -19,7 +19,8 @@ import (
 
 // The fields by which the cache finds objects.
 const (
-	// ControllerIndex finds pods and revisions by the UID of their controller, and those without by Orphan.
+	// ControllerIndex finds pods and revisions by the UID of the set that controls them, and those that nobody controls by
+	// Orphan.
 	ControllerIndex = "controller"
 	// SetIndex finds claims by the name of the set in their label, and those without by all that their name allows for.
 	SetIndex = "set"
@@ -61,10 +62,14 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 func controllerOf(o client.Object) []string {
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+	switch owner := metav1.GetControllerOfNoCopy(o); {
+	case owner == nil:
+		return []string{Orphan}
+	case len(setOfOwner(o, owner)) == 0:
+		return nil
+	default:
 		return []string{string(owner.UID)}
 	}
-	return []string{Orphan}
 }
 
 func setsOf(claim client.Object) []string {

@@ -207,6 +207,11 @@ func TestEveryFieldOfAPodIsDecidedOn(t *testing.T) {
 				if got := cache.changed(t.Context(), before, after); got != want {
 					t.Errorf("podChanged = %v for %s, want %v", got, field.Name, want)
 				}
+				trimmed := after.DeepCopy()
+				trim(trimmed)
+				if cache.changed(t.Context(), after, trimmed) {
+					t.Errorf("%s matters, but is trimmed away", field.Name)
+				}
 			}
 		})
 	}

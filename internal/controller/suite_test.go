@@ -81,12 +81,19 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 // startManager runs the real manager, with a client that counts and fails on demand, and a cache of pods that can lag.
 func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) {
+	trim := &Trim{}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: shared.faults.lag}},
+			ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: func(pod any) (any, error) {
+				pod, err := shared.faults.lag(pod)
+				if err != nil {
+					return nil, err
+				}
+				return trim.Pod(pod)
+			}}},
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"rollset.dev/rollset/internal/controller"
 )
 
 var (
@@ -130,6 +132,26 @@ func (s scenario) write(t *testing.T, log string) {
 	s.archive.Files = []txtar.File{{Name: "script", Data: s.section("script")}, {Name: "log", Data: []byte(log)}}
 	if err := os.WriteFile(s.path, txtar.Format(s.archive), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTrimmedPodsAreEnough plays the golden rollouts with pods of which the manager's cache keeps no more than it does in
+// a cluster. Nothing may come of that.
+func TestTrimmedPodsAreEnough(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenarios(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := NewWorld(t.Context(), 0)
+			w.trim = new(controller.Trim).Pod
+			w.Managers[0].Client.trim = w.trim
+			if err := w.Play(t.Context(), s.script); err != nil {
+				t.Fatalf("%v\n%s", err, w.Film)
+			}
+			if diff := cmp.Diff(string(s.section("log")), w.Film.String()+w.Tally()); diff != "" {
+				t.Errorf("log (-whole +trimmed):\n%s", diff)
+			}
+		})
 	}
 }
 

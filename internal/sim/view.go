@@ -20,6 +20,8 @@ type View struct {
 	caches map[Kind]*cache
 	// Listed counts the objects that were listed.
 	Listed map[Kind]int
+	// trim, if not nil, is what objects go through on their way into the cache.
+	trim func(any) (any, error)
 	// order puts the results of a list into another order; a real cache has none. Nil leaves them sorted by name.
 	order func(n int, swap func(i, j int))
 }
@@ -133,7 +135,7 @@ func (v *View) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 	if !ok {
 		return apierrors.NewNotFound(groupResource(kind), key.Name)
 	}
-	assign(obj, clone(found))
+	assign(obj, clone(v.trimmed(found)))
 	return nil
 }
 
@@ -151,10 +153,26 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 			found[i] = clone(found[i])
 		}
 	}
+	for i := range found {
+		found[i] = v.trimmed(found[i])
+	}
 	v.Listed[c.kind] += len(found)
 	fill(list, found)
 	list.SetResourceVersion(strconv.FormatInt(c.version, 10))
 	return nil
+}
+
+// trimmed is an object as the cache has it.
+func (v *View) trimmed(obj client.Object) client.Object {
+	if v.trim == nil {
+		return obj
+	}
+	out, err := v.trim(clone(obj))
+	trimmed, ok := out.(client.Object)
+	if err != nil || !ok {
+		unmodeled("a cache that has %T, %v", out, err)
+	}
+	return trimmed
 }
 
 // candidates are the objects that an index, if one is asked for, lets through, by name.

@@ -57,6 +57,7 @@ func (w *World) Restart(ctx context.Context, m *Manager, version int64) {
 // start gives a manager a new life: empty memory, empty queue, and the real controller wired to the simulated world.
 func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	view := NewView(w.Store)
+	view.trim = w.trim
 	if w.Chance != nil {
 		view.order = w.Chance.Shuffle
 	}

@@ -50,6 +50,8 @@ type World struct {
 	// draft is the set to be, until it is created.
 	draft   *v1alpha1.RollSet
 	created bool
+	// trim is what the pods in the managers' caches have gone through; nil if they are whole.
+	trim func(any) (any, error)
 	// occupied is true once a stranger has a name that the set may want.
 	occupied bool
 }

@@ -1,0 +1,166 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/podstate"
+)
+
+// Trim takes out of pods what nobody here reads, before they come into the cache: its Pod is the transform of a cache. Of
+// the pods of others, which are most of what a cluster has, little more is left than whose they are. Ready pods of one
+// revision have in common what is equal in their specs.
+type Trim struct {
+	mu sync.Mutex
+	// known are specs by the UID of the controller and the revision.
+	known map[revisionOf]*corev1.PodSpec
+}
+
+type revisionOf struct {
+	owner    types.UID
+	revision string
+}
+
+// maxKnown is how many specs are kept to be shared. They are a part of pods, and only what outlives these takes memory.
+const maxKnown = 5_000
+
+// Pod trims a pod. It changes the pod that it is given.
+func (t *Trim) Pod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil // what is known of a pod that is gone
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	switch {
+	case owner == nil:
+		return orphanOf(pod), nil
+	case len(setOfOwner(pod, owner)) == 0:
+		return strangerOf(pod, owner), nil
+	default:
+		trim(pod)
+		if _, ready := podstate.ReadySince(pod); ready { // a pod that is starting changes again soon
+			t.share(pod, owner.UID)
+		}
+		return pod, nil
+	}
+}
+
+// strangerOf is what is kept of a pod that somebody else controls: that it has its name, and whose it is.
+func strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1.Pod {
+	bare := &corev1.Pod{}
+	bare.Name, bare.Namespace, bare.UID = pod.Name, pod.Namespace, pod.UID
+	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
+	bare.DeletionTimestamp = pod.DeletionTimestamp
+	bare.OwnerReferences = []metav1.OwnerReference{*owner}
+	return bare
+}
+
+// orphanOf is what is kept of a pod that nobody controls: also what a set judges it by before it adopts it. All of it comes
+// with the event of the adoption.
+func orphanOf(pod *corev1.Pod) *corev1.Pod {
+	bare := &corev1.Pod{}
+	bare.Name, bare.Namespace, bare.UID = pod.Name, pod.Namespace, pod.UID
+	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
+	bare.DeletionTimestamp = pod.DeletionTimestamp
+	bare.OwnerReferences = pod.OwnerReferences
+	bare.Labels = pod.Labels
+	bare.Status.Phase = pod.Status.Phase
+	return bare
+}
+
+// trim takes out of a pod of a set what says nothing about whether it is where it should be. The spec stays: pods that were
+// adopted are recognized by it.
+func trim(pod *corev1.Pod) {
+	pod.ManagedFields = nil
+	status := &pod.Status
+	pod.Status = corev1.PodStatus{
+		ObservedGeneration:    status.ObservedGeneration,
+		Phase:                 status.Phase,
+		Conditions:            status.Conditions,
+		Message:               status.Message,
+		Reason:                status.Reason,
+		InitContainerStatuses: status.InitContainerStatuses,
+		ContainerStatuses:     status.ContainerStatuses,
+	}
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range containers {
+			c := &containers[i]
+			c.AllocatedResources, c.AllocatedResourcesStatus, c.VolumeMounts, c.User, c.StopSignal = nil, nil, nil, nil, nil
+		}
+	}
+}
+
+// share lets a pod have the parts of its spec in common with the first pod of its revision that was seen.
+func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
+	key := revisionOf{owner: owner, revision: pod.Labels[v1alpha1.RevisionLabel]}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, ok := t.known[key]
+	if !ok {
+		if t.known == nil || len(t.known) >= maxKnown {
+			t.known = map[revisionOf]*corev1.PodSpec{}
+		}
+		known = pod.Spec.DeepCopy()
+		t.known[key] = known
+	}
+	shareSpec(&pod.Spec, known)
+	shareStatus(pod.Spec.Containers, pod.Status.ContainerStatuses)
+}
+
+func shareSpec(spec, known *corev1.PodSpec) {
+	share(&spec.Tolerations, known.Tolerations)
+	share(&spec.SecurityContext, known.SecurityContext)
+	share(&spec.Affinity, known.Affinity)
+	share(&spec.NodeSelector, known.NodeSelector)
+	share(&spec.TopologySpreadConstraints, known.TopologySpreadConstraints)
+	for i := range min(len(spec.Volumes), len(known.Volumes)) {
+		share(&spec.Volumes[i].VolumeSource, known.Volumes[i].VolumeSource)
+	}
+	shareContainers(spec.InitContainers, known.InitContainers)
+	shareContainers(spec.Containers, known.Containers)
+}
+
+func shareContainers(containers, known []corev1.Container) {
+	for i := range min(len(containers), len(known)) {
+		c, k := &containers[i], &known[i]
+		share(&c.Image, k.Image)
+		share(&c.Command, k.Command)
+		share(&c.Args, k.Args)
+		share(&c.Env, k.Env)
+		share(&c.EnvFrom, k.EnvFrom)
+		share(&c.Ports, k.Ports)
+		share(&c.Resources, k.Resources)
+		share(&c.LivenessProbe, k.LivenessProbe)
+		share(&c.ReadinessProbe, k.ReadinessProbe)
+		share(&c.StartupProbe, k.StartupProbe)
+		share(&c.SecurityContext, k.SecurityContext)
+	}
+}
+
+// shareStatus lets statuses of containers have in common with their specs what came true.
+func shareStatus(containers []corev1.Container, statuses []corev1.ContainerStatus) {
+	for i := range min(len(containers), len(statuses)) {
+		c, s := &containers[i], &statuses[i]
+		share(&s.Name, c.Name)
+		share(&s.Image, c.Image)
+		if s.Resources != nil {
+			share(&s.Resources.Requests, c.Resources.Requests)
+			share(&s.Resources.Limits, c.Resources.Limits)
+		}
+	}
+}
+
+// share replaces a value by an equal one.
+func share[T any](mine *T, known T) {
+	if reflect.DeepEqual(*mine, known) {
+		*mine = known
+	}
+}
