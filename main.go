@@ -41,8 +41,9 @@ import (
 const (
 	// leaseName is the lease that makes one manager of several the acting one.
 	leaseName = "manager.rollset.dev"
-	// parallelWrites is how many writes of one set are under way at a time.
+	// parallelWrites is how many writes of one set are under way at a time, and allWrites of all sets together.
 	parallelWrites = 32
+	allWrites      = 4 * parallelWrites
 	// cacheSyncTimeout is how long the first listing of all pods of a large cluster may take.
 	cacheSyncTimeout = 10 * time.Minute
 	// reconcileTimeout ends a reconcile whose writes hang.
@@ -176,7 +177,7 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 		Watermarks:   watermarks,
 		Clock:        realClock,
 		Events:       mgr.GetEventRecorder("rollset-controller"),
-		Runner:       podcontrol.Bounded(parallelWrites),
+		Runner:       podcontrol.Bounded(parallelWrites, allWrites),
 		Expectations: store,
 		Metrics:      controller.NewMetrics(metrics.Registry, store),
 	}

@@ -250,7 +250,7 @@ func (s *settled) restart(tb testing.TB, objects ...client.Object) {
 		Watermarks:   watermarks,
 		Clock:        now,
 		Events:       events.NewFakeRecorder(10),
-		Runner:       podcontrol.Bounded(1),
+		Runner:       podcontrol.Bounded(1, 1),
 		Expectations: store,
 		Metrics:      NewMetrics(prometheus.NewRegistry(), store),
 	}
@@ -288,9 +288,13 @@ func settledSet(n int) *v1alpha1.RollSet {
 	return set
 }
 
-// readyPod is the pod of a set that the sequence of ids gives the place i to, as the API server and a kubelet leave it.
+// readyPod is the pod of a set that has the place i, by its ordinal or in the sequence of ids, as the API server and a
+// kubelet leave it.
 func readyPod(set *v1alpha1.RollSet, revision string, i int) *corev1.Pod {
 	id := identity.NewSequence(set.UID).At(i)
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		id = strconv.Itoa(i)
+	}
 	pod := podcontrol.Build(set, observed.Revision{Name: revision, Template: &set.Spec.Template}, id)
 	pod.UID = types.UID(string(set.UID) + "-" + strconv.Itoa(i))
 	pod.ResourceVersion, pod.Generation = "1", 1

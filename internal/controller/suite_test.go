@@ -108,7 +108,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		Watermarks:   watermarks,
 		Clock:        realClock,
 		Events:       mgr.GetEventRecorder("rollset-controller"),
-		Runner:       podcontrol.Bounded(8),
+		Runner:       podcontrol.Bounded(8, 16),
 		Expectations: store,
 		Metrics:      NewMetrics(prometheus.NewRegistry(), store),
 	}

@@ -14,6 +14,7 @@ package podcontrol
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -32,20 +33,35 @@ import (
 // Runner calls f(0) … f(n-1), in any order and any number at a time, and returns when all have returned.
 type Runner func(n int, f func(i int))
 
-// Bounded returns a Runner that has at most limit calls under way.
-func Bounded(limit int) Runner {
+// Bounded returns a Runner that has at most so many calls under way for each who uses it, and at most total for all.
+func Bounded(each, total int) Runner {
+	free := make(chan struct{}, total)
 	return func(n int, f func(i int)) {
 		var calls sync.WaitGroup
-		free := make(chan struct{}, limit)
+		mine := make(chan struct{}, each)
 		for i := range n {
+			mine <- struct{}{}
 			free <- struct{}{}
 			calls.Go(func() {
-				defer func() { <-free }()
+				defer func() { <-free; <-mine }()
 				f(i)
 			})
 		}
 		calls.Wait()
 	}
+}
+
+// slowly runs n calls in batches of 1, 2, 4, …, until one of a batch fails. It returns how many it ran.
+func (run Runner) slowly(n int, f func(i int) error) int {
+	done := 0
+	for size := 1; done < n; size *= 2 {
+		errs := make([]error, min(size, n-done))
+		run(len(errs), func(i int) { errs[i] = f(done + i) })
+		if done += len(errs); errors.Join(errs...) != nil {
+			break
+		}
+	}
+	return done
 }
 
 // Client writes objects and subresources of them.

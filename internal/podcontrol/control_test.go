@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"os"
+	goruntime "runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -272,17 +274,34 @@ func TestPreflight(t *testing.T) {
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	var running, most, calls atomic.Int32
-	Bounded(3)(50, func(int) {
+	count := func(running, most *atomic.Int32) {
 		for now := running.Add(1); ; {
 			seen := most.Load()
 			if now <= seen || most.CompareAndSwap(seen, now) {
-				break
+				return
 			}
 		}
-		calls.Add(1)
-		running.Add(-1)
-	})
-	if calls.Load() != 50 || most.Load() > 3 {
-		t.Errorf("%d calls, at most %d at a time; want 50 and 3", calls.Load(), most.Load())
+	}
+	run := Bounded(3, 5)
+	var sets sync.WaitGroup
+	for range 4 {
+		sets.Go(func() {
+			var mine, mostOfMine atomic.Int32
+			run(50, func(int) {
+				count(&running, &most)
+				count(&mine, &mostOfMine)
+				goruntime.Gosched()
+				calls.Add(1)
+				mine.Add(-1)
+				running.Add(-1)
+			})
+			if mostOfMine.Load() > 3 {
+				t.Errorf("%d calls of one set at a time, want 3 at most", mostOfMine.Load())
+			}
+		})
+	}
+	sets.Wait()
+	if calls.Load() != 200 || most.Load() > 5 {
+		t.Errorf("%d calls, at most %d at a time; want 200 and 5", calls.Load(), most.Load())
 	}
 }

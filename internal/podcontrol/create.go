@@ -16,17 +16,16 @@ import (
 	"rollset.dev/rollset/internal/observed"
 )
 
-// createAll creates pods and their claims, in batches that double for as long as nothing is refused.
+// createAll creates pods and their claims.
 func (w *writer) createAll(ctx context.Context, creates []action.Create) {
 	creates = creates[:min(len(creates), MaxWrites)]
-	for size := 1; len(creates) > 0 && w.result.Creates.Err == nil; size *= 2 {
-		batch := creates[:min(size, len(creates))]
-		creates = creates[len(batch):]
-		outcomes := make([]outcome, len(batch))
-		w.Run(len(batch), func(i int) { outcomes[i] = w.create(ctx, batch[i]) })
-		for i, out := range outcomes {
-			w.note(batch[i], out)
-		}
+	outcomes := make([]outcome, len(creates))
+	done := w.Run.slowly(len(creates), func(i int) error {
+		outcomes[i] = w.create(ctx, creates[i])
+		return outcomes[i].err
+	})
+	for i := range done {
+		w.note(creates[i], outcomes[i])
 	}
 }
 
