@@ -56,6 +56,8 @@ type recollection struct {
 	progress status.Progress
 	// blocking is what the set was last seen waiting for.
 	blocking status.Blocking
+	// troubles are the conditions that were last seen as they should not be.
+	troubles []trouble
 }
 
 // refusal is that the API server refuses one sort of write.

@@ -4,7 +4,10 @@
 package controller
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/internal/expectations"
@@ -18,6 +21,7 @@ type Metrics struct {
 	rollouts                  prometheus.Histogram
 	unavailable               *prometheus.GaugeVec
 	blocked                   *prometheus.GaugeVec
+	unhealthy                 *prometheus.GaugeVec
 }
 
 // The values of the label "result".
@@ -55,12 +59,20 @@ func NewMetrics(registry prometheus.Registerer, store *expectations.Store) *Metr
 			Name: "rollset_blocked",
 			Help: "1 for sets that wait, by what they wait for first.",
 		}, []string{"namespace", "rollset", "reason"}),
+		unhealthy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollset_unhealthy",
+			Help: "1 for each condition of a set that is as it should not be: Available=False, ReplicaFailure and Stalled.",
+		}, []string{"namespace", "rollset", "condition", "reason"}),
 	}
-	registry.MustRegister(m.created, m.deleted, m.updated, m.rollouts, m.unavailable, m.blocked,
+	registry.MustRegister(m.created, m.deleted, m.updated, m.rollouts, m.unavailable, m.blocked, m.unhealthy,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "rollset_expectations_unmet",
 			Help: "Sets whose last writes the cache does not show yet, as far as has been looked.",
 		}, func() float64 { return float64(store.Unmet()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "rollset_expectations_oldest_seconds",
+			Help: "For how long the set that waits longest has waited for the cache to show its last writes.",
+		}, func() float64 { return store.Oldest().Seconds() }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "rollset_expectations_expired_total",
 			Help: "Writes that the cache never showed.",
@@ -92,6 +104,7 @@ func (m *Metrics) observed(s step, report status.Report) {
 		}
 		s.memory.blocking = report.Blocking
 	}
+	m.judged(s, report.Status.Conditions)
 
 	update := s.observed.Update.Name
 	switch {
@@ -105,9 +118,45 @@ func (m *Metrics) observed(s step, report status.Report) {
 	}
 }
 
+// trouble is a condition that is as it should not be, with its reason.
+type trouble struct{ condition, reason string }
+
+// judged notes which conditions of a set are as they should not be.
+func (m *Metrics) judged(s step, conditions []metav1.Condition) {
+	var now []trouble
+	for i := range conditions {
+		if c := &conditions[i]; amiss(c) {
+			now = append(now, trouble{c.Type, c.Reason})
+		}
+	}
+	if slices.Equal(now, s.memory.troubles) {
+		return
+	}
+	for _, t := range s.memory.troubles {
+		m.unhealthy.DeleteLabelValues(s.set.Namespace, s.set.Name, t.condition, t.reason)
+	}
+	for _, t := range now {
+		m.unhealthy.WithLabelValues(s.set.Namespace, s.set.Name, t.condition, t.reason).Set(1)
+	}
+	s.memory.troubles = now
+}
+
+// amiss says whether a condition of ours asks for attention. That a set is not ready does not: it may be on its way.
+func amiss(c *metav1.Condition) bool {
+	switch c.Type {
+	case status.ConditionAvailable:
+		return c.Status == metav1.ConditionFalse
+	case status.ConditionReplicaFailure, status.ConditionStalled:
+		return c.Status == metav1.ConditionTrue
+	default:
+		return false
+	}
+}
+
 // forget drops the metrics of a set that is gone.
 func (m *Metrics) forget(set types.NamespacedName) {
 	labels := prometheus.Labels{"namespace": set.Namespace, "rollset": set.Name}
 	m.unavailable.DeletePartialMatch(labels)
 	m.blocked.DeletePartialMatch(labels)
+	m.unhealthy.DeletePartialMatch(labels)
 }

@@ -4,10 +4,13 @@
 package controller
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -16,7 +19,9 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
+	"rollset.dev/rollset/test/metricsdoc"
 )
 
 // TestBlocked follows sets that wait for one thing after another: each has one series at most.
@@ -52,6 +57,81 @@ func TestBlocked(t *testing.T) {
 	expect()
 }
 
+// TestUnhealthy follows the conditions of sets: only those that ask for attention have series.
+func TestUnhealthy(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	s := step{view: &view{set: set, memory: &recollection{}}, observed: &observed.Set{}}
+	condition := func(name string, is metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: name, Status: is, Reason: reason}
+	}
+	report := func(conditions []metav1.Condition, want ...string) {
+		t.Helper()
+		m.observed(s, status.Report{Status: v1alpha1.RollSetStatus{Conditions: conditions}})
+		if diff := cmp.Diff(want, series(t, registry, "rollset_unhealthy")); diff != "" {
+			t.Errorf("rollset_unhealthy (-want +got):\n%s", diff)
+		}
+	}
+	report([]metav1.Condition{
+		condition("Ready", metav1.ConditionFalse, "RollingUpdate"),
+		condition("Available", metav1.ConditionTrue, "MinimumPodsAvailable"),
+		condition("Progressing", metav1.ConditionFalse, "RolledBack"),
+		condition("Strangers", metav1.ConditionFalse, "Anything"),
+	})
+	few := condition("Available", metav1.ConditionFalse, "TooFewPodsAvailable")
+	failure := func(reason string) metav1.Condition {
+		return condition("ReplicaFailure", metav1.ConditionTrue, reason)
+	}
+	report([]metav1.Condition{few, failure("FailedCreate")},
+		"default a Available TooFewPodsAvailable", "default a ReplicaFailure FailedCreate")
+	report([]metav1.Condition{failure("FailedDelete"), condition("Stalled", metav1.ConditionTrue, "RolledBack")},
+		"default a ReplicaFailure FailedDelete", "default a Stalled RolledBack")
+	report([]metav1.Condition{condition("Available", metav1.ConditionUnknown, "InvalidSpec")})
+	report([]metav1.Condition{few}, "default a Available TooFewPodsAvailable")
+	m.forget(client.ObjectKeyFromObject(set))
+	if left := series(t, registry, "rollset_unhealthy"); left != nil {
+		t.Errorf("rollset_unhealthy of a set that is gone: %v", left)
+	}
+}
+
+// TestDocumentedMetrics compares what is registered with the tables in docs/observability.md.
+func TestDocumentedMetrics(t *testing.T) {
+	t.Parallel()
+	documented, err := metricsdoc.Read("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(documented, func(name string, _ metricsdoc.Metric) bool { return !strings.HasPrefix(name, "rollset_") })
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
+	m.wrote(podcontrol.Result{})
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	m.observed(step{view: &view{set: set, memory: &recollection{}}, observed: &observed.Set{}}, status.Report{
+		Blocking: status.BlockedByPod,
+		Status: v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
+			{Type: status.ConditionStalled, Status: metav1.ConditionTrue, Reason: status.ReasonRolledBack},
+		}},
+	})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]metricsdoc.Metric{}
+	for _, family := range families {
+		metric := metricsdoc.Metric{Type: strings.ToLower(family.GetType().String())}
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			metric.Labels = append(metric.Labels, label.GetName())
+		}
+		served[family.GetName()] = metric
+	}
+	inAnyOrder := cmpopts.SortSlices(func(a, b string) bool { return a < b })
+	if diff := cmp.Diff(documented, served, inAnyOrder); diff != "" {
+		t.Errorf("metrics (-documented +registered):\n%s", diff)
+	}
+}
+
 // series are the values of the labels of all series of a metric, as Prometheus sorts them.
 func series(t *testing.T, registry *prometheus.Registry, name string) []string {
 	t.Helper()
@@ -69,7 +149,8 @@ func series(t *testing.T, registry *prometheus.Registry, name string) []string {
 			for _, label := range metric.GetLabel() {
 				byName[label.GetName()] = label.GetValue()
 			}
-			all = append(all, strings.Join([]string{byName["namespace"], byName["rollset"], byName["reason"]}, " "))
+			values := []string{byName["namespace"], byName["rollset"], byName["condition"], byName["reason"]}
+			all = append(all, strings.Join(slices.DeleteFunc(values, func(v string) bool { return v == "" }), " "))
 		}
 	}
 	return all

@@ -51,6 +51,8 @@ type Store struct {
 
 // entry is what is expected of one owner.
 type entry struct {
+	// since is when the first of it was expected.
+	since   time.Time
 	written map[schema.GroupKind]write
 	// deleted holds the UIDs of deleted pods, created the names of pods that may have been created, each with the time
 	// at which it is no longer waited for.
@@ -167,6 +169,18 @@ func (s *Store) Unmet() int {
 	return len(s.owners)
 }
 
+// Oldest is for how long something has been expected of the owner that has waited longest; zero if nothing is.
+func (s *Store) Oldest() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest time.Duration
+	now := s.clock.Now()
+	for _, e := range s.owners {
+		oldest = max(oldest, now.Sub(e.since))
+	}
+	return oldest
+}
+
 // Expired is how many expectations were given up since the start because the cache never showed them.
 func (s *Store) Expired() int {
 	s.mu.Lock()
@@ -178,6 +192,7 @@ func (s *Store) entry(owner types.UID) *entry {
 	e, ok := s.owners[owner]
 	if !ok {
 		e = &entry{
+			since:   s.clock.Now(),
 			written: map[schema.GroupKind]write{},
 			deleted: map[types.UID]time.Time{},
 			created: map[string]time.Time{},

@@ -204,3 +204,27 @@ func TestReached(t *testing.T) {
 		t.Error("Met = true: a look at watermarks made the store forget a delete")
 	}
 }
+
+func TestOldest(t *testing.T) {
+	t.Parallel()
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	s := New(clock)
+	expect := func(want time.Duration) {
+		t.Helper()
+		if got := s.Oldest(); got != want {
+			t.Errorf("Oldest() = %v, want %v", got, want)
+		}
+	}
+	pass := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
+	expect(0)
+	s.Wrote(owner, pods, "100")
+	pass(time.Minute)
+	s.Wrote(owner, pods, "200") // the first is still expected
+	s.Wrote("another", pods, "200")
+	pass(time.Second)
+	expect(time.Minute + time.Second)
+	s.Met(owner, Cache{Synced: at("200")})
+	expect(time.Second)
+	s.Forget("another")
+	expect(0)
+}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/test/metricsdoc"
 )
 
 var _ = Describe("Other programs", func() {
@@ -102,11 +103,21 @@ var _ = Describe("Other programs", func() {
 	It("may read /metrics and the probes of the manager", func(ctx SpecContext) {
 		f.awaitReady(ctx, f.create(ctx, newSet("web", 2)))
 		text := scrape(ctx, cluster.manager.process.Metrics)
-		for _, name := range []string{
-			`rollset_pods_created_total{result="success"}`, "rollset_expectations_unmet",
-			`controller_runtime_reconcile_total{controller="rollset"`, "rest_client_requests_total", "workqueue_depth",
-		} {
-			Expect(text).To(ContainSubstring("\n" + name))
+		Expect(text).To(ContainSubstring("\n" + `rollset_pods_created_total{result="success"}`))
+		root, err := assets.ModuleRoot()
+		Expect(err).NotTo(HaveOccurred())
+		documented, err := metricsdoc.Read(root)
+		Expect(err).NotTo(HaveOccurred())
+		for name, metric := range documented {
+			switch {
+			case strings.HasPrefix(name, "rollset_"): // each is looked at where it is registered
+			case strings.HasPrefix(name, "kube_"), name == "leader_election_master_status": // not served by this manager
+			default:
+				Expect(text).To(ContainSubstring("\n# TYPE " + name + " " + metric.Type + "\n"))
+				for _, label := range metric.Labels {
+					Expect(text).To(MatchRegexp(`\n` + name + `(_bucket)?\{[^\n]*\b` + label + `="`))
+				}
+			}
 		}
 	})
 })
