@@ -21,6 +21,9 @@ E2E_FLAGS ?=
 # How often `make microbench` runs each benchmark: it takes several runs to tell a change from chance.
 COUNT ?= 6
 
+# Programs and tests with module files of their own, whose dependencies must not become those of the manager.
+MODULES := hack/bundle hack/release
+
 TOOL := go tool -modfile=go.tools.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 CRD_REF_DOCS := $(TOOL) crd-ref-docs
@@ -76,7 +79,7 @@ tidy: ## Tidy every module file.
 .PHONY: lint
 lint: ## Check the code against .golangci.yml.
 	$(GOLANGCI_LINT) run ./...
-	cd hack/bundle && $$(../golangci-lint/build.sh) run ./...
+	linter=$(GOLANGCI_LINT); for module in $(MODULES); do (cd $$module && "$$linter" run ./...); done
 
 .PHONY: lint-fix
 lint-fix: ## Check the code, and repair what can be repaired by a machine.
@@ -114,7 +117,8 @@ test-unit: ## Unit tests and short simulations; needs nothing but Go.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
 	go test -short -shuffle=on ./internal/sim -rapid.seed=1
-	go -C hack/bundle test -count=1 ./...
+	@# Not from the cache, which sees no change of a file outside a test's module.
+	for module in $(MODULES); do go -C $$module test -count=1 -shuffle=on ./...; done
 
 .PHONY: test-envtest
 test-envtest: ## Tests against a real API server, which is built first.
@@ -177,6 +181,19 @@ build: ## Build the manager into bin/.
 .PHONY: docker-build
 docker-build: ## Build the manager's image as IMG.
 	$(CONTAINER_TOOL) build -t $(IMG) .
+
+.PHONY: image
+image: ## Build the manager for each platform, and an OCI image of it, into dist/; needs no container engine.
+	cd hack/release && go run . image -root $(CURDIR) -out $(CURDIR)/dist
+
+.PHONY: release
+release: ## Write what a release of VERSION consists of into dist/; the image is to be pushed to IMG, given without a tag.
+	@[[ -n "$(VERSION)" && "$(IMG)" != *:latest ]] || { echo "usage: make release VERSION=v1.2.3 IMG=<registry>/<name>" >&2; exit 1; }
+	rm -rf dist
+	cd hack/release && go run . image -root $(CURDIR) -out $(CURDIR)/dist -version $(VERSION)
+	$(MAKE) build-installer IMG=$(IMG):$(VERSION)@$$(cat dist/image.digest)
+	rm -r dist/overlay
+	cd hack/release && go run . documents -out $(CURDIR)/dist
 
 .PHONY: build-installer
 build-installer: ## Write dist/install.yaml: the CRD and the manager with image IMG, in one file.

@@ -1,0 +1,85 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+)
+
+// architectures are those that the manager is built for.
+func architectures() []string { return []string{"amd64", "arm64"} }
+
+// binaryPath is where the binary for an architecture lies.
+func binaryPath(out, arch string) string { return filepath.Join(out, "manager-linux-"+arch) }
+
+// build builds a static binary of the module in a folder. Nothing of the folder's name, of the machine or of the time gets
+// into it.
+func build(ctx context.Context, root, arch, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", path, ".")
+	command.Dir = root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build for %s: %w\n%s", arch, err, out)
+	}
+	return nil
+}
+
+// binary is a binary and what it says of itself.
+type binary struct {
+	path, arch string
+	info       *debug.BuildInfo
+}
+
+// inspect reads what a binary says of itself. What is made of it says the same, so there is one place for a version.
+func inspect(path, arch string) (binary, error) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return binary{}, fmt.Errorf("read what %s says of itself: %w", path, err)
+	}
+	return binary{path: path, arch: arch, info: info}, nil
+}
+
+func (b binary) setting(key string) string {
+	for _, s := range b.info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+func (b binary) version() string  { return b.info.Main.Version }
+func (b binary) revision() string { return b.setting("vcs.revision") }
+
+// committed is when its commit was made: the only time that all builds of it agree on.
+func (b binary) committed() (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, b.setting("vcs.time"))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s does not say of which commit it is, build it in a git work tree: %w", b.path, err)
+	}
+	return at, nil
+}
+
+// checkVersion says what keeps a binary from being released under a version.
+func (b binary) checkVersion(version string) error {
+	switch {
+	case b.setting("vcs.modified") != "false":
+		return fmt.Errorf("the work tree has changes that are not committed: version %s would not be what its commit says", version)
+	case b.version() != version:
+		return fmt.Errorf("the commit is version %s, not %s: tag it with git tag %s", b.version(), version, version)
+	default:
+		return nil
+	}
+}

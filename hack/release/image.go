@@ -1,0 +1,202 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const (
+	// imageName is the image within the folder that is written to: an OCI image layout, as an archive.
+	imageName = "image.tar"
+	// digestName is the digest that the image has in a registry.
+	digestName = "image.digest"
+)
+
+// writeImage builds the binaries, and writes the image of them and its digest.
+func writeImage(ctx context.Context, root, out, version string) error {
+	if err := os.MkdirAll(out, 0o750); err != nil {
+		return err
+	}
+	var binaries []binary
+	for _, arch := range architectures() {
+		path := binaryPath(out, arch)
+		if err := build(ctx, root, arch, path); err != nil {
+			return err
+		}
+		b, err := inspect(path, arch)
+		if err != nil {
+			return err
+		}
+		if version != "" {
+			if err := b.checkVersion(version); err != nil {
+				return err
+			}
+		}
+		binaries = append(binaries, b)
+	}
+	index, err := imageIndex(binaries)
+	if err != nil {
+		return err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	if err := writeArchive(filepath.Join(out, imageName), index, binaries[0]); err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	return os.WriteFile(filepath.Join(out, digestName), []byte(digest.String()+"\n"), 0o644)
+}
+
+// writeArchive writes an image as an archive.
+func writeArchive(path string, index v1.ImageIndex, b binary) error {
+	folder, err := os.MkdirTemp("", "image")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	images, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return err
+	}
+	name := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": b.version()})
+	if err := images.AppendIndex(index, name); err != nil {
+		return err
+	}
+	at, err := b.committed()
+	if err != nil {
+		return err
+	}
+	var entries []entry
+	files := os.DirFS(folder)
+	err = fs.WalkDir(files, ".", func(name string, found fs.DirEntry, err error) error {
+		if err != nil || found.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(files, name)
+		entries = append(entries, entry{name: name, mode: 0o644, content: content})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	archive, err := archiveOf(entries, at)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, archive, 0o644)
+}
+
+// imageIndex is the image for all platforms.
+func imageIndex(binaries []binary) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, b := range binaries {
+		image, err := platformImage(b)
+		if err != nil {
+			return nil, fmt.Errorf("image of %s: %w", b.path, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
+			Platform: &v1.Platform{OS: "linux", Architecture: b.arch},
+		}})
+	}
+	annotated, ok := mutate.Annotations(index, labels(binaries[0])).(v1.ImageIndex)
+	if !ok {
+		return nil, errors.New("the annotated index is none")
+	}
+	return annotated, nil
+}
+
+// platformImage is the image for one platform: the binary, and nothing else. It needs no shell, no users, no time zones,
+// and no certificates: the only server that it talks to is the API server, whose authority every pod is given.
+func platformImage(b binary) (v1.Image, error) {
+	created, err := b.committed()
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(b.path)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := archiveOf([]entry{{name: "manager", mode: 0o755, content: content}}, created)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(archive)), nil
+	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
+		OS: "linux", Architecture: b.arch, Created: v1.Time{Time: created},
+		RootFS: v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/", Labels: labels(b),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{
+		Created: v1.Time{Time: created}, CreatedBy: "go build",
+	}})
+}
+
+// entry is a file in an archive.
+type entry struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
+// archiveOf is a tar of files that belong to root and were all changed at one time.
+func archiveOf(entries []entry, at time.Time) ([]byte, error) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, e := range entries {
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.content)), ModTime: at, Format: tar.FormatUSTAR,
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(e.content); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return archive.Bytes(), err
+}
+
+// labels say what the image is, in the words of the OCI.
+func labels(b binary) map[string]string {
+	const prefix = "org.opencontainers.image."
+	return map[string]string{
+		prefix + "title":       "RollSet",
+		prefix + "description": "The manager of RollSets: StatefulSet, Deployment and CloneSet in one kind.",
+		prefix + "licenses":    "Apache-2.0",
+		prefix + "source":      "https://" + b.info.Main.Path,
+		prefix + "created":     b.setting("vcs.time"),
+		prefix + "revision":    b.revision(),
+		prefix + "version":     b.version(),
+	}
+}

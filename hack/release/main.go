@@ -1,0 +1,49 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command release builds what a release consists of: the manager for each platform, an OCI image of it, and documents
+// that say what is in it and where it comes from. It needs Go and git, no container engine and no registry. The same
+// commit gives the same bytes, on any machine and in any folder.
+//
+//	release image -root ../.. -out ../../dist -version v1.2.3   binaries, the image and its digest
+//	release documents -out ../../dist                           the rest, of what lies there
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("say image or documents")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	root := flags.String("root", ".", "The folder of the project.")
+	out := flags.String("out", "dist", "The folder to write to.")
+	version := flags.String("version", "", "The version that the commit must be tagged with. Empty: whatever it is.")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "image":
+		return writeImage(ctx, *root, *out, *version)
+	case "documents":
+		return writeDocuments(*out)
+	default:
+		return fmt.Errorf("unknown command %q: say image or documents", args[0])
+	}
+}
