@@ -22,7 +22,7 @@ E2E_FLAGS ?=
 COUNT ?= 6
 
 # Programs and tests with module files of their own, whose dependencies must not become those of the manager.
-MODULES := hack/bundle hack/release
+MODULES := hack/bundle hack/integrations hack/release
 
 TOOL := go tool -modfile=go.tools.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
@@ -183,17 +183,17 @@ docker-build: ## Build the manager's image as IMG.
 	$(CONTAINER_TOOL) build -t $(IMG) .
 
 .PHONY: image
-image: ## Build the manager for each platform, and an OCI image of it, into dist/; needs no container engine.
-	cd hack/release && go run . image -root $(CURDIR) -out $(CURDIR)/dist
+image: ## Build the manager for each platform, and an OCI image of it, into DIST; needs no container engine.
+	go -C hack/release run . image -root $(CURDIR) -out $(abspath $(DIST))
 
 .PHONY: release
-release: ## Write what a release of VERSION consists of into dist/; the image is to be pushed to IMG, given without a tag.
-	@[[ -n "$(VERSION)" && "$(IMG)" != *:latest ]] || { echo "usage: make release VERSION=v1.2.3 IMG=<registry>/<name>" >&2; exit 1; }
-	rm -rf dist
-	cd hack/release && go run . image -root $(CURDIR) -out $(CURDIR)/dist -version $(VERSION)
-	$(MAKE) build-installer IMG=$(IMG):$(VERSION)@$$(cat dist/image.digest)
-	rm -r dist/overlay
-	cd hack/release && go run . documents -out $(CURDIR)/dist
+release: ## Write a release of VERSION into DIST; its image is to be pushed to IMG, which has no tag here.
+	@[[ "$(IMG)" != *:latest ]] || { echo "usage: make release VERSION=1.2.3 IMG=<registry>/<name>" >&2; exit 1; }
+	rm -rf $(DIST)
+	go -C hack/release run . image -root $(CURDIR) -out $(abspath $(DIST)) -version v$(VERSION)
+	$(MAKE) build-installer IMG=$(IMG):v$(VERSION)@$$(cat $(DIST)/image.digest)
+	rm -r $(DIST)/overlay
+	go -C hack/release run . documents -out $(abspath $(DIST))
 
 .PHONY: build-installer
 build-installer: ## Write dist/install.yaml: the CRD and the manager with image IMG, in one file.

@@ -20,15 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serviceMonitor is as much of the Prometheus Operator as the manifests need.
-const serviceMonitor = `
+// monitoring is as much of the Prometheus Operator as the manifests need: a plural and a kind of it.
+const monitoring = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: servicemonitors.monitoring.coreos.com}
+metadata: {name: %[1]s.monitoring.coreos.com}
 spec:
   group: monitoring.coreos.com
   scope: Namespaced
-  names: {plural: servicemonitors, kind: ServiceMonitor}
+  names: {plural: %[1]s, kind: %[2]s}
   versions:
   - name: v1
     served: true
@@ -40,8 +40,10 @@ spec:
 // whether it would take the objects.
 func TestKustomizations(t *testing.T) {
 	apply(t, kustomize(t, "config/default"))
-	kubectl(t, serviceMonitor, "apply", "-f", "-")
-	kubectl(t, "", "wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com")
+	for plural, kind := range map[string]string{"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"} {
+		kubectl(t, fmt.Sprintf(monitoring, plural, kind), "apply", "-f", "-")
+		kubectl(t, "", "wait", "--for=condition=Established", "crd/"+plural+".monitoring.coreos.com")
+	}
 	for _, name := range []string{"system", "team-a", "team-b"} {
 		ensureNamespace(t, name)
 	}
@@ -83,23 +85,39 @@ func kustomizations(t *testing.T) []string {
 	return folders
 }
 
-// composed is the folder itself, or for a component one that puts it on top of the default installation.
+// argoCD is as much of an installation of Argo CD as its component needs.
+const argoCD = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: argocd-cm}
+data: {url: "https://example.org"}
+`
+
+// composed is the folder itself, or for a component one that puts it on top of what it changes.
 func composed(t *testing.T, folder string) string {
 	t.Helper()
-	switch {
-	case folder == "config/components/high-availability":
-		return "config/default" // which has it
-	case !strings.HasPrefix(folder, "config/components/"):
-		return folder
-	}
 	dir := t.TempDir()
 	root, err := filepath.Rel(dir, shared.root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("resources: [%[1]s/config/default]\ncomponents: [%[1]s/%[2]s]\n", root, folder)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	base := root + "/config/default"
+	switch {
+	case folder == "config/components/high-availability":
+		return "config/default" // which has it
+	case folder == "config/argocd":
+		base = "argocd.yaml"
+	case !strings.HasPrefix(folder, "config/components/"):
+		return folder
+	}
+	files := map[string]string{
+		"argocd.yaml":        argoCD,
+		"kustomization.yaml": fmt.Sprintf("resources: [%s]\ncomponents: [%s/%s]\n", base, root, folder),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }

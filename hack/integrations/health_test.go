@@ -1,0 +1,171 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package integrations
+
+import (
+	"testing"
+	"time"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	lua "github.com/yuin/gopher-lua"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/plan"
+	"rollset.dev/rollset/internal/status"
+)
+
+// generation is that of every set here.
+const generation = 3
+
+// inState is what the controller knows of a set, in the words of observedtest.
+func inState(configuration, state string) status.Input {
+	set := observedtest.Parse(configuration, state)
+	return status.Input{Set: set, Generation: generation, Plan: plan.Next(set)}
+}
+
+// object is the set with the status that the controller writes.
+func object(t *testing.T, in status.Input) *unstructured.Unstructured {
+	t.Helper()
+	return toUnstructured(t, &v1alpha1.RollSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: generation},
+		Spec:       *in.Set.Spec,
+		Status:     status.Compute(in).Status,
+	})
+}
+
+func toUnstructured(t *testing.T, set *v1alpha1.RollSet) *unstructured.Unstructured {
+	t.Helper()
+	set.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RollSet"}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// overdue is a set whose rollout makes no progress: it looks the same after an hour.
+func overdue() status.Input {
+	in := inState("random R=2 mu=1 v1>v2", "a:v1+ b:v2.")
+	in.Set.Spec.ProgressDeadlineSeconds = new(int32(600))
+	before := status.Compute(in)
+	in.Previous, in.Progress = &before.Status, before.Progress
+	in.Set.Now = in.Set.Now.Add(time.Hour)
+	return in
+}
+
+// TestHealth asks Argo CD and kstatus about sets in every state, with the status that the controller writes.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	failed := func(reason string) status.Input {
+		in := inState("random R=2 v1", "a:v1+")
+		in.Failure = &status.Failure{Reason: reason, Message: "no"}
+		return in
+	}
+	invalid := inState("random R=2 v1", "a:v1+ b:v1+")
+	invalid.Invalid = "spec.replicas: no number"
+	tests := map[string]struct {
+		set     *unstructured.Unstructured
+		argo    string
+		kstatus kstatus.Status
+	}{
+		"new": {
+			set: toUnstructured(t, &v1alpha1.RollSet{
+				ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
+				Status:     v1alpha1.RollSetStatus{ObservedGeneration: -1}, // the default in the CRD
+			}),
+			argo: "Progressing", kstatus: kstatus.InProgressStatus,
+		},
+		"starting":                       {set: object(t, inState("random R=2 v1", "a:v1.")), argo: "Progressing", kstatus: kstatus.InProgressStatus},
+		"complete":                       {set: object(t, inState("random R=2 v1", "a:v1+ b:v1+")), argo: "Healthy", kstatus: kstatus.CurrentStatus},
+		"without pods":                   {set: object(t, inState("random R=0 v1", "")), argo: "Healthy", kstatus: kstatus.CurrentStatus},
+		"a pod lost":                     {set: object(t, inState("random R=2 v1", "a:v1+ b:v1.")), argo: "Progressing", kstatus: kstatus.InProgressStatus},
+		"rolling":                        {set: object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), argo: "Progressing", kstatus: kstatus.InProgressStatus},
+		"at the partition":               {set: object(t, inState("ordinal R=2 p=1 v1>v2", "0:v1+ 1:v2+")), argo: "Healthy", kstatus: kstatus.CurrentStatus},
+		"paused":                         {set: object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2+")), argo: "Suspended", kstatus: kstatus.CurrentStatus},
+		"paused, with a pod lost":        {set: object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2.")), argo: "Suspended", kstatus: kstatus.InProgressStatus},
+		"paused, with nothing to update": {set: object(t, inState("random R=2 paused v1", "a:v1+ b:v1+")), argo: "Healthy", kstatus: kstatus.CurrentStatus},
+		"out of quota":                   {set: object(t, failed(status.ReasonFailedCreate)), argo: "Degraded", kstatus: kstatus.InProgressStatus},
+		"an invalid template":            {set: object(t, failed(status.ReasonInvalidTemplate)), argo: "Degraded", kstatus: kstatus.FailedStatus},
+		"an invalid spec":                {set: object(t, invalid), argo: "Degraded", kstatus: kstatus.FailedStatus},
+		"past the deadline":              {set: object(t, overdue()), argo: "Degraded", kstatus: kstatus.FailedStatus},
+		"rolled back":                    {set: object(t, inState("random R=2 rejected v1>v2", "a:v1+ b:v1+")), argo: "Degraded", kstatus: kstatus.FailedStatus},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expect := func(argo string, want kstatus.Status) {
+				t.Helper()
+				if got, message := argoHealth(t, tt.set); got != argo || message == "" {
+					t.Errorf("Argo CD says %s (%q), want %s", got, message, argo)
+				}
+				if result, err := kstatus.Compute(tt.set); err != nil || result.Status != want {
+					t.Errorf("kstatus says %+v, %v, want %s", result, err, want)
+				}
+			}
+			expect(tt.argo, tt.kstatus)
+			tt.set.SetGeneration(tt.set.GetGeneration() + 1) // nobody has looked since
+			expect("Progressing", kstatus.InProgressStatus)
+			tt.set.SetDeletionTimestamp(&metav1.Time{Time: observedtest.Now()})
+			if result, err := kstatus.Compute(tt.set); err != nil || result.Status != kstatus.TerminatingStatus {
+				t.Errorf("kstatus says %+v, %v of a set that is being deleted", result, err)
+			}
+		})
+	}
+}
+
+// argoHealth runs the script as Argo CD does: in an interpreter that has the object as the global obj, and none of the
+// libraries that reach out of it.
+func argoHealth(t *testing.T, set *unstructured.Unstructured) (health, message string) {
+	t.Helper()
+	state := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer state.Close()
+	for name, open := range map[string]lua.LGFunction{
+		lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable, lua.StringLibName: lua.OpenString, lua.MathLibName: lua.OpenMath,
+	} {
+		if err := state.CallByParam(lua.P{Fn: state.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state.SetGlobal("obj", toLua(state, set.Object))
+	if err := state.DoString(string(read(t, "config/argocd/health.lua"))); err != nil {
+		t.Fatal(err)
+	}
+	result, ok := state.Get(-1).(*lua.LTable)
+	if !ok {
+		t.Fatalf("the script returns %v", state.Get(-1))
+	}
+	return result.RawGetString("status").String(), result.RawGetString("message").String()
+}
+
+// toLua converts what JSON can hold.
+func toLua(state *lua.LState, value any) lua.LValue {
+	switch v := value.(type) {
+	case map[string]any:
+		table := state.NewTable()
+		for key, item := range v {
+			table.RawSetString(key, toLua(state, item))
+		}
+		return table
+	case []any:
+		table := state.NewTable()
+		for _, item := range v {
+			table.Append(toLua(state, item))
+		}
+		return table
+	case string:
+		return lua.LString(v)
+	case bool:
+		return lua.LBool(v)
+	case int64:
+		return lua.LNumber(v)
+	case float64:
+		return lua.LNumber(v)
+	default:
+		return lua.LNil
+	}
+}
