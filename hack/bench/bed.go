@@ -29,7 +29,7 @@ import (
 const (
 	// nodeCount is the number of simulated nodes.
 	nodeCount = 10
-	// ownController leaves to the cluster's own controller manager all but what is measured.
+	// ownControllers leaves to the cluster's own controller manager all but what is measured.
 	ownControllers = "*,-deployment-controller,-replicaset-controller,-statefulset-controller"
 	// minimalUser is whom the minimal and the bare client act as.
 	minimalUser = "bench-minimal"
@@ -45,7 +45,7 @@ type bed struct {
 	// api and objects have all rights.
 	api     kubernetes.Interface
 	objects client.Client
-	// manager is the path of the manager's binary, proxy the URL of the API server behind a long wire.
+	// manager is the path of the manager's binary, proxy the API server at the end of a long wire.
 	manager string
 	proxy   *proxy
 	serial  int

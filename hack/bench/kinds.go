@@ -4,6 +4,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,7 +48,9 @@ func (w wish) labels() map[string]string { return map[string]string{setLabel: w.
 
 func (w wish) selector() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: w.labels()} }
 
-func (w wish) maxUnavailable() *intstr.IntOrString { return new(intstr.FromString("10%")) }
+func (w wish) maxUnavailable() *intstr.IntOrString {
+	return new(intstr.FromString(strconv.Itoa(disruption) + "%"))
+}
 
 func (w wish) template() corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{

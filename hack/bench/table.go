@@ -107,8 +107,12 @@ func (r *results) judgment() string {
 		fmt.Fprintf(&w, "%s\t%s\t%.2f\t%.2f\n", mark, v.What, v.Measured, v.Limit)
 	}
 	if noise := r.noisyRows(); len(noise) > 0 {
-		fmt.Fprintf(&w, "\nOthers used more than %.0f%% of the machine in all samples of %s.\nTheir times say little; ratios within a run say something.\n",
-			100*noisy, strings.Join(noise, ", "))
+		list := strings.Join(noise, ", ")
+		if len(noise) == len(r.rows()) {
+			list = "everything"
+		}
+		fmt.Fprintf(&w, "\nOthers used more than %.0f%% of the machine in all samples of %s.\nSuch times say little; ratios within a run say something.\n",
+			100*noisy, list)
 	}
 	return w.String()
 }

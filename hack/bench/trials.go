@@ -33,7 +33,7 @@ const (
 // trial measures something about the manager for itself, on a cluster of its own.
 type trial struct {
 	name string
-	// run measures. Percent is the size of the trial; limits are for 100.
+	// run measures. Percent is the size of the trial.
 	run func(ctx context.Context, b *bed, percent int) ([]fact, error)
 }
 

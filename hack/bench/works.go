@@ -44,10 +44,10 @@ type work struct {
 	name string
 	// can says whether a competitor is able to; nil means all are.
 	can func(*competitor) bool
-	// ask asks for it, and returns what is to come of it: first what shows that all has been asked for, then what shows
-	// that all is done.
+	// goals are reached when everything has been asked for by the competitor, and when all is done.
 	goals func(*session) (written, done *goal)
-	ask   func(context.Context, *session) error
+	// ask asks the competitor for it.
+	ask func(context.Context, *session) error
 }
 
 // sequence is a list of works, one upon the other, with new sets in a new namespace.
