@@ -148,8 +148,13 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
 	w.relabelAll(ctx, relabels)
 	w.updateAll(ctx, updates)
-	w.deleteAll(ctx, deletes)
-	w.createAll(ctx, creates)
+	if o.OrderedReady() { // a pod comes while all below it are available, also those that go next
+		w.createAll(ctx, creates)
+		w.deleteAll(ctx, deletes)
+	} else {
+		w.deleteAll(ctx, deletes)
+		w.createAll(ctx, creates)
+	}
 	w.tell(ctx)
 	return w.result
 }

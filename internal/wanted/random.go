@@ -91,7 +91,10 @@ func (s *State) missed(o *observed.Set, revision string) bool {
 		return true
 	}
 	change, cannot := inplace.Diff(o.Known[revision], o.Known[s.destination(o, revision)])
-	return cannot != "" || !change.MetadataOnly()
+	if cannot != "" { // under InPlaceOnly they stay, and extra pods would stay with them
+		return o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod
+	}
+	return !change.MetadataOnly()
 }
 
 // findCandidates notes the pods that may have to move and returns how many of them were named by users.
