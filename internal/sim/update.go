@@ -100,6 +100,7 @@ func isolateRollSet(w Write, old, set *v1alpha1.RollSet) {
 	switch w.Subresource {
 	case "":
 		set.Status = *old.Status.DeepCopy()
+		defaultRollSet(&set.Spec)
 	case "status":
 		status := set.Status
 		*set = *old.DeepCopy()
