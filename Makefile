@@ -13,6 +13,8 @@ REPLACES ?=
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000
 START ?= 1
+# How long `make fuzz` runs each target.
+FUZZTIME ?= 1m
 # What `make deflake` repeats, and which benchmarks `make microbench` runs.
 FOCUS ?= .
 PKG ?= ./...
@@ -148,6 +150,27 @@ rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed
 .PHONY: histories
 histories: ## Play SEEDS random histories, other ones each time; a failure is shrunk and printed.
 	go test -count=1 -timeout 0 -run TestHistories ./internal/sim -rapid.checks=$(SEEDS)
+
+.PHONY: transitions
+transitions: ## Take sets through random specs and back from bad ones, and compare with sets that are new; SEEDS chains of each kind.
+	go test -count=1 -timeout 0 -run 'TestFromEmpty|TestBadTemplateAndBack' ./internal/sim -rapid.checks=$(SEEDS)
+
+.PHONY: fidelity
+fidelity: ## Play SEEDS random scripts on the simulator's store and on a real API server, and compare.
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 0 -run TestSameAsTheRealOne ./internal/sim/fidelity -rapid.checks=$(SEEDS)
+
+.PHONY: defects
+defects: ## Put known mistakes into the code, one at a time, and see whether a test notices; DEFECTS="-run NAME" or "-sim".
+	go run ./hack/defects $(DEFECTS)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME; what one finds is kept in the package's testdata.
+	grep -rlE '^func Fuzz' --include=*_test.go internal | while read -r file; do \
+		grep -oE '^func Fuzz[A-Za-z]+' "$$file" | cut -c6- | while read -r target; do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$${file%/*}"; \
+		done; \
+	done
 
 .PHONY: exhaustive
 exhaustive: ## Check the planners in all small states, some forty million; a minute or two.

@@ -1,0 +1,71 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+// defect is one mistake.
+type defect struct {
+	// name is what the mistake is called, and why says what breaks.
+	name, why string
+	// root is the folder of the module, file the file with the mistake, from there on.
+	root, file string
+	// find is the right text, instead the wrong one.
+	find, instead string
+}
+
+// parse reads one file of testdata.
+func parse(root, path string) (defect, error) {
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		return defect{}, err
+	}
+	d := defect{name: strings.TrimSuffix(filepath.Base(path), ".txtar"), why: strings.TrimSpace(string(archive.Comment)), root: root}
+	if len(archive.Files) != 2 || archive.Files[1].Name != "instead" || d.why == "" {
+		return defect{}, errors.New("want a sentence, a section named by the file to change, and a section named instead")
+	}
+	d.file = archive.Files[0].Name
+	d.find = strings.TrimSuffix(string(archive.Files[0].Data), "\n")
+	d.instead = strings.TrimSuffix(string(archive.Files[1].Data), "\n")
+	return d, nil
+}
+
+// pkg is the folder of the package that has the mistake.
+func (d defect) pkg() string { return filepath.Dir(d.file) }
+
+// source is the file with the mistake in it.
+func (d defect) source() (string, error) {
+	right, err := os.ReadFile(filepath.Join(d.root, d.file))
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(right), d.find); n != 1 {
+		return "", fmt.Errorf("the text to replace is %d times in %s, want once; adapt the defect to the new code", n, d.file)
+	}
+	return strings.Replace(string(right), d.find, d.instead, 1), nil
+}
+
+// overlay writes the wrong file and the list that shows it to the compiler into a folder, and returns the list's path.
+func (d defect) overlay(dir string) (string, error) {
+	source, err := d.source()
+	if err != nil {
+		return "", err
+	}
+	wrong := filepath.Join(dir, filepath.Base(d.file))
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(d.root, d.file): wrong}})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, errors.Join(os.WriteFile(wrong, []byte(source), 0o600), os.WriteFile(path, list, 0o600))
+}

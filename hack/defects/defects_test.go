@@ -1,0 +1,129 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rollset.dev/rollset/internal/testbed/assets"
+)
+
+func defects(t *testing.T) (root string, all []defect) {
+	t.Helper()
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err = load(root); err != nil || len(all) < 60 {
+		t.Fatalf("%d defects: %v", len(all), err)
+	}
+	return root, all
+}
+
+// TestDefectsApply finds the place of every defect, and checks the types of what comes out, so that none rots.
+func TestDefectsApply(t *testing.T) {
+	t.Parallel()
+	root, all := defects(t)
+	fset := token.NewFileSet()
+	from := importer.ForCompiler(fset, "gc", exports(t, root))
+	for _, d := range all {
+		source, err := d.source()
+		if err != nil {
+			t.Errorf("%s: %v", d.name, err)
+			continue
+		}
+		if source == strings.Replace(source, d.instead, d.find, 1) {
+			t.Errorf("%s changes nothing", d.name)
+		}
+		config := types.Config{Importer: from}
+		if _, err := config.Check(d.pkg(), fset, d.parsed(t, fset, source), nil); err != nil {
+			t.Errorf("%s: %v", d.name, err)
+		}
+	}
+}
+
+// exports looks up what the packages that the module needs export.
+func exports(t *testing.T, root string) importer.Lookup {
+	t.Helper()
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./internal/...")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct{ ImportPath, Export string }
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		files[p.ImportPath] = p.Export
+	}
+	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
+}
+
+// parsed are the files of the package with the defect in it.
+func (d defect) parsed(t *testing.T, fset *token.FileSet, source string) []*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(d.root, d.pkg(), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text := any(nil)
+		if path == filepath.Join(d.root, d.file) {
+			text = source
+		}
+		file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatalf("%s: %v", d.name, err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// TestSample plays two defects that a small package notices by itself, and a change that is none.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	root, all := defects(t)
+	harmless := defect{
+		name: "harmless", root: root, file: "internal/podstate/podstate.go",
+		find: "elapsed >= minReady", instead: "minReady <= elapsed",
+	}
+	own := suites()[0]
+	want := map[string]string{"min-ready-ignored": own.name, "failed-pod-counts": own.name, harmless.name: ""}
+	for _, d := range append(all, harmless) {
+		killer, ok := want[d.name]
+		if !ok {
+			continue
+		}
+		if got, err := d.play(t.Context(), []suite{own}); got != killer || err != nil {
+			t.Errorf("%s: noticed by %q, want %q: %v", d.name, got, killer, err)
+		}
+		delete(want, d.name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not played: %v", want)
+	}
+}

@@ -1,0 +1,126 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command defects tests the tests: it puts one mistake after another into the code, each one such as somebody has made,
+// or will, and runs the suites until one of them fails. A mistake that none notices is a test that is missing.
+//
+// The tree is not touched: the compiler is shown another content of one file. The mistakes are in testdata, a file each:
+// a sentence about what breaks, the text to find, once, in the file that its name says, and what stands there instead.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"rollset.dev/rollset/internal/testbed/assets"
+)
+
+// tolerated is how many of a hundred defects may survive.
+const tolerated = 5
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "defects:", err)
+		os.Exit(1)
+	}
+}
+
+// run plays the defects that the arguments choose.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("defects", flag.ContinueOnError)
+	only := flags.String("run", "", "play only the defects whose names match")
+	quick := flags.Bool("quick", false, "leave out the long part of the simulator, which looks at what nothing else has noticed")
+	simOnly := flags.Bool("sim", false, "run only the simulator: how much of it all does it see by itself?")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	chosen, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		return err
+	}
+	all, err := load(root)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(d defect) bool { return !chosen.MatchString(d.name) })
+	suites := suites()
+	switch {
+	case *simOnly:
+		suites = suites[2:]
+	case *quick:
+		suites = suites[:3]
+	}
+	for i := range suites {
+		if suites[i], err = suites[i].withImports(ctx, root); err != nil {
+			return err
+		}
+	}
+	return campaign(ctx, all, suites, out)
+}
+
+// campaign plays defects one at a time and tells who noticed which.
+func campaign(ctx context.Context, all []defect, suites []suite, out io.Writer) error {
+	kills := map[string]int{}
+	var survivors []string
+	for i, d := range all {
+		start := time.Now()
+		killer, err := d.play(ctx, suites)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+		kills[killer]++
+		verdict := "noticed by " + killer
+		if killer == "" {
+			verdict = "SURVIVES"
+			survivors = append(survivors, d.name+": "+d.why)
+		}
+		tell(out, "%3d of %d  %-42s %s (%s)\n", i+1, len(all), d.name, verdict, time.Since(start).Round(time.Second))
+	}
+	tell(out, "\n")
+	for _, s := range suites {
+		tell(out, "%-10s %d\n", s.name, kills[s.name])
+	}
+	tell(out, "%d of %d noticed\n", len(all)-len(survivors), len(all))
+	if len(survivors) > 0 {
+		tell(out, "nobody noticed:\n  %s\n", strings.Join(survivors, "\n  "))
+	}
+	if len(survivors)*100 > tolerated*len(all) {
+		return fmt.Errorf("%d of %d survive, at most %d%% may", len(survivors), len(all), tolerated)
+	}
+	return nil
+}
+
+// tell prints to a terminal, which does not fail.
+func tell(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+
+// load reads the defects of a module, sorted by name.
+func load(root string) ([]defect, error) {
+	paths, err := filepath.Glob(filepath.Join(root, "hack", "defects", "testdata", "*.txtar"))
+	if err != nil {
+		return nil, err
+	}
+	var all []defect
+	for _, path := range paths {
+		d, err := parse(root, path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
