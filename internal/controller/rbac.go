@@ -25,7 +25,7 @@ package controller
 //
 // Events: the sets' in the new API; leader election still records in the old one.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
 //
 // The lease that makes one manager of several the acting one.
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create

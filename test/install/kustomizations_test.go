@@ -162,7 +162,7 @@ func TestMonitored(t *testing.T) {
 func TestRoles(t *testing.T) {
 	list := objects(t, kustomize(t, "config/default"))
 	want := []string{
-		"/events: create patch",
+		"/events: create",
 		"/persistentvolumeclaims: create delete get list patch watch",
 		"/pods/finalizers: update",
 		"/pods/resize: patch",

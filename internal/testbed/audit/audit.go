@@ -36,6 +36,9 @@ func From(path string) (Log, error) {
 	return Log{path: path, offset: info.Size()}, nil
 }
 
+// Whole is the log in a file, from its beginning on.
+func Whole(path string) Log { return Log{path: path} }
+
 // Request is one that was answered.
 type Request struct {
 	// Verb is that of authorization, so that list and get differ; what only asks whether a write would succeed has
@@ -52,15 +55,38 @@ func (r Request) String() string {
 
 // Requests returns the user's requests. Watches are left out: they are how it is told.
 func (l Log) Requests(user string) ([]Request, error) {
+	var list []Request
+	err := l.read(user, func(e *auditv1.Event) {
+		if e.Stage == auditv1.StageResponseComplete && e.Verb != "watch" {
+			list = append(list, requestOf(e))
+		}
+	})
+	return list, err
+}
+
+// Rights returns what the user asked for, as "verb group/resource", and whether it was ever forbidden.
+func (l Log) Rights(user string) (map[string]bool, error) {
+	forbidden := map[string]bool{}
+	err := l.read(user, func(e *auditv1.Event) {
+		right := e.Verb + " " + e.ObjectRef.APIGroup + "/" + e.ObjectRef.Resource
+		if e.ObjectRef.Subresource != "" {
+			right += "/" + e.ObjectRef.Subresource
+		}
+		forbidden[right] = forbidden[right] || e.Annotations["authorization.k8s.io/decision"] == "forbid"
+	})
+	return forbidden, err
+}
+
+// read reads what concerns the user's requests for objects.
+func (l Log) read(user string, note func(*auditv1.Event)) error {
 	file, err := os.Open(l.path)
 	if err != nil {
-		return nil, fmt.Errorf("read audit log: %w", err)
+		return fmt.Errorf("read audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read audit log: %w", err)
+		return fmt.Errorf("read audit log: %w", err)
 	}
-	var list []Request
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, longestLine)
 	mark := []byte(`"username":"` + user + `"`)
@@ -70,13 +96,13 @@ func (l Log) Requests(user string) ([]Request, error) {
 		}
 		event := &auditv1.Event{}
 		if err := json.Unmarshal(lines.Bytes(), event); err != nil {
-			return nil, fmt.Errorf("read audit log: %w", err)
+			return fmt.Errorf("read audit log: %w", err)
 		}
-		if event.Stage == auditv1.StageResponseComplete && event.Verb != "watch" && event.ObjectRef != nil {
-			list = append(list, requestOf(event))
+		if event.ObjectRef != nil {
+			note(event)
 		}
 	}
-	return list, lines.Err()
+	return lines.Err()
 }
 
 func requestOf(e *auditv1.Event) Request {

@@ -1,0 +1,80 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"rollset.dev/rollset/internal/testbed/assets"
+	auditlog "rollset.dev/rollset/internal/testbed/audit"
+	"rollset.dev/rollset/internal/testbed/manager"
+)
+
+// unasked are the rights that the manager needs and that requests need not show.
+var unasked = []string{
+	// Admission looks for them where something is made the blocking owner of something else; on the local cluster it does.
+	"update apps.rollset.dev/rollsets/finalizers", "update /pods/finalizers",
+	// A surplus claim whose pod is gone already. The garbage collector may be faster.
+	"delete /persistentvolumeclaims",
+}
+
+// After all specs: the manager has asked for nothing that its role does not have, and its role has nothing that no spec
+// needs.
+var _ = AfterSuite(func() {
+	if cluster == nil || cluster.local == nil {
+		return
+	}
+	asked, err := auditlog.Whole(cluster.auditLog).Rights(manager.User)
+	Expect(err).NotTo(HaveOccurred())
+	granted := grantedRights()
+	for right, forbidden := range asked {
+		// An API server that has just started forbids for a moment what it has not read of its roles.
+		Expect(!forbidden || granted[right]).To(BeTrue(), "the manager may not %s", right)
+	}
+	if suite, _ := GinkgoConfiguration(); len(slices.Concat(suite.FocusStrings, suite.FocusFiles, suite.SkipStrings, suite.SkipFiles)) > 0 {
+		return // not all specs have run
+	}
+	maps.DeleteFunc(granted, func(right string, _ bool) bool {
+		_, used := asked[right]
+		return used || slices.Contains(unasked, right)
+	})
+	Expect(granted).To(BeEmpty(), "rights in the manager's roles that no spec needs")
+})
+
+// grantedRights are those of the generated roles.
+func grantedRights() map[string]bool {
+	GinkgoHelper()
+	root, err := assets.ModuleRoot()
+	Expect(err).NotTo(HaveOccurred())
+	raw, err := os.ReadFile(filepath.Join(root, "config", "rbac", "manager", "role.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	granted := map[string]bool{}
+	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {
+		role := &rbacv1.ClusterRole{}
+		if err := documents.Decode(role); errors.Is(err, io.EOF) {
+			return granted
+		}
+		Expect(err).NotTo(HaveOccurred())
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						granted[verb+" "+group+"/"+resource] = true
+					}
+				}
+			}
+		}
+	}
+}
