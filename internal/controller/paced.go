@@ -8,13 +8,16 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"rollset.dev/rollset/internal/action"
 )
 
 // pace takes out of a plan the writes that the API server refused a moment ago. They are tried again after a while, or
-// at once when the spec changes, but not at every event. Gates that somebody else turns all the time are turned back once
-// in a while.
+// at once when the spec changes, but not at every event. A pod that is to take a claim along waits with the claim. Gates
+// that somebody else turns all the time are turned back once in a while.
 func (v *view) pace(p action.Plan) action.Plan {
+	staying := map[types.UID]bool{}
 	p.Actions = slices.DeleteFunc(slices.Clone(p.Actions), func(a action.Action) bool {
 		if wait := v.memory.calm(a, v.now); wait > 0 {
 			p.Wake(wait)
@@ -28,7 +31,14 @@ func (v *view) pace(p action.Plan) action.Plan {
 		if !v.memory.namespaceGone { // else there is no other attempt worth waking up for
 			p.Wake(wait)
 		}
+		if own, ok := a.(action.OwnClaim); ok && own.Owner != nil && wait > 0 {
+			staying[own.Owner.UID] = true
+		}
 		return wait > 0
+	})
+	p.Actions = slices.DeleteFunc(p.Actions, func(a action.Action) bool {
+		d, ok := a.(action.Delete)
+		return ok && staying[d.Pod.UID]
 	})
 	return p
 }
