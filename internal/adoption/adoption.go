@@ -33,7 +33,7 @@ func Plan(o *observed.Set) action.Plan {
 			continue
 		}
 		switch {
-		case !asked, answer.Unclear() && answer.Retry <= 0:
+		case !asked, answer.Pod == nil && answer.Retry <= 0: // neither is for ever
 			p.Add(action.Preflight{Revision: o.Update.Name})
 			return p
 		case answer.Pod != nil && Same(o, r, answer.Pod):

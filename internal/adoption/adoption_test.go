@@ -117,9 +117,14 @@ func TestPlan(t *testing.T) {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
 			preflights: map[string]observed.Preflight{"v1": {Retry: time.Second}},
 		},
-		"what the API server refuses equals nothing": {
+		"what the API server refuses equals nothing for a while": {
+			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			preflights: map[string]observed.Preflight{"v1": {Refusal: "no", Retry: time.Minute}},
+		},
+		"after that it is asked again": {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
 			preflights: map[string]observed.Preflight{"v1": {Refusal: "no"}},
+			want:       "preflight v1\n",
 		},
 	}
 	for name, tt := range tests {

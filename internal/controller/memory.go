@@ -46,6 +46,8 @@ type recollection struct {
 	blocked map[string]*obstacle
 	// preflights are its answers to preflights by revision.
 	preflights map[string]*verdict
+	// contested are pods whose owners could not be changed because the cache is behind.
+	contested map[types.UID]contest
 	// decoded is what revisions hold, by their UIDs.
 	decoded map[types.UID]*decoded
 	// collisions is how many names of revisions were found taken; status has it only after the next report.
@@ -113,6 +115,7 @@ func (m *memory) of(set types.UID) *recollection {
 			blocked:    map[string]*obstacle{},
 			preflights: map[string]*verdict{},
 			decoded:    map[types.UID]*decoded{},
+			contested:  map[types.UID]contest{},
 		}
 		m.sets[set] = r
 	}

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +22,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/identity"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/podstate"
@@ -48,12 +51,34 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 		owners := append(slices.Clone(orphans[i].OwnerReferences), claims.Owner(v.set.Name, v.set.UID))
 		changes = append(changes, ownerChange{pod: &orphans[i], verb: "adopt", owners: owners})
 	}
-	if len(changes) == 0 {
-		return false, nil
-	}
+	wrote = len(changes) > 0
+	changes = slices.DeleteFunc(changes, func(c ownerChange) bool { return v.memory.contested[c.pod.UID].holds(c.pod, v.now) })
 	errs := make([]error, len(changes))
 	r.Runner(len(changes), func(i int) { errs[i] = r.changeOwner(ctx, v.set, changes[i]) })
-	return true, errors.Join(errs...)
+	for i, err := range errs {
+		if apierrors.IsConflict(err) { // an event is on its way
+			v.memory.contest(changes[i].pod, v.now)
+			errs[i] = nil
+		}
+	}
+	return wrote, errors.Join(errs...)
+}
+
+// contest is that a pod was not as the cache shows it.
+type contest struct {
+	resourceVersion string
+	until           time.Time
+}
+
+// holds says whether it is pointless to try again, because the cache still shows the same.
+func (c contest) holds(pod *corev1.Pod, now time.Time) bool {
+	return c.resourceVersion == pod.ResourceVersion && now.Before(c.until)
+}
+
+// contest notes that a pod is not as the cache shows it.
+func (m *recollection) contest(pod *corev1.Pod, now time.Time) {
+	maps.DeleteFunc(m.contested, func(_ types.UID, c contest) bool { return !now.Before(c.until) })
+	m.contested[pod.UID] = contest{resourceVersion: pod.ResourceVersion, until: now.Add(expectations.DoubtTimeout)}
 }
 
 // ownerChange is a change of a pod's owners.
@@ -104,7 +129,7 @@ func withoutOwner(pod *corev1.Pod, owner types.UID) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
 }
 
-// changeOwner patches the owners of a pod, if it is still as it was seen. If it is not, an event is on its way.
+// changeOwner patches the owners of a pod, if it is still as it was seen.
 func (r *Reconciler) changeOwner(ctx context.Context, set *v1alpha1.RollSet, c ownerChange) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             c.pod.UID,
@@ -118,7 +143,7 @@ func (r *Reconciler) changeOwner(ctx context.Context, set *v1alpha1.RollSet, c o
 	pod.Name, pod.Namespace = c.pod.Name, c.pod.Namespace
 	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s pod %s: %w", c.verb, c.pod.Name, err)

@@ -88,7 +88,9 @@ func (v *view) generation() string { return strconv.FormatInt(v.set.Generation, 
 // remember notes what the next reconcile should know of this one.
 func (r *Reconciler) remember(s step) {
 	v, m, result := s.view, s.memory, s.result
-	m.forgetUnwanted(s.wanted)
+	if len(result.Preflights) == 0 { // a plan that asks first may not say yet what is wanted
+		m.forgetUnwanted(s.wanted)
+	}
 	m.creates.note(v.generation(), v.now, result.Creates)
 	m.deletes.note(v.generation(), v.now, result.Deletes)
 	m.relabels.note(v.generation(), v.now, result.Relabels)
