@@ -8,7 +8,7 @@ CONTAINER_TOOL ?= docker
 DIST ?= dist
 # What `make bundle` writes: the version, its manager's image, and the version before if none may be left out.
 VERSION ?= 0.1.0
-BUNDLE_IMG ?= ghcr.io/rollset/rollset:v$(VERSION)
+BUNDLE_IMG ?= example.com/rollset:v$(VERSION)
 REPLACES ?=
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000

@@ -42,6 +42,10 @@ var _ = Describe("Ordinals in numbers", func() {
 			return r.Namespace == f.namespace && r.Verb == "create" && r.Resource == "pods"
 		}))).To(BeTrue(), "no two creates were under way at the same time")
 
+		// What the scheduler still writes about a pod would have its delete refused: it carries the pod's version.
+		f.awaitPods(ctx, set, "1000 pods that the scheduler has seen", func(pods []*corev1.Pod) bool {
+			return len(pods) == 1000 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 0 })
+		})
 		begun, from = auditFrom(), time.Now()
 		set = f.change(ctx, set, scaledTo(0))
 		f.awaitNames(ctx, set)
