@@ -28,12 +28,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/metricsauth"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/startup"
 )
@@ -151,7 +151,7 @@ func metricsOptions(o options) metricsserver.Options {
 		CertDir: o.metricsCertPath, CertName: o.metricsCertName, KeyName: o.metricsCertKey,
 	}
 	if o.metricsSecure {
-		m.FilterProvider = filters.WithAuthenticationAndAuthorization
+		m.FilterProvider = metricsauth.Filter
 		// HTTP/2 lets a client make a server work without end (CVE-2023-44487); nothing here needs it.
 		m.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
