@@ -29,6 +29,8 @@ type recollection struct {
 	// reported is when the status was last written, hurried how many urgent writes followed one another before that.
 	reported time.Time
 	hurried  int
+	// outdated paces writes of the status to a set that is not as the cache shows it.
+	outdated backOff
 	// creates, deletes, relabels, updates and claims pace writes that the API server refuses.
 	creates, deletes, relabels, updates, claims refusal
 	// turns are the last turns of gates that were turned a moment ago, by the UIDs of the pods.

@@ -44,6 +44,7 @@ func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) 
 	if hold > 0 && status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry() {
 		hold = 0
 	}
+	hold = max(hold, s.memory.outdated.wait(s.set.ResourceVersion, s.now))
 	if hold > 0 {
 		return sooner(wait, hold), err
 	}
@@ -106,6 +107,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 	set.Status = report.Status
 	patch := client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, set, patch); err != nil {
+		if apierrors.IsConflict(err) { // in vain until the cache shows another version
+			s.memory.outdated.failed(s.set.ResourceVersion, s.now)
+		}
 		return fmt.Errorf("write status: %w", err)
 	}
 	s.memory.reported = s.now
