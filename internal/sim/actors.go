@@ -12,6 +12,7 @@ const (
 	gcActor        = "gc"
 	managerActor   = "manager"
 	nodeActor      = "node"
+	networkActor   = "network"
 )
 
 // Namespace is the namespace of everything in a world, and SetName the name of the set that scripts are about.

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,10 +27,11 @@ type Checker struct {
 	lastWrite time.Time
 	// writes counts the writes of managers by what they did.
 	writes map[string]int
+	bounds *bounds
 }
 
 func newChecker(w *World) *Checker {
-	return &Checker{world: w, made: make(map[Key]bool), writes: make(map[string]int)}
+	return &Checker{world: w, made: make(map[Key]bool), writes: make(map[string]int), bounds: newBounds()}
 }
 
 func (c *Checker) begin(m *Manager) { c.manager = m }
@@ -59,6 +61,9 @@ func rules() []rule {
 		{"I8 adoption", adoptsOrphansOnly},
 		{"I12 status", tellsTheTruth},
 		{"I13 deletion", leavesDeletingSets},
+		{"I10, I11 bounded writes", writesLittle},
+		{"I15 bounded growth", staysSmall},
+		{"guard", guardsMoves},
 	}
 }
 
@@ -68,6 +73,8 @@ type verdict struct {
 
 	world *World
 	made  map[Key]bool
+	// now is what the manager's clock says.
+	now time.Time
 	// set is the set as the manager sees it; nil if it sees none.
 	set *v1alpha1.RollSet
 	// pods are the set's pods as the manager knew them before the write.
@@ -76,7 +83,9 @@ type verdict struct {
 
 // observe judges a write and remembers the first violation.
 func (c *Checker) observe(e *Entry) {
-	if c.manager == nil || e.Actor != c.manager.Name {
+	byManager := c.manager != nil && e.Actor == c.manager.Name
+	c.bounds.see(e, byManager)
+	if !byManager {
 		return
 	}
 	if e.Subresource != "status" {
@@ -96,9 +105,16 @@ func (c *Checker) observe(e *Entry) {
 	}
 }
 
+// tried takes note of the outcome of a write that a manager tried.
+func (c *Checker) tried(w Write, err error) {
+	if wrong := c.bounds.try(w, err, c.world.Now()); wrong != "" && c.world.violation == nil {
+		c.world.violation = errors.New(wrong)
+	}
+}
+
 func (c *Checker) verdictOn(e *Entry) *verdict {
 	working := c.manager.working
-	v := &verdict{Entry: e, world: c.world, made: c.made, pods: make(map[Key]*corev1.Pod)}
+	v := &verdict{Entry: e, world: c.world, made: c.made, now: c.manager.clock.Now(), pods: make(map[Key]*corev1.Pod)}
 	view := c.manager.Client.View
 	v.set, _ = view.caches[RollSets].objects[Key{Kind: RollSets, Namespace: working.Namespace, Name: working.Name}].(*v1alpha1.RollSet)
 	if v.set == nil {
@@ -113,7 +129,7 @@ func (c *Checker) verdictOn(e *Entry) *verdict {
 		if own == nil || own.Version >= e.Version {
 			return v
 		}
-		if own.Actor == e.Actor {
+		if own.Actor == e.Actor && own.Version > c.manager.born {
 			v.know(own.Key, own.New)
 		}
 	}
@@ -153,5 +169,5 @@ func (v *verdict) isAvailable(pod *corev1.Pod) bool {
 	if hooks != nil && hooks.PreNormal != nil && pod.Labels[v1alpha1.LifecycleStateLabel] == string(v1alpha1.LifecyclePreparingNormal) {
 		return false
 	}
-	return isAvailable(pod, v.set.Spec.MinReadySeconds, v.At)
+	return isAvailable(pod, v.set.Spec.MinReadySeconds, v.now)
 }

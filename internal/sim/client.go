@@ -27,6 +27,10 @@ type Client struct {
 	Faults FaultPlan
 	// Attempts counts the writes that were tried, dry runs included.
 	Attempts int
+	// Tried is told the outcome of each, unless the manager crashed; nil tells nobody.
+	Tried func(Write, error)
+	// Later carries out a write that is still under way when the client gives up waiting for it.
+	Later func(commit func())
 
 	scheme *runtime.Scheme
 	dead   bool
@@ -50,14 +54,21 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	}
 	var answer client.Object
 	var err error
-	if fault.commits() {
+	switch {
+	case fault.commits():
 		answer, err = commit(w)
+	case fault == TimeoutLate:
+		c.Later(func() { _, _ = commit(w) }) // nobody hears of it any more
 	}
 	if fault.crashes() {
 		c.dead = true
 		panic(crashed{manager: c.Actor}) //nolint:forbidigo // unwinds the reconcile of a process that dies; the world recovers it
 	}
-	if err := cmp.Or(err, fault.err(w)); err != nil {
+	err = cmp.Or(err, fault.err(w))
+	if c.Tried != nil {
+		c.Tried(w, err)
+	}
+	if err != nil {
 		return err
 	}
 	if answer != nil {

@@ -23,6 +23,7 @@ const (
 	Failed500      Fault = "internal error"
 	TimeoutLost    Fault = "timeout, not committed"
 	TimeoutWritten Fault = "timeout, committed"
+	TimeoutLate    Fault = "timeout, committed later"
 	CrashBefore    Fault = "crash before the write"
 	CrashAfter     Fault = "crash after the write"
 )
@@ -51,7 +52,7 @@ func (f Fault) err(w Write) error {
 		return apierrors.NewForbidden(gr, name, fmt.Errorf("sim: %s", f))
 	case Failed500:
 		return apierrors.NewInternalError(fmt.Errorf("sim: %s", f))
-	case TimeoutLost, TimeoutWritten:
+	case TimeoutLost, TimeoutWritten, TimeoutLate:
 		return &url.Error{Op: string(w.Verb), URL: w.Key.String(), Err: context.DeadlineExceeded}
 	default:
 		return nil

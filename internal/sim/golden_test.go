@@ -95,7 +95,7 @@ func hurried(seed uint64) bool { return seed%4 >= 2 }
 
 // randomFaults lets one write in twenty go wrong.
 func randomFaults(chance *rand.Rand) FaultPlan {
-	faults := []Fault{Refused409, Refused429, Refused403, Failed500, TimeoutLost, TimeoutWritten, CrashBefore, CrashAfter}
+	faults := []Fault{Refused409, Refused429, Refused403, Failed500, TimeoutLost, TimeoutWritten, TimeoutLate, CrashBefore, CrashAfter}
 	return func(Write) Fault {
 		if chance.IntN(20) > 0 {
 			return NoFault

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,82 +13,178 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scriptLine draws one line of a script. Numbers are small and names few, so that what is drawn meets what was drawn before.
-func scriptLine() *rapid.Generator[string] {
-	number := func(low, high int) *rapid.Generator[string] {
-		return rapid.Map(rapid.IntRange(low, high), func(n int) string { return strconv.Itoa(n) })
-	}
-	bound := rapid.OneOf(number(0, 4), rapid.SampledFrom([]string{"0%", "1%", "25%", "50%", "99%", "100%"}))
-	pod := rapid.Map(rapid.IntRange(0, 11), letters)
-	words := []struct {
-		name string
-		arg  *rapid.Generator[string]
-	}{
+// word is a command with what may stand behind it.
+type word struct {
+	name string
+	arg  *rapid.Generator[string]
+}
+
+func among(values ...string) *rapid.Generator[string] { return rapid.SampledFrom(values) }
+
+func number(low, high int) *rapid.Generator[string] {
+	return rapid.Map(rapid.IntRange(low, high), strconv.Itoa)
+}
+
+// bound draws a number of pods or a share of them, with a bias towards the ends.
+func bound() *rapid.Generator[string] {
+	return rapid.OneOf(number(0, 4), among("0%", "1%", "25%", "50%", "99%", "100%"))
+}
+
+// specWords are the fields that every set has.
+func specWords() []word {
+	return []word{
 		{"replicas", number(0, 6)},
-		{"image", rapid.SampledFrom([]string{"app:v1", "app:v2", "app:v3", "app:broken", "app:slow"})},
-		{"partition", bound},
-		{"maxUnavailable", bound},
-		{"maxSurge", bound},
-		{"paused", rapid.SampledFrom([]string{"true", "false"})},
+		{"image", among("app:v1", "app:v2", "app:v3", "app:broken", "app:slow")},
+		{"partition", bound()},
+		{"maxUnavailable", bound()},
+		{"scaleMaxUnavailable", bound()},
+		{"paused", among("true", "false")},
 		{"minReady", number(0, 5)},
 		{"history", number(0, 2)},
 		{"deadline", number(8, 60)},
-		{"onDeadline", rapid.SampledFrom([]string{"Hold", "Rollback"})},
-		{"strategy", rapid.SampledFrom([]string{"RollingUpdate", "OnDelete", "Recreate"})},
-		{"policy", rapid.SampledFrom([]string{"Recreate", "InPlaceIfPossible", "InPlaceOnly"})},
-		{"annotate", rapid.SampledFrom([]string{"team=a", "team=b"})},
-		{"memory", rapid.SampledFrom([]string{"64Mi", "128Mi"})},
+		{"onDeadline", among("Hold", "Rollback")},
+		{"strategy", among("RollingUpdate", "OnDelete", "Recreate")},
+		{"policy", among("Recreate", "InPlaceIfPossible", "InPlaceOnly")},
+		{"annotate", among("team=a", "team=b")},
+		{"env", among("A=1", "A=2")},
+		{"memory", among("64Mi", "128Mi")},
+		{"cpu", among("1", "64")},
 		{"grace", number(0, 3)},
-		{"close-gate", pod},
-		{"open-gate", pod},
-		{"tamper", pod},
-		{"hook", rapid.SampledFrom([]string{"preNormal", "preDelete", "preDelete!", "inPlaceUpdate", "inPlaceUpdate!", "none"})},
-		{"mark", pod},
-		{"unmark", pod},
-		{"cpu", rapid.SampledFrom([]string{"1", "64"})},
-		{"quota", rapid.SampledFrom([]string{"2", "none"})},
-		{"delete", pod},
-		{"kill", pod},
-		{"fail", pod},
-		{"lose", pod},
-		{"specify", pod},
-		{"relabel", pod},
-		{"label-back", pod},
-		{"expensive", pod},
-		{"podsToDelete", pod},
-		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
+		{"hook", among("preNormal", "preDelete", "preDelete!", "inPlaceUpdate", "inPlaceUpdate!", "none")},
+		{"weight", among("1 zone=a", "100 zone=b", "0 zone=a")},
+		{"order", among("zone", "rank")},
+		{"scatter", among("zone=a", "zone=b")},
+		{"whenDeleted", among("Retain", "Delete")},
+		{"whenScaled", among("Retain", "Delete")},
+		{"storage", among("1Gi", "2Gi")},
 	}
-	alone := []string{"settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "managers 2"}
+}
+
+// podWords are what users, nodes and strangers do to pods; the pods are named as on the film strip.
+func podWords(pod *rapid.Generator[string]) []word {
+	var words []word
+	for _, name := range []string{
+		"delete", "kill", "fail", "lose", "specify", "relabel", "label-back", "expensive", "podsToDelete",
+		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "label zone=a", "label zone=b", "label rank=2",
+	} {
+		words = append(words, word{name, pod})
+	}
+	return words
+}
+
+// worldWords are what happens to the cluster and to the managers.
+func worldWords() []word {
+	return []word{
+		{"quota", among("2", "none")},
+		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
+		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
+		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision")},
+		{"skew", among("-20s", "-1s", "1s", "20s")},
+		{"delete-set", among("Background", "Foreground", "Orphan")},
+	}
+}
+
+// loneWords stand alone.
+func loneWords() []string {
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "managers 2", "forget", "leave", "create-set"}
+}
+
+// randomSet and ordinalSet are the two kinds of sets, what fields only they have, and what their pods are called.
+func randomSet() (preface *rapid.Generator[string], words []word) {
+	words = []word{
+		{"maxSurge", bound()},
+		{"stranger", among("qdl8b", "btr7l")}, // among the first names that the set would choose
+		{"orphan", among("12345", "xpb4r")},
+	}
+	return among("replicas 3", "replicas 3\nclaims data"), append(words, podWords(rapid.Map(rapid.IntRange(0, 11), letters))...)
+}
+
+func ordinalSet() (preface *rapid.Generator[string], words []word) {
+	words = []word{
+		{"start", number(0, 3)},
+		{"reserve", among("0", "1", "1-2", "2,4")},
+		{"management", among("Parallel", "OrderedReady")},
+		{"stranger", number(0, 4)},
+		{"orphan", number(0, 6)},
+	}
+	preface = among("identity Ordinal", "identity Ordinal\nclaims data", "identity Ordinal\nmanagement Parallel\nclaims data\nclaims log")
+	return preface, append(words, podWords(number(0, 6))...)
+}
+
+// history draws a script. Numbers are small and names few, so that what is drawn meets what was drawn before.
+func history() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
-		if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
-			return rapid.SampledFrom(alone).Draw(t, "word")
+		kind := randomSet
+		if rapid.Bool().Draw(t, "ordinal") {
+			kind = ordinalSet
 		}
-		w := rapid.SampledFrom(words).Draw(t, "word")
-		return w.name + " " + w.arg.Draw(t, "argument")
+		preface, own := kind()
+		groups := [][]word{specWords(), own, worldWords()}
+		line := rapid.Custom(func(t *rapid.T) string {
+			group := rapid.IntRange(0, len(groups)).Draw(t, "group")
+			if group == len(groups) {
+				return among(loneWords()...).Draw(t, "word")
+			}
+			w := rapid.SampledFrom(groups[group]).Draw(t, "word")
+			return w.name + " " + w.arg.Draw(t, "argument")
+		})
+		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
+		return preface.Draw(t, "preface") + "\n" + strings.Join(lines, "\n")
 	})
 }
 
-// relief takes away what could keep the set from its wanted state for ever.
-const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nhook none\nsettle"
+// relief takes away what could keep the set from its wanted state for ever. What was released has to go when it was.
+const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nhook none\nskew 0s\nsettle\nleave\nsettle"
+
+// live plays a history to its end and checks that it converges.
+func live(ctx context.Context, text string, seed uint64) (*World, error) {
+	script, err := ParseScript(text)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := ParseScript(relief)
+	if err != nil {
+		return nil, err
+	}
+	w, err := play(ctx, script, seed)
+	if err == nil {
+		err = w.Play(ctx, rest)
+	}
+	if err == nil {
+		err = w.CheckConverged(ctx)
+	}
+	return w, err
+}
 
 // TestHistories draws scripts and orders of events at random. A failure is shrunk; its script, saved in testdata with a
 // sentence about what it shows, becomes a scenario.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		lines := rapid.SliceOfN(scriptLine(), 1, 20).Draw(t, "script")
-		text := strings.Join(lines, "\n") + "\n" + relief
+		text := history().Draw(t, "history")
 		seed := rapid.Uint64Range(0, 1<<20).Draw(t, "seed")
-		script, err := ParseScript(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := play(t.Context(), script, seed)
-		if err == nil {
-			err = w.CheckConverged(t.Context())
-		}
-		if err != nil {
+		if w, err := live(t.Context(), text, seed); err != nil {
 			t.Fatalf("seed %d: %v\n%s\n%s", seed, err, text, w.Film.last(60))
+		}
+	})
+}
+
+// TestSameHistoryTwice plays histories twice: the same seed gives the same log, to the byte.
+func TestSameHistoryTwice(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := history().Draw(t, "history")
+		seed := rapid.Uint64Range(0, 1<<20).Draw(t, "seed")
+		var logs [2]string
+		for i := range logs {
+			w, err := live(t.Context(), text, seed)
+			if err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, text)
+			}
+			logs[i] = w.Transcript()
+		}
+		if logs[0] != logs[1] {
+			t.Fatalf("seed %d: two logs differ\n%s", seed, text)
 		}
 	})
 }

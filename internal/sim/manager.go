@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,14 +30,42 @@ type Manager struct {
 	Reconciles int
 	// Events counts the events that it recorded.
 	Events int
+	// Behind is where in the past the caches of some kinds begin after the next crash, as resource versions.
+	Behind map[Kind]int64
 
+	// Skew is how far its clock is ahead of the world's.
+	Skew time.Duration
+
+	clock        clock.PassiveClock
 	expectations *expectations.Store
 
 	queue      *Queue
 	reconciler reconcile.Reconciler
 	handlers   map[Kind]handler.EventHandler
+	// born is the version of the store at the start of its present life. It knows nothing of what it wrote in others.
+	born int64
 	// working is the request that is being worked on.
 	working reconcile.Request
+}
+
+// skewed is the clock of a manager.
+type skewed struct {
+	clock.PassiveClock
+	manager *Manager
+}
+
+// Now implements clock.PassiveClock.
+func (s skewed) Now() time.Time { return s.PassiveClock.Now().Add(s.manager.Skew) }
+
+// Since implements clock.PassiveClock.
+func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
+
+// behind is the newest resource version that the cache of a kind may begin with.
+func (m *Manager) behind(kind Kind) int64 {
+	if version, ok := m.Behind[kind]; ok {
+		return version
+	}
+	return math.MaxInt64
 }
 
 // dispatch hands an event to the controller's own handlers.

@@ -49,7 +49,8 @@ func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
 // isAvailable says whether the pod is live and has been ready for long enough.
 func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	since, ready := readySince(pod)
-	return ready && isLive(pod) && !now.Before(since.Add(time.Duration(minReadySeconds)*time.Second))
+	elapsed := max(0, now.Sub(since)) // whose clock is behind the kubelet's sees pods become ready in its future
+	return ready && isLive(pod) && elapsed >= time.Duration(minReadySeconds)*time.Second
 }
 
 // isLive says whether the pod counts towards replicas.

@@ -66,12 +66,15 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 		faults = m.Client.Faults
 	}
 	m.Client = NewClient(view, m.Name, w.scheme)
-	m.Client.Faults = faults
+	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.tried, w.network.send
+	w.checker.bounds.restart(m)
+	m.born = w.Store.Version()
 	m.Live = &Live{store: w.Store}
 	m.queue = NewQueue(w.clock)
+	m.clock = skewed{PassiveClock: w.clock, manager: m}
 	w.wire(ctx, m)
 	for _, kind := range kinds() {
-		for _, e := range view.Relist(kind, version) {
+		for _, e := range view.Relist(kind, min(version, m.behind(kind))) {
 			m.dispatch(ctx, e)
 		}
 	}
@@ -82,12 +85,12 @@ func (w *World) wire(ctx context.Context, m *Manager) {
 	if err := controller.IndexFields(ctx, m.Client.View); err != nil {
 		unmodeled("indexes: %v", err)
 	}
-	m.expectations = expectations.New(w.clock)
+	m.expectations = expectations.New(m.clock)
 	r := &controller.Reconciler{
 		Client:       m.Client,
 		Live:         m.Live,
 		Watermarks:   func(kind schema.GroupKind, _ string) string { return m.Client.Synced(kind) },
-		Clock:        w.clock,
+		Clock:        m.clock,
 		Events:       &recorder{manager: m},
 		Runner:       w.runner(),
 		Expectations: m.expectations,

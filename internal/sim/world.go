@@ -40,6 +40,7 @@ type World struct {
 	scheduler *scheduler
 	kubelets  *kubelets
 	claims    *claims
+	network   *network
 	checker   *Checker
 	scheme    *runtime.Scheme
 	templates []corev1.PodTemplateSpec
@@ -69,6 +70,7 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 	w.scheduler = &scheduler{world: w}
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
 	w.claims = &claims{world: w}
+	w.network = &network{world: w}
 	w.Film = newFilm(w)
 	w.checker = newChecker(w)
 	for _, observe := range []func(*Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.observe} {
@@ -111,6 +113,7 @@ func (w *World) turns() []turn {
 	}
 	w.scheduler.turns(add)
 	w.claims.turns(add)
+	w.network.turns(add)
 	w.kubelets.turns(add)
 	return all
 }
