@@ -15,6 +15,8 @@ SEEDS ?= 10000
 START ?= 1
 # How long `make fuzz` runs each target.
 FUZZTIME ?= 1m
+# For how long `make crashpoints` plays pairs.
+BUDGET ?= 10m
 # What `make deflake` repeats, and which benchmarks `make microbench` runs.
 FOCUS ?= .
 PKG ?= ./...
@@ -171,6 +173,10 @@ fuzz: ## Run every fuzz target for FUZZTIME; what one finds is kept in the packa
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$${file%/*}"; \
 		done; \
 	done
+
+.PHONY: crashpoints
+crashpoints: ## Let each write of the short scenarios go wrong in every way, and pairs of all, drawn from START, for as long as BUDGET says.
+	go test -count=1 -timeout 0 -v -run 'TestCrashPoints|TestPairsOfCrashPoints' ./internal/sim -budget=$(BUDGET) -start=$(START)
 
 .PHONY: exhaustive
 exhaustive: ## Check the planners in all small states, some forty million; a minute or two.

@@ -1,0 +1,52 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+var budget = flag.Duration("budget", 0, "for how long to play pairs of crash points, after all single ones")
+
+// TestPairsOfCrashPoints plays pairs of crash points, drawn at random, for as long as -budget says.
+func TestPairsOfCrashPoints(t *testing.T) {
+	t.Parallel()
+	all := scenarios(t)
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	seed := *start
+	chance := rand.New(rand.NewPCG(seed, seed))
+	references := map[string]course{}
+	played := 0
+	inTime, cancel := context.WithTimeout(t.Context(), *budget)
+	defer cancel()
+	for ; played == 0 || inTime.Err() == nil; played++ {
+		name := names[chance.IntN(len(names))]
+		s := all[name]
+		reference, ok := references[name]
+		if !ok {
+			var err error
+			if reference, err = follow(t.Context(), s, func(Write) {}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			references[name] = reference
+		}
+		var pair []crashPoint
+		for n := 1 + chance.IntN(len(reference.writes)); len(pair) < 2; n += 1 + chance.IntN(4) {
+			points := crashPoints(n, s.hasClaims())
+			pair = append(pair, points[chance.IntN(len(points))])
+		}
+		if err := s.survives(t.Context(), reference, &siteBook{}, pair...); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	t.Logf("%d pairs from -start=%d", played, seed)
+}

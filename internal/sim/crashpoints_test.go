@@ -1,0 +1,224 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// crashPoint is one thing that goes wrong: the n-th write of the manager meets a fault, and from then on one kind of
+// object reaches its caches late.
+type crashPoint struct {
+	n     int
+	fault Fault
+	late  Kind // empty if all caches are fresh
+}
+
+func (p crashPoint) String() string {
+	text := fmt.Sprintf("write %d: %s", p.n, p.fault)
+	if p.late != "" {
+		text += ", stale " + string(p.late) + "s"
+	}
+	return text
+}
+
+// lateness is how long a stale cache stays so.
+const lateness = 3 * time.Second
+
+// crashPoints are all that can go wrong with the n-th write.
+func crashPoints(n int, claims bool) []crashPoint {
+	var points []crashPoint
+	for _, fault := range []Fault{CrashBefore, CrashAfter, Failed500, TimeoutWritten, Refused409} {
+		for _, late := range []Kind{"", Pods, Claims, RollSets} {
+			if late != Claims || claims {
+				points = append(points, crashPoint{n: n, fault: fault, late: late})
+			}
+		}
+	}
+	return points
+}
+
+// plan makes a plan of faults of crash points. A stale cache begins after a crash where it was before the write that came
+// before.
+func (w *World) plan(points []crashPoint) FaultPlan {
+	n := 0
+	var last, version int64
+	return func(Write) Fault {
+		n++
+		last, version = version, w.Store.Version()
+		m := w.Managers[0]
+		m.Behind = nil
+		i := slices.IndexFunc(points, func(p crashPoint) bool { return p.n == n })
+		if i < 0 {
+			return NoFault
+		}
+		if late := points[i].late; late != "" {
+			m.Behind = map[Kind]int64{late: max(last, w.lastEditOfPod(), 1)}
+			w.asleep[m.Name+string(late)] = w.Now().Add(lateness)
+		}
+		return points[i].fault
+	}
+}
+
+// lastEditOfPod is the version of the last write of a user to a pod, which a manager has to know to do what is asked for.
+func (w *World) lastEditOfPod() int64 {
+	for _, position := range slices.Backward(w.Store.byKind[Pods]) {
+		if e := &w.Store.log[position]; e.Actor == userActor {
+			return e.Version
+		}
+	}
+	return 0
+}
+
+// course is how a scenario went.
+type course struct {
+	// writes are those that were tried, in order.
+	writes []string
+	// ending is the state of all objects in the end.
+	ending string
+	// tally counts what managers made and deleted on the way.
+	tally map[string]int
+}
+
+// follow plays a scenario with what goes wrong in it.
+func follow(ctx context.Context, s scenario, observe func(Write), points ...crashPoint) (course, error) {
+	var c course
+	w := NewWorld(ctx, 0)
+	fault := w.plan(points)
+	w.Managers[0].Client.Faults = func(write Write) Fault {
+		c.writes = append(c.writes, write.String())
+		observe(write)
+		return fault(write)
+	}
+	var err error
+	for i := 0; i < len(s.script) && err == nil; i++ {
+		clear(w.asleep) // what users do next they do to a controller that knows what they did before
+		err = w.Play(ctx, s.script[i:i+1])
+	}
+	if err == nil {
+		err = w.CheckConverged(ctx)
+	}
+	c.ending, c.tally = w.everything(), w.madeAndDeleted()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, w.Film.last(60))
+	}
+	return c, err
+}
+
+// TestCrashPoints lets every single write of many scenarios go wrong in every way, or without -budget in some, and
+// expects the same end.
+func TestCrashPoints(t *testing.T) {
+	t.Parallel()
+	sites := &siteBook{}
+	t.Run("each", func(t *testing.T) {
+		for name, s := range shortScenarios(t) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				crashEverywhere(t, s, sites)
+			})
+		}
+	})
+	if !t.Failed() {
+		sites.compare(t)
+	}
+}
+
+// crashEverywhere plays a scenario once for each crash point.
+func crashEverywhere(t *testing.T, s scenario, sites *siteBook) {
+	reference, err := follow(t.Context(), s, func(Write) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range reference.writes {
+		for i, p := range crashPoints(n+1, s.hasClaims()) {
+			if *budget == 0 && (n+i)%sample != 0 {
+				continue
+			}
+			if err := s.survives(t.Context(), reference, sites, p); err != nil {
+				t.Error(err)
+				break
+			}
+		}
+	}
+}
+
+// survives plays a scenario with crash points and compares its end with that of a run without.
+func (s scenario) survives(ctx context.Context, reference course, sites *siteBook, points ...crashPoint) error {
+	n := 0
+	got, err := follow(ctx, s, func(Write) {
+		n++
+		for _, p := range points {
+			if p.n == n {
+				sites.enter(p.fault)
+			}
+		}
+	}, points...)
+	switch {
+	case err != nil:
+	case got.ending != reference.ending:
+		err = fmt.Errorf("ends with\n%s\nwithout faults with\n%s", got.ending, reference.ending)
+	case !s.changesInPassing() && exceeds(got.tally, reference.tally) && !slices.ContainsFunc(points, func(p crashPoint) bool { return p.late == RollSets }):
+		// A manager that sees an old spec may well do what that asks for; nobody else does anything twice.
+		err = fmt.Errorf("wrote %v, without faults %v", got.tally, reference.tally)
+	default:
+		sites.count()
+		return nil
+	}
+	return fmt.Errorf("%v of %s: %w", points, reference.writes[points[0].n-1], err)
+}
+
+// changesInPassing says whether something happens at a given time, and not when all is done. A fault lets it meet another
+// moment of a rollout, which may need more writes.
+func (s scenario) changesInPassing() bool {
+	for i, step := range s.script[1:] {
+		if s.script[i].command.name == "run" && !slices.Contains([]string{"run", "settle", "status"}, step.command.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// exceeds says whether there is more of anything than there should be.
+func exceeds(got, want map[string]int) bool {
+	for what, n := range got {
+		if n > want[what] {
+			return true
+		}
+	}
+	return false
+}
+
+// sample is how few of the crash points are played without -budget: one in so many, other ones at the next write.
+const sample = 3
+
+// longest is how many writes a scenario has at most that is played with every crash point.
+const longest = 30
+
+// shortScenarios are those that have few writes, and one manager: two, one of which sees an old spec, undo each other's
+// work as fast as they can, and here nothing takes any time.
+func shortScenarios(t *testing.T) map[string]scenario {
+	short := scenarios(t)
+	for name, s := range short {
+		writes := 0
+		w := NewWorld(t.Context(), 0)
+		w.Managers[0].Client.Faults = func(Write) Fault { writes++; return NoFault }
+		if err := w.Play(t.Context(), s.script); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if writes > longest || len(w.Managers) > 1 {
+			delete(short, name)
+		}
+	}
+	if len(short) < 40 {
+		t.Fatalf("only %d scenarios have at most %d writes", len(short), longest)
+	}
+	return short
+}
+
+func (s scenario) hasClaims() bool { return strings.Contains(string(s.section("script")), "claims ") }
