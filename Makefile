@@ -120,7 +120,7 @@ test: verify lint test-unit test-envtest test-e2e test-install ## All checks and
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
-	go test -short -shuffle=on ./internal/sim -rapid.seed=1
+	go test -short -shuffle=on -timeout 30m ./internal/sim -rapid.seed=1
 	@# Not from the cache, which sees no change of a file outside a test's module.
 	for module in $(MODULES); do go -C $$module test -count=1 -shuffle=on ./...; done
 

@@ -75,6 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if !set.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
+	defer r.forgetIfGone(ctx, set)
 	v, wait, err := r.see(ctx, set)
 	if wait > 0 || err != nil {
 		return answer(wait, err)

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,6 +79,16 @@ func (r *Reconciler) forget(set client.Object) {
 	r.memory.forget(set.GetUID(), client.ObjectKeyFromObject(set))
 	r.attention.forget(client.ObjectKeyFromObject(set))
 	r.Metrics.forget(client.ObjectKeyFromObject(set))
+}
+
+// forgetIfGone is for the end of a reconcile: what it noted of a set whose deletion was handled meanwhile would stay. If the
+// cache still shows the set, its deletion is yet to be handled.
+func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
+	now := &v1alpha1.RollSet{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), now)
+	if apierrors.IsNotFound(err) || err == nil && now.UID != set.UID {
+		r.forget(set)
+	}
 }
 
 // setsOfPod returns the set that controls a pod; for a pod that nobody controls, the sets that may adopt it; and for a

@@ -1,0 +1,65 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
+)
+
+// showing is a cache that shows one set, or none.
+type showing struct {
+	client.Client
+
+	set *v1alpha1.RollSet
+}
+
+// Get implements client.Reader.
+func (s showing) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if s.set == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "rollsets"}, key.Name)
+	}
+	s.set.DeepCopyInto(into.(*v1alpha1.RollSet)) //nolint:forcetypeassert // only sets are asked for
+	return nil
+}
+
+// TestForgetIfGone tells of sets that were reconciled while they went: what a reconcile noted last must not stay.
+func TestForgetIfGone(t *testing.T) {
+	t.Parallel()
+	set := newOneSet().set.DeepCopy()
+	set.UID = "reconciled"
+	successor := set.DeepCopy()
+	successor.UID = "successor"
+	for name, test := range map[string]struct {
+		shown *v1alpha1.RollSet
+		unmet int
+	}{
+		"still there":          {shown: set, unmet: 1},
+		"gone":                 {},
+		"another of this name": {shown: successor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := expectations.New(clock.RealClock{})
+			r := &Reconciler{
+				Client: showing{set: test.shown}, Expectations: store, Metrics: NewMetrics(prometheus.NewRegistry(), store),
+			}
+			r.Expectations.Wrote(set.UID, corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "7")
+			r.forgetIfGone(t.Context(), set)
+			if unmet := r.Expectations.Unmet(); unmet != test.unmet {
+				t.Errorf("%d sets with expectations, want %d", unmet, test.unmet)
+			}
+		})
+	}
+}
