@@ -210,9 +210,8 @@ func (c planner) removeLeftover(r *observed.Replica, p *action.Plan) {
 	}
 	for _, claim := range r.Claims {
 		owner := metav1.GetControllerOfNoCopy(claim)
-		ours := owner != nil && owner.UID == c.set.UID || owner == nil && claim.Labels[v1alpha1.SetLabel] == c.set.Name
-		if !ours || claim.DeletionTimestamp != nil {
-			continue
+		if owner == nil || owner.UID != c.set.UID || claim.DeletionTimestamp != nil {
+			continue // anybody can copy labels: only an owner reference says that a claim may go
 		}
 		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
 			p.Wake(wait)

@@ -164,6 +164,10 @@ func TestOwners(t *testing.T) {
 			config: "random R=2 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
 		},
+		"a leftover that nobody owns is not ours to delete, whatever its labels": {
+			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: retain, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi")},
+		},
 		"another's leftover is not ours to delete": {
 			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", owner("RollSet", "web", "uid-earlier"))},
