@@ -25,7 +25,7 @@ func removeVictims(o *observed.Set, w *wanted.State, p *action.Plan) {
 	}
 	named, tooMany, others := ranked(o, w)
 	left := w.Surplus - v.take(named, w.Surplus, p)
-	if o.Paused() && o.Rolling() {
+	if o.Rolling() && (o.Paused() || o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod) {
 		var surge []*observed.Replica
 		surge, others = splitSurge(o, others, min(left, o.Limits.MaxSurge))
 		v.take(surge, len(surge), p)
@@ -86,8 +86,12 @@ func ranked(o *observed.Set, w *wanted.State) (named, tooMany, others []*observe
 	return named, tooMany, others
 }
 
-// splitSurge takes out the pods, n at most, that may be there as surge for a rollout that was paused: new ones.
+// splitSurge takes out the pods, n at most, that may be there as surge for a rollout that was paused, or that changes all
+// others in place: new ones, the youngest first.
 func splitSurge(o *observed.Set, pods []*observed.Replica, n int) (surge, rest []*observed.Replica) {
+	slices.SortStableFunc(pods, func(a, b *observed.Replica) int {
+		return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
+	})
 	for _, r := range pods {
 		if r.Revision == o.Update.Name && len(surge) < n {
 			surge = append(surge, r)

@@ -58,6 +58,19 @@ func count(o *observed.Set) (pods mix, live, held int) {
 // short is how many pods of a revision there are too few.
 func (m mix) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
 
+// onTop is how many pods at the update revision come on top of what is wanted there: under InPlaceOnly the extra pods take
+// nobody's place, so that every other pod is changed in place, and go when that is done.
+func (m mix) onTop(o *observed.Set) int {
+	if !o.Rolling() || o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
+		return 0
+	}
+	pods := 0
+	for _, n := range m.have {
+		pods += n
+	}
+	return max(0, min(o.Limits.MaxSurge, pods-o.Limits.Replicas))
+}
+
 // lacking is the revision at which the next pod is made: the current one if too few are at it, for it is known to work,
 // or if no other is wanted.
 func (m mix) lacking(o *observed.Set) string {
@@ -72,6 +85,9 @@ func (m mix) lacking(o *observed.Set) string {
 func (s *State) countExcess(o *observed.Set, pods mix) (misplaced int) {
 	for revision, n := range pods.have {
 		excess := n - pods.want[revision]
+		if revision == o.Update.Name {
+			excess -= pods.onTop(o)
+		}
 		if excess <= 0 || !o.Rolling() && revision == o.Update.Name {
 			continue
 		}
