@@ -107,7 +107,7 @@ presubmit: test vulncheck ## Everything that a change has to pass.
 # the simulator has one goroutine. All others are plain unit tests.
 PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
 CLUSTER := rollset/test/(e2e|install)
-API := rollset/internal/(controller|testbed)|controller-runtime/pkg/envtest
+API := ^[^ ]*/internal/controller |rollset/internal/testbed|controller-runtime/pkg/envtest
 SIM := rollset/internal/sim$$
 NAMES := cut -d' ' -f1
 
