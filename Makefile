@@ -226,6 +226,10 @@ release: ## Write a release of VERSION into DIST; its image is to be pushed to I
 	rm -r $(DIST)/overlay
 	go -C hack/release run . documents -out $(abspath $(DIST))
 
+.PHONY: push
+push: ## Push the image of the release of VERSION in DIST to IMG, which has no tag here.
+	go -C hack/release run . push -out $(abspath $(DIST)) -to $(IMG):v$(VERSION)
+
 .PHONY: build-installer
 build-installer: ## Write dist/install.yaml: the CRD and the manager with image IMG, in one file.
 	rm -rf $(DIST)/overlay && mkdir -p $(DIST)/overlay

@@ -113,7 +113,7 @@ func imageIndex(binaries []binary) (v1.ImageIndex, error) {
 		if err != nil {
 			return nil, fmt.Errorf("image of %s: %w", b.path, err)
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: notArtifact{image}, Descriptor: v1.Descriptor{
 			Platform: &v1.Platform{OS: "linux", Architecture: b.arch},
 		}})
 	}
@@ -123,6 +123,13 @@ func imageIndex(binaries []binary) (v1.ImageIndex, error) {
 	}
 	return annotated, nil
 }
+
+// notArtifact is an image that an index lists without a type of artifact, which only things that are no images have; the
+// library would name that of its configuration.
+type notArtifact struct{ v1.Image }
+
+// ArtifactType is empty.
+func (notArtifact) ArtifactType() (string, error) { return "", nil }
 
 // platformImage is the image for one platform: the binary, and nothing else. It needs no shell, no users, no time zones,
 // and no certificates: the only server that it talks to is the API server, whose authority every pod is given.

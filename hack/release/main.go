@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release builds what a release consists of: the manager for each platform, an OCI image of it, and documents
-// that say what is in it and where it comes from. It needs Go and git, no container engine and no registry. The same
-// commit gives the same bytes, on any machine and in any folder.
+// that say what is in it and where it comes from. It needs Go and git, and no container engine. The same commit gives the
+// same bytes, on any machine and in any folder.
 //
 //	release image -root ../.. -out ../../dist -version v1.2.3   binaries, the image and its digest
 //	release documents -out ../../dist                           the rest, of what lies there
+//	release push -out ../../dist -to <registry>/<name>:<tag>    the image, as it lies there
 package main
 
 import (
@@ -29,12 +30,13 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say image or documents")
+		return errors.New("say image, documents or push")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	root := flags.String("root", ".", "The folder of the project.")
 	out := flags.String("out", "dist", "The folder to write to.")
 	version := flags.String("version", "", "The version that the commit must be tagged with. Empty: whatever it is.")
+	to := flags.String("to", "", "Where to push the image: <registry>/<name>:<tag>.")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -43,7 +45,9 @@ func run(ctx context.Context, args []string) error {
 		return writeImage(ctx, *root, *out, *version)
 	case "documents":
 		return writeDocuments(*out)
+	case "push":
+		return pushImage(ctx, *out, *to)
 	default:
-		return fmt.Errorf("unknown command %q: say image or documents", args[0])
+		return fmt.Errorf("unknown command %q: say image, documents or push", args[0])
 	}
 }

@@ -170,6 +170,9 @@ func checkImage(t *testing.T, out string) {
 	var platforms []string
 	for _, m := range manifest.Manifests {
 		platforms = append(platforms, m.Platform.String())
+		if m.ArtifactType != "" {
+			t.Errorf("%s is listed as an artifact of type %s", m.Platform, m.ArtifactType)
+		}
 		image, err := index.Image(m.Digest)
 		if err != nil {
 			t.Fatal(err)
