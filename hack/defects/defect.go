@@ -52,7 +52,12 @@ func (d defect) source() (string, error) {
 	if n := strings.Count(string(right), d.find); n != 1 {
 		return "", fmt.Errorf("the text to replace is %d times in %s, want once; adapt the defect to the new code", n, d.file)
 	}
-	return strings.Replace(string(right), d.find, d.instead, 1), nil
+	// No line below moves: some tests compare lines of the source with those that ran.
+	moved := strings.Count(d.find, "\n") - strings.Count(d.instead, "\n")
+	if moved < 0 {
+		return "", errors.New("the text to find has fewer lines than what stands there instead; take in some around it")
+	}
+	return strings.Replace(string(right), d.find, d.instead+strings.Repeat("\n", moved), 1), nil
 }
 
 // overlay writes the wrong file and the list that shows it to the compiler into a folder, and returns the list's path.

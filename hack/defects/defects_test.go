@@ -111,19 +111,34 @@ func TestSample(t *testing.T) {
 		name: "harmless", root: root, file: "internal/podstate/podstate.go",
 		find: "elapsed >= minReady", instead: "minReady <= elapsed",
 	}
-	own := suites()[0]
+	own := short()[0]
 	want := map[string]string{"min-ready-ignored": own.name, "failed-pod-counts": own.name, harmless.name: ""}
 	for _, d := range append(all, harmless) {
 		killer, ok := want[d.name]
 		if !ok {
 			continue
 		}
-		if got, err := d.play(t.Context(), []suite{own}); got != killer || err != nil {
-			t.Errorf("%s: noticed by %q, want %q: %v", d.name, got, killer, err)
+		if got, err := d.play(t.Context(), []suite{own}); got.suite != killer || err != nil {
+			t.Errorf("%s: noticed by %v, want %q: %v", d.name, got, killer, err)
 		}
 		delete(want, d.name)
 	}
 	if len(want) > 0 {
 		t.Errorf("not played: %v", want)
+	}
+}
+
+// TestFirstFailure takes the innermost test of those that failed first: a parent is printed before its children.
+func TestFirstFailure(t *testing.T) {
+	t.Parallel()
+	for out, want := range map[string]string{
+		"--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/one (0.1s)\n        a_test.go:1: no\n    --- FAIL: TestA/two (0s)\nFAIL\n": "TestA/one",
+		"--- FAIL: TestA (0.1s)\n--- FAIL: TestB (0.1s)\nFAIL\n":                                                                "TestA",
+		"panic: test timed out after 20m0s\n\tTestA (20m0s)\n":                                                                  "panic: test timed out after 20m0s",
+		"": "no test in particular",
+	} {
+		if got := firstFailure(out); got != want {
+			t.Errorf("%q: %q, want %q", out, got, want)
+		}
 	}
 }

@@ -46,32 +46,50 @@ func (s suite) sees(d defect) bool {
 	return strings.Contains(s.imports, d.pkg()+"\n")
 }
 
-// suites are all there are. Of the simulator's orders of events and histories a few have to do: what no small number of
-// them shows is seldom seen by a large one.
-func suites() []suite {
+// long are the parts of the simulator that play much, cheapest first. Of orders of events and of histories a few have to
+// do: what no small number of them shows is seldom seen by a large one.
+func long() []suite {
+	parts := []suite{
+		{name: "histories", args: []string{"-test.run=^TestHistories$", "-rapid.checks=500"}},
+		{name: "orders", args: []string{"-test.run=^TestReplays$", "-seeds=8"}},
+		{name: "others", args: []string{"-test.skip=^(TestGolden|TestReplays|TestHistories|TestCrashPoints)$", "-test.short", "-rapid.checks=50"}},
+		{name: "crashes", args: []string{"-test.run=^TestCrashPoints$"}},
+	}
+	for i := range parts {
+		parts[i].pkg = simulator
+		parts[i].args = append(parts[i].args, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=0s")
+	}
+	return parts
+}
+
+// short are the suites that take seconds: the tests of the package itself, those of all plans, and the golden rollouts.
+func short() []suite {
 	return []suite{
 		{name: "own tests", args: []string{"-test.short"}},
 		{name: "plan", pkg: "internal/plan", args: []string{"-test.short"}},
-		{name: "golden", pkg: "internal/sim", args: []string{"-test.run=^TestGolden$"}},
-		{name: "simulator", pkg: "internal/sim", args: []string{
-			"-test.short", "-seeds=8", "-rapid.seed=1", "-rapid.checks=50", "-rapid.nofailfile", "-rapid.shrinktime=0s",
-		}},
+		{name: "golden", pkg: simulator, args: []string{"-test.run=^TestGolden$"}},
 	}
 }
 
-// controller has tests that need an API server; the simulator runs all of it without one.
-const controller = "internal/controller"
+const (
+	simulator = "internal/sim"
+	// controller has tests that need an API server; the simulator runs all of it without one.
+	controller = "internal/controller"
+)
 
-// play runs suites until one fails, and returns its name; empty if none does.
-func (d defect) play(ctx context.Context, suites []suite) (killer string, err error) {
+// kill is who noticed a defect: a suite, and the test of it that failed first. Both are empty if nobody did.
+type kill struct{ suite, test string }
+
+// play runs suites until one fails.
+func (d defect) play(ctx context.Context, suites []suite) (killer kill, err error) {
 	dir, err := os.MkdirTemp("", "defect-")
 	if err != nil {
-		return "", err
+		return kill{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	overlay, err := d.overlay(dir)
 	if err != nil {
-		return "", err
+		return kill{}, err
 	}
 	for _, s := range suites {
 		if !s.sees(d) {
@@ -81,14 +99,14 @@ func (d defect) play(ctx context.Context, suites []suite) (killer string, err er
 		binary := filepath.Join(dir, filepath.Base(pkg)+".test")
 		if _, err := os.Stat(binary); err != nil {
 			if err := d.build(ctx, overlay, binary, pkg); err != nil {
-				return "", err
+				return kill{}, err
 			}
 		}
-		if failed, err := d.fails(ctx, binary, pkg, s.args); failed || err != nil {
-			return s.name, err
+		if test, err := d.fails(ctx, binary, pkg, s.args); test != "" || err != nil {
+			return kill{s.name, test}, err
 		}
 	}
-	return "", nil
+	return kill{}, nil
 }
 
 // build compiles the tests of a package with the defect.
@@ -101,21 +119,41 @@ func (d defect) build(ctx context.Context, overlay, binary, pkg string) error {
 	return nil
 }
 
-// fails says whether tests fail. One that never ends counts as failed, and a package without tests does not.
-func (d defect) fails(ctx context.Context, binary, pkg string, args []string) (bool, error) {
-	test := exec.CommandContext(ctx, binary, append(args, "-test.failfast", "-test.timeout=10m")...)
+// fails returns the first test that fails; empty if none does. A package without tests has none.
+func (d defect) fails(ctx context.Context, binary, pkg string, args []string) (string, error) {
+	test := exec.CommandContext(ctx, binary, append(args, "-test.failfast", "-test.timeout=20m")...)
 	test.Dir = filepath.Join(d.root, pkg)
-	err := test.Run()
+	out, err := test.CombinedOutput()
 	if ctx.Err() != nil {
-		return false, ctx.Err()
+		return "", ctx.Err()
 	}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		return true, nil
+		return firstFailure(string(out)), nil
 	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
+		return "", nil
 	default:
-		return false, err
+		return "", err
 	}
+}
+
+// firstFailure finds the test that failed first in what tests print, or the panic that ended them, which is also the end
+// of tests that take too long.
+func firstFailure(out string) string {
+	first := ""
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		if failed, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
+			name, _, _ := strings.Cut(failed, " ")
+			if first != "" && !strings.HasPrefix(name, first+"/") {
+				return first
+			}
+			first = name
+		}
+		if first == "" && strings.HasPrefix(line, "panic: ") {
+			return line
+		}
+	}
+	return cmp.Or(first, "no test in particular")
 }
