@@ -50,7 +50,7 @@ func (s suite) sees(d defect) bool {
 // do: what no small number of them shows is seldom seen by a large one.
 func long() []suite {
 	parts := []suite{
-		{name: "histories", args: []string{"-test.run=^TestHistories$", "-rapid.checks=500"}},
+		{name: "histories", args: []string{"-test.run=^TestHistories$", "-rapid.checks=300"}},
 		{name: "orders", args: []string{"-test.run=^TestReplays$", "-seeds=8"}},
 		{name: "others", args: []string{"-test.skip=^(TestGolden|TestReplays|TestHistories|TestCrashPoints)$", "-test.short", "-rapid.checks=50"}},
 		{name: "crashes", args: []string{"-test.run=^TestCrashPoints$"}},

@@ -208,6 +208,10 @@ func (c planner) removeLeftover(r *observed.Replica, p *action.Plan) {
 	if c.set.Ordinal() || r.Pod != nil || !c.complete || c.keep.WhenScaled != v1alpha1.DeleteClaims {
 		return
 	}
+	if r.NameTaken {
+		p.Wake(fresh) // it may mount them, and nothing tells when it is gone
+		return
+	}
 	for _, claim := range r.Claims {
 		owner := metav1.GetControllerOfNoCopy(claim)
 		if owner == nil || owner.UID != c.set.UID || claim.DeletionTimestamp != nil {

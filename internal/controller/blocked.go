@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -89,6 +90,19 @@ func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *observed.Set,
 		}
 	}
 	return observed.Block{}, false
+}
+
+// seeStrangers notes of which identities with nothing but claims a pod that is not the set's has the name.
+func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *observed.Set) {
+	if o.Ordinal() {
+		return
+	}
+	for i := range o.Replicas {
+		if replica := &o.Replicas[i]; replica.Pod == nil {
+			err := r.Client.Get(ctx, podKey(v, replica.ID), &corev1.Pod{})
+			replica.NameTaken = !apierrors.IsNotFound(err)
+		}
+	}
 }
 
 // rememberBlocked notes which identities were found taken.

@@ -37,6 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 	o.Limits, o.Priorities, o.Ordinals = v.resolved.limits, v.resolved.priorities, v.resolved.ordinals
 	v.seeChanges(o)
 	o.Blocked = r.blocked(ctx, v, o)
+	r.seeStrangers(ctx, v, o)
 	return o
 }
 
