@@ -26,7 +26,9 @@ func Printable(s string, limit int) string {
 	}
 	truncated := len(s) < whole
 	s = strings.ToValidUTF8(s, "")
-	s = escape.ReplaceAllString(s, "")
+	if strings.ContainsAny(s, "\x1b\u009b") { // looking for them by escape alone takes long, and they are rare
+		s = escape.ReplaceAllString(s, "")
+	}
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsPrint(r):

@@ -60,19 +60,21 @@ func (w *World) checkStill(ctx context.Context) error {
 		return err
 	}
 	if after := w.managerWrites(); len(after) > len(before) {
-		return fmt.Errorf("%d more writes, the first: %s", len(after)-len(before), after[len(before)])
+		first := after[len(before)]
+		return fmt.Errorf("%d more writes, the first: %s %s %s", len(after)-len(before), w.Film.time(first.At), first.Actor, first.Write)
 	}
 	return nil
 }
 
 // managerWrites are the writes of managers so far. While pods come and go by themselves, as crashing ones do, the status
 // has to follow; then it does not count.
-func (w *World) managerWrites() []string {
-	var writes []string
+func (w *World) managerWrites() []*Entry {
+	satisfiable := w.satisfiable()
+	var writes []*Entry
 	for i := range w.Store.log {
 		e := &w.Store.log[i]
-		if strings.HasPrefix(e.Actor, managerActor) && (e.Subresource != "status" || w.satisfiable()) {
-			writes = append(writes, fmt.Sprintf("%s %s %s", w.Film.time(e.At), e.Actor, e.Write))
+		if strings.HasPrefix(e.Actor, managerActor) && (e.Subresource != "status" || satisfiable) {
+			writes = append(writes, e)
 		}
 	}
 	return writes

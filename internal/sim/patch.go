@@ -8,10 +8,13 @@ import (
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
 )
 
 // Patch changes an object, or its part that a subresource stands for. A resourceVersion in the patch is a
@@ -22,7 +25,7 @@ func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(old)
+	data, err := json.Marshal(addressed(w, old))
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", w.Key, err)
 	}
@@ -35,6 +38,22 @@ func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return s.replace(w, old, obj)
+}
+
+// addressed is an object without what a write cannot change. The spec, which is most of it, would otherwise be encoded
+// and decoded for every status.
+func addressed(w Write, obj client.Object) client.Object {
+	if w.Subresource != "status" {
+		return obj
+	}
+	switch o := obj.(type) {
+	case *v1alpha1.RollSet:
+		return &v1alpha1.RollSet{ObjectMeta: o.ObjectMeta, Status: o.Status}
+	case *corev1.Pod:
+		return &corev1.Pod{ObjectMeta: o.ObjectMeta, Status: o.Status}
+	default:
+		return obj
+	}
 }
 
 func applyPatch(w Write, kind types.PatchType, data []byte) ([]byte, error) {

@@ -80,7 +80,8 @@ func keepServerSide(old, obj client.Object) {
 	obj.SetManagedFields(nil)
 }
 
-// isolate undoes every change that the addressed resource or subresource does not allow for.
+// isolate undoes every change that the addressed resource or subresource does not allow for. Specs are shared with the
+// object before: nobody changes what is stored.
 func isolate(w Write, old, obj client.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
@@ -103,8 +104,8 @@ func isolateRollSet(w Write, old, set *v1alpha1.RollSet) {
 		defaultRollSet(&set.Spec)
 	case "status":
 		status := set.Status
-		*set = *old.DeepCopy()
-		set.Status = status
+		*set = *old
+		set.ObjectMeta, set.Status = *old.ObjectMeta.DeepCopy(), status
 	default:
 		unmodeled("subresource of %s", w)
 	}
@@ -115,7 +116,7 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 	case "":
 		pod.Status = *old.Status.DeepCopy()
 	case "status":
-		pod.Spec = *old.Spec.DeepCopy()
+		pod.Spec = old.Spec
 		pod.OwnerReferences = old.OwnerReferences
 	case "binding":
 		node := pod.Spec.NodeName
@@ -142,7 +143,7 @@ func isolateClaim(w Write, old, claim *corev1.PersistentVolumeClaim) {
 	case "":
 		claim.Status = *old.Status.DeepCopy()
 	case "status":
-		claim.Spec = *old.Spec.DeepCopy()
+		claim.Spec = old.Spec
 	default:
 		unmodeled("subresource of %s", w)
 	}
@@ -212,6 +213,9 @@ func immutable(path *field.Path, old, obj any) field.ErrorList {
 // validatePodChange lets through what may change in a running pod: images, tolerations, gates of scheduling, the
 // deadline, and by their subresources the resources and, once, the node.
 func validatePodChange(w Write, old, pod *corev1.Pod) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(old.Spec, pod.Spec) {
+		return nil
+	}
 	was, is := old.Spec.DeepCopy(), pod.Spec.DeepCopy()
 	for _, spec := range []*corev1.PodSpec{was, is} {
 		for i := range spec.Containers {

@@ -88,14 +88,18 @@ func (w *World) templateOf(revision string) *corev1.PodTemplateSpec {
 	if !ok {
 		return nil
 	}
+	if template, ok := w.held[object]; ok {
+		return template
+	}
 	var data struct {
 		Spec struct {
 			Template *corev1.PodTemplateSpec `json:"template"`
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(object.Data.Raw, &data); err != nil {
-		return nil
+		data.Spec.Template = nil
 	}
+	w.held[object] = data.Spec.Template
 	return data.Spec.Template
 }
 

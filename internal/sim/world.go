@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -45,6 +46,7 @@ type World struct {
 	scheme    *runtime.Scheme
 	templates []corev1.PodTemplateSpec
 	versions  map[string]string
+	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
 	asleep    map[string]time.Time
 	atOnce    int
 	violation error
@@ -62,7 +64,7 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 
 // NewWorld returns a world with one manager. The seed 0 is the tidy order; any other one chooses an order by chance.
 func NewWorld(ctx context.Context, seed uint64) *World {
-	w := &World{clock: clocktesting.NewFakePassiveClock(epoch()), scheme: newScheme(), asleep: make(map[string]time.Time), versions: make(map[string]string), draft: draft()}
+	w := &World{clock: clocktesting.NewFakePassiveClock(epoch()), scheme: newScheme(), asleep: make(map[string]time.Time), versions: make(map[string]string), held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), draft: draft()}
 	if seed != 0 {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
