@@ -5,6 +5,7 @@ package sim
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,8 +57,17 @@ func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 // isLive says whether the pod counts towards replicas.
 func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !hasEnded(pod) }
 
-func ordinal(pod *corev1.Pod) int {
-	n, err := strconv.Atoi(pod.Labels[v1alpha1.PodIndexLabel])
+// ordinal is the one that a pod is labeled with; -1 if it is not.
+func ordinal(pod *corev1.Pod) int { return numberOrNone(pod.Labels[v1alpha1.PodIndexLabel]) }
+
+// ordinalByName is the one that a pod's name stands for, which a pod that was adopted has without a label; -1 if there is
+// none.
+func ordinalByName(pod *corev1.Pod) int {
+	return numberOrNone(strings.TrimPrefix(pod.Name, SetName+"-"))
+}
+
+func numberOrNone(text string) int {
+	n, err := strconv.Atoi(text)
 	if err != nil {
 		return -1
 	}

@@ -114,7 +114,7 @@ func (v *verdict) outside(pod *corev1.Pod) bool {
 	if v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
 		return false
 	}
-	rank, usable := v.ordinals().Rank(ordinal(pod))
+	rank, usable := v.ordinals().Rank(ordinalByName(pod))
 	return !usable || rank >= int(*v.set.Spec.Replicas)
 }
 
@@ -138,7 +138,7 @@ func inOrder(v *verdict) string {
 	pod := v.pod()
 	switch {
 	case v.createsPod():
-		return v.comesInOrder(ordinal(mustBe[*corev1.Pod](v.New)))
+		return v.comesInOrder(ordinalByName(mustBe[*corev1.Pod](v.New)))
 	case v.deletesPod() && pod != nil && v.outside(pod):
 		return v.goesInOrder(pod)
 	default:
@@ -150,7 +150,7 @@ func (v *verdict) comesInOrder(number int) string {
 	rank, _ := v.ordinals().Rank(number)
 	for k := range rank {
 		below := v.ordinals().At(k)
-		if v.count(func(pod *corev1.Pod) bool { return ordinal(pod) == below && v.isAvailable(pod) }) == 0 {
+		if v.count(func(pod *corev1.Pod) bool { return ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
 			return fmt.Sprintf("%d is not available", below)
 		}
 	}
@@ -163,7 +163,7 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 		return "another pod above the range is still terminating"
 	}
 	above := func(other *corev1.Pod) bool {
-		return isLive(other) && v.outside(other) && ordinal(other) > ordinal(pod)
+		return isLive(other) && v.outside(other) && ordinalByName(other) > ordinalByName(pod)
 	}
 	if v.isAvailable(pod) && v.count(above) > 0 {
 		return "a higher pod has to go first"
