@@ -49,6 +49,8 @@ type bed struct {
 	manager string
 	proxy   *proxy
 	serial  int
+	// profiles is the folder for profiles of the manager; empty takes none.
+	profiles string
 }
 
 // newBed starts a cluster whose nodes take no time, and makes users for those that are measured.

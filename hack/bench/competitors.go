@@ -130,10 +130,11 @@ func startManager(ctx context.Context, b *bed, server string) (process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What ends it is Stop.
-	p, err := manager.Start(context.WithoutCancel(ctx), manager.Options{
-		Binary: b.manager, Kubeconfig: kubeconfig, Log: filepath.Join(b.Dir(), "logs", "manager.log"),
-	})
+	options := manager.Options{Binary: b.manager, Kubeconfig: kubeconfig, Log: filepath.Join(b.Dir(), "logs", "manager.log")}
+	if b.profiles != "" {
+		options.Args = []string{"--pprof-bind-address=" + profileAddress}
+	}
+	p, err := manager.Start(context.WithoutCancel(ctx), options) // what ends it is Stop
 	if err != nil {
 		return nil, err
 	}

@@ -168,6 +168,7 @@ func (s *session) measure(ctx context.Context, w work) (*sample, error) {
 	}
 	written, done := w.goals(s)
 	s.watcher.aim(written, done)
+	stopProfile := s.profile(ctx, w)
 	begin := time.Now()
 	if err := w.ask(ctx, s); err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func (s *session) measure(ctx context.Context, w work) (*sample, error) {
 		Work: w.name, Competitor: s.name, Pods: s.pods, Sets: s.sequence.sets, Repetition: s.repetition,
 		Written: written.at.Sub(begin).Seconds(), Seconds: done.at.Sub(begin).Seconds(),
 	}
-	return sample, m.finish(ctx, sample)
+	return sample, errors.Join(m.finish(ctx, sample), stopProfile())
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
