@@ -170,10 +170,15 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 	if err != nil {
 		return err
 	}
+	pods, err := controller.InformerPods(ctx, mgr.GetCache(), mgr.GetClient())
+	if err != nil {
+		return err
+	}
 	store := expectations.New(realClock)
 	reconciler := &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),
+		Pods:         pods,
 		Watermarks:   watermarks,
 		Clock:        realClock,
 		Events:       mgr.GetEventRecorder("rollset-controller"),

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"math"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -21,6 +22,9 @@ import (
 // them or a text about each would show.
 const maxExponent = 0.15
 
+// maxBytes is what a look may allocate for each pod: a replica and its place, but no copy of the pod.
+const maxBytes = 450
+
 // TestCostOfAnIdleReconcile counts what a look at a settled set costs. Time grows with the pods, as BenchmarkReconcile
 // shows; it does not decide a test.
 func TestCostOfAnIdleReconcile(t *testing.T) { // not parallel: allocations are counted for the whole process
@@ -29,15 +33,19 @@ func TestCostOfAnIdleReconcile(t *testing.T) { // not parallel: allocations are 
 	sizes := []int{10, 100, 1_000, 10_000}
 	for _, n := range sizes {
 		s := newSettled(t, n, strangers)
-		s.client.handedOut = map[string]int{}
+		s.client.pods = 0
 		s.reconcile(t)
-		if got := s.client.handedOut["*v1.PodList"]; got != n {
+		if got := s.client.pods; got != n {
 			t.Errorf("%d pods: %d are looked at", n, got)
 		}
 		if len(s.client.wide) > 0 {
 			t.Errorf("%d pods: lists of %v are copied, or not by an index of a namespace", n, s.client.wide)
 		}
-		allocations[n] = testing.AllocsPerRun(5, func() { s.reconcile(t) })
+		before := allocated()
+		allocations[n] = testing.AllocsPerRun(4, func() { s.reconcile(t) }) // and once more before it counts
+		if bytes := (allocated() - before) / 5 / uint64(n); n >= 1_000 && bytes > maxBytes {
+			t.Errorf("%d pods: %d bytes are allocated for each pod, want %d at most", n, bytes, maxBytes)
+		}
 		if len(s.client.wrote) > 0 {
 			t.Errorf("%d pods: a settled set is written to: %T", n, s.client.wrote[0])
 		}
@@ -52,6 +60,29 @@ func TestCostOfAnIdleReconcile(t *testing.T) { // not parallel: allocations are 
 		if exponent > maxExponent {
 			t.Errorf("from %d to %d pods allocations grow with exponent %.2f, want %.2f at most", fewer, n, exponent, maxExponent)
 		}
+	}
+}
+
+// allocated is how many bytes this process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// TestCostOfUpdatedPods looks at pods that were once updated in place: to read what their annotations say of that, at each
+// look again, would be most of its cost.
+func TestCostOfUpdatedPods(t *testing.T) { // not parallel: allocations are counted for the whole process
+	const n = 1_000
+	s := newSettled(t, n, 0)
+	cost := func() float64 { return testing.AllocsPerRun(5, func() { s.reconcile(t) }) }
+	before := cost()
+	s.updateInPlace(t)
+	if after := cost(); after > before+n/10 {
+		t.Errorf("%.0f allocations, %.0f before the update", after, before)
+	}
+	if states := len(s.reconciler.memory.of(s.set.UID).states); states != n {
+		t.Errorf("%d states are remembered, want %d", states, n)
 	}
 }
 
@@ -74,6 +105,20 @@ func BenchmarkReconcileWaiting(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			s := newSettled(b, n, 0)
 			s.disturb(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.reconcile(b)
+			}
+		})
+	}
+}
+
+// BenchmarkReconcileUpdated looks at a set whose pods were once updated in place.
+func BenchmarkReconcileUpdated(b *testing.B) {
+	for _, n := range []int{10, 100, 1_000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := newSettled(b, n, 0)
+			s.updateInPlace(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.reconcile(b)

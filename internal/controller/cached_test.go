@@ -32,6 +32,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/podcontrol"
 )
@@ -45,15 +46,15 @@ type cached struct {
 	scheme *runtime.Scheme
 	// wrote are the objects as they would be after the writes.
 	wrote []client.Object
-	// handedOut counts the objects of each kind of list; wide are the lists that more than an index was asked for.
-	handedOut map[string]int
-	wide      []string
+	// pods counts the pods that were read; wide are the lists that more than an index was asked for.
+	pods int
+	wide []string
 }
 
 // newCached fills a cache. Unlike that of a manager it needs no API server.
 func newCached(tb testing.TB, objects ...client.Object) *cached {
 	tb.Helper()
-	c := &cached{scheme: runtime.NewScheme(), handedOut: map[string]int{}}
+	c := &cached{scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(c.scheme); err != nil {
 			tb.Fatal(err)
@@ -133,12 +134,19 @@ func (c *cached) List(ctx context.Context, into client.ObjectList, opts ...clien
 	err := c.Cache.List(ctx, into, opts...)
 	var options client.ListOptions
 	options.ApplyOptions(opts)
-	kind := fmt.Sprintf("%T", into)
-	c.handedOut[kind] += meta.LenList(into)
 	if options.FieldSelector == nil || options.Namespace == "" || options.UnsafeDisableDeepCopy == nil {
-		c.wide = append(c.wide, kind)
+		c.wide = append(c.wide, fmt.Sprintf("%T", into))
 	}
 	return err
+}
+
+// count notes how many pods are read.
+func (c *cached) count(pods Pods) Pods {
+	return func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error) {
+		found, err := pods(ctx, namespace, controller)
+		c.pods += len(found)
+		return found, err
+	}
 }
 
 // Create implements client.Client.
@@ -220,15 +228,32 @@ func (s *settled) settle(tb testing.TB, objects []client.Object) {
 // disturb makes every tenth pod unready. There is nothing to be done about it.
 func (s *settled) disturb(tb testing.TB) {
 	tb.Helper()
+	s.change(tb, func(i int, pod *corev1.Pod) {
+		if i%10 == 0 {
+			pod.Status.Conditions[3].Status = corev1.ConditionFalse
+		}
+	})
+}
+
+// updateInPlace makes the pods what an update in place leaves.
+func (s *settled) updateInPlace(tb testing.TB) {
+	tb.Helper()
+	s.change(tb, func(i int, pod *corev1.Pod) {
+		pod.Annotations = map[string]string{inplace.StateAnnotation: fmt.Sprintf(
+			`{"revision":%q,"generation":1,"containers":{"app":{"id":"containerd://%d","image":1}}}`, pod.Labels[v1alpha1.RevisionLabel], i)}
+	})
+}
+
+// change changes the pods. There is nothing to be done about it.
+func (s *settled) change(tb testing.TB, by func(i int, pod *corev1.Pod)) {
+	tb.Helper()
 	revisions := &appsv1.ControllerRevisionList{}
 	if err := s.client.List(tb.Context(), revisions); err != nil {
 		tb.Fatal(err)
 	}
 	objects := []client.Object{&revisions.Items[0]}
 	for i, pod := range s.pods {
-		if i%10 == 0 {
-			pod.Status.Conditions[3].Status = corev1.ConditionFalse
-		}
+		by(i, pod)
 		objects = append(objects, pod)
 	}
 	s.settle(tb, objects)
@@ -242,11 +267,16 @@ func (s *settled) restart(tb testing.TB, objects ...client.Object) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	pods, err := InformerPods(tb.Context(), s.client.Cache, s.client)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	now := clocktesting.NewFakePassiveClock(time.Unix(10_000, 0))
 	store := expectations.New(now)
 	s.reconciler = &Reconciler{
 		Client:       s.client,
 		Live:         s.live,
+		Pods:         s.client.count(pods),
 		Watermarks:   watermarks,
 		Clock:        now,
 		Events:       events.NewFakeRecorder(10),

@@ -53,6 +53,8 @@ type Reconciler struct {
 	// pod changed before it could be deleted, and when a cache that has just been filled shows none of the pods that a
 	// status tells of.
 	Live client.Reader
+	// Pods reads the pods of sets from the cache.
+	Pods Pods
 	// Watermarks says how far the cache has come.
 	Watermarks Watermarks
 	// Clock is the only clock.

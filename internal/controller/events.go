@@ -85,7 +85,7 @@ func (r *Reconciler) forget(set client.Object) {
 // cache still shows the set, its deletion is yet to be handled.
 func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
 	now := &v1alpha1.RollSet{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), now)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), now, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && now.UID != set.UID {
 		r.forget(set)
 	}

@@ -19,13 +19,14 @@ import (
 
 // seeChanges fills in how far the updates in place of a set's pods are.
 func (v *view) seeChanges(o *observed.Set) {
+	v.memory.forgetStates(len(o.Replicas))
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if !r.Live() {
 			continue
 		}
 		r.Gate = inplace.GateOf(r.Pod)
-		r.InPlace, _ = inplace.StateOf(r.Pod) // what cannot be read counts for nothing
+		r.InPlace, _ = inplace.StateBy(r.Pod, v.memory.parseState) // what cannot be read counts for nothing
 		_, r.Waiting = inplace.Done(r.Pod, o.Known[r.Revision], r.InPlace)
 		if r.Waiting != "" && len(r.InPlace.Resized) > 0 {
 			v.seeResize(r, o.Known[r.Revision])
@@ -37,6 +38,30 @@ func (v *view) seeChanges(o *observed.Set) {
 		}
 		r.Updating = r.State != "" || r.Gate.Closed() || r.Waiting != "" && r.InPlace.Restarts(r.Pod)
 		r.Available = r.Available && !r.Updating
+	}
+}
+
+// parseState parses the state annotation of a pod unless it is remembered: it stays on a pod that was updated in place, and
+// to read it takes longer than all the rest.
+func (m *recollection) parseState(value string) (inplace.State, error) {
+	if known, ok := m.states[value]; ok {
+		return known, nil
+	}
+	state, err := inplace.ParseState(value)
+	if err != nil { // no pod that we wrote is like that
+		return state, err
+	}
+	if m.states == nil {
+		m.states = map[string]inplace.State{}
+	}
+	m.states[value] = state
+	return state, nil
+}
+
+// forgetStates bounds what is remembered of so many replicas: when half of it may be of the past, all of it goes.
+func (m *recollection) forgetStates(replicas int) {
+	if len(m.states) > 2*replicas {
+		m.states = nil
 	}
 }
 

@@ -34,7 +34,7 @@ type view struct {
 
 	// pods and revisions are those that the set controls, claims those that carry its
 	// label, or its name in theirs.
-	pods      []corev1.Pod
+	pods      []*corev1.Pod
 	revisions []*appsv1.ControllerRevision
 	claims    []corev1.PersistentVolumeClaim
 	// classes are the storage classes, if the set asks for claims.
@@ -59,12 +59,11 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*view, error) {
 }
 
 // look reads from the cache what the set owns.
-func (r *Reconciler) look(ctx context.Context, v *view) error {
-	pods := &corev1.PodList{}
-	if err := r.list(ctx, pods, v, client.MatchingFields{ControllerIndex: string(v.set.UID)}); err != nil {
+func (r *Reconciler) look(ctx context.Context, v *view) (err error) {
+	if v.pods, err = r.Pods(ctx, v.set.Namespace, string(v.set.UID)); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	v.pods, v.cache.Pods = pods.Items, pods.Items
+	v.cache.Pods = v.pods
 	revisions := &appsv1.ControllerRevisionList{}
 	if err := r.list(ctx, revisions, v, client.MatchingFields{ControllerIndex: string(v.set.UID)}); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
@@ -80,7 +79,6 @@ func (r *Reconciler) look(ctx context.Context, v *view) error {
 	if len(v.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
-	var err error
 	v.classes, err = r.classes(ctx)
 	return err
 }

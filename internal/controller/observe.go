@@ -105,9 +105,9 @@ type place struct {
 
 func placesOf(v *view) []place {
 	places := make([]place, 0, len(v.pods)+len(v.claims))
-	for i := range v.pods {
-		id, ordinal := identify(v.set, v.pods[i].Name)
-		places = append(places, place{id: id, ordinal: ordinal, pod: &v.pods[i]})
+	for _, pod := range v.pods {
+		id, ordinal := identify(v.set, pod.Name)
+		places = append(places, place{id: id, ordinal: ordinal, pod: pod})
 	}
 	places = joinClaims(v, places)
 	slices.SortFunc(places, func(a, b place) int {

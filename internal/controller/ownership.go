@@ -36,8 +36,7 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 		return false, err
 	}
 	var changes []ownerChange
-	for i := range v.pods {
-		pod := &v.pods[i]
+	for _, pod := range v.pods {
 		if !v.selector.Matches(labels.Set(pod.Labels)) && !podstate.Terminating(pod) {
 			changes = append(changes, ownerChange{pod: pod, verb: "release", owners: withoutOwner(pod, v.set.UID)})
 		}
@@ -47,9 +46,9 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 			return false, err
 		}
 	}
-	for i := range orphans {
-		owners := append(slices.Clone(orphans[i].OwnerReferences), claims.Owner(v.set.Name, v.set.UID))
-		changes = append(changes, ownerChange{pod: &orphans[i], verb: "adopt", owners: owners})
+	for _, pod := range orphans {
+		owners := append(slices.Clone(pod.OwnerReferences), claims.Owner(v.set.Name, v.set.UID))
+		changes = append(changes, ownerChange{pod: pod, verb: "adopt", owners: owners})
 	}
 	wrote = len(changes) > 0
 	changes = slices.DeleteFunc(changes, func(c ownerChange) bool { return v.memory.contested[c.pod.UID].holds(c.pod, v.now) })
@@ -89,12 +88,12 @@ type ownerChange struct {
 }
 
 // orphans lists the pods without a controller that the set may adopt.
-func (r *Reconciler) orphans(ctx context.Context, v *view) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	if err := r.list(ctx, pods, v, client.MatchingFields{ControllerIndex: Orphan}); err != nil {
+func (r *Reconciler) orphans(ctx context.Context, v *view) ([]*corev1.Pod, error) {
+	pods, err := r.Pods(ctx, v.set.Namespace, Orphan)
+	if err != nil {
 		return nil, fmt.Errorf("list orphans: %w", err)
 	}
-	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !adoptable(v, &pod) }), nil
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !adoptable(v, pod) }), nil
 }
 
 // adoptable says whether the set may adopt a pod without a controller: one that its selector matches and that can take

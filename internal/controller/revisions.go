@@ -62,8 +62,8 @@ func (v *view) revisionInput() revision.Input {
 		Used:      sets.New[string](),
 		Decode:    v.memory.decode,
 	}
-	for i := range v.pods {
-		in.Used.Insert(v.pods[i].Labels[v1alpha1.RevisionLabel])
+	for _, pod := range v.pods {
+		in.Used.Insert(pod.Labels[v1alpha1.RevisionLabel])
 	}
 	return in
 }

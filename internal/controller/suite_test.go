@@ -100,11 +100,14 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 	Expect(IndexFields(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	watermarks, err := InformerWatermarks(ctx, mgr.GetCache())
 	Expect(err).NotTo(HaveOccurred())
+	pods, err := InformerPods(ctx, mgr.GetCache(), mgr.GetClient())
+	Expect(err).NotTo(HaveOccurred())
 	realClock := clock.RealClock{}
 	store := expectations.New(realClock)
 	shared.reconciler = &Reconciler{
 		Client:       &faultyClient{Client: mgr.GetClient(), faults: shared.faults},
 		Live:         &countingReader{Reader: mgr.GetAPIReader(), faults: shared.faults},
+		Pods:         pods,
 		Watermarks:   watermarks,
 		Clock:        realClock,
 		Events:       mgr.GetEventRecorder("rollset-controller"),

@@ -85,7 +85,7 @@ func TestUnseen(t *testing.T) {
 		"the pods are lost":                  {wantAsked: asked},
 		"the pods are another set's":         {live: []corev1.Pod{strangers}, wantAsked: asked},
 		"the API server does not answer":     {err: errors.New("cut"), wantAsked: asked},
-		"the cache shows a pod":              {live: []corev1.Pod{ours}, change: func(v *view) { v.pods = []corev1.Pod{ours} }},
+		"the cache shows a pod":              {live: []corev1.Pod{ours}, change: func(v *view) { v.pods = []*corev1.Pod{&ours} }},
 		"the cache has shown a pod once":     {live: []corev1.Pod{ours}, change: func(v *view) { v.memory.sawPods = true }},
 		"there were none before":             {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Replicas = 0 }},
 		"no more than a handful is at stake": {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Spec.Replicas = new(int32(handful)) }},
@@ -142,7 +142,7 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 	if len(live.asked) != 4 {
 		t.Errorf("the API server was asked %d times, want 4", len(live.asked))
 	}
-	v.pods = live.pods
+	v.pods = []*corev1.Pod{&live.pods[0]}
 	if wait := look(); wait != 0 {
 		t.Errorf("the cache shows pods, and %v are waited for", wait)
 	}

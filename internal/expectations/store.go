@@ -37,7 +37,7 @@ type Cache struct {
 	// could promise writes that the list does not have. A kind without one is not waited for.
 	Synced map[schema.GroupKind]string
 	// Pods are all pods of the owner.
-	Pods []corev1.Pod
+	Pods []*corev1.Pod
 }
 
 // Store holds the expectations of all owners. It is safe for concurrent use.
@@ -232,8 +232,7 @@ func (e *entry) forgetShown(cache Cache) {
 	}
 	unchanged := make(map[types.UID]bool, len(e.updated))
 	alive := make(map[types.UID]bool, len(e.deleted))
-	for i := range cache.Pods {
-		pod := &cache.Pods[i]
+	for _, pod := range cache.Pods {
 		if _, ok := e.deleted[pod.UID]; ok && pod.DeletionTimestamp == nil {
 			alive[pod.UID] = true
 		}

@@ -25,17 +25,17 @@ func at(resourceVersion string) map[schema.GroupKind]string {
 	return map[schema.GroupKind]string{pods: resourceVersion}
 }
 
-func alive(uid types.UID) corev1.Pod {
-	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-" + string(uid), UID: uid}}
+func alive(uid types.UID) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-" + string(uid), UID: uid}}
 }
 
-func changed(uid types.UID, resourceVersion string) corev1.Pod {
+func changed(uid types.UID, resourceVersion string) *corev1.Pod {
 	pod := alive(uid)
 	pod.ResourceVersion = resourceVersion
 	return pod
 }
 
-func terminating(uid types.UID) corev1.Pod {
+func terminating(uid types.UID) *corev1.Pod {
 	p := alive(uid)
 	p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	return p
@@ -85,51 +85,51 @@ func TestMet(t *testing.T) {
 		},
 		"a deleted pod is still there": {
 			write: func(s *Store) { s.Deleting(owner, "a") },
-			cache: Cache{Pods: []corev1.Pod{alive("b"), alive("a")}}, wantRemaining: Timeout,
+			cache: Cache{Pods: []*corev1.Pod{alive("b"), alive("a")}}, wantRemaining: Timeout,
 		},
 		"a deleted pod is terminating": {
 			write: func(s *Store) { s.Deleting(owner, "a") },
-			cache: Cache{Pods: []corev1.Pod{terminating("a")}}, want: true,
+			cache: Cache{Pods: []*corev1.Pod{terminating("a")}}, want: true,
 		},
 		"a deleted pod is gone": {
 			write: func(s *Store) { s.Deleting(owner, "a") },
-			cache: Cache{Pods: []corev1.Pod{alive("b")}}, want: true,
+			cache: Cache{Pods: []*corev1.Pod{alive("b")}}, want: true,
 		},
 		"a delete that failed is not waited for": {
 			write: func(s *Store) { s.Deleting(owner, "a"); s.Unfulfillable(owner, "a") },
-			cache: Cache{Pods: []corev1.Pod{alive("a")}}, want: true,
+			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, want: true,
 		},
 		"an update in doubt is waited for": {
 			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
-			cache: Cache{Pods: []corev1.Pod{changed("a", "7")}}, wantRemaining: DoubtTimeout,
+			cache: Cache{Pods: []*corev1.Pod{changed("a", "7")}}, wantRemaining: DoubtTimeout,
 		},
 		"an update in doubt is seen": {
 			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
-			cache: Cache{Pods: []corev1.Pod{changed("a", "8")}}, want: true,
+			cache: Cache{Pods: []*corev1.Pod{changed("a", "8")}}, want: true,
 		},
 		"a pod is gone of which an update was in doubt": {
 			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
-			cache: Cache{Pods: []corev1.Pod{alive("b")}}, want: true,
+			cache: Cache{Pods: []*corev1.Pod{alive("b")}}, want: true,
 		},
 		"an update in doubt that never happened": {
 			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") }, wait: DoubtTimeout,
-			cache: Cache{Pods: []corev1.Pod{changed("a", "7")}}, want: true, wantExpired: 1,
+			cache: Cache{Pods: []*corev1.Pod{changed("a", "7")}}, want: true, wantExpired: 1,
 		},
 		"a delete in doubt is waited for": {
 			write: func(s *Store) { s.Deleting(owner, "a"); s.DoubtDelete(owner, "a") },
-			cache: Cache{Pods: []corev1.Pod{alive("a")}}, wantRemaining: DoubtTimeout,
+			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, wantRemaining: DoubtTimeout,
 		},
 		"a delete in doubt expires soon": {
 			write: func(s *Store) { s.Deleting(owner, "a"); s.DoubtDelete(owner, "a") }, wait: DoubtTimeout,
-			cache: Cache{Pods: []corev1.Pod{alive("a")}}, want: true, wantExpired: 1,
+			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, want: true, wantExpired: 1,
 		},
 		"a create in doubt is waited for": {
 			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") }, wait: time.Second,
-			cache: Cache{Pods: []corev1.Pod{alive("b")}}, wantRemaining: DoubtTimeout - time.Second,
+			cache: Cache{Pods: []*corev1.Pod{alive("b")}}, wantRemaining: DoubtTimeout - time.Second,
 		},
 		"a create in doubt has happened": {
 			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") },
-			cache: Cache{Pods: []corev1.Pod{alive("a")}}, want: true,
+			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, want: true,
 		},
 		"a create in doubt expires soon": {
 			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") }, wait: DoubtTimeout, want: true, wantExpired: 1,
@@ -178,7 +178,7 @@ func TestNothingIsKeptOfWhatWasMet(t *testing.T) {
 	if got := s.Unmet(); got != 1 {
 		t.Errorf("Unmet() = %d before the cache has caught up, want 1", got)
 	}
-	if met, _ := s.Met(owner, Cache{Synced: at("100"), Pods: []corev1.Pod{terminating("a"), alive("b")}}); !met {
+	if met, _ := s.Met(owner, Cache{Synced: at("100"), Pods: []*corev1.Pod{terminating("a"), alive("b")}}); !met {
 		t.Error("Met() = false with a cache that shows everything")
 	}
 	if got := s.Unmet(); got != 0 {
@@ -200,7 +200,7 @@ func TestReached(t *testing.T) {
 	if all, _ := s.Reached(owner, at("100")); !all {
 		t.Error("Reached = false after the write")
 	}
-	if met, _ := s.Met(owner, Cache{Synced: at("100"), Pods: []corev1.Pod{alive("a")}}); met {
+	if met, _ := s.Met(owner, Cache{Synced: at("100"), Pods: []*corev1.Pod{alive("a")}}); met {
 		t.Error("Met = true: a look at watermarks made the store forget a delete")
 	}
 }

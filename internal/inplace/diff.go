@@ -171,7 +171,7 @@ func (c Change) firstPullPolicy(from, to *corev1.PodSpec) string {
 			continue
 		}
 		if before, after := defaultPullPolicy(old.Image), defaultPullPolicy(w.Image); before != after {
-			return fmt.Sprintf("%s.imagePullPolicy: the new image changes the default from %s to %s", w.path, before, after)
+			return fmt.Sprintf("%s.imagePullPolicy: the new image changes the default from %s to %s", w.path(), before, after)
 		}
 	}
 	return ""

@@ -10,30 +10,39 @@ import (
 // member is a container or init container of a pod. Their names are unique among both.
 type member struct {
 	*corev1.Container
-	// path is where it stands.
-	path string
 	init bool
+}
+
+// path is where it stands.
+func (m member) path() string {
+	if m.init {
+		return "spec.initContainers[" + m.Name + "]"
+	}
+	return "spec.containers[" + m.Name + "]"
 }
 
 // members returns all containers of a pod in the order in which they start. Writing to them writes to the spec.
 func members(spec *corev1.PodSpec) []member {
 	all := make([]member, 0, len(spec.InitContainers)+len(spec.Containers))
 	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		all = append(all, member{Container: c, path: "spec.initContainers[" + c.Name + "]", init: true})
+		all = append(all, member{Container: &spec.InitContainers[i], init: true})
 	}
 	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		all = append(all, member{Container: c, path: "spec.containers[" + c.Name + "]"})
+		all = append(all, member{Container: &spec.Containers[i]})
 	}
 	return all
 }
 
 // find returns the member of a name.
 func find(spec *corev1.PodSpec, name string) (member, bool) {
-	for _, m := range members(spec) {
-		if m.Name == name {
-			return m, true
+	for i := range spec.InitContainers {
+		if spec.InitContainers[i].Name == name {
+			return member{Container: &spec.InitContainers[i], init: true}, true
+		}
+	}
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == name {
+			return member{Container: &spec.Containers[i]}, true
 		}
 	}
 	return member{}, false

@@ -6,8 +6,6 @@ package inplace
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,12 +26,8 @@ func Done(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) (done bool, wait
 	if s.Empty() { // so it is with nearly all pods nearly always
 		return true, ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Containers)) {
-		if m, ok := find(&pod.Spec, name); ok {
-			if waiting = restarted(pod, m, s); waiting != "" {
-				return false, waiting
-			}
-		}
+	if waiting = firstRestart(pod, s); waiting != "" {
+		return false, waiting
 	}
 	if to == nil {
 		return true, ""
@@ -64,6 +58,22 @@ func Asked(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) bool {
 	}
 	patch, err := ResizePatch(pod, to, s.Resized)
 	return err == nil && patch == nil
+}
+
+// firstRestart returns what is waited for until the first container, by name, that does not run its new image does, "" if
+// all do.
+func firstRestart(pod *corev1.Pod, s State) (waiting string) {
+	first := ""
+	for name := range s.Containers {
+		m, ok := find(&pod.Spec, name)
+		if !ok || waiting != "" && name > first {
+			continue
+		}
+		if w := restarted(pod, m, s); w != "" {
+			first, waiting = name, w
+		}
+	}
+	return waiting
 }
 
 // restarted returns what is waited for until a container runs its new image, "" if nothing.

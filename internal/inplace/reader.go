@@ -22,7 +22,7 @@ func (c Change) firstReader(spec *corev1.PodSpec) string {
 				continue
 			}
 			if field := c.changedField(source.FieldRef); field != "" {
-				return fmt.Sprintf("%s: %s.env[%s] reads it", field, m.path, m.Env[i].Name)
+				return fmt.Sprintf("%s: %s.env[%s] reads it", field, m.path(), m.Env[i].Name)
 			}
 		}
 	}

@@ -226,7 +226,7 @@ func TestDelete(t *testing.T) {
 			if got := result.Deletes.Err != nil; got != tt.fails {
 				t.Errorf("deletes = %+v, want failure: %v", result.Deletes, tt.fails)
 			}
-			if met, _ := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*a.Pod}}); met != tt.met {
+			if met, _ := w.store.Met("set", expectations.Cache{Pods: []*corev1.Pod{a.Pod}}); met != tt.met {
 				t.Errorf("Met() = %v while the cache shows the pod, want %v", met, tt.met)
 			}
 			if got := strings.Join(w.notes.all, "\n"); got != tt.wantEvent {

@@ -36,12 +36,12 @@ func TestPodsThatChangedMeanwhileAreLookedAtAgain(t *testing.T) {
 			if !result.Stale || result.Relabels.Err != nil || result.Updates.Err != nil {
 				t.Errorf("result = %+v, want one that is stale and no failure", result)
 			}
-			if met, _ := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*pod}}); met {
+			if met, _ := w.store.Met("set", expectations.Cache{Pods: []*corev1.Pod{pod}}); met {
 				t.Error("Met() = true with a cache that shows the pod as it was judged")
 			}
 			newer := pod.DeepCopy()
 			newer.ResourceVersion = "6"
-			if met, _ := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*newer}}); !met {
+			if met, _ := w.store.Met("set", expectations.Cache{Pods: []*corev1.Pod{newer}}); !met {
 				t.Error("Met() = false with a cache that shows the change")
 			}
 		})

@@ -123,7 +123,7 @@ func TestUpdateFails(t *testing.T) {
 			if _, got := result.Infeasible[pod.UID]; got != tt.wantInfeasible {
 				t.Errorf("infeasible: %v", result.Infeasible)
 			}
-			met, remaining := w.store.Met("set", expectations.Cache{Pods: []corev1.Pod{*pod}})
+			met, remaining := w.store.Met("set", expectations.Cache{Pods: []*corev1.Pod{pod}})
 			if met == tt.wantDoubt || tt.wantDoubt && remaining > 10*time.Second {
 				t.Errorf("expectations met: %v, %v remaining", met, remaining)
 			}

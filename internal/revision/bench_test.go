@@ -5,6 +5,7 @@ package revision_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,4 +51,31 @@ func BenchmarkResolve(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestObservedTemplatesAreNotEncoded compares templates of different sizes: nothing is to be done for their contents once
+// they are recorded.
+func TestObservedTemplatesAreNotEncoded(t *testing.T) { // not parallel: allocations are counted for the whole process
+	allocations := map[int]float64{}
+	for _, size := range []int{1, 1_000} {
+		w := newWorld()
+		w.set.Spec.Template.Annotations = map[string]string{}
+		for i := range size {
+			w.set.Spec.Template.Annotations[strconv.Itoa(i)] = "text"
+		}
+		w.settle(t)
+		in := w.input()
+		template, claims, err := revision.Decode(in.Revisions[0])
+		in.Decode = func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error) {
+			return template, claims, err
+		}
+		allocations[size] = testing.AllocsPerRun(10, func() {
+			if _, err := revision.Resolve(in); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if allocations[1_000] != allocations[1] {
+		t.Errorf("%.0f allocations, %.0f for a small template", allocations[1_000], allocations[1])
+	}
 }

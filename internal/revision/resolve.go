@@ -80,20 +80,19 @@ type Ignored struct {
 }
 
 // Resolve finds the current and the update revision of a set. It is deterministic, and insensitive to the order of its
-// input. It fails only if the template of the set cannot be encoded.
+// input. It fails only if the template of the set has to be encoded, because it was not observed before or its
+// ControllerRevision cannot be used, and cannot be.
 func Resolve(in Input) (Resolution, error) {
 	return resolve(in, digest)
 }
 
 // resolve is Resolve for any digest, so that tests can make digests collide.
 func resolve(in Input, digest digestFunc) (Resolution, error) {
-	wanted, err := contentOf(in.Set)
-	if err != nil {
-		return Resolution{}, fmt.Errorf("encode the template of %s: %w", in.Set.Name, err)
-	}
-	r := &resolver{Input: in, digest: digest, wanted: wanted}
+	r := &resolver{Input: in, digest: digest}
 	r.read()
-	r.resolveUpdate()
+	if err := r.resolveUpdate(); err != nil {
+		return Resolution{}, err
+	}
 	r.resolveCurrent()
 	r.prune()
 	return r.out, nil
@@ -102,7 +101,7 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 type resolver struct {
 	Input
 	digest digestFunc
-	// wanted is what the spec says.
+	// wanted is what the spec says; empty until it matters.
 	wanted content
 	// intact are the revisions that hold what their names say, broken the others.
 	intact map[string]record
@@ -144,29 +143,33 @@ func (r *resolver) read() {
 }
 
 // resolveUpdate finds the revision of the spec among those that exist, or makes it.
-func (r *resolver) resolveUpdate() {
+func (r *resolver) resolveUpdate() (err error) {
 	status := &r.Set.Status
 	r.out.CollisionCount = status.CollisionCount
 	observedBefore := status.ObservedGeneration == r.Set.Generation && status.UpdateRevision != ""
+	if found, ok := r.intact[status.UpdateRevision]; ok && observedBefore { // as it is nearly always: nothing is encoded
+		r.reuse(found)
+		return nil
+	}
+	if r.wanted, err = contentOf(r.Set); err != nil {
+		return fmt.Errorf("encode the template of %s: %w", r.Set.Name, err)
+	}
 	if !observedBefore {
 		if found, ok := r.equal(); ok {
 			r.reuse(found)
-			return
+			return nil
 		}
 		r.record(r.name())
-		return
-	}
-	if found, ok := r.intact[status.UpdateRevision]; ok {
-		r.reuse(found)
-		return
+		return nil
 	}
 	if collisions, ok := r.collisionsOf(status.UpdateRevision); ok {
 		r.record(status.UpdateRevision, collisions)
-		return
+		return nil
 	}
 	// The name is not one that we would give to this template today. The template goes on under it, for its pods carry
 	// it, but no ControllerRevision can bear witness to that.
 	r.out.Update = r.unrecorded(status.UpdateRevision)
+	return nil
 }
 
 // equal returns the revision that means what the spec says. Of several, it is the one that the pods were moved to last,

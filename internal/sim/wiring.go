@@ -89,6 +89,7 @@ func (w *World) wire(ctx context.Context, m *Manager) {
 	r := &controller.Reconciler{
 		Client:       m.Client,
 		Live:         m.Live,
+		Pods:         controller.ListedPods(m.Client),
 		Watermarks:   func(kind schema.GroupKind, _ string) string { return m.Client.Synced(kind) },
 		Clock:        m.clock,
 		Events:       &recorder{manager: m},

@@ -1,0 +1,63 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Pods returns the pods of a namespace that have a value in ControllerIndex. They belong to the cache: nobody changes them.
+type Pods func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error)
+
+// InformerPods returns the pods of a manager's cache, which is read by the reader.
+func InformerPods(ctx context.Context, informers cache.Informers, reader client.Reader) (Pods, error) {
+	informer, err := informers.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	if shared, ok := informer.(toolscache.SharedIndexInformer); ok {
+		return indexedPods(shared.GetIndexer()), nil
+	}
+	return ListedPods(reader), nil // a cache of several namespaces shows none of its indexers
+}
+
+// indexedPods reads from the indexer of a cache with the fields of IndexFields. A list by the cache's reader would copy as
+// much as a kilobyte of each pod at each look.
+func indexedPods(indexer toolscache.Indexer) Pods {
+	return func(_ context.Context, namespace, controller string) ([]*corev1.Pod, error) {
+		objects, err := indexer.ByIndex("field:"+ControllerIndex, namespace+"/"+controller) // as controller-runtime has it
+		if err != nil {
+			return nil, err
+		}
+		pods := make([]*corev1.Pod, 0, len(objects))
+		for _, object := range objects {
+			if pod, ok := object.(*corev1.Pod); ok {
+				pods = append(pods, pod)
+			}
+		}
+		return pods, nil
+	}
+}
+
+// ListedPods reads from any cache with the fields of IndexFields.
+func ListedPods(reader client.Reader) Pods {
+	return func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error) {
+		list := &corev1.PodList{}
+		err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{ControllerIndex: controller}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		pods := make([]*corev1.Pod, len(list.Items))
+		for i := range list.Items {
+			pods[i] = &list.Items[i]
+		}
+		return pods, nil
+	}
+}
