@@ -36,9 +36,14 @@ func (s *Store) Delete(w Write) error {
 		return nil
 	}
 	obj := clone(old)
-	addPropagationFinalizer(obj, w.DeleteOptions.PropagationPolicy)
+	setPropagation(obj, w.DeleteOptions.PropagationPolicy)
 	grace := gracePeriod(obj, w.DeleteOptions.GracePeriodSeconds)
+	changed := !slices.Equal(old.GetFinalizers(), obj.GetFinalizers())
 	switch {
+	case grace == 0 && len(obj.GetFinalizers()) == 0 && changed && insistsOnVersion(w):
+		// The API server goes on with a version that it never wrote.
+		return conflict(w.Key, "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: %v",
+			old.GetResourceVersion())
 	case grace == 0 && len(obj.GetFinalizers()) == 0:
 		s.commit(w, old, nil)
 	case old.GetDeletionTimestamp() == nil:
@@ -50,7 +55,7 @@ func (s *Store) Delete(w Write) error {
 		obj.SetDeletionTimestamp(&deadline)
 		obj.SetDeletionGracePeriodSeconds(&grace)
 		s.commit(w, old, obj)
-	case !slices.Equal(old.GetFinalizers(), obj.GetFinalizers()):
+	case changed:
 		s.commit(w, old, obj)
 	}
 	return nil
@@ -81,21 +86,25 @@ func gracePeriod(obj client.Object, asked *int64) int64 {
 	}
 }
 
-// addPropagationFinalizer leaves the order to the garbage collector in the object, as the API server does.
-func addPropagationFinalizer(obj client.Object, policy *metav1.DeletionPropagation) {
+// insistsOnVersion says whether an object is to be deleted in one version only.
+func insistsOnVersion(w Write) bool {
+	return w.DeleteOptions.Preconditions != nil && w.DeleteOptions.Preconditions.ResourceVersion != nil
+}
+
+// setPropagation leaves the order to the garbage collector in the object's finalizers, as the API server does.
+func setPropagation(obj client.Object, policy *metav1.DeletionPropagation) {
 	if policy == nil {
 		return
 	}
-	finalizer := ""
+	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+	})
 	switch *policy {
 	case metav1.DeletePropagationOrphan:
-		finalizer = metav1.FinalizerOrphanDependents
+		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
 	case metav1.DeletePropagationForeground:
-		finalizer = metav1.FinalizerDeleteDependents
+		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
 	case metav1.DeletePropagationBackground:
-		return
 	}
-	if !slices.Contains(obj.GetFinalizers(), finalizer) {
-		obj.SetFinalizers(append(obj.GetFinalizers(), finalizer))
-	}
+	obj.SetFinalizers(finalizers)
 }

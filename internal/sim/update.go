@@ -27,20 +27,22 @@ func (s *Store) Update(w Write, obj client.Object) (client.Object, error) {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
 		return nil, conflict(w.Key, "Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID())
 	}
-	if obj.GetResourceVersion() == "" && w.Key.Kind == RollSets {
-		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
-			field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
-	}
 	return s.replace(w, old, clone(obj))
 }
 
 // replace stores obj, which belongs to it, in place of old if all that the API server checks allows it.
 func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) {
+	if obj.GetResourceVersion() == "" && w.Key.Kind == RollSets {
+		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
+			field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+	}
 	if rv := obj.GetResourceVersion(); rv != "" && rv != old.GetResourceVersion() {
 		return nil, conflict(w.Key, "the object has been modified; please apply your changes to the latest version and try again")
 	}
 	obj.SetResourceVersion(old.GetResourceVersion())
-	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
+	// Of the metadata in a patch of a custom resource's status nothing is looked at.
+	ignored := w.Key.Kind == RollSets && w.Subresource == "status"
+	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && !ignored {
 		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
 			field.NewPath("metadata", "uid"), uid, "field is immutable")})
 	}
@@ -133,6 +135,9 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 				}
 			}
 		}
+		if len(resized.Containers) != len(pod.Spec.Containers) {
+			pod.Spec.Containers = resized.Containers // which will be refused
+		}
 	default:
 		unmodeled("subresource of %s", w)
 	}
@@ -215,6 +220,9 @@ func immutable(path *field.Path, old, obj any) field.ErrorList {
 func validatePodChange(w Write, old, pod *corev1.Pod) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(old.Spec, pod.Spec) {
 		return nil
+	}
+	if w.Subresource == "resize" && len(old.Spec.Containers) != len(pod.Spec.Containers) {
+		return field.ErrorList{field.Forbidden(field.NewPath("spec", "containers"), "containers may not be added or removed on resize")}
 	}
 	was, is := old.Spec.DeepCopy(), pod.Spec.DeepCopy()
 	for _, spec := range []*corev1.PodSpec{was, is} {
