@@ -35,6 +35,26 @@ func ReadySince(pod *corev1.Pod) (time.Time, bool) {
 // ContainersReady says whether all containers are ready, whatever the pod's readiness gates say.
 func ContainersReady(pod *corev1.Pod) bool { return conditionTrue(pod, corev1.ContainersReady) }
 
+// Returning says whether a pod that is not ready is about to be: its containers and gates are, and the last gate was
+// opened no earlier than its node said that it is not ready.
+func Returning(pod *corev1.Pod) bool {
+	ready := condition(pod, corev1.PodReady)
+	if ready == nil || ready.Status == corev1.ConditionTrue || !ContainersReady(pod) {
+		return false
+	}
+	var opened time.Time
+	for _, g := range pod.Spec.ReadinessGates {
+		c := condition(pod, g.ConditionType)
+		if c == nil || c.Status != corev1.ConditionTrue {
+			return false
+		}
+		if c.LastTransitionTime.After(opened) {
+			opened = c.LastTransitionTime.Time
+		}
+	}
+	return !opened.IsZero() && !opened.Before(ready.LastTransitionTime.Time)
+}
+
 // Available says whether the pod has been ready for minReady, and otherwise how long until it is if nothing changes; a
 // pod that is not ready waits for something else than time, so its wait is zero.
 //

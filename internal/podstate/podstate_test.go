@@ -70,6 +70,37 @@ func TestReadySince(t *testing.T) {
 	}
 }
 
+func TestReturning(t *testing.T) {
+	t.Parallel()
+	const own, other = corev1.PodConditionType("example.com/own"), corev1.PodConditionType("example.com/other")
+	turned := func(kind corev1.PodConditionType, status corev1.ConditionStatus, seconds int64) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: metav1.Unix(seconds, 0)}
+	}
+	containers := turned(corev1.ContainersReady, corev1.ConditionTrue, 1)
+	notReady := turned(corev1.PodReady, corev1.ConditionFalse, 5)
+	for name, c := range map[string]struct {
+		conditions []corev1.PodCondition
+		want       bool
+	}{
+		"the gate was opened after": {[]corev1.PodCondition{containers, notReady, turned(own, corev1.ConditionTrue, 6), turned(other, corev1.ConditionTrue, 2)}, true},
+		"it was open before":        {[]corev1.PodCondition{containers, notReady, turned(own, corev1.ConditionTrue, 4), turned(other, corev1.ConditionTrue, 2)}, false},
+		"another gate is closed":    {[]corev1.PodCondition{containers, notReady, turned(own, corev1.ConditionTrue, 6), turned(other, corev1.ConditionFalse, 2)}, false},
+		"another gate is not set":   {[]corev1.PodCondition{containers, notReady, turned(own, corev1.ConditionTrue, 6)}, false},
+		"a container is not ready":  {[]corev1.PodCondition{notReady, turned(own, corev1.ConditionTrue, 6), turned(other, corev1.ConditionTrue, 2)}, false},
+		"it is ready":               {[]corev1.PodCondition{containers, turned(corev1.PodReady, corev1.ConditionTrue, 7), turned(own, corev1.ConditionTrue, 6), turned(other, corev1.ConditionTrue, 2)}, false},
+		"its node says nothing":     {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: c.conditions}}
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: own}, {ConditionType: other}}
+			if got := podstate.Returning(pod); got != c.want {
+				t.Errorf("returning is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 func TestAvailable(t *testing.T) {
 	t.Parallel()
 	ready := with(is(corev1.PodReady, corev1.ConditionTrue))

@@ -22,11 +22,12 @@ import (
 // a crash goes on where it was left: a pod in service is taken out by its gate, then the grace period passes, then one
 // patch makes it a pod of the new revision. What has to be done after that is for settle to say.
 //
-// A pod whose containers do not run well has no traffic to lose; it is patched at once.
+// A pod whose containers do not run well has no traffic to lose; it is patched at once. One whose gate was opened, by
+// whomever, is about to get traffic though it is not ready yet; the grace period begins anew.
 func (v *mover) step(m wanted.Move, how manner) {
 	r := m.Replica
 	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
-	if serving && r.Ready && r.Gate.Status == corev1.ConditionTrue {
+	if serving && r.Gate.Status == corev1.ConditionTrue && (r.Ready || podstate.Returning(r.Pod)) {
 		v.plan.Add(action.CloseGate{Pod: r.Pod, Reason: "update in place to " + m.To})
 		return
 	}

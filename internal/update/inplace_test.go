@@ -6,10 +6,12 @@ package update_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
@@ -199,6 +201,37 @@ func checkPlan(t *testing.T, o *observed.Set, want []string) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// TestPlanGateReopened is about a stranger who opens a gate during the grace period, or just before it: the pod gets traffic
+// as soon as its node has seen that, and the grace period begins anew.
+func TestPlanGateReopened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open time.Time
+		want string
+	}{
+		"after the node saw it closed": {open: at(5), want: "close gate of web-0 (update in place to v2)"},
+		"in the same second":           {open: at(3), want: "close gate of web-0 (update in place to v2)"},
+		"and was not ready since":      {open: at(1), want: "update web-0 in place to v2 (images of app)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe("InPlaceOnly with grace", "ordinal R=1 v1>v2", "0:v1.")
+			r := &o.Replicas[0]
+			r.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+			r.Pod.Status.Conditions = []corev1.PodCondition{
+				{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+				{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at(3))},
+				{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.open)},
+			}
+			r.Gate = inplace.GateOf(r.Pod)
+			checkPlan(t, o, []string{c.want})
+		})
+	}
+}
+
+// at is a number of seconds after some time.
+func at(seconds int) time.Time { return time.Date(2026, 1, 1, 0, 0, seconds, 0, time.UTC) }
 
 // TestPlanEnd is about pods that are at their revision, and not through with the change that brought them there.
 func TestPlanEnd(t *testing.T) {
