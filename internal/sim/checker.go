@@ -58,6 +58,7 @@ func rules() []rule {
 		{"I6 revision in place", updatesAsWanted},
 		{"I6 content", runsItsRevision},
 		{"I7 storage", keepsClaims},
+		{"claims first", claimsFirst},
 		{"I8 adoption", adoptsOrphansOnly},
 		{"I12 status", tellsTheTruth},
 		{"I13 deletion", leavesDeletingSets},

@@ -111,6 +111,16 @@ func (w *World) createPod(what, name string, labels map[string]string) error {
 	return err
 }
 
+// claimOf creates a claim that another set has made: "claim data-web-0 other".
+func claimOf(_ context.Context, w *World, args []string) error {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: Namespace, Name: args[0], Labels: map[string]string{v1alpha1.SetLabel: args[1]},
+	}}
+	w.note("claim " + strings.Join(args, " of set "))
+	_, err := w.Store.Create(Write{Actor: userActor}, claim)
+	return err
+}
+
 func deleteSet(_ context.Context, w *World, args []string) error {
 	w.note("delete the set: " + strings.ToLower(args[0]))
 	options := client.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation(args[0]))}

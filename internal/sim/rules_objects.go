@@ -83,6 +83,30 @@ func keepsIdentity(v *verdict) string {
 	return v.mountedTwice()
 }
 
+// claimsFirst says that the claims of a new pod are there before it is, as far as its manager knows, and nobody else's.
+func claimsFirst(v *verdict) string {
+	if !v.createsPod() || v.set == nil {
+		return ""
+	}
+	known := v.world.checker.manager.Client.View.caches[Claims].objects
+	for _, key := range claimsOf(v.New) {
+		claim := v.world.Store.Get(key)
+		if claim == nil {
+			claim = known[key]
+		}
+		if claim == nil {
+			return "claim " + key.Name + " does not exist"
+		}
+		if owner := ownerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
+			return fmt.Sprintf("claim %s is controlled by %q", key.Name, owner)
+		}
+		if of, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && of != v.set.Name {
+			return "claim " + key.Name + " is the set " + of + "'s"
+		}
+	}
+	return ""
+}
+
 // mountedTwice says which claim of a new pod another pod mounts.
 func (v *verdict) mountedTwice() string {
 	wanted := claimsOf(v.New)
@@ -171,7 +195,8 @@ func tellsTheTruth(v *verdict) string {
 	switch {
 	case s.ReadyReplicas > s.Replicas, s.AvailableReplicas > s.ReadyReplicas,
 		s.UpdatedReplicas > s.Replicas, s.UpdatedReadyReplicas > s.UpdatedReplicas,
-		s.UpdatedAvailableReplicas > s.UpdatedReadyReplicas, s.CurrentReplicas > s.Replicas:
+		s.UpdatedAvailableReplicas > s.UpdatedReadyReplicas, s.CurrentReplicas > s.Replicas,
+		s.ExpectedUpdatedReplicas < 0:
 		return fmt.Sprintf("impossible numbers: %+v", *s)
 	case s.ObservedGeneration < old.ObservedGeneration:
 		return fmt.Sprintf("observedGeneration goes from %d back to %d", old.ObservedGeneration, s.ObservedGeneration)

@@ -108,6 +108,7 @@ func commands() []command {
 		command{"expensive", 1, eachPod("make expensive", (*World).makeExpensive)},
 		command{"orphan", 1, orphan},
 		command{"stranger", 1, stranger},
+		command{"claim", 2, claimOf},
 		command{"delete-set", 1, deleteSet},
 	)
 }
