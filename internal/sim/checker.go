@@ -26,16 +26,55 @@ type Checker struct {
 	// lastWrite is when a manager last wrote something other than a status.
 	lastWrite time.Time
 	// writes counts the writes of managers by what they did.
-	writes map[string]int
-	bounds *bounds
+	writes  map[string]int
+	bounds  *bounds
+	creates creates
+}
+
+// creates is what the reconcile that goes on now knows of how creating pods went. While that fails no pod is counted on that
+// is yet to be created (docs/adr/0011).
+type creates struct {
+	// failing are the managers whose last reconcile that created something failed in that.
+	failing map[string]bool
+	// tried and failed count what this reconcile creates.
+	tried, failed int
+	// unhoped are the pods that it created nevertheless.
+	unhoped map[Key]bool
+}
+
+// note takes note of the outcome of a write.
+func (c *creates) note(w Write, err error) {
+	if w.Verb != Create || w.DryRun || w.Key.Kind == Revisions {
+		return
+	}
+	c.tried++
+	if err != nil {
+		c.failed++
+	}
+}
+
+// end closes the reconcile of a manager.
+func (c *creates) end(m *Manager) {
+	if c.tried > 0 {
+		c.failing[m.Name] = c.failed > 0
+	}
+	c.tried, c.failed = 0, 0
+	clear(c.unhoped)
 }
 
 func newChecker(w *World) *Checker {
-	return &Checker{world: w, made: make(map[Key]bool), writes: make(map[string]int), bounds: newBounds()}
+	return &Checker{
+		world: w, made: make(map[Key]bool), writes: make(map[string]int), bounds: newBounds(),
+		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool)},
+	}
 }
 
 func (c *Checker) begin(m *Manager) { c.manager = m }
-func (c *Checker) end(*Manager)     { c.manager = nil }
+
+func (c *Checker) end(m *Manager) {
+	c.manager = nil
+	c.creates.end(m)
+}
 
 // rule is one invariant: it returns what is wrong with a write, or nothing.
 type rule struct {
@@ -95,6 +134,7 @@ func (c *Checker) observe(e *Entry) {
 	v := c.verdictOn(e)
 	if e.Key.Kind == Pods && e.Verb == Create {
 		c.made[e.Key] = true
+		c.creates.unhoped[e.Key] = c.creates.failing[e.Actor]
 	}
 	if e.Subresource != "status" || e.Key.Kind == Pods {
 		c.writes[strings.TrimSuffix(string(e.Verb)+" "+string(e.Key.Kind)+"/"+e.Subresource, "/")]++
@@ -108,6 +148,7 @@ func (c *Checker) observe(e *Entry) {
 
 // tried takes note of the outcome of a write that a manager tried.
 func (c *Checker) tried(w Write, err error) {
+	c.creates.note(w, err)
 	if wrong := c.bounds.try(w, err, c.world.Now()); wrong != "" && c.world.violation == nil {
 		c.world.violation = errors.New(wrong)
 	}

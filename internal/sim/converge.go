@@ -131,10 +131,7 @@ func (w *World) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func(b
 	if set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
 		partition = limitsOf(&set.Spec).partition
 	}
-	current := ""
-	if t := w.templateOf(set.Status.CurrentRevision); t != nil {
-		current = w.versionOf(t)
-	}
+	current := w.versionNamed(set.Status.CurrentRevision)
 	updated := 0
 	for _, pod := range live {
 		switch w.version(pod) {

@@ -141,8 +141,8 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	broken := v.count(func(pod *corev1.Pod) bool {
-		return KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && !v.outside(pod) && !v.specified(pod) &&
-			(!v.isAvailable(pod) || isUpdating(pod))
+		return KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && (!v.isAvailable(pod) || isUpdating(pod)) &&
+			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[KeyOf(pod)]
 	})
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(0, live-l.replicas))); broken >= limit {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)

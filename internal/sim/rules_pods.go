@@ -80,7 +80,7 @@ func withinBound(v *verdict) string {
 	}
 	live := 0
 	for _, pod := range v.world.pods() {
-		if isLive(pod) && ownerOf(pod) == v.set.UID && (v.made[KeyOf(pod)] || v.pods[KeyOf(pod)] != nil || KeyOf(pod) == v.Key) {
+		if isLive(pod) && ownerOf(pod) == v.set.UID && v.collides(pod) {
 			live++
 		}
 	}
@@ -88,6 +88,13 @@ func withinBound(v *verdict) string {
 		return fmt.Sprintf("%d live pods, at most %d wanted by any spec since the manager's", live, bound)
 	}
 	return ""
+}
+
+// collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
+// name that it tries again, even if its caches begin before that; unless the range of ordinals has moved since.
+func (v *verdict) collides(pod *corev1.Pod) bool {
+	key := KeyOf(pod)
+	return v.pods[key] != nil || key == v.Key || v.made[key] && !v.outside(pod)
 }
 
 // withinBudget is I4: deleting an available pod leaves enough of them, from what the manager knows.

@@ -105,15 +105,20 @@ func (w *World) templateOf(revision string) *corev1.PodTemplateSpec {
 
 // version is v1 for a pod of the first template that the user asked for, v2 for the next, and so on.
 func (w *World) version(pod *corev1.Pod) string {
-	if v, ok := w.versions[pod.Labels[v1alpha1.RevisionLabel]]; ok {
+	return w.versionNamed(pod.Labels[v1alpha1.RevisionLabel])
+}
+
+// versionNamed is the version of a revision, which it keeps when a user deletes it.
+func (w *World) versionNamed(revision string) string {
+	if v, ok := w.versions[revision]; ok {
 		return v
 	}
-	template := w.templateOf(pod.Labels[v1alpha1.RevisionLabel])
+	template := w.templateOf(revision)
 	if template == nil {
 		return "?"
 	}
 	v := w.versionOf(template)
-	w.versions[pod.Labels[v1alpha1.RevisionLabel]] = v
+	w.versions[revision] = v
 	return v
 }
 
