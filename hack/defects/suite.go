@@ -53,7 +53,7 @@ func long() []suite {
 		{name: "histories", args: []string{"-test.run=^TestHistories$", "-rapid.checks=300"}},
 		{name: "orders", args: []string{"-test.run=^TestReplays$", "-seeds=8"}},
 		{name: "others", args: []string{"-test.skip=^(TestGolden|TestReplays|TestHistories|TestCrashPoints)$", "-test.short", "-rapid.checks=50"}},
-		{name: "crashes", args: []string{"-test.run=^TestCrashPoints$"}},
+		{name: "crashes", args: []string{"-test.run=^TestCrashPoints$", "-sample=3"}},
 	}
 	for i := range parts {
 		parts[i].pkg = simulator

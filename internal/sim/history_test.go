@@ -89,7 +89,8 @@ func loneWords() []string {
 	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "managers 2", "forget", "leave", "create-set"}
 }
 
-// randomSet and ordinalSet are the two kinds of sets, what fields only they have, and what their pods are called.
+// randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
+// called.
 func randomSet() (preface *rapid.Generator[string], words []word) {
 	words = []word{
 		{"maxSurge", bound()},
@@ -111,13 +112,10 @@ func ordinalSet() (preface *rapid.Generator[string], words []word) {
 	return preface, append(words, podWords(number(0, 6))...)
 }
 
-// history draws a script. Numbers are small and names few, so that what is drawn meets what was drawn before.
-func history() *rapid.Generator[string] {
+// history draws a script about a kind of set. Numbers are small and names few, so that what is drawn meets what was drawn
+// before.
+func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
-		kind := randomSet
-		if rapid.Bool().Draw(t, "ordinal") {
-			kind = ordinalSet
-		}
 		preface, own := kind()
 		groups := [][]word{specWords(), own, worldWords()}
 		line := rapid.Custom(func(t *rapid.T) string {
@@ -156,13 +154,26 @@ func live(ctx context.Context, text string, seed uint64) (*World, error) {
 	return w, err
 }
 
-// TestHistories draws scripts and orders of events at random. A failure is shrunk; its script, saved in testdata with a
-// sentence about what it shows, becomes a scenario.
+// eachHistory draws scripts and orders of events at random, and calls check with them: of both kinds of sets as many as
+// -rapid.checks says, side by side.
+func eachHistory(t *testing.T, check func(t *rapid.T, text string, seed uint64)) {
+	t.Helper()
+	for name, kind := range map[string]func() (*rapid.Generator[string], []word){"Random": randomSet, "Ordinal": ordinalSet} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				text := history(kind).Draw(t, "history")
+				check(t, text, rapid.Uint64Range(0, 1<<20).Draw(t, "seed"))
+			})
+		})
+	}
+}
+
+// TestHistories plays histories. A failure is shrunk; its script, saved in testdata with a sentence about what it shows,
+// becomes a scenario.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := history().Draw(t, "history")
-		seed := rapid.Uint64Range(0, 1<<20).Draw(t, "seed")
+	eachHistory(t, func(t *rapid.T, text string, seed uint64) {
 		if w, err := live(t.Context(), text, seed); err != nil {
 			t.Fatalf("seed %d: %v\n%s\n%s", seed, err, text, w.Film.last(60))
 		}
@@ -172,9 +183,7 @@ func TestHistories(t *testing.T) {
 // TestSameHistoryTwice plays histories twice: the same seed gives the same log, to the byte.
 func TestSameHistoryTwice(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := history().Draw(t, "history")
-		seed := rapid.Uint64Range(0, 1<<20).Draw(t, "seed")
+	eachHistory(t, func(t *rapid.T, text string, seed uint64) {
 		var logs [2]string
 		for i := range logs {
 			w, err := live(t.Context(), text, seed)
