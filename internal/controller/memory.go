@@ -27,9 +27,8 @@ type memory struct {
 
 // recollection is what is remembered of one set. Only the Reconcile of that set uses it.
 type recollection struct {
-	// reported is when the status was last written, hurried how many urgent writes followed one another before that.
-	reported time.Time
-	hurried  int
+	// reported is when the status was last written, hurried when all urgent writes that did not wait will have been paid for.
+	reported, hurried time.Time
 	// outdated paces writes of the status to a set that is not as the cache shows it.
 	outdated backOff
 	// creates, deletes, relabels, updates and claims pace writes that the API server refuses.
@@ -131,16 +130,23 @@ func (m *memory) of(set types.UID) *recollection {
 func (m *recollection) hold(now time.Time) time.Duration {
 	hold := m.reported.Add(reportEvery).Sub(now)
 	if hold <= 0 || hold > reportEvery { // the second is a clock that was set back
-		m.hurried = 0
 		return 0
 	}
 	return hold
 }
 
-// hurry says whether a write that is urgent need not wait.
-func (m *recollection) hurry() bool {
-	m.hurried++
-	return m.hurried <= maxHurried
+// hurry says whether a write that is urgent need not wait, and charges it.
+func (m *recollection) hurry(now time.Time) bool {
+	const credit = maxHurried * reportEvery
+	paid := m.hurried
+	if paid.Before(now) || paid.After(now.Add(credit)) { // the second is a clock that was set back
+		paid = now
+	}
+	if paid = paid.Add(reportEvery); paid.After(now.Add(credit)) {
+		return false
+	}
+	m.hurried = paid
+	return true
 }
 
 // forget drops all that is remembered of a set that no longer exists.

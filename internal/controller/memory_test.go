@@ -141,3 +141,31 @@ func TestStatesAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusWritesAreRationed has something urgent to report all the time.
+func TestStatusWritesAreRationed(t *testing.T) {
+	t.Parallel()
+	const every, during = 20 * time.Millisecond, time.Minute
+	var m recollection
+	start := time.Unix(1_000, 0)
+	writes, atOnce := 0, 0
+	for now := start; now.Before(start.Add(during)); now = now.Add(every) {
+		if m.hold(now) > 0 && !m.hurry(now) {
+			continue
+		}
+		if now.Sub(start) == time.Duration(writes)*every {
+			atOnce++
+		}
+		m.reported = now
+		writes++
+	}
+	if atOnce != 1+maxHurried {
+		t.Errorf("%d writes before the first that waits, want %d", atOnce, 1+maxHurried)
+	}
+	if most := maxHurried + 2*int(during/reportEvery); writes > most {
+		t.Errorf("%d writes in %s, want %d at most", writes, during, most)
+	}
+	if before := start.Add(-time.Hour); m.hold(before) > 0 || !m.hurry(before) {
+		t.Error("a write waits after the clock was set back")
+	}
+}

@@ -23,8 +23,9 @@ import (
 // reportEvery is how often the status of a set that changes all the time is written, unless users wait for the change.
 const reportEvery = time.Second
 
-// maxHurried is how many urgent writes may follow one another faster than that. Two managers that both think they lead,
-// and do not agree on what is urgent, would else write as fast as they can.
+// maxHurried is how many urgent writes may follow one another faster than that; each is paid for in reportEvery, so that a
+// set whose readiness comes and goes makes two writes a second. Two managers that both think they lead, and do not agree on
+// what is urgent, would else write as fast as they can.
 const maxHurried = 5
 
 // report writes the status if it changed, and returns when to come back because time alone may change something.
@@ -41,7 +42,7 @@ func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) 
 		return wait, err
 	}
 	hold := s.memory.hold(s.now)
-	if hold > 0 && status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry() {
+	if hold > 0 && status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry(s.now) {
 		hold = 0
 	}
 	hold = max(hold, s.memory.outdated.wait(s.set.ResourceVersion, s.now))
