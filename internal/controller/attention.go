@@ -15,6 +15,10 @@ import (
 const (
 	costOfLook = 10 * time.Millisecond
 	costOfPod  = 100 * time.Microsecond
+	// vain is how many times as much each pod costs if the look leads to fewer writes than one for every usefulPods pods: a
+	// large set is looked at when there is something to do for several of its pods.
+	vain       = 4
+	usefulPods = 100
 	// maxCost bounds how long events of a very large set wait.
 	maxCost = time.Second
 	// credit is what a set may spend at once: a small set gets dozens of looks, one of thousands of pods one or two.
@@ -29,9 +33,20 @@ type attention struct {
 	paid map[types.NamespacedName]time.Time
 }
 
-// charge notes a look at so many pods.
-func (a *attention) charge(set types.NamespacedName, now time.Time, pods int) {
-	cost := min(costOfLook+time.Duration(pods)*costOfPod, maxCost)
+// glance is a look at so many pods, and how many writes it led to.
+type glance struct{ pods, writes int }
+
+func (g glance) cost() time.Duration {
+	ofPods := time.Duration(g.pods) * costOfPod
+	if g.writes == 0 || g.writes*usefulPods < g.pods {
+		ofPods *= vain
+	}
+	return min(costOfLook+ofPods, maxCost)
+}
+
+// charge notes a look.
+func (a *attention) charge(set types.NamespacedName, now time.Time, g glance) {
+	cost := g.cost()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.paid == nil {

@@ -14,16 +14,18 @@ import (
 func TestAttention(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		pods           int
+		pods, writes   int
 		every, during  time.Duration
 		wantAtOnce     int           // looks before the first wait
 		wantLooks      int           // looks at most
 		wantWaitAtMost time.Duration // of one event
 	}{
 		"a few events of a small set":       {pods: 3, every: 50 * time.Millisecond, during: 10 * time.Second, wantAtOnce: 200, wantLooks: 200},
-		"a pod changed 1000 times a second": {pods: 3, every: time.Millisecond, during: 10 * time.Second, wantAtOnce: 54, wantLooks: 1020, wantWaitAtMost: 11 * time.Millisecond},
-		"1000 pods that start in 3 s":       {pods: 1_000, every: time.Millisecond, during: 3 * time.Second, wantAtOnce: 5, wantLooks: 33, wantWaitAtMost: 110 * time.Millisecond},
-		"3000 pods that start in 10 s":      {pods: 3_000, every: time.Millisecond, during: 10 * time.Second, wantAtOnce: 2, wantLooks: 35, wantWaitAtMost: 310 * time.Millisecond},
+		"a pod changed 1000 times a second": {pods: 3, every: time.Millisecond, during: 10 * time.Second, wantAtOnce: 50, wantLooks: 950, wantWaitAtMost: 12 * time.Millisecond},
+		"1000 pods that start in 3 s":       {pods: 1_000, every: time.Millisecond, during: 3 * time.Second, wantAtOnce: 2, wantLooks: 9, wantWaitAtMost: 410 * time.Millisecond},
+		"1000 pods that move in 6 s":        {pods: 1_000, writes: 10, every: time.Millisecond, during: 6 * time.Second, wantAtOnce: 5, wantLooks: 60, wantWaitAtMost: 110 * time.Millisecond},
+		"1000 pods that move in a minute":   {pods: 1_000, writes: 9, every: time.Millisecond, during: time.Minute, wantAtOnce: 2, wantLooks: 148, wantWaitAtMost: 410 * time.Millisecond},
+		"3000 pods that start in 10 s":      {pods: 3_000, every: time.Millisecond, during: 10 * time.Second, wantAtOnce: 1, wantLooks: 11, wantWaitAtMost: time.Second},
 		"no set waits longer than a second": {pods: 1 << 30, every: time.Millisecond, during: 10 * time.Second, wantAtOnce: 1, wantLooks: 11, wantWaitAtMost: time.Second},
 	}
 	for name, tt := range tests {
@@ -40,7 +42,7 @@ func TestAttention(t *testing.T) {
 					atOnce = looks
 				}
 				if wait == 0 {
-					a.charge(set, now, tt.pods)
+					a.charge(set, now, glance{pods: tt.pods, writes: tt.writes})
 					looks++
 				}
 			}
@@ -61,7 +63,7 @@ func TestAttentionIsPaidOff(t *testing.T) {
 	set := types.NamespacedName{Namespace: "default", Name: "web"}
 	now := time.Unix(1_000, 0)
 	for range 1_000 { // somebody edits the set, which does not wait
-		a.charge(set, now, 10_000)
+		a.charge(set, now, glance{pods: 10_000})
 	}
 	if wait := a.wait(set, now); wait > maxCost {
 		t.Errorf("an event waits %s, want %s at most", wait, maxCost)

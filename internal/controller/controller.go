@@ -79,11 +79,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	}
 	defer r.forgetIfGone(ctx, set)
 	v, wait, err := r.see(ctx, set)
+	if v == nil {
+		return answer(wait, err)
+	}
+	seen := glance{pods: len(v.pods)}
+	defer func() { r.attention.charge(client.ObjectKeyFromObject(set), v.now, seen) }()
 	if wait > 0 || err != nil {
 		return answer(wait, err)
 	}
 	revisions, wrote, prepareErr := r.prepare(ctx, v)
 	if wrote && prepareErr == nil {
+		seen.writes = len(v.pods) // all of them wait for it
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	o := r.observe(ctx, v, revisions)
@@ -91,9 +97,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if v.invalid == nil && prepareErr == nil {
 		s.wanted = plan.Next(o)
 		s.plan = v.pace(s.wanted)
+		seen.writes = len(s.plan.Actions)
 		s.result = r.pods().Apply(ctx, set, o, s.plan)
 		r.remember(s)
 		if len(s.result.Preflights)+len(s.result.Infeasible) > 0 { // what is to be done depends on the answers, and no event brings them
+			seen.writes = len(v.pods)
 			return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 		}
 		if s.result.Stale {
@@ -115,7 +123,6 @@ func (r *Reconciler) see(ctx context.Context, set *v1alpha1.RollSet) (v *view, w
 	if v, err = r.open(set); err != nil {
 		return nil, 0, fmt.Errorf("observe: %w", err)
 	}
-	defer func() { r.attention.charge(client.ObjectKeyFromObject(set), v.now, len(v.pods)) }()
 	if reached, remaining := r.Expectations.Reached(set.UID, v.cache.Synced); !reached {
 		return v, min(remaining, lookAgain), nil
 	}

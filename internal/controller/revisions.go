@@ -62,8 +62,12 @@ func (v *view) revisionInput() revision.Input {
 		Used:      sets.New[string](),
 		Decode:    v.memory.decode,
 	}
+	last := ""
 	for _, pod := range v.pods {
-		in.Used.Insert(pod.Labels[v1alpha1.RevisionLabel])
+		if name := pod.Labels[v1alpha1.RevisionLabel]; name != last { // most have the same
+			in.Used.Insert(name)
+			last = name
+		}
 	}
 	return in
 }

@@ -82,7 +82,7 @@ func TestWake(t *testing.T) {
 			t.Parallel()
 			r := &Reconciler{Client: newOneSet(), Clock: clocktesting.NewFakePassiveClock(now)}
 			for range 10 {
-				r.attention.charge(client.ObjectKeyFromObject(set(same)), now, 1_000)
+				r.attention.charge(client.ObjectKeyFromObject(set(same)), now, glance{pods: 1_000, writes: 1_000})
 			}
 			h := r.podEvents()
 			if _, ok := tt.of.(*v1alpha1.RollSet); ok {

@@ -23,7 +23,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 		"Random":  time.Second,     // the new pod starts while the old one ends
 		"Ordinal": 2 * time.Second, // its name has to be free first
 	} {
-		for replicas, pause := range map[int]time.Duration{20: 0, 200: 100 * time.Millisecond} {
+		for replicas, pause := range map[int]time.Duration{20: 0, 200: 300 * time.Millisecond} {
 			t.Run(fmt.Sprint(identity, " ", replicas), func(t *testing.T) {
 				t.Parallel()
 				script, err := ParseScript(fmt.Sprintf("identity %s\nmanagement Parallel\nreplicas %d\nmaxUnavailable 10%%\nsettle", identity, replicas))

@@ -14,7 +14,7 @@ import (
 // event would see each pod a thousand times.
 func TestLooksWhileASetGrows(t *testing.T) {
 	t.Parallel()
-	const most = 60
+	const most = 20
 	replicas := 1000
 	if testing.Short() {
 		replicas = 300
