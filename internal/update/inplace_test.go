@@ -108,6 +108,13 @@ func TestPlanInPlace(t *testing.T) {
 			config: "ordinal R=3 mu=2 v1>v2", state: "0:v1~ 1:v2. 2:v2.",
 			want: []string{"update web-0 in place to v2 (images of app)"},
 		},
+		"a broken pod that only metadata is written to counts for the guard": {
+			policy: "InPlaceIfPossible", config: "ordinal R=3 mu=1 env2>note2", state: "0:env2. 1:v1. 2:env2+",
+			want: []string{
+				"update web-1 in place to note2 (metadata)",
+				"hold web-0 and 1 more: 1 unavailable at revision note2, no more are moved to it",
+			},
+		},
 		"metadata is written to all at once": {
 			config: "ordinal R=3 mu=1 v1>note2", state: "0:v1+ 1:v1. 2:v1r",
 			want: []string{

@@ -189,6 +189,9 @@ func (v *mover) explain(why action.HoldKind, m wanted.Move, how manner) string {
 func (v *mover) spend(m wanted.Move, how manner) {
 	switch {
 	case how.silent():
+		if !m.Replica.Available {
+			v.budget.unavailable[m.To]++ // as the next plan will count it
+		}
 	case how.gentle() && !m.Replica.OutOfService():
 		v.resizing[m.To]++
 	default:
