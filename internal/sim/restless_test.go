@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // TestRestlessPod changes the status of a pod fifty times a second, and the cache always lacks the newest change. The pod
@@ -48,6 +50,39 @@ func TestRestlessPod(t *testing.T) {
 		t.Errorf("%d deletes were tried in %d changes", deletes, changes)
 	}
 	delete(w.asleep, m.Name+string(Pods))
+	if err := w.CheckConverged(t.Context()); err != nil {
+		t.Errorf("%v\n%s", err, w.Film)
+	}
+}
+
+// TestStatusOfSetThatMoved lets a user change a set whose cache stands still, and looks at it five times a second. A status
+// carries the version that the cache shows, so that writing it is in vain until the cache moves: it is tried less and less
+// often.
+func TestStatusOfSetThatMoved(t *testing.T) {
+	t.Parallel()
+	w := rolled(t, mustParse(t, "replicas 1\nsettle"))
+	m := w.Managers[0]
+	w.asleep[m.Name+string(RollSets)] = w.Now().Add(time.Hour)
+	refused := 0
+	m.Client.Tried = func(write Write, err error) {
+		if write.Key.Kind == RollSets && apierrors.IsConflict(err) {
+			refused++
+		}
+	}
+	if err := w.Play(t.Context(), mustParse(t, "paused true\ncordon\nkill a")); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		w.Resync()
+		if err := w.Run(t.Context(), 200*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused == 0 || refused > 8 {
+		t.Errorf("%d writes were refused in a minute, want a few", refused)
+	}
+	delete(w.asleep, m.Name+string(RollSets))
+	w.scheduler.changeNodes(false)
 	if err := w.CheckConverged(t.Context()); err != nil {
 		t.Errorf("%v\n%s", err, w.Film)
 	}
