@@ -175,10 +175,16 @@ func boundStrings(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// boundIntegers says about our own integers what their format says already: that is enforced, but the refusal does not
-// name the field.
+// boundIntegers says in numbers what the format of an integer says: API servers of Kubernetes 1.34 do not enforce that, and
+// what they let through could not be decoded; later ones do, but their refusal does not name the field.
 func boundIntegers(s *apiextensionsv1.JSONSchemaProps) {
-	if s.Format == "int32" && s.Maximum == nil {
+	if s.Format != "int32" {
+		return
+	}
+	if s.Minimum == nil {
+		s.Minimum = new(float64(math.MinInt32))
+	}
+	if s.Maximum == nil {
 		s.Maximum = new(float64(math.MaxInt32))
 	}
 }

@@ -70,9 +70,9 @@ func finish(raw []byte) ([]byte, error) {
 	}
 	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
 		boundStrings(s)
-		if depth := max(schema.Depth(path, "spec.template"), schema.Depth(path, "spec.volumeClaimTemplates")); depth < 0 {
-			boundIntegers(s)
-		} else if depth > describedDepth || depth == describedDepth && strings.HasSuffix(path, "]") {
+		boundIntegers(s)
+		depth := max(schema.Depth(path, "spec.template"), schema.Depth(path, "spec.volumeClaimTemplates"))
+		if depth > describedDepth || depth == describedDepth && strings.HasSuffix(path, "]") {
 			s.Description = ""
 		}
 	})
