@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,6 +30,8 @@ type Checker struct {
 	writes  map[string]int
 	bounds  *bounds
 	creates creates
+	// done is what each manager knows to be done.
+	done map[string]done
 }
 
 // creates is what the reconcile that goes on now knows of how creating pods went. While that fails no pod is counted on that
@@ -66,7 +69,14 @@ func newChecker(w *World) *Checker {
 	return &Checker{
 		world: w, made: make(map[Key]bool), writes: make(map[string]int), bounds: newBounds(),
 		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool)},
+		done:    make(map[string]done),
 	}
+}
+
+// restart forgets what a manager knew in its last life.
+func (c *Checker) restart(m *Manager) {
+	c.bounds.restart(m)
+	delete(c.done, m.Name)
 }
 
 func (c *Checker) begin(m *Manager) { c.manager = m }
@@ -98,6 +108,7 @@ func rules() []rule {
 		{"I6 content", runsItsRevision},
 		{"I7 storage", keepsClaims},
 		{"claims first", claimsFirst},
+		{"revisions in use", keepsRevisions},
 		{"I8 adoption", adoptsOrphansOnly},
 		{"I12 status", tellsTheTruth},
 		{"I13 deletion", leavesDeletingSets},
@@ -149,7 +160,7 @@ func (c *Checker) observe(e *Entry) {
 // tried takes note of the outcome of a write that a manager tried.
 func (c *Checker) tried(w Write, err error) {
 	c.creates.note(w, err)
-	if wrong := c.bounds.try(w, err, c.world.Now()); wrong != "" && c.world.violation == nil {
+	if wrong := cmp.Or(c.bounds.try(w, err, c.world.Now()), c.again(w, err)); wrong != "" && c.world.violation == nil {
 		c.world.violation = errors.New(wrong)
 	}
 }

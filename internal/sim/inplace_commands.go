@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/inplace"
 )
 
 // inPlaceCommands are the words about updates in place.
@@ -121,9 +123,17 @@ func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
 	}
 }
 
-// tamperPod writes what looks like the state of an update in place, and is not the controller's.
+// tamperPod writes what looks like the state of an update in place to another revision, which is not done yet.
 func (w *World) tamperPod(pod *corev1.Pod) error {
+	state := inplace.State{Revision: "evil", Generation: pod.Generation, Containers: map[string]inplace.Container{}}
+	for _, c := range pod.Status.ContainerStatuses {
+		state.Containers[c.Name] = inplace.Container{ID: c.ContainerID}
+	}
+	value, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
 	return w.editPod(pod, func(p *corev1.Pod) {
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "apps.rollset.dev/in-place-update", `{"revision":"evil","images":{"app":"evil"}}`)
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, inplace.StateAnnotation, string(value))
 	})
 }

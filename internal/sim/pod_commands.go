@@ -121,6 +121,13 @@ func claimOf(_ context.Context, w *World, args []string) error {
 	return err
 }
 
+// deleteClaim deletes a claim by its name, which stays while a pod mounts it.
+func deleteClaim(_ context.Context, w *World, args []string) error {
+	w.note("delete claim " + args[0])
+	key := Key{Kind: Claims, Namespace: Namespace, Name: args[0]}
+	return client.IgnoreNotFound(w.Store.Delete(Write{Actor: userActor, Key: key}))
+}
+
 func deleteSet(_ context.Context, w *World, args []string) error {
 	w.note("delete the set: " + strings.ToLower(args[0]))
 	options := client.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation(args[0]))}

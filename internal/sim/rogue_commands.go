@@ -21,6 +21,7 @@ func rogueCommands() []command {
 	return []command{
 		{"skew", 1, skew},
 		{"rewind", 1, rewind},
+		{"late", 2, late},
 		{"garble", 1, eachPod("garble the state of", (*World).garblePod)},
 		{"mislabel", 1, eachPod("mislabel", (*World).mislabelPod)},
 		{"forget", 0, forgetRevisions},
@@ -55,6 +56,16 @@ func rewind(ctx context.Context, w *World, args []string) error {
 		m.Behind = nil
 	}
 	return nil
+}
+
+// late keeps for a while from the caches of the managers what happens to a kind: "late Pod 3s".
+func late(_ context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[1])
+	w.note("late " + args[0] + "s")
+	for _, m := range w.Managers {
+		w.asleep[m.Name+args[0]] = w.Now().Add(d)
+	}
+	return err
 }
 
 // garblePod makes what the controller remembers on a pod unreadable.

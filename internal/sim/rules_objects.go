@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	claimplan "rollset.dev/rollset/internal/claims"
@@ -90,19 +91,30 @@ func claimsFirst(v *verdict) string {
 	}
 	known := v.world.checker.manager.Client.View.caches[Claims].objects
 	for _, key := range claimsOf(v.New) {
-		claim := v.world.Store.Get(key)
-		if claim == nil {
-			claim = known[key]
+		seen, claim := known[key], v.world.Store.Get(key)
+		if seen != nil && seen.GetDeletionTimestamp() != nil {
+			return "claim " + key.Name + " is being deleted"
 		}
 		if claim == nil {
-			return "claim " + key.Name + " does not exist"
+			claim = seen
 		}
-		if owner := ownerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
-			return fmt.Sprintf("claim %s is controlled by %q", key.Name, owner)
+		if wrong := v.notIts(claim); wrong != "" {
+			return "claim " + key.Name + " " + wrong
 		}
-		if of, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && of != v.set.Name {
-			return "claim " + key.Name + " is the set " + of + "'s"
-		}
+	}
+	return ""
+}
+
+// notIts says why a pod of the set cannot have a claim.
+func (v *verdict) notIts(claim client.Object) string {
+	if claim == nil {
+		return "does not exist"
+	}
+	if owner := ownerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
+		return fmt.Sprintf("is controlled by %q", owner)
+	}
+	if set, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && set != v.set.Name {
+		return "is of the set " + set
 	}
 	return ""
 }
@@ -133,6 +145,19 @@ func keepsClaims(v *verdict) string {
 	default:
 		return ""
 	}
+}
+
+// keepsRevisions says that no revision is deleted that a pod of the set runs, as far as the manager knows.
+func keepsRevisions(v *verdict) string {
+	if v.Key.Kind != Revisions || v.Verb != Delete {
+		return ""
+	}
+	for key, pod := range v.pods {
+		if pod.Labels[v1alpha1.RevisionLabel] == v.Key.Name {
+			return "pod " + key.Name + " runs it"
+		}
+	}
+	return ""
 }
 
 // adoptsOrphansOnly is I8: only orphans that match and stay are adopted, with their UID and resource version, by a set

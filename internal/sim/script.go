@@ -109,6 +109,7 @@ func commands() []command {
 		command{"orphan", 1, orphan},
 		command{"stranger", 1, stranger},
 		command{"claim", 2, claimOf},
+		command{"delete-claim", 1, deleteClaim},
 		command{"delete-set", 1, deleteSet},
 	)
 }

@@ -1,0 +1,46 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/internal/expectations"
+)
+
+// done remembers which pods a manager has created and deleted in its present life, and when.
+type done struct{ created, deleted map[types.UID]time.Time }
+
+func newDone() done {
+	return done{created: make(map[types.UID]time.Time), deleted: make(map[types.UID]time.Time)}
+}
+
+// again says what is wrong with a write that a manager tried: it knows that it was done, for it was the one that did it.
+// Only after it has waited for its cache in vain may it doubt that. Names of pods that were released it may try.
+func (c *Checker) again(w Write, err error) string {
+	if w.Key.Kind != Pods || w.Subresource != "" || w.DryRun {
+		return ""
+	}
+	before, ok := c.done[w.Actor]
+	if !ok {
+		before = newDone()
+		c.done[w.Actor] = before
+	}
+	recent := func(t time.Time) bool { return !t.IsZero() && c.world.Now().Sub(t) < expectations.Timeout }
+	pod := c.world.Store.Get(w.Key)
+	switch p := w.DeleteOptions.Preconditions; {
+	case w.Verb == Create && err == nil:
+		before.created[pod.GetUID()] = c.world.Now()
+	case w.Verb == Create && apierrors.IsAlreadyExists(err) && pod != nil && ownerOf(pod) != "" && recent(before.created[pod.GetUID()]):
+		return "I11 again: " + w.Key.Name + " is created by who created it before"
+	case w.Verb == Delete && p != nil && p.UID != nil && recent(before.deleted[*p.UID]):
+		return "I11 again: " + w.Key.Name + " is deleted by who deleted it before"
+	case w.Verb == Delete && err == nil && p != nil && p.UID != nil:
+		before.deleted[*p.UID] = c.world.Now()
+	}
+	return ""
+}
