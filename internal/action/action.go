@@ -91,6 +91,8 @@ type GrowClaim struct {
 
 // DeleteClaim deletes a claim whose identity will not come back.
 type DeleteClaim struct {
+	// ID is the identity, which has no pod.
+	ID string
 	// Claim is the claim as observed; its UID and resource version become preconditions.
 	Claim *corev1.PersistentVolumeClaim
 	// Reason says by what policy.

@@ -221,7 +221,7 @@ func (c planner) removeLeftover(r *observed.Replica, p *action.Plan) {
 			p.Wake(wait)
 			continue
 		}
-		p.Add(action.DeleteClaim{Claim: claim, Reason: "retention policy, and no pod needs it"})
+		p.Add(action.DeleteClaim{ID: r.ID, Claim: claim, Reason: "retention policy, and no pod needs it"})
 	}
 }
 

@@ -167,10 +167,10 @@ func TestUpkeepOfClaims(t *testing.T) {
 	w.server.store(leftover)
 	result := w.apply(t,
 		action.GrowClaim{Claim: small.DeepCopy(), Size: resource.MustParse("2Gi")},
-		action.DeleteClaim{Claim: leftover.DeepCopy(), Reason: "retention policy"},
+		action.DeleteClaim{ID: "9", Claim: leftover.DeepCopy(), Reason: "retention policy"},
 		action.CreateClaims{ID: "5", Reason: "claim data-web-5 is gone"},
 	)
-	if diff := cmp.Diff([]string{"patch data-web-0", "delete data-web-9", "create data-web-5"}, w.server.log); diff != "" {
+	if diff := cmp.Diff([]string{"patch data-web-0", "get web-9", "delete data-web-9", "create data-web-5"}, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(Tally{Done: 3}, result.Claims); diff != "" {
@@ -179,5 +179,20 @@ func TestUpkeepOfClaims(t *testing.T) {
 	grown, ok := w.server.objects["data-web-0"].(*corev1.PersistentVolumeClaim)
 	if size := grown.Spec.Resources.Requests[corev1.ResourceStorage]; !ok || size.String() != "2Gi" {
 		t.Errorf("the claim requests %v, want 2Gi", &size)
+	}
+}
+
+func TestClaimIsKeptForAPodThatTheCacheLacks(t *testing.T) {
+	t.Parallel()
+	w := withClaims(v1alpha1.RandomIdentity)
+	used := claim(nil)
+	w.server.store(used)
+	w.server.store(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: used.Namespace, Name: "web-0"}})
+	result := w.apply(t, action.DeleteClaim{ID: "0", Claim: used.DeepCopy(), Reason: "retention policy"})
+	if diff := cmp.Diff([]string{"get web-0"}, w.server.log); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Tally{}, result.Claims); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 }
