@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,6 +55,9 @@ func (b *bounds) see(e *Entry, byManager bool) {
 	case byManager && e.Key.Kind == RollSets:
 		b.statuses[e.Actor] = within(append(b.statuses[e.Actor], e.At), time.Second)
 	case byManager:
+		if e.Key.Kind == Revisions { // two managers that want different ones number each the newest in turns
+			maps.DeleteFunc(b.inARow, func(key Key, s streak) bool { return key.Kind == Revisions && s.actor != e.Actor })
+		}
 		last := b.inARow[e.Key]
 		if last.actor != e.Actor { // two managers that do not know the same may undo each other's work
 			last = streak{actor: e.Actor}

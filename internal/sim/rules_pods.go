@@ -91,10 +91,19 @@ func withinBound(v *verdict) string {
 }
 
 // collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
-// name that it tries again, even if its caches begin before that; unless the range of ordinals has moved since.
+// name that it tries again, even if its caches begin before that; unless the range of ordinals has moved since, or a
+// name that is tried earlier has become free (docs/adr/0023).
 func (v *verdict) collides(pod *corev1.Pod) bool {
 	key := KeyOf(pod)
-	return v.pods[key] != nil || key == v.Key || v.made[key] && !v.outside(pod)
+	return v.pods[key] != nil || key == v.Key || v.made[key] && !v.outside(pod) && !v.comesBack()
+}
+
+// comesBack says whether a pod has the name of one that is gone.
+func (v *verdict) comesBack() bool {
+	return slices.ContainsFunc(v.world.Store.byKind[Pods], func(position int) bool {
+		e := &v.world.Store.log[position]
+		return e.Key == v.Key && e.Gone()
+	})
 }
 
 // withinBudget is I4: deleting an available pod leaves enough of them, from what the manager knows.
@@ -194,10 +203,23 @@ func atWantedRevision(v *verdict) string {
 	if !v.createsPod() || !rolling || v.set.Status.CurrentRevision == "" {
 		return ""
 	}
+	return v.createdAsWanted(l)
+}
+
+// createdAsWanted says what is wrong with a new pod at the update revision: there are enough of them or, with ordinals, its
+// place is one of those below the partition.
+func (v *verdict) createdAsWanted(l limits) string {
 	update := v.world.versionOf(&v.set.Spec.Template)
 	current := v.world.templateOf(v.set.Status.CurrentRevision)
-	if current == nil || v.world.versionOf(current) == update || v.world.version(mustBe[*corev1.Pod](v.New)) != update {
+	created := mustBe[*corev1.Pod](v.New)
+	if current == nil || v.world.versionOf(current) == update || v.world.version(created) != update {
 		return ""
+	}
+	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		if rank, _ := v.ordinals().Rank(ordinalByName(created)); rank < l.partition {
+			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.partition)
+		}
+		return "" // one that a manager with an old spec made in another place goes when it is available
 	}
 	atUpdate := v.count(func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update }) + 1
 	if atUpdate > l.replicas-l.partition {
