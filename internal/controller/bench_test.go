@@ -23,7 +23,7 @@ import (
 const maxExponent = 0.15
 
 // maxBytes is what a look may allocate for each pod: a replica and its place, but no copy of the pod.
-const maxBytes = 450
+const maxBytes = 600
 
 // TestCostOfAnIdleReconcile counts what a look at a settled set costs. Time grows with the pods, as BenchmarkReconcile
 // shows; it does not decide a test.
