@@ -167,7 +167,8 @@ fidelity: ## Play SEEDS random scripts on the simulator's store and on a real AP
 
 .PHONY: defects
 defects: ## Put known mistakes into the code, one at a time, and see whether a test notices; DEFECTS="-run NAME" or "-sim".
-	go run ./hack/defects $(DEFECTS)
+	mkdir -p bin
+	nice go run ./hack/defects $(DEFECTS) | tee bin/defects.txt
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME; what one finds is kept in the package's testdata.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -99,6 +100,8 @@ func (m *Manager) work(ctx context.Context) (err error) {
 	}()
 	result, err := m.reconciler.Reconcile(ctx, m.working)
 	switch {
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("reconcile of %s fails by a conflict, which is no failure: %w", m.working, err)
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		m.queue.Forget(m.working)
 	case err != nil:

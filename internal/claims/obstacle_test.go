@@ -1,0 +1,48 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package claims_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
+)
+
+func TestObstacle(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*corev1.PersistentVolumeClaim)
+		want   string
+	}{
+		"its own": {change: func(*corev1.PersistentVolumeClaim) {}},
+		"without a label": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Labels = nil },
+		},
+		"of another set": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.SetLabel] = "other" },
+			want:   "claim data-web-0 belongs to the set other; delete the claim, or rename the claim template",
+		},
+		"being deleted": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+			want:   "claim data-web-0 is being deleted and still in use",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := claim("0", "1Gi")
+			tt.change(c)
+			o := observe("ordinal R=1 v1", "0:-", "1Gi", nil)
+			if diff := cmp.Diff(tt.want, claims.Obstacle(o, &o.Replicas[0], c)); diff != "" {
+				t.Errorf("obstacle (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
