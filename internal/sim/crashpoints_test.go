@@ -161,11 +161,15 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 			}
 		}
 	}, points...)
+	oldSpec := slices.ContainsFunc(points, func(p crashPoint) bool { return p.late == RollSets })
 	switch {
 	case err != nil:
+	case s.changesInPassing() && oldSpec && got.ending != reference.ending: // a spec in passing may never have been seen
+		sites.count()
+		return nil
 	case got.ending != reference.ending:
 		err = fmt.Errorf("ends with\n%s\nwithout faults with\n%s", got.ending, reference.ending)
-	case !s.changesInPassing() && exceeds(got.tally, reference.tally) && !slices.ContainsFunc(points, func(p crashPoint) bool { return p.late == RollSets }):
+	case !s.changesInPassing() && exceeds(got.tally, reference.tally) && !oldSpec:
 		// A manager that sees an old spec may well do what that asks for; nobody else does anything twice.
 		err = fmt.Errorf("wrote %v, without faults %v", got.tally, reference.tally)
 	default:
