@@ -54,6 +54,8 @@ type recollection struct {
 	contested map[types.UID]contest
 	// decoded is what revisions hold, by their UIDs.
 	decoded map[types.UID]*decoded
+	// recorded is the name of the revision that was written last.
+	recorded string
 	// collisions is how many names of revisions were found taken; status has it only after the next report.
 	collisions *int32
 	// rollout is the revision that pods are being moved to.

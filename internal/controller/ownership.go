@@ -42,8 +42,8 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 		}
 	}
 	if len(orphans) > 0 {
-		if err := r.mayAdopt(ctx, v.set); err != nil {
-			return false, err
+		if err := r.checkStays(ctx, v.set); err != nil {
+			return false, fmt.Errorf("adopt pods: %w", err)
 		}
 	}
 	for _, pod := range orphans {
@@ -109,17 +109,18 @@ func adoptable(v *view, pod *corev1.Pod) bool {
 	return !podstate.Finished(pod) // nothing but its name is left of it, and names are not scarce
 }
 
-// errSetChanged means that a set is not to adopt anything, for it is being deleted or was replaced by a namesake.
+// errSetChanged means that nothing new is to belong to a set, for it is being deleted or was replaced by a namesake.
 var errSetChanged = errors.New("the set is being deleted, or was replaced by another of its name")
 
-// mayAdopt looks at the set past the cache: a set that is gone must not take what it left to somebody else.
-func (r *Reconciler) mayAdopt(ctx context.Context, set *v1alpha1.RollSet) error {
+// checkStays looks at the set past the cache. A set that is gone must not take what it left to somebody else, and what is
+// made for it the garbage collector deletes, so that it would be made again until the cache shows the deletion.
+func (r *Reconciler) checkStays(ctx context.Context, set *v1alpha1.RollSet) error {
 	live := &v1alpha1.RollSet{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
-		return fmt.Errorf("get set before adopting pods: %w", err)
+		return fmt.Errorf("get the set: %w", err)
 	}
 	if live.UID != set.UID || live.DeletionTimestamp != nil {
-		return fmt.Errorf("adopt pods: %w", errSetChanged)
+		return errSetChanged
 	}
 	return nil
 }

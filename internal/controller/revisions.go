@@ -75,9 +75,15 @@ func (v *view) revisionInput() revision.Input {
 // createRevision records a revision; taken is true if its name belongs to an object that is not the set's.
 func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) (taken bool, err error) {
 	name := wanted.Name
+	if v.memory.recorded == name { // and somebody deleted it
+		if err := r.checkStays(ctx, v.set); err != nil {
+			return false, fmt.Errorf("create revision %s: %w", name, err)
+		}
+	}
 	err = r.Client.Create(ctx, wanted)
 	switch {
 	case err == nil:
+		v.memory.recorded = name
 		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
 		return false, nil
