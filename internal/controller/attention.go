@@ -18,7 +18,7 @@ const (
 	// vain is how many times as much each pod costs if the look leads to fewer writes than one for every usefulPods pods: a
 	// large set is looked at when there is something to do for several of its pods.
 	vain       = 4
-	usefulPods = 50
+	usefulPods = 200
 	// maxCost bounds how long events of a very large set wait.
 	maxCost = time.Second
 	// credit is what a set may spend at once: a small set gets dozens of looks, one of thousands of pods one or two.

@@ -33,7 +33,7 @@ type client struct {
 // what there is.
 func Run(ctx context.Context, config *rest.Config, workers int, ready func()) error {
 	config = rest.CopyConfig(config)
-	config.QPS, config.ContentType = -1, protobuf
+	config.QPS, config.ContentType, config.DisableCompression = -1, protobuf, true
 	config.AcceptContentTypes = protobuf + ",application/json"
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
