@@ -262,7 +262,8 @@ func (s *settled) change(tb testing.TB, by func(i int, pod *corev1.Pod)) {
 // restart begins a new life of the controller, with a cache of these objects.
 func (s *settled) restart(tb testing.TB, objects ...client.Object) {
 	tb.Helper()
-	s.client, s.live = newCached(tb, objects...), &liveList{}
+	s.client = newCached(tb, objects...)
+	s.live = &liveList{Reader: s.client}
 	watermarks, err := InformerWatermarks(tb.Context(), s.client.Cache)
 	if err != nil {
 		tb.Fatal(err)

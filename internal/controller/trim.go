@@ -6,6 +6,7 @@ package controller
 import (
 	"reflect"
 	"sync"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,13 +54,20 @@ func (t *Trim) Pod(object any) (any, error) {
 	}
 }
 
-// strangerOf is what is kept of a pod that somebody else controls: that it has its name, and whose it is.
+// strangerOf is what is kept of a pod that somebody else controls: that it has its name, and whose it is. What it has in
+// common with its siblings is kept once.
 func strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1.Pod {
 	bare := &corev1.Pod{}
-	bare.Name, bare.Namespace, bare.UID = pod.Name, pod.Namespace, pod.UID
+	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID
 	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
 	bare.DeletionTimestamp = pod.DeletionTimestamp
-	bare.OwnerReferences = []metav1.OwnerReference{*owner}
+	bare.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: unique.Make(owner.APIVersion).Value(),
+		Kind:       unique.Make(owner.Kind).Value(),
+		Name:       unique.Make(owner.Name).Value(),
+		UID:        unique.Make(owner.UID).Value(),
+		Controller: owner.Controller, BlockOwnerDeletion: owner.BlockOwnerDeletion,
+	}}
 	return bare
 }
 
