@@ -96,7 +96,8 @@ func (c *Cluster) apiServer() command {
 	if c.options.Audit {
 		args = append(args,
 			"--audit-policy-file="+filepath.Join(c.dir, "audit.yaml"), "--audit-log-path="+c.AuditLog,
-			"--audit-log-mode=blocking", // a log that is read right after a request has that request in it
+			"--audit-log-maxsize=100000", // MiB: a log that begins anew has not what whoever reads it has not read yet
+			"--audit-log-mode=blocking",  // a log that is read right after a request has that request in it
 		)
 	}
 	return command{name: apiServerName, args: args}
