@@ -4,6 +4,7 @@
 package footprint
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,12 +23,38 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		live         uint64
+		normal, want int
+	}{
+		"a small heap":           {live: 40 << 20, normal: 100, want: 100},
+		"a large one":            {live: 90 << 20, normal: 100, want: 40},
+		"one that is kept small": {live: 90 << 20, normal: 20, want: 20},
+		"one without a limit":    {live: 90 << 20, normal: -1, want: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := growth(c.live, c.normal); got != c.want {
+				t.Errorf("it may grow by %d%%, want %d%%", got, c.want)
+			}
+		})
+	}
+}
+
 var kept []byte
 
-func TestAllocated(t *testing.T) {
-	before := allocated()
+func TestRead(t *testing.T) {
+	const name = "/gc/heap/allocs:bytes"
+	before := read(name)
 	kept = make([]byte, 1<<20)
-	if grown := allocated() - before; grown < 1<<20 {
+	if grown := read(name) - before; grown < 1<<20 {
 		t.Errorf("a megabyte was allocated, %d bytes were counted", grown)
 	}
+	runtime.GC()
+	if live := read("/gc/heap/live:bytes"); live < 1<<20 {
+		t.Errorf("a megabyte is in use, %d bytes were found", live)
+	}
+	runtime.KeepAlive(kept)
 }
