@@ -87,17 +87,19 @@ func ranked(o *observed.Set, w *wanted.State) (named, tooMany, others []*observe
 }
 
 // splitSurge takes out the pods, n at most, that may be there as surge for a rollout that was paused, or that changes all
-// others in place: new ones, the youngest first.
+// others in place: new ones, the least useful first, or if others were changed in place the youngest.
 func splitSurge(o *observed.Set, pods []*observed.Replica, n int) (surge, rest []*observed.Replica) {
-	slices.SortStableFunc(pods, func(a, b *observed.Replica) int {
-		return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
-	})
 	for _, r := range pods {
-		if r.Revision == o.Update.Name && len(surge) < n {
+		if r.Revision == o.Update.Name {
 			surge = append(surge, r)
-		} else {
-			rest = append(rest, r)
 		}
 	}
+	if o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
+		slices.SortStableFunc(surge, func(a, b *observed.Replica) int {
+			return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
+		})
+	}
+	surge = surge[:min(n, len(surge))]
+	rest = slices.DeleteFunc(pods, func(r *observed.Replica) bool { return slices.Contains(surge, r) })
 	return surge, rest
 }

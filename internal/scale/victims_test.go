@@ -1,0 +1,62 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scale_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/scale"
+	"rollset.dev/rollset/internal/wanted"
+)
+
+// TestVictimsInARollout scales down in the midst of a rollout, when pods that may be surge are taken before others. The
+// pods are the younger the later they come in the alphabet, and d is dear to its user.
+func TestVictimsInARollout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config, state string
+		policy        v1alpha1.PodUpdatePolicy
+		want          string
+	}{
+		"in a pause the dear pod stays": {
+			config: "random R=2 paused v1>v2", state: "a:v1+ b:v1+ c:v1+ d:v1+",
+			want: "delete web-c (scale down to 2)\ndelete web-b (scale down to 2)",
+		},
+		"in a pause the broken one of the new pods goes": {
+			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v2. c:v2+",
+			want: "delete web-b (scale down to 2)",
+		},
+		"with changes in place the extra pod goes, which is the youngest": {
+			config: "random R=2 p=1 surge=1 v1>v2", state: "a:v1+ b:v2+ c:v2+", policy: v1alpha1.InPlaceOnlyPod,
+			want: "delete web-c (scale down to 2)",
+		},
+		"and no other in its place": {
+			config: "random R=2 p=1 surge=1 v1>v2", state: "a:v1+ b:v2. c:v2+", policy: v1alpha1.InPlaceOnlyPod,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observedtest.Parse(c.config, c.state)
+			o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = c.policy
+			for i := range o.Replicas {
+				r := &o.Replicas[i]
+				r.Pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(1_000+i), 0))
+				if r.ID == "d" {
+					r.DeletionCost = 100
+				}
+			}
+			p := scale.Plan(o, wanted.Of(o))
+			if diff := cmp.Diff(c.want, strings.TrimSuffix(p.String(), "\n")); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
