@@ -25,8 +25,9 @@ const (
 	period = 10 * time.Second
 	// little is what it may allocate in that time, in bytes, for its lease, probes and metrics.
 	little = 8 << 20
-	// large is how many bytes in use make a heap a large one, and frugal by how many percent that may grow.
-	large, frugal = 48 << 20, 40
+	// large is how many bytes in use make a heap a large one, and frugal by how many percent that may grow, other than
+	// the usual.
+	large, frugal, usual = 48 << 20, 40, 100
 )
 
 // Runnable does it in a manager, whether it leads or not.
@@ -51,10 +52,10 @@ func (runnable) Start(ctx context.Context) error {
 	return nil
 }
 
-// growth is by how many percent a heap with so many bytes in use may grow, if it is the given number otherwise; a negative
-// one means without limit, and is what somebody asked for.
+// growth is by how many percent a heap with so many bytes in use may grow. Another number than the usual one is what
+// somebody asked for by GOGC, and stays.
 func growth(live uint64, normal int) int {
-	if live > large && normal > frugal {
+	if live > large && normal == usual {
 		return frugal
 	}
 	return normal

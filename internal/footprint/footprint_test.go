@@ -32,6 +32,7 @@ func TestGrowth(t *testing.T) {
 		"a small heap":           {live: 40 << 20, normal: 100, want: 100},
 		"a large one":            {live: 90 << 20, normal: 100, want: 40},
 		"one that is kept small": {live: 90 << 20, normal: 20, want: 20},
+		"one that may be larger": {live: 90 << 20, normal: 200, want: 200},
 		"one without a limit":    {live: 90 << 20, normal: -1, want: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
