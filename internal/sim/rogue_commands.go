@@ -46,13 +46,15 @@ func rewind(ctx context.Context, w *World, args []string) error {
 	if err != nil {
 		return err
 	}
-	version := max(1, w.Store.Version()-n)
+	past, from := max(1, w.Store.Version()-n), w.Store.Version()
+	if len(args) == 1 {
+		from = past
+	}
 	for _, m := range w.Managers {
 		if len(args) > 1 {
-			m.Behind = map[Kind]int64{Kind(args[1]): version}
-			version = w.Store.Version()
+			m.Behind = map[Kind]int64{Kind(args[1]): past}
 		}
-		w.Restart(ctx, m, version)
+		w.Restart(ctx, m, from)
 		m.Behind = nil
 	}
 	return nil
