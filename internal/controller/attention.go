@@ -38,7 +38,7 @@ type glance struct{ pods, writes int }
 
 func (g glance) cost() time.Duration {
 	ofPods := time.Duration(g.pods) * costOfPod
-	if g.writes == 0 || g.writes*usefulPods < g.pods {
+	if g.writes*usefulPods < g.pods {
 		ofPods *= vain
 	}
 	return min(costOfLook+ofPods, maxCost)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -92,14 +93,15 @@ func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *observed.Set,
 	return observed.Block{}, false
 }
 
-// seeStrangers notes of which identities with nothing but claims a pod that is not the set's has the name.
+// seeStrangers notes of which identities with nothing but claims a pod that is not the set's has the name. It matters only
+// where such claims are deleted: else there may be many.
 func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *observed.Set) {
-	if o.Ordinal() {
+	if o.Ordinal() || claims.RetentionOf(o.Spec).WhenScaled != v1alpha1.DeleteClaims {
 		return
 	}
 	for i := range o.Replicas {
 		if replica := &o.Replicas[i]; replica.Pod == nil {
-			err := r.Client.Get(ctx, podKey(v, replica.ID), &corev1.Pod{})
+			err := r.Client.Get(ctx, podKey(v, replica.ID), &corev1.Pod{}, client.UnsafeDisableDeepCopy)
 			replica.NameTaken = !apierrors.IsNotFound(err)
 		}
 	}

@@ -109,7 +109,7 @@ type Replica struct {
 	// Pod is nil when only claims remain.
 	Pod *corev1.Pod
 	// NameTaken is true when only claims remain and a pod that is not the set's, such as one that was released, has the
-	// name. It may mount the claims. It is not looked for in a set with ordinals, which come back.
+	// name. It may mount the claims. It is not looked for where claims stay, nor in a set with ordinals, which come back.
 	NameTaken bool
 	// Claims are the claims of the identity that exist.
 	Claims []*corev1.PersistentVolumeClaim
