@@ -50,3 +50,21 @@ func TestPairsOfCrashPoints(t *testing.T) {
 	}
 	t.Logf("%d pairs from -start=%d", played, seed)
 }
+
+// TestPairs plays the pairs of crash points that once raised an alarm.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	for name, pair := range map[string][]crashPoint{
+		// The pod that comes back under the name of one that the second restart still sees going.
+		"slow-start-of-pods": {{n: 14, fault: CrashAfter, late: Pods}, {n: 17, fault: CrashAfter, late: Pods}},
+	} {
+		s := scenarios(t)[name]
+		reference, err := follow(t.Context(), s, func(Write) {})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := s.survives(t.Context(), reference, &siteBook{}, pair...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

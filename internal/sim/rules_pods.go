@@ -92,10 +92,14 @@ func withinBound(v *verdict) string {
 
 // collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
 // name that it tries again, even if its caches begin before that; unless the range of ordinals has moved since, a name
-// that is tried earlier has become free, or a user wants the pod deleted, whose name no other is to have (docs/adr/0023).
+// that is tried earlier has become free, an earlier pod of that name is still in sight, or a user wants the pod deleted,
+// whose name no other is to have (docs/adr/0023).
 func (v *verdict) collides(pod *corev1.Pod) bool {
 	key := KeyOf(pod)
-	return v.pods[key] != nil || key == v.Key || v.made[key] && !v.outside(pod) && !v.comesBack() && !v.toDelete(pod)
+	if known := v.pods[key]; known != nil {
+		return known.UID == pod.UID
+	}
+	return key == v.Key || v.made[key] && !v.outside(pod) && !v.comesBack() && !v.toDelete(pod)
 }
 
 // toDelete says whether the set names a pod among those to delete.
