@@ -180,6 +180,22 @@ func TestHistories(t *testing.T) {
 	})
 }
 
+// TestHistoriesAgain plays histories that once raised an alarm, in the order of events that did.
+func TestHistoriesAgain(t *testing.T) {
+	t.Parallel()
+	for _, h := range []struct {
+		text string
+		seed uint64
+	}{
+		// One of two managers puts a pod on a claim that the other has given to the pod before it, and does not see that yet.
+		{"replicas 3\nclaims data\nrun 0s\nmanagers 2\nreplicas 0", 15},
+	} {
+		if w, err := live(t.Context(), h.text, h.seed); err != nil {
+			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))
+		}
+	}
+}
+
 // TestSameHistoryTwice plays histories twice: the same seed gives the same log, to the byte.
 func TestSameHistoryTwice(t *testing.T) {
 	t.Parallel()

@@ -95,8 +95,8 @@ func claimsFirst(v *verdict) string {
 		if seen != nil && seen.GetDeletionTimestamp() != nil {
 			return "claim " + key.Name + " is being deleted"
 		}
-		if claim == nil {
-			claim = seen
+		if claim == nil || seen != nil && seen.GetUID() == claim.GetUID() && len(v.world.Managers) > 1 {
+			claim = seen // nobody knows what another manager did to it meanwhile
 		}
 		if wrong := v.notIts(claim); wrong != "" {
 			return "claim " + key.Name + " " + wrong
