@@ -476,6 +476,13 @@ func TestNext(t *testing.T) {
 				"hold web-0: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
 			},
 		},
+		"Recreate takes old pods in their turn if the highest is too many and can go": {
+			config: "ordered R=2 start=1 recreate v1>v2", state: "0:v1+ 1:v2+ 4:v2+",
+			want: []string{
+				"delete web-4 (its ordinal is not in use)",
+				"hold web-0: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
+			},
+		},
 		"Recreate has a budget for pods that are named and not old": {
 			config: "random R=2 recreate v1>v2", state: "a:v2+@ b:v2+@",
 			want: []string{

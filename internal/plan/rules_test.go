@@ -141,24 +141,36 @@ func createsInOrder(f *facts) bool {
 	return used && below == place
 }
 
-// scalesDownInOrder lets broken pods, and those that Recreate wants gone, go before their turn.
+// scalesDownInOrder lets broken pods go before their turn, and those that Recreate wants gone where the highest has to wait
+// or none is too many.
 func scalesDownInOrder(f *facts) bool {
 	if !f.set.OrderedReady() || f.scaledDown.sum() == 0 {
 		return true
 	}
 	i := slices.IndexFunc(f.deletes, func(d deletion) bool { return d.Cause == action.ScaleDown })
 	victim := f.deletes[i].replica
-	urgent := func(r *observed.Replica) bool { return !r.Ready || f.old(r) }
+	var highest *observed.Replica
 	for j := range f.set.Replicas {
 		r := &f.set.Replicas[j]
 		if _, used := f.set.InUse(r.Ordinal); used {
 			continue
 		}
-		if r.Terminating || !urgent(victim) && r.Live() && (r.Ordinal > victim.Ordinal || urgent(r)) {
+		if r.Terminating {
+			return false
+		}
+		if r.Live() && (highest == nil || r.Ordinal > highest.Ordinal) {
+			highest = r
+		}
+	}
+	inTurn := f.live > f.set.Limits.Replicas && f.waitsFor(highest.Ordinal) == nil
+	urgent := func(r *observed.Replica) bool { return !r.Ready || !inTurn && f.old(r) }
+	for j := range f.set.Replicas {
+		r := &f.set.Replicas[j]
+		if _, used := f.set.InUse(r.Ordinal); !used && r.Live() && !urgent(victim) && urgent(r) {
 			return false
 		}
 	}
-	return f.scaledDown.sum() == 1 && (urgent(victim) || f.waitsFor(victim.Ordinal) == nil)
+	return f.scaledDown.sum() == 1 && (urgent(victim) || victim == highest && f.waitsFor(victim.Ordinal) == nil)
 }
 
 // createsWhatIsWanted does not count pods that users named, for their surge is made before they go.

@@ -64,13 +64,16 @@ func removeOutside(o *observed.Set, w *wanted.State, p *action.Plan) {
 	}
 }
 
-// nextOutside is the pod to go in an OrderedReady set: one that is broken, or that Recreate wants gone, if there is one,
-// else the highest, once every pod that is to stay below it is available; none before the one deleted last is gone.
+// nextOutside is the pod to go in an OrderedReady set: a broken one if there is one, else the highest, once every pod that
+// is to stay below it is available; none before the one deleted last is gone. Where the highest cannot go yet, or is only
+// misplaced, what Recreate wants gone does not wait for it: nothing new comes before.
 func nextOutside(o *observed.Set, w *wanted.State, p *action.Plan) []*observed.Replica {
-	victim, urgent := w.Outside[0], false
+	victim := w.Outside[0]
+	below := firstUnavailableBelow(o, victim.Ordinal)
+	inTurn := below == nil && o.Live() > o.Limits.Replicas
 	for _, r := range w.Outside {
-		if r.Broken() || wanted.IsOld(o, r) {
-			victim, urgent = r, true
+		if r.Broken() || !inTurn && wanted.IsOld(o, r) {
+			victim, below = r, nil
 			break
 		}
 	}
@@ -78,7 +81,7 @@ func nextOutside(o *observed.Set, w *wanted.State, p *action.Plan) []*observed.R
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
 		return nil
 	}
-	if below := firstUnavailableBelow(o, victim.Ordinal); below != nil && !urgent {
+	if below != nil {
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is not available", below.Pod.Name)
 		return nil
 	}

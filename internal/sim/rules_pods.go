@@ -191,10 +191,25 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	above := func(other *corev1.Pod) bool {
 		return isLive(other) && v.outside(other) && ordinalByName(other) > ordinalByName(pod)
 	}
-	if v.isAvailable(pod) && v.count(above) > 0 {
+	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
 		return "a higher pod has to go first"
 	}
 	return ""
+}
+
+// isInTheWay says whether Recreate takes a pod before its turn: nothing new comes while it is there, and the highest
+// cannot go, for a pod that stays is not available, or for none is too many.
+func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
+	wanted := v.world.versionOf(&v.set.Spec.Template)
+	if v.world.rejected(v.set) {
+		wanted = v.world.versionNamed(v.set.Status.CurrentRevision)
+	}
+	strategy := &v.set.Spec.UpdateStrategy
+	if strategy.Type != v1alpha1.RecreateStrategy || strategy.RollingUpdate.Paused || v.world.version(pod) == wanted {
+		return false
+	}
+	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
+	return v.count(stays) > 0 || v.count(isLive) <= limitsOf(&v.set.Spec).replicas
 }
 
 // atWantedRevision is I6: no more pods at the update revision than the partition allows, and no move while paused.
