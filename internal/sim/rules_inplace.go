@@ -5,10 +5,12 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/inplace"
 )
 
 // podUpdate is a write that changes a pod where it is. The last two pods tell what the write did; another manager may
@@ -42,7 +44,7 @@ func (u podUpdate) sameImages() bool {
 func keepsServing(v *verdict) string {
 	u, ok := v.update()
 	serves := func(pod *corev1.Pod) bool { return v.isAvailable(pod) && !isUpdating(pod) }
-	if !ok || !serves(u.known) {
+	if !ok || !serves(u.known) || restarts(u.known) {
 		return ""
 	}
 	if isUpdating(u.after) == isUpdating(u.before) && u.sameImages() {
@@ -53,6 +55,26 @@ func keepsServing(v *verdict) string {
 		return fmt.Sprintf("%d pods left in service, at least %d-%d wanted", left, l.replicas, l.maxUnavailable)
 	}
 	return ""
+}
+
+// restarts says whether a kubelet has yet to restart a container of a pod for an update in place. From its first write
+// such a pod counts as unavailable; if it has no gate, its readiness does not say so.
+func restarts(pod *corev1.Pod) bool {
+	if pod.Annotations[inplace.StateAnnotation] == "" {
+		return false // who changed it was not a manager
+	}
+	for i := range pod.Status.ContainerStatuses {
+		c, status := &pod.Spec.Containers[i], &pod.Status.ContainerStatuses[i]
+		if status.Image != strings.TrimSuffix(c.Image, "-again") {
+			return true
+		}
+		for _, p := range c.ResizePolicy {
+			if p.RestartPolicy == corev1.RestartContainer && status.Resources != nil && !status.Resources.Requests[p.ResourceName].Equal(c.Resources.Requests[p.ResourceName]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // closesFirst says that containers of a pod with a gate are not touched while it is in service.

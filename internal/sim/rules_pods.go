@@ -119,7 +119,7 @@ func (v *verdict) comesBack() bool {
 // withinBudget is I4: deleting an available pod leaves enough of them, from what the manager knows.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
-	if !v.deletesPod() || v.set == nil || pod == nil || !v.isAvailable(pod) {
+	if !v.deletesPod() || v.set == nil || pod == nil || !v.isAvailable(pod) || restarts(pod) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {
