@@ -80,10 +80,10 @@ func (c *claims) step() error {
 	return nil
 }
 
-// inUse says whether a pod that has not ended mounts a claim.
+// inUse says whether a pod that has a node and has not ended mounts a claim.
 func (c *claims) inUse(key Key) bool {
 	for _, obj := range c.world.Store.objects {
-		if pod, ok := obj.(*corev1.Pod); ok && !hasEnded(pod) && slices.Contains(claimsOf(pod), key) {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" && !hasEnded(pod) && slices.Contains(claimsOf(pod), key) {
 			return true
 		}
 	}

@@ -19,16 +19,20 @@ const (
 )
 
 // scheduler binds pods to the node that has fewest. A node runs any number of pods; only a pod that alone asks for more
-// than a node has, or one that comes while all nodes are cordoned, stays unscheduled.
+// than a node has, one that comes while all nodes are cordoned, or one whose claim is not there or is going, stays
+// unscheduled.
 type scheduler struct {
 	world    *World
 	cordoned bool
 	waiting  []Key // pods to look at, oldest first
-	refused  []Key // pods that found no node; a change of the nodes brings them back
+	refused  []Key // pods that found no node; a change of the nodes or a claim of theirs brings them back
 	load     [nodes]int
 }
 
 func (s *scheduler) observe(e *Entry) {
+	if e.Key.Kind == Claims && e.Old == nil {
+		s.retry(func(pod Key) bool { return slices.Contains(claimsOf(s.world.Store.Get(pod)), e.Key) })
+	}
 	if e.Key.Kind != Pods {
 		return
 	}
@@ -52,8 +56,20 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 // changeNodes cordons all nodes or none.
 func (s *scheduler) changeNodes(cordoned bool) {
 	s.cordoned = cordoned
-	s.waiting = append(s.waiting, s.refused...)
+	s.retry(func(Key) bool { return true })
+}
+
+// retry looks again at pods that found no node.
+func (s *scheduler) retry(hopeful func(pod Key) bool) {
+	refused := s.refused
 	s.refused = nil
+	for _, pod := range refused {
+		if hopeful(pod) {
+			s.waiting = append(s.waiting, pod)
+		} else {
+			s.refused = append(s.refused, pod)
+		}
+	}
 }
 
 func (s *scheduler) turns(add func(turn)) {
@@ -87,19 +103,32 @@ func (s *scheduler) schedule() error {
 
 // refuse says in the scheduler's words why no node takes the pod; empty if one does.
 func (s *scheduler) refuse(pod *corev1.Pod) string {
-	var why string
+	why := s.refuseClaims(pod)
 	var cpu resource.Quantity
 	for i := range pod.Spec.Containers {
 		cpu.Add(*pod.Spec.Containers[i].Resources.Requests.Cpu())
 	}
 	switch {
+	case why != "":
 	case s.cordoned:
-		why = "node(s) were unschedulable"
+		why = fmt.Sprintf("%d node(s) were unschedulable.", nodes)
 	case cpu.Cmp(resource.MustParse(nodeCPU)) > 0:
-		why = "Insufficient cpu"
-	}
-	if why == "" {
+		why = fmt.Sprintf("%d Insufficient cpu.", nodes)
+	default:
 		return ""
 	}
-	return fmt.Sprintf("0/%[1]d nodes are available: %[1]d %[2]s. preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", nodes, why)
+	return fmt.Sprintf("0/%[1]d nodes are available: %[2]s preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", nodes, why)
+}
+
+// refuseClaims says which of its claims a pod cannot get; empty if it can get all.
+func (s *scheduler) refuseClaims(pod *corev1.Pod) string {
+	for _, key := range claimsOf(pod) {
+		switch claim := s.world.Store.Get(key); {
+		case claim == nil:
+			return fmt.Sprintf("persistentvolumeclaim %q not found.", key.Name)
+		case claim.GetDeletionTimestamp() != nil:
+			return fmt.Sprintf("persistentvolumeclaim %q is being deleted.", key.Name)
+		}
+	}
+	return ""
 }
