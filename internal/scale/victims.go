@@ -27,7 +27,7 @@ func removeVictims(o *observed.Set, w *wanted.State, p *action.Plan) {
 	left := w.Surplus - v.take(named, w.Surplus, p)
 	if o.Rolling() && (o.Paused() || o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod) {
 		var surge []*observed.Replica
-		surge, others = splitSurge(o, others, min(left, o.Limits.MaxSurge))
+		surge, others = splitSurge(o, others, min(left, o.Limits.MaxSurge-w.Surge))
 		v.take(surge, len(surge), p)
 		left -= len(surge) // those that cannot go now stay: no old pod goes in their place
 	}
