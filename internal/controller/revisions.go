@@ -101,11 +101,18 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 	return false, nil
 }
 
-// bumpRevision writes the changed number or annotations of a revision, if it is still as it was seen.
+// bumpRevision writes the changed number or annotations of a revision, if it is still as it was seen. Of one that was
+// rejected only the newest spec takes the verdict back: an old one, in a cache that begins in the past, would see the
+// revision that was made after it as one that was left again.
 func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
 	for _, seen := range v.revisions {
 		if seen.UID != wanted.UID {
 			continue
+		}
+		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected {
+			if newest, err := r.isNewest(ctx, v.set); err != nil || !newest {
+				return err
+			}
 		}
 		patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Patch(ctx, wanted, patch); err != nil {
@@ -115,6 +122,19 @@ func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.C
 		logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
 	}
 	return nil
+}
+
+// isNewest says whether the spec is the newest one, past the cache. If it is not, the cache is waited for.
+func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, error) {
+	live := &v1alpha1.RollSet{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
+		return false, fmt.Errorf("get the set: %w", err)
+	}
+	if live.Generation == set.Generation {
+		return true, nil
+	}
+	r.Expectations.Wrote(set.UID, setKind(), live.ResourceVersion)
+	return false, nil
 }
 
 // pruneRevisions deletes the revisions that nobody needs any more.
