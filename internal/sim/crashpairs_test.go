@@ -25,10 +25,10 @@ func TestPairsOfCrashPoints(t *testing.T) {
 	seed := *start
 	chance := rand.New(rand.NewPCG(seed, seed))
 	references := map[string]course{}
-	played := 0
+	played, alarms := 0, 0
 	inTime, cancel := context.WithTimeout(t.Context(), *budget)
 	defer cancel()
-	for ; played == 0 || inTime.Err() == nil; played++ {
+	for ; alarms < 10 && (played == 0 || inTime.Err() == nil); played++ {
 		name := names[chance.IntN(len(names))]
 		s := all[name]
 		reference, ok := references[name]
@@ -45,7 +45,8 @@ func TestPairsOfCrashPoints(t *testing.T) {
 			pair = append(pair, points[chance.IntN(len(points))])
 		}
 		if err := s.survives(t.Context(), reference, &siteBook{}, pair...); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Errorf("%s: %v", name, err)
+			alarms++
 		}
 	}
 	t.Logf("%d pairs from -start=%d", played, seed)
@@ -57,6 +58,10 @@ func TestPairs(t *testing.T) {
 	for name, pair := range map[string][]crashPoint{
 		// The pod that comes back under the name of one that the second restart still sees going.
 		"slow-start-of-pods": {{n: 14, fault: CrashAfter, late: Pods}, {n: 17, fault: CrashAfter, late: Pods}},
+		// A template that is replaced before it could be recorded.
+		"change-in-rollout": {{n: 8, fault: CrashAfter, late: RollSets}, {n: 12, fault: Failed500, late: RollSets}},
+		// One that an old spec wants again, which renumbers it.
+		"ordinal-stuck-edits": {{n: 9, fault: TimeoutWritten, late: RollSets}, {n: 13, fault: CrashAfter, late: RollSets}},
 	} {
 		s := scenarios(t)[name]
 		reference, err := follow(t.Context(), s, func(Write) {})

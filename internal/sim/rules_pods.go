@@ -184,6 +184,9 @@ func (v *verdict) comesInOrder(number int) string {
 }
 
 func (v *verdict) goesInOrder(pod *corev1.Pod) string {
+	if hasEnded(pod) {
+		return "" // nothing runs in it any more
+	}
 	going := func(other *corev1.Pod) bool { return other.DeletionTimestamp != nil && v.outside(other) }
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"
