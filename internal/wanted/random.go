@@ -23,24 +23,28 @@ func random(o *observed.Set) *State {
 	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
 	s.Missing = max(0, o.Limits.Replicas-live-held)
 	s.Surplus = max(0, live-o.Limits.Replicas-s.Surge)
-	s.fill(o, pods.short(o.Current.Name), min(Batch, max(0, o.Limits.Replicas+s.Surge-live-held)))
+	extra := min(s.Surge, max(0, misplaced-s.broken(o, pods))+named)
+	s.fill(o, pods.short(o.Current.Name), min(Batch, max(0, o.Limits.Replicas+extra-live-held)))
 	return s
 }
 
-// mix is how many pods are wanted and had of each revision. The pods that users named are no part of it: they go, and
-// what comes in their place will be.
-type mix struct{ want, have map[string]int }
+// mix is how many pods are wanted and had of each revision, and how many of these are broken. The pods that users named are
+// no part of it: they go, and what comes in their place will be.
+type mix struct{ want, have, broken map[string]int }
 
 // count returns the mix, the number of live pods, and that of the pods that are not live but hold a place: finished ones
 // until they are deleted, and terminating ones whose claims their successor is to use.
 func count(o *observed.Set) (pods mix, live, held int) {
-	pods = mix{want: make(map[string]int, 2), have: make(map[string]int, 2)}
+	pods = mix{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Live():
 			live++
 			if !r.Specified {
 				pods.have[r.Revision]++
+				if r.Broken() && !r.Updating {
+					pods.broken[r.Revision]++
+				}
 			}
 		case r.Finished && !r.Terminating, r.Terminating && len(r.Claims) > 0:
 			held++
@@ -98,6 +102,19 @@ func (s *State) countExcess(o *observed.Set, pods mix) (misplaced int) {
 		misplaced += min(excess, o.Limits.Replicas-pods.want[revision])
 	}
 	return misplaced
+}
+
+// broken is how many of the pods that have to go are broken and keep their places, as InPlaceOnly has it: no extra pod is
+// made for those.
+func (s *State) broken(o *observed.Set, pods mix) int {
+	if o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
+		return 0
+	}
+	n := 0
+	for revision, excess := range s.Excess {
+		n += min(excess, pods.broken[revision])
+	}
+	return n
 }
 
 // missed says whether pods of a revision that has too many are missed while they are moved. Those whose containers notice
