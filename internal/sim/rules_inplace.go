@@ -104,14 +104,7 @@ func updatesAsWanted(v *verdict) string {
 	if current == nil || v.world.versionOf(current) == update || v.world.version(u.after) != update {
 		return ""
 	}
-	l := limitsOf(&v.set.Spec)
-	if v.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod {
-		l.replicas += l.maxSurge // no pod goes because surge has taken its place
-	}
-	if n := v.count(func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update }) + 1; n > l.replicas-l.partition {
-		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
-	}
-	return ""
+	return v.addedTo(update)
 }
 
 // runsItsRevision says that whatever is written to a pod comes from the template of its revision.

@@ -249,9 +249,17 @@ func (v *verdict) createdAsWanted(l limits) string {
 		}
 		return "" // one that a manager with an old spec made in another place goes when it is available
 	}
-	atUpdate := v.count(func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update }) + 1
-	if atUpdate > l.replicas-l.partition {
-		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", atUpdate, l.replicas, l.partition)
+	return v.addedTo(update)
+}
+
+// addedTo says whether one more pod is too many at the update revision.
+func (v *verdict) addedTo(update string) string {
+	l := limitsOf(&v.set.Spec)
+	if v.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod {
+		l.replicas += l.maxSurge // no pod goes because surge has taken its place
+	}
+	if n := v.count(func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update }) + 1; n > l.replicas-l.partition {
+		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
 	}
 	return ""
 }
