@@ -41,21 +41,21 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 			changes = append(changes, ownerChange{pod: pod, verb: "release", owners: withoutOwner(pod, v.set.UID)})
 		}
 	}
-	if len(orphans) > 0 {
-		if err := r.checkStays(ctx, v.set); err != nil {
-			return false, fmt.Errorf("adopt pods: %w", err)
-		}
-	}
 	for _, pod := range orphans {
 		owners := append(slices.Clone(pod.OwnerReferences), claims.Owner(v.set.Name, v.set.UID))
 		changes = append(changes, ownerChange{pod: pod, verb: "adopt", owners: owners})
 	}
 	wrote = len(changes) > 0
 	changes = slices.DeleteFunc(changes, func(c ownerChange) bool { return v.memory.contested[c.pod.UID].holds(c.pod, v.now) })
+	if slices.ContainsFunc(changes, func(c ownerChange) bool { return c.verb == "adopt" }) {
+		if err := r.checkStays(ctx, v.set); err != nil {
+			return false, fmt.Errorf("adopt pods: %w", err)
+		}
+	}
 	errs := make([]error, len(changes))
 	r.Runner(len(changes), func(i int) { errs[i] = r.changeOwner(ctx, v.set, changes[i]) })
 	for i, err := range errs {
-		if apierrors.IsConflict(err) { // an event is on its way
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // an event is on its way
 			v.memory.contest(changes[i].pod, v.now)
 			errs[i] = nil
 		}
@@ -63,7 +63,7 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 	return wrote, errors.Join(errs...)
 }
 
-// contest is that a pod was not as the cache shows it.
+// contest is that a pod was not as the cache shows it, or not there.
 type contest struct {
 	resourceVersion string
 	until           time.Time
@@ -141,11 +141,7 @@ func (r *Reconciler) changeOwner(ctx context.Context, set *v1alpha1.RollSet, c o
 	}
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = c.pod.Name, c.pod.Namespace
-	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
+	if err := r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("%s pod %s: %w", c.verb, c.pod.Name, err)
 	}
 	r.Expectations.Wrote(set.UID, podcontrol.PodKind(), pod.ResourceVersion)
