@@ -166,14 +166,11 @@ func (c *Checker) tried(w Write, err error) {
 }
 
 func (c *Checker) verdictOn(e *Entry) *verdict {
-	working := c.manager.working
 	v := &verdict{Entry: e, world: c.world, made: c.made, now: c.manager.clock.Now(), pods: make(map[Key]*corev1.Pod)}
-	view := c.manager.Client.View
-	v.set, _ = view.caches[RollSets].objects[Key{Kind: RollSets, Namespace: working.Namespace, Name: working.Name}].(*v1alpha1.RollSet)
-	if v.set == nil {
+	if v.set = c.manager.set(); v.set == nil {
 		return v
 	}
-	pods := view.caches[Pods]
+	pods := c.manager.Client.caches[Pods]
 	for key, obj := range pods.objects {
 		v.know(key, obj)
 	}

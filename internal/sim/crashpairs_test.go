@@ -60,7 +60,7 @@ func TestPairs(t *testing.T) {
 		"slow-start-of-pods": {{n: 14, fault: CrashAfter, late: Pods}, {n: 17, fault: CrashAfter, late: Pods}},
 		// A template that is replaced before it could be recorded.
 		"change-in-rollout": {{n: 8, fault: CrashAfter, late: RollSets}, {n: 12, fault: Failed500, late: RollSets}},
-		// One that an old spec wants again, which renumbers it.
+		// A template that an old spec wants again, which renumbers it.
 		"ordinal-stuck-edits": {{n: 9, fault: TimeoutWritten, late: RollSets}, {n: 13, fault: CrashAfter, late: RollSets}},
 	} {
 		s := scenarios(t)[name]

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 )
 
@@ -67,6 +68,13 @@ func (m *Manager) behind(kind Kind) int64 {
 		return version
 	}
 	return math.MaxInt64
+}
+
+// set is the set that it works on, as its cache shows it; nil if it does not.
+func (m *Manager) set() *v1alpha1.RollSet {
+	key := Key{Kind: RollSets, Namespace: m.working.Namespace, Name: m.working.Name}
+	set, _ := m.Client.caches[RollSets].objects[key].(*v1alpha1.RollSet)
+	return set
 }
 
 // dispatch hands an event to the controller's own handlers.

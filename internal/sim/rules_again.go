@@ -20,7 +20,8 @@ func newDone() done {
 }
 
 // again says what is wrong with a write that a manager tried: it knows that it was done, for it was the one that did it.
-// Only after it has waited for its cache in vain may it doubt that. Names of pods that were released it may try.
+// Only after it has waited for its cache in vain may it doubt that. Names of pods that were released, or that a set of the
+// same name has left behind, it may try.
 func (c *Checker) again(w Write, err error) string {
 	if w.Key.Kind != Pods || w.Subresource != "" || w.DryRun {
 		return ""
@@ -35,7 +36,7 @@ func (c *Checker) again(w Write, err error) string {
 	switch p := w.DeleteOptions.Preconditions; {
 	case w.Verb == Create && err == nil:
 		before.created[pod.GetUID()] = c.world.Now()
-	case w.Verb == Create && apierrors.IsAlreadyExists(err) && pod != nil && ownerOf(pod) != "" && recent(before.created[pod.GetUID()]):
+	case w.Verb == Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(ownerOf(pod)) && recent(before.created[pod.GetUID()]):
 		return "I11 again: " + w.Key.Name + " is created by who created it before"
 	case w.Verb == Delete && p != nil && p.UID != nil && recent(before.deleted[*p.UID]):
 		return "I11 again: " + w.Key.Name + " is deleted by who deleted it before"
@@ -43,4 +44,10 @@ func (c *Checker) again(w Write, err error) string {
 		before.deleted[*p.UID] = c.world.Now()
 	}
 	return ""
+}
+
+// works says whether a set is the one that the manager works on.
+func (c *Checker) works(set types.UID) bool {
+	seen := c.manager.set()
+	return seen != nil && seen.UID == set
 }
