@@ -30,6 +30,8 @@ type Checker struct {
 	writes  map[string]int
 	bounds  *bounds
 	creates creates
+	// silent are the pods that this reconcile moved silently. A move that was decided before theirs may be written after it.
+	silent map[Key]bool
 	// done is what each manager knows to be done.
 	done map[string]done
 }
@@ -69,6 +71,7 @@ func newChecker(w *World) *Checker {
 	return &Checker{
 		world: w, made: make(map[Key]bool), writes: make(map[string]int), bounds: newBounds(),
 		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool)},
+		silent:  make(map[Key]bool),
 		done:    make(map[string]done),
 	}
 }
@@ -83,6 +86,7 @@ func (c *Checker) begin(m *Manager) { c.manager = m }
 
 func (c *Checker) end(m *Manager) {
 	c.manager = nil
+	clear(c.silent)
 	c.creates.end(m)
 }
 
@@ -149,6 +153,9 @@ func (c *Checker) observe(e *Entry) {
 	}
 	if e.Subresource != "status" || e.Key.Kind == Pods {
 		c.writes[strings.TrimSuffix(string(e.Verb)+" "+string(e.Key.Kind)+"/"+e.Subresource, "/")]++
+	}
+	if v.movesSilently() {
+		c.silent[e.Key] = true
 	}
 	for _, r := range rules() {
 		if wrong := r.judge(v); wrong != "" && c.world.violation == nil {

@@ -146,12 +146,18 @@ func guardsMoves(v *verdict) string {
 	}
 	broken := v.count(func(pod *corev1.Pod) bool {
 		return KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && (!v.isAvailable(pod) || isUpdating(pod)) &&
-			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[KeyOf(pod)]
+			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[KeyOf(pod)] && !v.world.checker.silent[KeyOf(pod)]
 	})
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(0, live-l.replicas))); broken >= limit {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""
+}
+
+// movesSilently says whether the write moves a pod in place and leaves its images.
+func (v *verdict) movesSilently() bool {
+	u, ok := v.update()
+	return ok && u.sameImages() && v.world.version(u.before) != v.world.version(u.after)
 }
 
 // movesTo says whether the write takes a pod to a version: it deletes one that is at another, and that neither anybody
