@@ -56,8 +56,10 @@ func TestPairsOfCrashPoints(t *testing.T) {
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	for name, pair := range map[string][]crashPoint{
-		// The pod that comes back under the name of one that the second restart still sees going.
+		// The pod that comes back under the name of one that a restart still sees going.
 		"slow-start-of-pods": {{n: 14, fault: CrashAfter, late: Pods}, {n: 17, fault: CrashAfter, late: Pods}},
+		// The same with one such restart.
+		"smaller-requests": {{n: 36, fault: CrashBefore}, {n: 39, fault: CrashAfter, late: Pods}},
 		// A template that is replaced before it could be recorded.
 		"change-in-rollout": {{n: 8, fault: CrashAfter, late: RollSets}, {n: 12, fault: Failed500, late: RollSets}},
 		// A template that an old spec wants again, which renumbers it.

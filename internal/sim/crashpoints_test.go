@@ -179,21 +179,16 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 	return fmt.Errorf("%v of %s: %w", points, reference.writes[points[0].n-1], err)
 }
 
-// allowed is what managers may make and delete under crash points: what they did without. Only one that begins in the past
-// for the second time may have a pod too many, which it does not come across and deletes when it sees it (docs/adr/0023).
+// allowed is what managers may make and delete under crash points: what they did without. Only in a pair, each that begins
+// with pods of the past may have one too many, which it does not come across and deletes when it sees it (docs/adr/0023).
 func allowed(tally map[string]int, points []crashPoint) map[string]int {
-	past := -1
+	tally = maps.Clone(tally)
 	for _, p := range points {
-		if p.late == Pods {
-			past++
+		if len(points) > 1 && p.late == Pods && p.fault.crashes() {
+			tally["create Pod"]++
+			tally["delete Pod"]++
 		}
 	}
-	if past < 1 {
-		return tally
-	}
-	tally = maps.Clone(tally)
-	tally["create Pod"] += past
-	tally["delete Pod"] += past
 	return tally
 }
 
