@@ -258,7 +258,8 @@ func (v *verdict) addedTo(update string) string {
 	if v.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod {
 		l.replicas += l.maxSurge // no pod goes because surge has taken its place
 	}
-	if n := v.count(func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update }) + 1; n > l.replicas-l.partition {
+	staysThere := func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) }
+	if n := v.count(staysThere) + 1; n > l.replicas-l.partition {
 		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
 	}
 	return ""

@@ -25,7 +25,7 @@ type scheduler struct {
 	world    *World
 	cordoned bool
 	waiting  []Key // pods to look at, oldest first
-	refused  []Key // pods that found no node; a change of the nodes or a claim of theirs brings them back
+	refused  []Key // pods that found no node; a change of the nodes, of a claim of theirs or of what they ask for brings them back
 	load     [nodes]int
 }
 
@@ -38,6 +38,9 @@ func (s *scheduler) observe(e *Entry) {
 	}
 	if e.Old == nil {
 		s.waiting = append(s.waiting, e.Key)
+	}
+	if e.Subresource == "resize" {
+		s.retry(func(pod Key) bool { return pod == e.Key })
 	}
 	for i := range nodes {
 		s.load[i] += onNode(e.New, i) - onNode(e.Old, i)
