@@ -104,7 +104,7 @@ func updatesAsWanted(v *verdict) string {
 	if current == nil || v.world.versionOf(current) == update || v.world.version(u.after) != update {
 		return ""
 	}
-	return v.addedTo(update)
+	return v.addedTo(update, u.after)
 }
 
 // runsItsRevision says that whatever is written to a pod comes from the template of its revision.

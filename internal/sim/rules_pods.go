@@ -231,30 +231,30 @@ func atWantedRevision(v *verdict) string {
 	if !v.createsPod() || !rolling || v.set.Status.CurrentRevision == "" {
 		return ""
 	}
-	return v.createdAsWanted(l)
+	return v.createdAsWanted()
 }
 
-// createdAsWanted says what is wrong with a new pod at the update revision: there are enough of them or, with ordinals, its
-// place is one of those below the partition.
-func (v *verdict) createdAsWanted(l limits) string {
+// createdAsWanted says what is wrong with a new pod at the update revision.
+func (v *verdict) createdAsWanted() string {
 	update := v.world.versionOf(&v.set.Spec.Template)
 	current := v.world.templateOf(v.set.Status.CurrentRevision)
 	created := mustBe[*corev1.Pod](v.New)
 	if current == nil || v.world.versionOf(current) == update || v.world.version(created) != update {
 		return ""
 	}
-	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		if rank, _ := v.ordinals().Rank(ordinalByName(created)); rank < l.partition {
-			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.partition)
-		}
-		return "" // one that a manager with an old spec made in another place goes when it is available
-	}
-	return v.addedTo(update)
+	return v.addedTo(update, created)
 }
 
-// addedTo says whether one more pod is too many at the update revision.
-func (v *verdict) addedTo(update string) string {
+// addedTo says what is wrong with one more pod at the update revision: there are enough of them or, with ordinals, its place
+// is one of those below the partition.
+func (v *verdict) addedTo(update string, pod *corev1.Pod) string {
 	l := limitsOf(&v.set.Spec)
+	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		if rank, _ := v.ordinals().Rank(ordinalByName(pod)); rank < l.partition {
+			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.partition)
+		}
+		return "" // others at that revision may be in other places, and go in their turn
+	}
 	if v.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod {
 		l.replicas += l.maxSurge // no pod goes because surge has taken its place
 	}
