@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -199,8 +200,12 @@ func (w *World) satisfiable() bool {
 			templates = append(templates, t)
 		}
 	}
-	if t := w.templateOf(set.Status.CurrentRevision); t != nil && limitsOf(&set.Spec).partition > 0 {
-		templates = append(templates, t)
+	if limitsOf(&set.Spec).partition > 0 {
+		for i := range w.templates { // the revision may have been deleted
+			if w.versionNamed(set.Status.CurrentRevision) == "v"+strconv.Itoa(i+1) {
+				templates = append(templates, &w.templates[i])
+			}
+		}
 	}
 	return !slices.ContainsFunc(templates, hopeless)
 }
