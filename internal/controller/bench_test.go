@@ -81,8 +81,8 @@ func TestCostOfUpdatedPods(t *testing.T) { // not parallel: allocations are coun
 	if after := cost(); after > before+n/10 {
 		t.Errorf("%.0f allocations, %.0f before the update", after, before)
 	}
-	if states := len(s.reconciler.memory.of(s.set.UID).states); states != n {
-		t.Errorf("%d states are remembered, want %d", states, n)
+	if replicas := len(s.reconciler.memory.of(s.set.UID).replicas); replicas != n {
+		t.Errorf("%d pods are remembered, want %d", replicas, n)
 	}
 }
 

@@ -19,16 +19,12 @@ import (
 
 // seeChanges fills in how far the updates in place of a set's pods are.
 func (v *view) seeChanges(o *observed.Set) {
-	v.memory.forgetStates(len(o.Replicas))
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if !r.Live() {
 			continue
 		}
-		r.Gate = inplace.GateOf(r.Pod)
-		r.InPlace, _ = inplace.StateBy(r.Pod, v.memory.parseState) // what cannot be read counts for nothing
-		_, r.Waiting = inplace.Done(r.Pod, o.Known[r.Revision], r.InPlace)
-		if r.Waiting != "" && len(r.InPlace.Resized) > 0 {
+		if len(r.InPlace.Resized) > 0 {
 			v.seeResize(r, o.Known[r.Revision])
 		}
 		r.State, r.Hook = lifecycle.StateOf(o.Spec, r.Pod), lifecycle.Waits(o.Spec, r.Pod)
@@ -41,33 +37,13 @@ func (v *view) seeChanges(o *observed.Set) {
 	}
 }
 
-// parseState parses the state annotation of a pod unless it is remembered: it stays on a pod that was updated in place, and
-// to read it takes longer than all the rest.
-func (m *recollection) parseState(value string) (inplace.State, error) {
-	if known, ok := m.states[value]; ok {
-		return known, nil
-	}
-	state, err := inplace.ParseState(value)
-	if err != nil { // no pod that we wrote is like that
-		return state, err
-	}
-	if m.states == nil {
-		m.states = map[string]inplace.State{}
-	}
-	m.states[value] = state
-	return state, nil
-}
-
-// forgetStates bounds what is remembered of so many replicas: when half of it may be of the past, all of it goes.
-func (m *recollection) forgetStates(replicas int) {
-	if len(m.states) > 2*replicas {
-		m.states = nil
-	}
-}
-
-// seeResize fills in whether a pod can get the resources of its revision, a template, where it is. What the API server
-// refused it never asked the node for. Nobody tells us when it would agree: it is asked again after a while.
+// seeResize fills in whether a pod has the resources of its revision, a template, and if not whether it can get them where
+// it is. What the API server refused it never asked the node for. Nobody tells us when it would agree: it is asked again
+// after a while.
 func (v *view) seeResize(r *observed.Replica, to *corev1.PodTemplateSpec) {
+	if _, r.Waiting = inplace.Done(r.Pod, to, r.InPlace); r.Waiting == "" {
+		return
+	}
 	if inplace.Asked(r.Pod, to, r.InPlace) {
 		r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace)
 		return

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
@@ -35,8 +34,8 @@ type recollection struct {
 	creates, deletes, relabels, updates, claims refusal
 	// turns are the last turns of gates that were turned a moment ago, by the UIDs of the pods.
 	turns map[types.UID]turn
-	// states are what state annotations of pods say, by their values.
-	states map[string]inplace.State
+	// replicas are what the pods said at the last look, in the order of identities.
+	replicas []observed.Replica
 	// resizes are those that the API server refused, by the UIDs of the pods.
 	resizes map[types.UID]*impossible
 	// sawPods is true once the cache has shown a pod of the set, and doubt paces the questions whether it should have.

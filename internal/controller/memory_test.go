@@ -5,7 +5,6 @@ package controller
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -116,28 +115,6 @@ func TestSeen(t *testing.T) {
 	for namespace, want := range map[string]string{"a": "10", "b": "21", "c": "1"} {
 		if got := s.in(namespace); got != want {
 			t.Errorf("in(%s) = %s, want %s", namespace, got, want)
-		}
-	}
-}
-
-// TestStatesAreForgotten parses more and more annotations of a set that has few pods.
-func TestStatesAreForgotten(t *testing.T) {
-	t.Parallel()
-	const pods = 10
-	m := &recollection{}
-	for i := range 100 {
-		m.forgetStates(pods)
-		value := fmt.Sprintf(`{"revision":"web-%d","generation":1}`, i)
-		for range 2 {
-			if state, err := m.parseState(value); err != nil || state.Revision != fmt.Sprintf("web-%d", i) {
-				t.Fatalf("%s is %+v, %v", value, state, err)
-			}
-		}
-		if _, err := m.parseState("nonsense" + value); err == nil {
-			t.Fatal("nonsense is a state")
-		}
-		if got := len(m.states); got == 0 || got > 2*pods+1 {
-			t.Fatalf("%d states are remembered for %d pods", got, pods)
 		}
 	}
 }

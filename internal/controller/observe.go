@@ -15,6 +15,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/observed"
 	"rollset.dev/rollset/internal/podstate"
 	"rollset.dev/rollset/internal/revision"
@@ -74,7 +75,8 @@ func resolveSpec(spec *v1alpha1.RollSetSpec) (r resolved, err error) {
 	return r, err
 }
 
-// replicas joins pods and claims by identity, in the order of identities.
+// replicas joins pods and claims by identity, in the order of identities. What a pod says is taken from the last look if the
+// pod has not changed since: of a large set nearly none has, and to read it takes longer than all the rest.
 func replicas(v *view) []observed.Replica {
 	toDelete := map[string]bool{}
 	if s := v.set.Spec.ScaleStrategy; s != nil && v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity { // whose names come back
@@ -85,14 +87,60 @@ func replicas(v *view) []observed.Replica {
 	minReady := time.Duration(v.set.Spec.MinReadySeconds) * time.Second
 	places := placesOf(v)
 	all := make([]observed.Replica, len(places))
+	earlier := v.memory.replicas
 	for i, p := range places {
+		earlier = skip(earlier, p)
 		if p.pod != nil {
-			all[i] = newReplica(p.pod, minReady, v.now)
-			all[i].Specified = toDelete[p.pod.Name] || podstate.SpecifiedDelete(p.pod)
+			all[i] = read(p.pod, earlier)
 		}
 		all[i].ID, all[i].Ordinal, all[i].Claims = p.id, p.ordinal, p.claims
 	}
+	v.memory.keep(all) // before the time and the spec make a difference
+	for i := range all {
+		r := &all[i]
+		if r.Ready && r.Live() { // a pod that is going stays Ready until its containers have ended
+			r.Available, _ = podstate.Available(r.ReadySince, minReady, v.now)
+		}
+		if len(toDelete) > 0 && r.Pod != nil {
+			r.Specified = r.Specified || toDelete[r.Pod.Name]
+		}
+	}
 	return all
+}
+
+// skip drops the replicas before a place.
+func skip(replicas []observed.Replica, to place) []observed.Replica {
+	for len(replicas) > 0 && byIdentity(replicas[0].ID, replicas[0].Ordinal, to) < 0 {
+		replicas = replicas[1:]
+	}
+	return replicas
+}
+
+// read is what a pod says. It said the same before if the first of the earlier replicas is of the same pod, which has not
+// changed.
+func read(pod *corev1.Pod, earlier []observed.Replica) observed.Replica {
+	if len(earlier) > 0 && unchanged(earlier[0].Pod, pod) {
+		r := earlier[0]
+		r.Pod = pod
+		return r
+	}
+	return newReplica(pod)
+}
+
+// keep remembers what pods said, in the place of what they said before.
+func (m *recollection) keep(all []observed.Replica) {
+	if room := cap(m.replicas); room < len(all) || room > 2*len(all) {
+		m.replicas = slices.Clone(all)
+		return
+	}
+	replicas := m.replicas[:cap(m.replicas)]
+	clear(replicas[copy(replicas, all):]) // nobody needs a pod that is gone
+	m.replicas = replicas[:len(all)]
+}
+
+// unchanged says whether a pod is as it was.
+func unchanged(before, now *corev1.Pod) bool {
+	return before == now || before != nil && before.UID == now.UID && before.ResourceVersion == now.ResourceVersion
 }
 
 // place is who has an identity. It is what replicas are sorted as, being so much smaller.
@@ -110,26 +158,33 @@ func placesOf(v *view) []place {
 		places = append(places, place{id: id, ordinal: ordinal, pod: pod})
 	}
 	places = joinClaims(v, places)
-	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.id, b.id))
-	})
+	slices.SortFunc(places, func(a, b place) int { return byIdentity(a.id, a.ordinal, b) })
 	return places
 }
 
-// newReplica is what a pod's status says.
-func newReplica(pod *corev1.Pod, minReady time.Duration, now time.Time) observed.Replica {
+// byIdentity compares an identity with a place.
+func byIdentity(id string, ordinal int, p place) int {
+	return cmp.Or(cmp.Compare(ordinal, p.ordinal), cmp.Compare(id, p.id))
+}
+
+// newReplica is what a pod says by itself, whatever the spec and the time.
+func newReplica(pod *corev1.Pod) observed.Replica {
 	r := observed.Replica{
 		Pod:          pod,
 		Revision:     pod.Labels[v1alpha1.RevisionLabel],
 		Scheduled:    podstate.Scheduled(pod),
 		Terminating:  podstate.Terminating(pod),
 		Finished:     podstate.Finished(pod),
+		Specified:    podstate.SpecifiedDelete(pod),
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),
 	}
 	r.ReadySince, r.Ready = podstate.ReadySince(pod)
-	available, _ := podstate.Available(pod, minReady, now)
-	r.Available = available && r.Live() // a pod that is going stays Ready until its containers have ended
+	if r.Live() {
+		r.Gate = inplace.GateOf(pod)
+		r.InPlace, _ = inplace.StateOf(pod) // what cannot be read counts for nothing
+		_, r.Waiting = inplace.Done(pod, nil, r.InPlace)
+	}
 	return r
 }
 

@@ -86,15 +86,12 @@ func ParseState(value string) (State, error) {
 // StateOf returns the state of a pod's update in place. It is empty if the annotation is missing, cannot be read, or
 // speaks of another revision than the pod is at or of a generation that it never had; the error is not nil then if there
 // is an annotation.
-func StateOf(pod *corev1.Pod) (State, error) { return StateBy(pod, ParseState) }
-
-// StateBy is StateOf for a caller that remembers what [ParseState] returned.
-func StateBy(pod *corev1.Pod, parse func(value string) (State, error)) (State, error) {
+func StateOf(pod *corev1.Pod) (State, error) {
 	value, ok := pod.Annotations[StateAnnotation]
 	if !ok {
 		return State{}, nil
 	}
-	s, err := parse(value)
+	s, err := ParseState(value)
 	switch {
 	case err != nil:
 		return State{}, fmt.Errorf("annotation %s: %w", StateAnnotation, err)

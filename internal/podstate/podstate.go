@@ -55,15 +55,11 @@ func Returning(pod *corev1.Pod) bool {
 	return !opened.IsZero() && !opened.Before(ready.LastTransitionTime.Time)
 }
 
-// Available says whether the pod has been ready for minReady, and otherwise how long until it is if nothing changes; a
-// pod that is not ready waits for something else than time, so its wait is zero.
+// Available says whether a pod that has been ready since a time has been so for minReady, and otherwise how long until it
+// has if nothing changes.
 //
 // The kubelet's clock may be ahead of ours: a pod that becomes ready in our future became ready now.
-func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (available bool, wait time.Duration) {
-	since, ready := ReadySince(pod)
-	if !ready {
-		return false, 0
-	}
+func Available(since time.Time, minReady time.Duration, now time.Time) (available bool, wait time.Duration) {
 	elapsed := max(now.Sub(since), 0) // Sub saturates, so that the zero time is long ago
 	if elapsed >= minReady {
 		return true, 0

@@ -103,31 +103,27 @@ func TestReturning(t *testing.T) {
 
 func TestAvailable(t *testing.T) {
 	t.Parallel()
-	ready := with(is(corev1.PodReady, corev1.ConditionTrue))
-	undated := with(corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	forever := math.MaxInt32 * time.Second
 	for name, tc := range map[string]struct {
-		pod      *corev1.Pod
+		since    time.Time
 		minReady time.Duration
 		now      time.Time
 		want     bool
 		wantWait time.Duration
 	}{
-		"not ready waits for no time":        {pod: with(), minReady: time.Minute, now: epoch.Add(time.Hour)},
-		"not ready, whatever minReady":       {pod: with(), now: epoch},
-		"ready and nothing to wait for":      {pod: ready, now: epoch, want: true},
-		"ready too short":                    {pod: ready, minReady: 10 * time.Second, now: epoch.Add(4 * time.Second), wantWait: 6 * time.Second},
-		"one tick too short":                 {pod: ready, minReady: time.Second, now: epoch.Add(time.Second - 1), wantWait: 1},
-		"ready exactly long enough":          {pod: ready, minReady: 10 * time.Second, now: epoch.Add(10 * time.Second), want: true},
-		"ready in our future is ready now":   {pod: ready, minReady: 10 * time.Second, now: epoch.Add(-time.Hour), wantWait: 10 * time.Second},
-		"in our future, nothing to wait for": {pod: ready, now: epoch.Add(-time.Hour), want: true},
-		"the longest minReady":               {pod: ready, minReady: forever, now: epoch.Add(time.Second), wantWait: forever - time.Second},
-		"since nobody knows when":            {pod: undated, minReady: time.Minute, now: epoch, want: true},
-		"a negative minReady":                {pod: ready, minReady: -time.Second, now: epoch, want: true},
+		"ready and nothing to wait for":      {since: epoch, now: epoch, want: true},
+		"ready too short":                    {since: epoch, minReady: 10 * time.Second, now: epoch.Add(4 * time.Second), wantWait: 6 * time.Second},
+		"one tick too short":                 {since: epoch, minReady: time.Second, now: epoch.Add(time.Second - 1), wantWait: 1},
+		"ready exactly long enough":          {since: epoch, minReady: 10 * time.Second, now: epoch.Add(10 * time.Second), want: true},
+		"ready in our future is ready now":   {since: epoch, minReady: 10 * time.Second, now: epoch.Add(-time.Hour), wantWait: 10 * time.Second},
+		"in our future, nothing to wait for": {since: epoch, now: epoch.Add(-time.Hour), want: true},
+		"the longest minReady":               {since: epoch, minReady: forever, now: epoch.Add(time.Second), wantWait: forever - time.Second},
+		"since nobody knows when":            {minReady: time.Minute, now: epoch, want: true},
+		"a negative minReady":                {since: epoch, minReady: -time.Second, now: epoch, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, wait := podstate.Available(tc.pod, tc.minReady, tc.now)
+			got, wait := podstate.Available(tc.since, tc.minReady, tc.now)
 			if got != tc.want || wait != tc.wantWait {
 				t.Errorf("Available = %t, %v; want %t, %v", got, wait, tc.want, tc.wantWait)
 			}

@@ -43,20 +43,17 @@ func LeastLoss(o *observed.Set) Compare {
 			losses = lossesOf(o)
 		}
 		x, y := losses[a], losses[b]
-		for _, c := range [...]int{
+		if c := cmp.Or(
 			cmp.Compare(x.progress, y.progress),
 			cmp.Compare(a.DeletionCost, b.DeletionCost),
 			cmp.Compare(y.crowd, x.crowd),
 			cmp.Compare(x.readiness, y.readiness),
 			cmp.Compare(b.Restarts, a.Restarts),
 			cmp.Compare(y.created, x.created),
-			cmp.Compare(a.ID, b.ID),
-		} {
-			if c != 0 {
-				return c
-			}
+		); c != 0 {
+			return c
 		}
-		return 0
+		return cmp.Compare(a.ID, b.ID)
 	}
 }
 

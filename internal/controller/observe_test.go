@@ -1,0 +1,78 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// seenPod is a pod of the set web, ready since a number of seconds.
+func seenPod(uid, id string, version int, since int64) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-" + id, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version)},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(since, 0)},
+		}},
+	}
+}
+
+// TestReplicasAreRemembered looks at the pods of a set again and again: one that has not changed is not read again, and
+// what the time and the spec say of it is said anew at each look.
+func TestReplicasAreRemembered(t *testing.T) {
+	t.Parallel()
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.MinReadySeconds = 10
+	v := &view{set: set, memory: &recollection{}}
+	look := func(now int64, pods ...*corev1.Pod) (said []string) {
+		v.pods, v.now = pods, time.Unix(now, 0)
+		all := replicas(v)
+		for i := range all {
+			r := &all[i]
+			if r.Pod != pods[len(pods)-1-i] {
+				t.Errorf("replica %d has another pod than the cache", i)
+			}
+			text := r.ID + " since " + strconv.FormatInt(r.ReadySince.Unix(), 10)
+			if r.Available {
+				text += " available"
+			}
+			if r.Specified {
+				text += " specified"
+			}
+			said = append(said, text)
+			r.Updating, r.Waiting = true, "spoilt" // what is made of a look is not for the next one
+		}
+		for i := range all {
+			if v.memory.replicas[i].Updating || v.memory.replicas[i].Waiting != "" {
+				t.Error("what was made of a look was remembered")
+			}
+		}
+		return said
+	}
+	set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-ccccc"}}
+	for i, c := range []struct {
+		now  int64
+		pods []*corev1.Pod // in the other order
+		want []string
+	}{
+		{105, []*corev1.Pod{seenPod("2", "ccccc", 8, 90), seenPod("1", "bbbbb", 7, 100)}, []string{"bbbbb since 100", "ccccc since 90 available specified"}},
+		{110, []*corev1.Pod{seenPod("2", "ccccc", 8, 999), seenPod("1", "bbbbb", 7, 999)}, []string{"bbbbb since 100 available", "ccccc since 90 available"}},
+		{111, []*corev1.Pod{seenPod("2", "ccccc", 9, 111), seenPod("3", "bbbbb", 7, 111)}, []string{"bbbbb since 111", "ccccc since 111"}},
+		{122, []*corev1.Pod{seenPod("2", "ccccc", 9, 999)}, []string{"ccccc since 111 available"}},
+		{123, []*corev1.Pod{seenPod("2", "ccccc", 9, 999), seenPod("4", "bbbbb", 9, 120)}, []string{"bbbbb since 120", "ccccc since 111 available"}},
+	} {
+		if diff := cmp.Diff(c.want, look(c.now, c.pods...)); diff != "" {
+			t.Errorf("look %d (-want +got):\n%s", i, diff)
+		}
+		set.Spec.ScaleStrategy = nil
+	}
+}
