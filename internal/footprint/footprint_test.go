@@ -4,6 +4,8 @@
 package footprint
 
 import (
+	"context"
+	"math"
 	"runtime"
 	"testing"
 
@@ -26,22 +28,36 @@ func TestQuiet(t *testing.T) {
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		live         uint64
-		normal, want int
+		live       uint64
+		most, want int
 	}{
-		"a small heap":           {live: 40 << 20, normal: 100, want: 100},
-		"a large one":            {live: 90 << 20, normal: 100, want: 40},
-		"one that is kept small": {live: 90 << 20, normal: 20, want: 20},
-		"one that may be larger": {live: 90 << 20, normal: 200, want: 200},
-		"one without a limit":    {live: 90 << 20, normal: -1, want: -1},
+		"nothing yet":                  {live: 0, most: math.MaxInt, want: 7900},
+		"a small heap at work":         {live: 20 << 20, most: math.MaxInt, want: 300},
+		"a small heap at rest":         {live: 20 << 20, most: usual, want: 100},
+		"one of middling size at work": {live: 50 << 20, most: math.MaxInt, want: 60},
+		"one of middling size at rest": {live: 50 << 20, most: usual, want: 60},
+		"a large one at work":          {live: 90 << 20, most: math.MaxInt, want: 40},
+		"a large one at rest":          {live: 90 << 20, most: usual, want: 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := growth(c.live, c.normal); got != c.want {
+			if got := growth(c.live, c.most); got != c.want {
 				t.Errorf("it may grow by %d%%, want %d%%", got, c.want)
 			}
 		})
 	}
+}
+
+func TestAfterEachCollection(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	collected := make(chan struct{}, 100)
+	afterEachCollection(ctx, func() { collected <- struct{}{} })
+	for range 3 { // again and again, not once
+		runtime.GC()
+		<-collected
+	}
+	cancel()
 }
 
 var kept []byte
