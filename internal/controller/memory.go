@@ -73,6 +73,8 @@ type refusal struct {
 
 	// message is what it said last; empty since it accepted.
 	message string
+	// definite is true if it understood what was asked: no failure that may be over in a moment.
+	definite bool
 	// invalid is true if it refuses what is written as such, whoever writes it and when.
 	invalid bool
 }
@@ -82,7 +84,7 @@ func (r *refusal) note(generation string, now time.Time, tally podcontrol.Tally)
 	switch {
 	case tally.Err != nil:
 		r.failed(generation, now)
-		r.message, r.invalid = tally.String(), apierrors.IsInvalid(tally.Err)
+		r.message, r.definite, r.invalid = tally.String(), podcontrol.Refused(tally.Err), apierrors.IsInvalid(tally.Err)
 	case tally.Done > 0:
 		*r = refusal{}
 	}

@@ -4,12 +4,16 @@
 package controller
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -82,6 +86,32 @@ func TestRefusalLastsUntilAWriteSucceeds(t *testing.T) {
 	r.note("1", now, podcontrol.Tally{Done: 1})
 	if r != (refusal{}) {
 		t.Errorf("refusal = %+v after a success, want none", r)
+	}
+}
+
+func TestDefiniteRefusals(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"quota":                  {apierrors.NewForbidden(pods, "web-1", errors.New("exceeded quota")), true},
+		"an invalid template":    {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-1", nil), true},
+		"a conflict":             {apierrors.NewConflict(pods, "web-1", errors.New("later")), false},
+		"too many requests":      {apierrors.NewTooManyRequests("later", 1), false},
+		"trouble of the server":  {apierrors.NewInternalError(errors.New("no webhook")), false},
+		"no answer":              {context.DeadlineExceeded, false},
+		"one with a name before": {fmt.Errorf("create pod web-1: %w", apierrors.NewForbidden(pods, "web-1", nil)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r refusal
+			r.note("1", time.Unix(1000, 0), podcontrol.Tally{Failed: 1, Err: c.err})
+			if r.definite != c.want {
+				t.Errorf("a definite refusal is %t, want %t", r.definite, c.want)
+			}
+		})
 	}
 }
 

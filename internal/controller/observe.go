@@ -30,12 +30,14 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 		Known:        v.knownTemplates(found),
 		Replicas:     replicas(v),
 		FinishedWait: v.memory.finished.wait(found.Update.Name, v.now),
-		Refused:      v.memory.creates.message,
 		Preflights:   v.memory.answers(v.now),
 		Classes:      v.classes,
 		Now:          v.now,
 	}
 	o.Limits, o.Priorities, o.Ordinals = v.resolved.limits, v.resolved.priorities, v.resolved.ordinals
+	if v.memory.creates.definite {
+		o.Refused = v.memory.creates.message
+	}
 	v.seeChanges(o)
 	o.Blocked = r.blocked(ctx, v, o)
 	r.seeStrangers(ctx, v, o)

@@ -49,7 +49,7 @@ type Set struct {
 	// Preflights are the answers to preflights, by revision. A revision that is not in it was not asked about.
 	Preflights map[string]Preflight
 	// Refused is what the API server said when it last refused to create a pod of this set, empty once it accepts:
-	// quota, admission, an invalid template. Pods that were refused are not counted as under way.
+	// quota, admission, an invalid template; no conflict, and no trouble of its own. Pods that were refused are not counted as under way.
 	Refused string
 	// Now is the time of the observation. It is the only clock that deciding has.
 	Now time.Time

@@ -103,7 +103,7 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	case apierrors.IsConflict(err):
 		w.Expectations.DoubtUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
 		return outcome{stale: true}
-	case c.subresource == "resize" && refused(err):
+	case c.subresource == "resize" && Refused(err):
 		return outcome{infeasible: err.Error()}
 	case mayHaveHappened(err):
 		w.Expectations.DoubtUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
@@ -111,8 +111,8 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	return outcome{err: fmt.Errorf("patch pod %s: %w", c.pod.Name, err)}
 }
 
-// refused says whether the API server understood a write and will not carry it out, now or later: a resize to more than
-// the node has is forbidden, one that would change the QoS class is invalid.
-func refused(err error) bool {
+// Refused says whether the API server understood a write and will not carry it out as things are: a resize to more than
+// the node has is forbidden, as is a pod beyond a quota; one that would change the QoS class is invalid.
+func Refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

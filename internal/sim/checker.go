@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -36,7 +37,7 @@ type Checker struct {
 	done map[string]done
 }
 
-// creates is what the reconcile that goes on now knows of how creating pods went. While that fails no pod is counted on that
+// creates is what the reconcile that goes on now knows of how creating pods went. While that is refused no pod is counted on that
 // is yet to be created (docs/adr/0011).
 type creates struct {
 	// failing are the managers whose last reconcile that created something failed in that.
@@ -53,7 +54,7 @@ func (c *creates) note(w Write, err error) {
 		return
 	}
 	c.tried++
-	if err != nil {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		c.failed++
 	}
 }

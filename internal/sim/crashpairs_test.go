@@ -62,6 +62,8 @@ func TestPairs(t *testing.T) {
 		"smaller-requests": {{n: 36, fault: CrashBefore}, {n: 39, fault: CrashAfter, late: Pods}},
 		// A template that is replaced before it could be recorded.
 		"change-in-rollout": {{n: 8, fault: CrashAfter, late: RollSets}, {n: 12, fault: Failed500, late: RollSets}},
+		// A conflict is no refusal: pods that could not be created for it are counted on all the same.
+		"guard-with-surge": {{n: 13, fault: Refused409}, {n: 17, fault: Failed500, late: Pods}},
 		// A template that an old spec wants again, which renumbers it.
 		"ordinal-stuck-edits": {{n: 9, fault: TimeoutWritten, late: RollSets}, {n: 13, fault: CrashAfter, late: RollSets}},
 	} {
