@@ -104,9 +104,12 @@ func TestPlanInPlace(t *testing.T) {
 			config: "ordinal R=3 mu=1 v1>v2", state: "0:v1. 1:v1. 2:v2.",
 			want: []string{"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it"},
 		},
-		"a pod that is out of service goes on in spite of the guard": {
+		"a pod that is out of service serves again if the guard holds it": {
 			config: "ordinal R=3 mu=2 v1>v2", state: "0:v1~ 1:v2. 2:v2.",
-			want: []string{"update web-0 in place to v2 (images of app)"},
+			want: []string{
+				"open gate of web-0 (up to date with v1)",
+				"hold web-0: 2 unavailable at revision v2, no more are moved to it",
+			},
 		},
 		"a broken pod that only metadata is written to counts for the guard": {
 			policy: "InPlaceIfPossible", config: "ordinal R=3 mu=1 env2>note2", state: "0:env2. 1:v1. 2:env2+",

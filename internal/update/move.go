@@ -165,8 +165,8 @@ func (v *mover) refuses(m wanted.Move, how manner) action.HoldKind {
 	}
 }
 
-// begun says whether a pod was taken out of service for the very move, or is being prepared for it by a lifecycle hook,
-// and nothing else has been done yet.
+// begun says whether a pod is being prepared for the very move by a lifecycle hook, and nothing else has been done yet. A
+// gate does not say what it was closed for.
 func begun(r *observed.Replica, how manner) bool {
 	switch {
 	case how.recreates():
@@ -174,7 +174,7 @@ func begun(r *observed.Replica, how manner) bool {
 	case !how.change.NeedsRestart() || r.Waiting != "":
 		return false
 	default:
-		return r.Gate.Closed() || r.State == v1alpha1.LifecyclePreparingUpdate
+		return r.State == v1alpha1.LifecyclePreparingUpdate
 	}
 }
 
