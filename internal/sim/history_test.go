@@ -192,6 +192,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// In the midst of a rollout surge comes for a pod that a user wants replaced and that has to stay for the time being.
 		{"replicas 3\nreplicas 1\norphan xpb4r\norphan xpb4r\nrun 3s\nmislabel i\nmanagers 2\nimage app:v2\nimage app:v3\nrun 3.5s\nimage app:v2\nrun 5s\n" +
 			"stranger qdl8b\nreplicas 1\nrestart\nreplicas 6\nrun 6.5s\nrewind 7\nmaxSurge 99%\nspecify f\npartition 0", 2},
+		// Surge belongs to rolling updates; under OnDelete a pod that was named is replaced in its place.
+		{"replicas 3\nsettle\nmaxSurge 1%\nstrategy OnDelete\nspecify b", 0},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -20,7 +20,9 @@ type limits struct{ replicas, partition, maxUnavailable, maxSurge int }
 func limitsOf(spec *v1alpha1.RollSetSpec) limits {
 	l := limits{replicas: int(*spec.Replicas)}
 	rolling := &spec.UpdateStrategy.RollingUpdate
-	l.maxSurge = scaled(rolling.MaxSurge, l.replicas, 99)
+	if spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		l.maxSurge = scaled(rolling.MaxSurge, l.replicas, 99)
+	}
 	unavailable := rolling.MaxUnavailable
 	switch {
 	case unavailable != nil:
