@@ -41,9 +41,12 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	}
 }
 
-// freeIdentity is one that the set could give to a pod and that no pod has.
+// freeIdentity is one that the set could give to a pod and that no pod has, as far as is known.
 func (w *writer) freeIdentity() string {
 	taken := make(map[string]bool, len(w.observation.Replicas))
+	for id := range w.observation.Blocked {
+		taken[id] = true
+	}
 	for i := range w.observation.Replicas {
 		taken[w.observation.Replicas[i].ID] = true
 	}

@@ -192,6 +192,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// In the midst of a rollout surge comes for a pod that a user wants replaced and that has to stay for the time being.
 		{"replicas 3\nreplicas 1\norphan xpb4r\norphan xpb4r\nrun 3s\nmislabel i\nmanagers 2\nimage app:v2\nimage app:v3\nrun 3.5s\nimage app:v2\nrun 5s\n" +
 			"stranger qdl8b\nreplicas 1\nrestart\nreplicas 6\nrun 6.5s\nrewind 7\nmaxSurge 99%\nspecify f\npartition 0", 2},
+		// A pod is moved to a revision that somebody has just deleted, and the cache does not show it.
+		{"replicas 3\nrun 3.5s\nminReady 3\nexpensive a\nannotate team=a\nrewind 4\nimage app:v2\nrun 9s\nforget\nsettle\nresync", 12803},
 		// Surge belongs to rolling updates; under OnDelete a pod that was named is replaced in its place.
 		{"replicas 3\nsettle\nmaxSurge 1%\nstrategy OnDelete\nspecify b", 0},
 	} {

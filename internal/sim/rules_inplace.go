@@ -113,7 +113,12 @@ func runsItsRevision(v *verdict) string {
 	if !ok || u.sameImages() {
 		return ""
 	}
-	template := v.world.templateOf(u.after.Labels[v1alpha1.RevisionLabel])
+	revision := u.after.Labels[v1alpha1.RevisionLabel]
+	template := v.world.templateOf(revision)
+	if template == nil { // the manager may not know yet that somebody has deleted it
+		known := v.world.checker.manager.Client.View.caches[Revisions].objects
+		template = v.world.templateIn(known[Key{Kind: Revisions, Namespace: Namespace, Name: revision}])
+	}
 	if template == nil {
 		return "it is moved to a revision that does not exist"
 	}

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
@@ -84,7 +85,12 @@ func (w *World) condition(pod *corev1.Pod) string {
 
 // templateOf is the template that a revision holds; nil if it cannot be read.
 func (w *World) templateOf(revision string) *corev1.PodTemplateSpec {
-	object, ok := w.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: revision}).(*appsv1.ControllerRevision)
+	return w.templateIn(w.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: revision}))
+}
+
+// templateIn is the template that an object holds; nil if it is no readable revision.
+func (w *World) templateIn(revision client.Object) *corev1.PodTemplateSpec {
+	object, ok := revision.(*appsv1.ControllerRevision)
 	if !ok {
 		return nil
 	}

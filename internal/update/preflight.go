@@ -19,15 +19,14 @@ func vetted(o *observed.Set, candidates []wanted.Move, p *action.Plan) []wanted.
 	asked := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(candidates), func(m wanted.Move) bool {
 		answer, known := o.Preflights[m.To]
+		why := unvetted(m.To, answer)
 		switch {
 		case known && answer.Unclear() && o.Known[m.Replica.Revision] == nil:
-			p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "a full quota, or a webhook with side effects, keeps the API server from showing whether the pod differs from revision %s", m.To)
-			p.Wake(answer.Retry)
-			return true
+			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
 		case accepted[m.To], known && answer.Refusal == "":
 			return false
 		}
-		p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "%s", unvetted(m.To, answer))
+		p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "%s", why)
 		if answer.Retry > 0 {
 			p.Wake(answer.Retry)
 		} else if !asked[m.To] {

@@ -20,6 +20,7 @@ import (
 
 func TestPreflight(t *testing.T) {
 	t.Parallel()
+	const unclear = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision v2"
 	const refuses = "hold web-a and 2 more: the API server refuses pods of revision v2: denied by policy"
 	tests := map[string]struct {
 		state    string
@@ -50,6 +51,14 @@ func TestPreflight(t *testing.T) {
 			state: "a:v1+ b:v1+ c:v1.", answer: &observed.Preflight{Refusal: "denied by policy"},
 			want: "preflight v2\n" + refuses,
 		},
+		"what the API server would make of a pod of unknown origin was not shown": {
+			state: "a:v9+ b:v2+ c:v2+", answer: &observed.Preflight{Retry: time.Minute},
+			want: "hold web-a: " + unclear, wantWake: time.Minute,
+		},
+		"and is asked again": {
+			state: "a:v9+ b:v2+ c:v2+", answer: &observed.Preflight{},
+			want: "preflight v2\nhold web-a: " + unclear,
+		},
 		"a webhook is down": {
 			state: "a:v1+ b:v1+ c:v1+", answer: &observed.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
 			want:     "hold web-a and 2 more: the API server cannot judge pods of revision v2: timed out",
@@ -60,6 +69,7 @@ func TestPreflight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observedtest.Parse("random R=3 v1>v2", tt.state)
+			delete(o.Known, "v9")
 			o.Preflights = nil
 			if tt.answer != nil {
 				o.Preflights = map[string]observed.Preflight{"v2": *tt.answer}
