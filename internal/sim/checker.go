@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
 )
 
 // Checker judges every write of a manager by the invariants, at the moment at which it is committed. It knows what the
@@ -33,6 +35,10 @@ type Checker struct {
 	creates creates
 	// silent are the pods that this reconcile moved silently. A move that was decided before theirs may be written after it.
 	silent map[Key]bool
+	// latest is the last write of a manager, unanswered are the versions of those of which it heard nothing. It counts on
+	// them for a while only.
+	latest     *Entry
+	unanswered map[int64]bool
 	// done is what each manager knows to be done.
 	done map[string]done
 }
@@ -74,6 +80,8 @@ func newChecker(w *World) *Checker {
 		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool)},
 		silent:  make(map[Key]bool),
 		done:    make(map[string]done),
+
+		unanswered: make(map[int64]bool),
 	}
 }
 
@@ -142,8 +150,10 @@ func (c *Checker) observe(e *Entry) {
 	byManager := c.manager != nil && e.Actor == c.manager.Name
 	c.bounds.see(e, byManager)
 	if !byManager {
+		c.unanswered[e.Version] = true // if it is a manager's, nobody waits for the answer any more
 		return
 	}
+	c.latest = e
 	if e.Subresource != "status" {
 		c.lastWrite = e.At
 	}
@@ -167,6 +177,9 @@ func (c *Checker) observe(e *Entry) {
 
 // tried takes note of the outcome of a write that a manager tried.
 func (c *Checker) tried(w Write, err error) {
+	if lost := (*url.Error)(nil); errors.As(err, &lost) && c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
+		c.unanswered[c.latest.Version] = true
+	}
 	c.creates.note(w, err)
 	if wrong := cmp.Or(c.bounds.try(w, err, c.world.Now()), c.again(w, err)); wrong != "" && c.world.violation == nil {
 		c.world.violation = errors.New(wrong)
@@ -187,7 +200,8 @@ func (c *Checker) verdictOn(e *Entry) *verdict {
 		if own == nil || own.Version >= e.Version {
 			return v
 		}
-		if own.Actor == e.Actor && own.Version > c.manager.born {
+		doubtful := c.unanswered[own.Version] && e.At.Sub(own.At) >= expectations.DoubtTimeout
+		if own.Actor == e.Actor && own.Version > c.manager.born && !doubtful {
 			v.know(own.Key, own.New)
 		}
 	}

@@ -194,6 +194,10 @@ func TestHistoriesAgain(t *testing.T) {
 			"stranger qdl8b\nreplicas 1\nrestart\nreplicas 6\nrun 6.5s\nrewind 7\nmaxSurge 99%\nspecify f\npartition 0", 2},
 		// A pod is moved to a revision that somebody has just deleted, and the cache does not show it.
 		{"replicas 3\nrun 3.5s\nminReady 3\nexpensive a\nannotate team=a\nrewind 4\nimage app:v2\nrun 9s\nforget\nsettle\nresync", 12803},
+		// A delete of which the manager heard nothing shows in its cache only when it has given up waiting for that.
+		{"replicas 3\nsettle\nrun 4.5s\nenv A=1\nimage app:v2", 54},
+		// A set that is deleted leaves its revision behind, and the cache still shows the set.
+		{"identity Ordinal\nreplicas 0\npartition 1\nsettle\nannotate team=a\nreplicas 1\nreplicas 2\ndelete-set Orphan", 34},
 		// Surge belongs to rolling updates; under OnDelete a pod that was named is replaced in its place.
 		{"replicas 3\nsettle\nmaxSurge 1%\nstrategy OnDelete\nspecify b", 0},
 	} {

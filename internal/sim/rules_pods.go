@@ -239,7 +239,11 @@ func atWantedRevision(v *verdict) string {
 // createdAsWanted says what is wrong with a new pod at the update revision.
 func (v *verdict) createdAsWanted() string {
 	update := v.world.versionOf(&v.set.Spec.Template)
-	current := v.world.templateOf(v.set.Status.CurrentRevision)
+	revision := v.world.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: v.set.Status.CurrentRevision})
+	if revision == nil || ownerOf(revision) != v.set.UID { // the set was deleted, and leaves it behind
+		return ""
+	}
+	current := v.world.templateIn(revision)
 	created := mustBe[*corev1.Pod](v.New)
 	if current == nil || v.world.versionOf(current) == update || v.world.version(created) != update {
 		return ""
