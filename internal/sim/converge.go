@@ -195,9 +195,14 @@ func (w *World) satisfiable() bool {
 	if !w.rejected(set) {
 		templates = append(templates, &set.Spec.Template)
 	}
+	frozen := set.Spec.UpdateStrategy.RollingUpdate.Paused || set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy
 	for _, pod := range w.pods() {
-		if t := w.templateOf(pod.Labels[v1alpha1.RevisionLabel]); t != nil && isLive(pod) {
+		switch t := w.templateOf(pod.Labels[v1alpha1.RevisionLabel]); {
+		case !isLive(pod):
+		case t != nil:
 			templates = append(templates, t)
+		case frozen: // nothing is made of a pod of unknown origin
+			templates = append(templates, &corev1.PodTemplateSpec{Spec: pod.Spec})
 		}
 	}
 	if limitsOf(&set.Spec).partition > 0 {

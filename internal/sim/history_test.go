@@ -198,6 +198,8 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nsettle\nrun 4.5s\nenv A=1\nimage app:v2", 54},
 		// A set that is deleted leaves its revision behind, and the cache still shows the set.
 		{"identity Ordinal\nreplicas 0\npartition 1\nsettle\nannotate team=a\nreplicas 1\nreplicas 2\ndelete-set Orphan", 34},
+		// A pause keeps a broken pod of unknown origin as it is.
+		{"replicas 3\nimage app:broken\norphan 12345\npaused true\nimage app:v1", 0},
 		// Surge belongs to rolling updates; under OnDelete a pod that was named is replaced in its place.
 		{"replicas 3\nsettle\nmaxSurge 1%\nstrategy OnDelete\nspecify b", 0},
 	} {
