@@ -130,7 +130,7 @@ func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool,
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
 		return false, fmt.Errorf("get the set: %w", err)
 	}
-	if live.Generation == set.Generation {
+	if live.UID == set.UID && live.Generation == set.Generation {
 		return true, nil
 	}
 	r.Expectations.Wrote(set.UID, setKind(), live.ResourceVersion)

@@ -19,12 +19,14 @@ func vetted(o *observed.Set, candidates []wanted.Move, p *action.Plan) []wanted.
 	asked := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(candidates), func(m wanted.Move) bool {
 		answer, known := o.Preflights[m.To]
-		why := unvetted(m.To, answer)
+		var why string
 		switch {
 		case known && answer.Unclear() && o.Known[m.Replica.Revision] == nil:
 			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
 		case accepted[m.To], known && answer.Refusal == "":
 			return false
+		default:
+			why = unvetted(m.To, answer)
 		}
 		p.Hold(action.HeldByPreflight, m.Replica.Pod.Name, "%s", why)
 		if answer.Retry > 0 {
