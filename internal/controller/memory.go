@@ -49,7 +49,7 @@ type recollection struct {
 	blocked map[string]*obstacle
 	// preflights are its answers to preflights by revision.
 	preflights map[string]*verdict
-	// contested are pods whose owners could not be changed because the cache is behind.
+	// contested are pods and revisions that could not be changed because the cache is behind.
 	contested map[types.UID]contest
 	// decoded is what revisions hold, by their UIDs.
 	decoded map[types.UID]*decoded

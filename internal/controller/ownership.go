@@ -63,21 +63,21 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 	return wrote, errors.Join(errs...)
 }
 
-// contest is that a pod was not as the cache shows it, or not there.
+// contest is that a pod or a revision was not as the cache shows it, or not there.
 type contest struct {
 	resourceVersion string
 	until           time.Time
 }
 
 // holds says whether it is pointless to try again, because the cache still shows the same.
-func (c contest) holds(pod *corev1.Pod, now time.Time) bool {
-	return c.resourceVersion == pod.ResourceVersion && now.Before(c.until)
+func (c contest) holds(object metav1.Object, now time.Time) bool {
+	return c.resourceVersion == object.GetResourceVersion() && now.Before(c.until)
 }
 
-// contest notes that a pod is not as the cache shows it.
-func (m *recollection) contest(pod *corev1.Pod, now time.Time) {
+// contest notes that a pod or a revision is not as the cache shows it.
+func (m *recollection) contest(object metav1.Object, now time.Time) {
 	maps.DeleteFunc(m.contested, func(_ types.UID, c contest) bool { return !now.Before(c.until) })
-	m.contested[pod.UID] = contest{resourceVersion: pod.ResourceVersion, until: now.Add(expectations.DoubtTimeout)}
+	m.contested[object.GetUID()] = contest{resourceVersion: object.GetResourceVersion(), until: now.Add(expectations.DoubtTimeout)}
 }
 
 // ownerChange is a change of a pod's owners.

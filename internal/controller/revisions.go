@@ -106,7 +106,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 // revision that was made after it as one that was left again.
 func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
 	for _, seen := range v.revisions {
-		if seen.UID != wanted.UID {
+		if seen.UID != wanted.UID || v.memory.contested[seen.UID].holds(seen, v.now) {
 			continue
 		}
 		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected {
@@ -115,7 +115,11 @@ func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.C
 			}
 		}
 		patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Patch(ctx, wanted, patch); err != nil {
+		switch err := r.Client.Patch(ctx, wanted, patch); {
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // an event is on its way
+			v.memory.contest(seen, v.now)
+			return nil
+		case err != nil:
 			return fmt.Errorf("renumber revision %s: %w", seen.Name, err)
 		}
 		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)

@@ -202,6 +202,12 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nimage app:broken\norphan 12345\npaused true\nimage app:v1", 0},
 		// Surge belongs to rolling updates; under OnDelete a pod that was named is replaced in its place.
 		{"replicas 3\nsettle\nmaxSurge 1%\nstrategy OnDelete\nspecify b", 0},
+		// A manager whose cache stays in the past wants to change a revision that another has changed.
+		{"replicas 3\nclaims data\nhook preDelete!\nsettle\nrewind 17\nannotate team=a\nmanagers 2\nsettle", 5523},
+		// One of two managers made a pod for a set that left it behind; the other gives it to the set of the same name that follows.
+		{"identity Ordinal\nclaims data\nimage app:v1\nimage app:v1\nreplicas 1\nrestart\nrewind 0\nimage app:v1\nrun 0s\ndelete-set Orphan\nimage app:v2\n" +
+			"managers 2\nonDeadline Rollback\ndelete-set Orphan\nrun 7s\nreplicas 6\ndelete-set Background\nonDeadline Hold\nforget\nstranger 4\n" +
+			"label zone=b 2\ncreate-set", 482491},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

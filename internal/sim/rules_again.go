@@ -13,15 +13,21 @@ import (
 )
 
 // done remembers which pods a manager has created and deleted in its present life, and when.
-type done struct{ created, deleted map[types.UID]time.Time }
+type done struct {
+	created map[creation]time.Time
+	deleted map[types.UID]time.Time
+}
+
+// creation is a pod and the set that it was created for.
+type creation struct{ pod, set types.UID }
 
 func newDone() done {
-	return done{created: make(map[types.UID]time.Time), deleted: make(map[types.UID]time.Time)}
+	return done{created: make(map[creation]time.Time), deleted: make(map[types.UID]time.Time)}
 }
 
 // again says what is wrong with a write that a manager tried: it knows that it was done, for it was the one that did it.
-// Only after it has waited for its cache in vain may it doubt that. Names of pods that were released, or that a set of the
-// same name has left behind, it may try.
+// Only after it has waited for its cache in vain may it doubt that. Names of pods that were released, or that it made
+// for a set of the same name before, it may try.
 func (c *Checker) again(w Write, err error) string {
 	if w.Key.Kind != Pods || w.Subresource != "" || w.DryRun {
 		return ""
@@ -35,8 +41,8 @@ func (c *Checker) again(w Write, err error) string {
 	pod := c.world.Store.Get(w.Key)
 	switch p := w.DeleteOptions.Preconditions; {
 	case w.Verb == Create && err == nil:
-		before.created[pod.GetUID()] = c.world.Now()
-	case w.Verb == Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(ownerOf(pod)) && recent(before.created[pod.GetUID()]):
+		before.created[creation{pod.GetUID(), ownerOf(pod)}] = c.world.Now()
+	case w.Verb == Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(ownerOf(pod)) && recent(before.created[creation{pod.GetUID(), ownerOf(pod)}]):
 		return "I11 again: " + w.Key.Name + " is created by who created it before"
 	case w.Verb == Delete && p != nil && p.UID != nil && recent(before.deleted[*p.UID]):
 		return "I11 again: " + w.Key.Name + " is deleted by who deleted it before"
