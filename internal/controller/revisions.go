@@ -141,17 +141,22 @@ func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool,
 	return false, nil
 }
 
-// pruneRevisions deletes the revisions that nobody needs any more.
+// pruneRevisions deletes the revisions that nobody needs any more, if they are still as they were seen: one that was given
+// away is not the set's to delete.
 func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string) error {
 	for _, object := range v.revisions {
 		known := v.memory.decoded[object.UID]
-		if !slices.Contains(names, object.Name) || known == nil || known.pruned {
+		if !slices.Contains(names, object.Name) || known == nil || known.pruned || v.memory.contested[object.UID].holds(object, v.now) {
 			continue
 		}
 		target := &appsv1.ControllerRevision{}
 		target.Name, target.Namespace = object.Name, object.Namespace
-		err := r.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID})
-		if err != nil && !apierrors.IsNotFound(err) { // after a conflict too it may still be there
+		err := r.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+		if apierrors.IsConflict(err) { // it may still be there
+			v.memory.contest(object, v.now)
+			continue
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete revision %s: %w", object.Name, err)
 		}
 		known.pruned = true

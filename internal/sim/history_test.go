@@ -208,6 +208,10 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nclaims data\nimage app:v1\nimage app:v1\nreplicas 1\nrestart\nrewind 0\nimage app:v1\nrun 0s\ndelete-set Orphan\nimage app:v2\n" +
 			"managers 2\nonDeadline Rollback\ndelete-set Orphan\nrun 7s\nreplicas 6\ndelete-set Background\nonDeadline Hold\nforget\nstranger 4\n" +
 			"label zone=b 2\ncreate-set", 482491},
+		// A manager that does not see its last pod makes one of the new ordinals before it takes one of the old.
+		{"identity Ordinal\nminReady 1\nreserve 0\nsettle\nrun 500ms\nreplicas 4\nrun 10s\nrewind 9 Pod\nreserve 1", 1048576},
+		// A set that is deleted gives a revision away that the manager, behind, has no more need of.
+		{"replicas 3\nclaims data\nsettle\nreplicas 2\nimage app:slow\nrestart\nsettle\ndelete d\nhistory 0\ndelete-set Orphan", 1048576},
 	} {
 		if w, err := live(t.Context(), h.text, h.seed); err != nil {
 			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))

@@ -93,7 +93,7 @@ func withinBound(v *verdict) string {
 }
 
 // collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
-// name that it tries again, even if its caches begin before that; unless the range of ordinals has moved since, a name
+// name that it tries again, even if its caches begin before that; unless the range of ordinals has moved, a name
 // that is tried earlier has become free, an earlier pod of that name is still in sight, or a user wants the pod deleted,
 // whose name no other is to have (docs/adr/0023).
 func (v *verdict) collides(pod *corev1.Pod) bool {
@@ -101,7 +101,13 @@ func (v *verdict) collides(pod *corev1.Pod) bool {
 	if known := v.pods[key]; known != nil {
 		return known.UID == pod.UID
 	}
-	return key == v.Key || v.made[key] && !v.outside(pod) && !v.comesBack() && !v.toDelete(pod)
+	return key == v.Key || v.made[key] && !v.hasMoved(pod) && !v.comesBack() && !v.toDelete(pod)
+}
+
+// hasMoved says whether the range of ordinals was another one: a pod that the manager may not know of is outside it, or one
+// that it knows of.
+func (v *verdict) hasMoved(pod *corev1.Pod) bool {
+	return v.outside(pod) || v.count(func(known *corev1.Pod) bool { return isLive(known) && v.outside(known) }) > 0
 }
 
 // toDelete says whether the set names a pod among those to delete.
