@@ -77,6 +77,8 @@ func Owner(set string, uid types.UID) metav1.OwnerReference {
 func Obstacle(o *observed.Set, r *observed.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
+	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
+		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
 	case owner != nil && owner.UID != o.UID && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
 	case labeled && other != o.Name:

@@ -68,7 +68,7 @@ func (w *writer) ensureClaims(ctx context.Context, id string) outcome {
 		var out outcome
 		found := slices.IndexFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == wanted.Name })
 		if found >= 0 {
-			out = w.use(ctx, r, r.Claims[found])
+			out = w.reuse(ctx, r, r.Claims[found], wanted)
 		} else {
 			out = w.createClaim(ctx, r, wanted)
 		}
@@ -95,6 +95,23 @@ func (w *writer) createClaim(ctx context.Context, r *observed.Replica, claim *co
 		return outcome{err: fmt.Errorf("get claim %s, whose name is taken: %w", name, err)}
 	}
 	return w.use(ctx, r, found)
+}
+
+// reuse lets a replica have a claim that the cache shows. A pod that comes to it, where there is none, is bound to it, and
+// if it is on its way out, with it; so the API server is asked whether it still is as it was. It creates a claim as wanted
+// if there is none any more.
+func (w *writer) reuse(ctx context.Context, r *observed.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
+	if r.Pod != nil || claims.Obstacle(w.observation, r, seen) != "" {
+		return w.use(ctx, r, seen)
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(seen), claim); {
+	case apierrors.IsNotFound(err):
+		return w.createClaim(ctx, r, wanted)
+	case err != nil:
+		return outcome{err: fmt.Errorf("get claim %s before a pod uses it: %w", seen.Name, err)}
+	}
+	return w.use(ctx, r, claim)
 }
 
 // use makes a claim that exists one of the set's, if it may.

@@ -71,6 +71,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	t.Parallel()
 	own := map[string]string{v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"}
 	other := metav1.OwnerReference{Kind: "StatefulSet", Name: "other", UID: "other", Controller: new(true)}
+	earlier := metav1.OwnerReference{Kind: "Pod", Name: "web-0", UID: "earlier", Controller: new(true)}
 	tests := map[string]struct {
 		// exists is what the API server has, seen what the cache shows.
 		exists, seen *corev1.PersistentVolumeClaim
@@ -81,7 +82,14 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 			want: []string{"create data-web-0", "create web-0"},
 		},
 		"a claim of ours is used": {
-			exists: claim(own), seen: claim(own), want: []string{"create web-0"},
+			exists: claim(own), seen: claim(own), want: []string{"get data-web-0", "create web-0"},
+		},
+		"a claim of ours that is gone is made anew": {
+			seen: claim(own), want: []string{"get data-web-0", "create data-web-0", "create web-0"},
+		},
+		"a claim of ours that goes with a pod, unseen, holds back the next": {
+			exists: claim(own, earlier), seen: claim(own), want: []string{"get data-web-0"},
+			wantBlocked: "claim data-web-0 goes with an earlier pod web-0, and is made anew when it is gone",
 		},
 		"a claim of ours that the cache does not show is used": {
 			exists: claim(own), want: []string{"create data-web-0", "get data-web-0", "create web-0"},

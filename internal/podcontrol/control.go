@@ -7,9 +7,10 @@
 // The rule: what is written is first planned and then expected. Deletes carry the UID and the resource version of what
 // was judged, so that neither a successor can be hit by mistake nor a pod that has been given away. Creates start slowly,
 // 1, 2, 4, … at a time, and stop at the first batch in which one is refused, because the next would be refused as well.
-// Nothing is read from the API server, unless it says that a name is taken, or that a pod changed before it could be
-// deleted: then one look tells whose the object is, or what became of it. Ours is what we wanted; a stranger's blocks its
-// own identity and no other.
+// What comes or goes with data is looked at past the cache: a claim before a new pod uses it, a pod's name before its claim
+// is deleted. Else nothing is read from the API server, unless it says that a name is taken, or that a pod changed before it
+// could be deleted: then one look tells whose the object is, or what became of it. Ours is what we wanted; a stranger's
+// blocks its own identity and no other.
 package podcontrol
 
 import (

@@ -208,6 +208,11 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nclaims data\nimage app:v1\nimage app:v1\nreplicas 1\nrestart\nrewind 0\nimage app:v1\nrun 0s\ndelete-set Orphan\nimage app:v2\n" +
 			"managers 2\nonDeadline Rollback\ndelete-set Orphan\nrun 7s\nreplicas 6\ndelete-set Background\nonDeadline Hold\nforget\nstranger 4\n" +
 			"label zone=b 2\ncreate-set", 482491},
+		// A claim goes with the pod that it was handed to, and a manager whose cache begins before that wants to use it.
+		{"replicas 3\nclaims data\nsettle\nreplicas 1\nimage app:v2\nrestart\nrun 1.5s\nrewind 13", 741097},
+		// A set adopts pods of another, whose names it would not choose itself, and a manager whose cache begins before that makes its own.
+		{"replicas 3\nminReady 0\ndelete a\nimage app:v1\nsettle\ndelete-set Orphan\ncordon\nsettle\ncreate-set\nimage app:v1\nreplicas 0\nrestart\n" +
+			"delete a\ndelete a\nforget\nrun 0s\nreplicas 2\nreplicas 3\nrewind 7\nspecify j\nrewind 29", 2},
 		// A manager that does not see its last pod makes one of the new ordinals before it takes one of the old.
 		{"identity Ordinal\nminReady 1\nreserve 0\nsettle\nrun 500ms\nreplicas 4\nrun 10s\nrewind 9 Pod\nreserve 1", 1048576},
 		// A set that is deleted gives a revision away that the manager, behind, has no more need of.

@@ -101,7 +101,7 @@ func (v *verdict) collides(pod *corev1.Pod) bool {
 	if known := v.pods[key]; known != nil {
 		return known.UID == pod.UID
 	}
-	return key == v.Key || v.made[key] && !v.hasMoved(pod) && !v.comesBack() && !v.toDelete(pod)
+	return key == v.Key || v.made[creation{pod.UID, v.set.UID}] && !v.hasMoved(pod) && !v.comesBack() && !v.toDelete(pod)
 }
 
 // hasMoved says whether the range of ordinals was another one: a pod that the manager may not know of is outside it, or one
