@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		if !s.plan.Empty() { // a write that had no effect brings no event
 			s.plan.Wake(expectations.DoubtTimeout)
 		}
-		s.failure = r.pruneRevisions(ctx, v, revisions.Prune)
+		s.failure = r.pruneRevisions(ctx, v, revisions.Prune, &s.plan)
 	}
 	wait, reportErr := r.report(ctx, s)
 	return answer(wait, errors.Join(s.failure, reportErr))

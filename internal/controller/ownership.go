@@ -46,7 +46,7 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 		changes = append(changes, ownerChange{pod: pod, verb: "adopt", owners: owners})
 	}
 	wrote = len(changes) > 0
-	changes = slices.DeleteFunc(changes, func(c ownerChange) bool { return v.memory.contested[c.pod.UID].holds(c.pod, v.now) })
+	changes = slices.DeleteFunc(changes, func(c ownerChange) bool { return v.memory.contested[c.pod.UID].left(c.pod, v.now) > 0 })
 	if slices.ContainsFunc(changes, func(c ownerChange) bool { return c.verb == "adopt" }) {
 		if err := r.checkStays(ctx, v.set); err != nil {
 			return false, fmt.Errorf("adopt pods: %w", err)
@@ -69,9 +69,12 @@ type contest struct {
 	until           time.Time
 }
 
-// holds says whether it is pointless to try again, because the cache still shows the same.
-func (c contest) holds(object metav1.Object, now time.Time) bool {
-	return c.resourceVersion == object.GetResourceVersion() && now.Before(c.until)
+// left is how long it is pointless to try again, because the cache still shows the same.
+func (c contest) left(object metav1.Object, now time.Time) time.Duration {
+	if c.resourceVersion != object.GetResourceVersion() {
+		return 0
+	}
+	return max(0, c.until.Sub(now))
 }
 
 // contest notes that a pod or a revision is not as the cache shows it.

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/revision"
 )
 
@@ -106,7 +108,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 // revision that was made after it as one that was left again.
 func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
 	for _, seen := range v.revisions {
-		if seen.UID != wanted.UID || v.memory.contested[seen.UID].holds(seen, v.now) {
+		if seen.UID != wanted.UID || v.memory.contested[seen.UID].left(seen, v.now) > 0 {
 			continue
 		}
 		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected {
@@ -142,11 +144,15 @@ func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool,
 }
 
 // pruneRevisions deletes the revisions that nobody needs any more, if they are still as they were seen: one that was given
-// away is not the set's to delete.
-func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string) error {
+// away is not the set's to delete. It wakes the plan for those that are not.
+func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string, p *action.Plan) error {
 	for _, object := range v.revisions {
 		known := v.memory.decoded[object.UID]
-		if !slices.Contains(names, object.Name) || known == nil || known.pruned || v.memory.contested[object.UID].holds(object, v.now) {
+		if !slices.Contains(names, object.Name) || known == nil || known.pruned {
+			continue
+		}
+		if wait := v.memory.contested[object.UID].left(object, v.now); wait > 0 {
+			p.Wake(wait)
 			continue
 		}
 		target := &appsv1.ControllerRevision{}
@@ -154,6 +160,7 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string
 		err := r.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 		if apierrors.IsConflict(err) { // it may still be there
 			v.memory.contest(object, v.now)
+			p.Wake(expectations.DoubtTimeout)
 			continue
 		}
 		if err != nil && !apierrors.IsNotFound(err) {

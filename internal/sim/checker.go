@@ -25,8 +25,8 @@ type Checker struct {
 	world *World
 	// manager is the one that reconciles now.
 	manager *Manager
-	// made are the pods that a manager created for a set, as opposed to those that it adopted.
-	made map[creation]bool
+	// made are the pods that a manager created for a set, as opposed to those that it adopted, and for which generation of it.
+	made map[creation]int64
 	// lastWrite is when a manager last wrote something other than a status.
 	lastWrite time.Time
 	// writes counts the writes of managers by what they did.
@@ -76,7 +76,7 @@ func (c *creates) end(m *Manager) {
 
 func newChecker(w *World) *Checker {
 	return &Checker{
-		world: w, made: make(map[creation]bool), writes: make(map[string]int), bounds: newBounds(),
+		world: w, made: make(map[creation]int64), writes: make(map[string]int), bounds: newBounds(),
 		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool)},
 		silent:  make(map[Key]bool),
 		done:    make(map[string]done),
@@ -136,7 +136,7 @@ type verdict struct {
 	*Entry
 
 	world *World
-	made  map[creation]bool
+	made  map[creation]int64
 	// now is what the manager's clock says.
 	now time.Time
 	// set is the set as the manager sees it; nil if it sees none.
@@ -159,7 +159,9 @@ func (c *Checker) observe(e *Entry) {
 	}
 	v := c.verdictOn(e)
 	if e.Key.Kind == Pods && e.Verb == Create {
-		c.made[creation{e.New.GetUID(), ownerOf(e.New)}] = true
+		if v.set != nil {
+			c.made[creation{e.New.GetUID(), v.set.UID}] = v.set.Generation
+		}
 		c.creates.unhoped[e.Key] = c.creates.failing[e.Actor]
 	}
 	if e.Subresource != "status" || e.Key.Kind == Pods {

@@ -213,6 +213,10 @@ func TestHistoriesAgain(t *testing.T) {
 		// A set adopts pods of another, whose names it would not choose itself, and a manager whose cache begins before that makes its own.
 		{"replicas 3\nminReady 0\ndelete a\nimage app:v1\nsettle\ndelete-set Orphan\ncordon\nsettle\ncreate-set\nimage app:v1\nreplicas 0\nrestart\n" +
 			"delete a\ndelete a\nforget\nrun 0s\nreplicas 2\nreplicas 3\nrewind 7\nspecify j\nrewind 29", 2},
+		// The claims of three pods are there, and of two the pods, which a manager does not see that is to have one.
+		{"replicas 3\nclaims data\nrun 0s\nrewind 9 Pod\nreplicas 1", 125},
+		// A revision that nobody needs changed before it could be deleted, and nothing else happens to the set.
+		{"replicas 3\nsettle\nhistory 0\nimage app:v2\nminReady 1\nenv A=1", 33406},
 		// A manager that does not see its last pod makes one of the new ordinals before it takes one of the old.
 		{"identity Ordinal\nminReady 1\nreserve 0\nsettle\nrun 500ms\nreplicas 4\nrun 10s\nrewind 9 Pod\nreserve 1", 1048576},
 		// A set that is deleted gives a revision away that the manager, behind, has no more need of.

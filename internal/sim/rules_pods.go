@@ -93,27 +93,14 @@ func withinBound(v *verdict) string {
 }
 
 // collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
-// name that it tries again, even if its caches begin before that; unless the range of ordinals has moved, a name
-// that is tried earlier has become free, an earlier pod of that name is still in sight, or a user wants the pod deleted,
-// whose name no other is to have (docs/adr/0023).
+// name that it tries again, even if its caches begin before that; unless the spec has changed, a name that is tried
+// earlier has become free, or an earlier pod of that name is still in sight (docs/adr/0023).
 func (v *verdict) collides(pod *corev1.Pod) bool {
 	key := KeyOf(pod)
 	if known := v.pods[key]; known != nil {
 		return known.UID == pod.UID
 	}
-	return key == v.Key || v.made[creation{pod.UID, v.set.UID}] && !v.hasMoved(pod) && !v.comesBack() && !v.toDelete(pod)
-}
-
-// hasMoved says whether the range of ordinals was another one: a pod that the manager may not know of is outside it, or one
-// that it knows of.
-func (v *verdict) hasMoved(pod *corev1.Pod) bool {
-	return v.outside(pod) || v.count(func(known *corev1.Pod) bool { return isLive(known) && v.outside(known) }) > 0
-}
-
-// toDelete says whether the set names a pod among those to delete.
-func (v *verdict) toDelete(pod *corev1.Pod) bool {
-	strategy := v.set.Spec.ScaleStrategy
-	return strategy != nil && slices.Contains(strategy.PodsToDelete, pod.Name)
+	return key == v.Key || v.made[creation{pod.UID, v.set.UID}] == v.set.Generation && !v.comesBack()
 }
 
 // comesBack says whether a pod has the name of one that is gone.
