@@ -113,6 +113,20 @@ func BenchmarkReconcileWaiting(b *testing.B) {
 	}
 }
 
+// BenchmarkReconcileRollout looks at a set in the midst of a rollout.
+func BenchmarkReconcileRollout(b *testing.B) {
+	for _, n := range []int{10, 100, 1_000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := newSettled(b, n, 0)
+			s.rollOut(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.reconcile(b)
+			}
+		})
+	}
+}
+
 // BenchmarkReconcileUpdated looks at a set whose pods were once updated in place.
 func BenchmarkReconcileUpdated(b *testing.B) {
 	for _, n := range []int{10, 100, 1_000, 10_000} {

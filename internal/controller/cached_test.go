@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -242,6 +243,39 @@ func (s *settled) updateInPlace(tb testing.TB) {
 		pod.Annotations = map[string]string{inplace.StateAnnotation: fmt.Sprintf(
 			`{"revision":%q,"generation":1,"containers":{"app":{"id":"containerd://%d","image":1}}}`, pod.Labels[v1alpha1.RevisionLabel], i)}
 	})
+}
+
+// rollOut leaves the set halfway from another revision to its own, with as many pods unavailable as may be. There is
+// nothing to be done about it.
+func (s *settled) rollOut(tb testing.TB) {
+	tb.Helper()
+	revisions := &appsv1.ControllerRevisionList{}
+	if err := s.client.List(tb.Context(), revisions); err != nil {
+		tb.Fatal(err)
+	}
+	current := &revisions.Items[0]
+	s.set.Generation++
+	s.set.Spec.Template.Spec.Containers[0].Image = "example.com/app:v2"
+	rolling := &s.set.Spec.UpdateStrategy.RollingUpdate
+	rolling.MaxUnavailable, rolling.MaxSurge = new(intstr.FromString("10%")), new(intstr.FromInt32(0))
+	s.restart(tb, s.set, current)
+	s.reconcile(tb)
+	update, ok := s.client.wrote[0].(*appsv1.ControllerRevision)
+	if !ok {
+		tb.Fatalf("the first write is of %T, want a revision", s.client.wrote[0])
+	}
+	objects := []client.Object{current, update}
+	for i, pod := range s.pods {
+		objects = append(objects, pod)
+		switch {
+		case i%2 == 0:
+			continue
+		case i%10 == 1:
+			pod.Status.Conditions[3].Status = corev1.ConditionFalse
+		}
+		pod.Labels[v1alpha1.RevisionLabel] = update.Name
+	}
+	s.settle(tb, objects)
 }
 
 // change changes the pods. There is nothing to be done about it.

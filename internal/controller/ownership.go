@@ -77,10 +77,11 @@ func (c contest) left(object metav1.Object, now time.Time) time.Duration {
 	return max(0, c.until.Sub(now))
 }
 
-// contest notes that a pod or a revision is not as the cache shows it.
-func (m *recollection) contest(object metav1.Object, now time.Time) {
+// contest notes that a pod or a revision is not as the cache shows it, and returns for how long it is left alone at most.
+func (m *recollection) contest(object metav1.Object, now time.Time) time.Duration {
 	maps.DeleteFunc(m.contested, func(_ types.UID, c contest) bool { return !now.Before(c.until) })
 	m.contested[object.GetUID()] = contest{resourceVersion: object.GetResourceVersion(), until: now.Add(expectations.DoubtTimeout)}
+	return expectations.DoubtTimeout
 }
 
 // ownerChange is a change of a pod's owners.

@@ -36,7 +36,9 @@ func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) 
 	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
 	var err error
 	if report.RollsBack {
-		err = r.reject(ctx, s)
+		var rest time.Duration
+		rest, err = r.reject(ctx, s)
+		wait = sooner(wait, rest)
 	}
 	if !status.NeedsWrite(&s.set.Status, &report.Status) {
 		return wait, err
@@ -118,8 +120,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 	return nil
 }
 
-// reject notes on the update revision that its rollout was given up, so that nobody forgets it.
-func (r *Reconciler) reject(ctx context.Context, s step) error {
+// reject notes on the update revision that its rollout was given up, so that nobody forgets it. If it cannot be done now,
+// rest is when to try again.
+func (r *Reconciler) reject(ctx context.Context, s step) (rest time.Duration, err error) {
 	for _, seen := range s.view.revisions {
 		if seen.Name != s.observed.Update.Name {
 			continue
@@ -129,13 +132,14 @@ func (r *Reconciler) reject(ctx context.Context, s step) error {
 			rejected.Annotations = map[string]string{}
 		}
 		rejected.Annotations[revision.RejectedAnnotation] = status.ReasonProgressDeadlineExceeded
-		if err := r.Client.Patch(ctx, rejected, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("reject revision %s: %w", seen.Name, err)
+		if rest, err = r.patchRevision(ctx, s.view, seen, rejected); err != nil {
+			return 0, fmt.Errorf("reject revision %s: %w", seen.Name, err)
+		} else if rest > 0 {
+			return rest, nil
 		}
-		r.Expectations.Wrote(s.set.UID, revisionKind(), rejected.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", "progress deadline exceeded")
 		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, status.ReasonRolledBack, "Reject",
 			"Revision %s missed its deadline; all pods go back to revision %s", seen.Name, s.observed.Current.Name)
 	}
-	return nil
+	return 0, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,7 +21,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/revision"
 )
 
@@ -103,9 +103,9 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 	return false, nil
 }
 
-// bumpRevision writes the changed number or annotations of a revision, if it is still as it was seen. Of one that was
-// rejected only the newest spec takes the verdict back: an old one, in a cache that begins in the past, would see the
-// revision that was made after it as one that was left again.
+// bumpRevision writes the changed number or annotations of a revision. Of one that was rejected only the newest spec takes
+// the verdict back: an old one, in a cache that begins in the past, would see the revision that was made after it as one
+// that was left again.
 func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
 	for _, seen := range v.revisions {
 		if seen.UID != wanted.UID || v.memory.contested[seen.UID].left(seen, v.now) > 0 {
@@ -116,18 +116,32 @@ func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.C
 				return err
 			}
 		}
-		patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-		switch err := r.Client.Patch(ctx, wanted, patch); {
-		case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // an event is on its way
-			v.memory.contest(seen, v.now)
-			return nil
-		case err != nil:
+		rest, err := r.patchRevision(ctx, v, seen, wanted)
+		if err != nil {
 			return fmt.Errorf("renumber revision %s: %w", seen.Name, err)
 		}
-		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
-		logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
+		if rest == 0 {
+			logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
+		}
 	}
 	return nil
+}
+
+// patchRevision changes a revision, if it is still as it was seen. If it is not, it is left alone until the cache shows
+// that, and rest is for how long at most.
+func (r *Reconciler) patchRevision(ctx context.Context, v *view, seen, wanted *appsv1.ControllerRevision) (rest time.Duration, err error) {
+	if rest = v.memory.contested[seen.UID].left(seen, v.now); rest > 0 {
+		return rest, nil
+	}
+	switch err = r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})); {
+	case err == nil:
+		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
+		return 0, nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return v.memory.contest(seen, v.now), nil
+	default:
+		return 0, err
+	}
 }
 
 // isNewest says whether the spec is the newest one, past the cache. If it is not, the cache is waited for.
@@ -159,8 +173,7 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string
 		target.Name, target.Namespace = object.Name, object.Namespace
 		err := r.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 		if apierrors.IsConflict(err) { // it may still be there
-			v.memory.contest(object, v.now)
-			p.Wake(expectations.DoubtTimeout)
+			p.Wake(v.memory.contest(object, v.now))
 			continue
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
