@@ -219,8 +219,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nsettle\nhistory 0\nimage app:v2\nminReady 1\nenv A=1", 33406},
 		// A manager whose cache stays in the past wants to reject a revision that another has changed.
 		{"replicas 3\nclaims data\nonDeadline Rollback\nstrategy OnDelete\nsettle\nimage app:broken\nreplicas 6\npodsToDelete c\nmanagers 2\ntamper a", 3045},
-		// The cache shows no pods of a set, but that its claims are on their way out; what it does not show is that the set is gone.
+		// The cache shows no pods of a set, but that its claims are on their way out; what it does not show is that the set goes.
 		{"replicas 3\nclaims data\nsettle\nrewind 21\ndelete-set Background", 187},
+		{"replicas 3\nclaims data\nsettle\ndelete-set Foreground\nimage app:v2\nsettle\nrewind 14", 910115},
 		// A manager that does not see its last pod makes one of the new ordinals before it takes one of the old.
 		{"identity Ordinal\nminReady 1\nreserve 0\nsettle\nrun 500ms\nreplicas 4\nrun 10s\nrewind 9 Pod\nreserve 1", 1048576},
 		// A set that is deleted gives a revision away that the manager, behind, has no more need of.

@@ -69,8 +69,8 @@ func withinBound(v *verdict) string {
 	if live := v.count(isLive) + 1; live > l.replicas+l.maxSurge {
 		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.replicas, l.maxSurge)
 	}
-	if now := v.world.Set(); now == nil || now.UID != v.set.UID {
-		return "" // what is made for a set that is gone goes as well
+	if now := v.world.Set(); now == nil || now.UID != v.set.UID || now.DeletionTimestamp != nil {
+		return "" // what is made for a set that goes, or is gone, goes as well
 	}
 	if len(v.world.Managers) > 1 {
 		return "" // names come from the revision, too: two managers that want different ones do not collide
