@@ -54,11 +54,11 @@ func turns(o *observed.Set) []*observed.Replica {
 			live = append(live, r)
 		}
 	}
-	order := rank.LeastLoss(o)
 	if o.Ordinal() {
-		order = rank.HighestFirst
+		slices.SortFunc(live, rank.HighestFirst)
+	} else {
+		rank.SortByLoss(o, live)
 	}
-	slices.SortFunc(live, order)
 	live = live[:max(0, len(live)-o.Limits.Partition)]
 	return slices.DeleteFunc(live, func(r *observed.Replica) bool { return r.Revision != o.Update.Name })
 }

@@ -34,8 +34,9 @@ type recollection struct {
 	creates, deletes, relabels, updates, claims refusal
 	// turns are the last turns of gates that were turned a moment ago, by the UIDs of the pods.
 	turns map[types.UID]turn
-	// replicas are what the pods said at the last look, in the order of identities.
+	// replicas are what the pods said at the last look, in the order of identities, and at says where each pod is among them.
 	replicas []observed.Replica
+	at       map[types.UID]int
 	// resizes are those that the API server refused, by the UIDs of the pods.
 	resizes map[types.UID]*impossible
 	// sawPods is true once the cache has shown a pod of the set, and doubt paces the questions whether it should have.

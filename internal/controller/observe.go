@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
@@ -89,13 +90,8 @@ func replicas(v *view) []observed.Replica {
 	minReady := time.Duration(v.set.Spec.MinReadySeconds) * time.Second
 	places := placesOf(v)
 	all := make([]observed.Replica, len(places))
-	earlier := v.memory.replicas
 	for i, p := range places {
-		earlier = skip(earlier, p)
-		if p.pod != nil {
-			all[i] = read(p.pod, earlier)
-		}
-		all[i].ID, all[i].Ordinal, all[i].Claims = p.id, p.ordinal, p.claims
+		p.read(&all[i])
 	}
 	v.memory.keep(all) // before the time and the spec make a difference
 	for i := range all {
@@ -110,27 +106,16 @@ func replicas(v *view) []observed.Replica {
 	return all
 }
 
-// skip drops the replicas before a place.
-func skip(replicas []observed.Replica, to place) []observed.Replica {
-	for len(replicas) > 0 && byIdentity(replicas[0].ID, replicas[0].Ordinal, to) < 0 {
-		replicas = replicas[1:]
-	}
-	return replicas
-}
-
-// read is what a pod says. It said the same before if the first of the earlier replicas is of the same pod, which has not
-// changed.
-func read(pod *corev1.Pod, earlier []observed.Replica) observed.Replica {
-	if len(earlier) > 0 && unchanged(earlier[0].Pod, pod) {
-		r := earlier[0]
-		r.Pod = pod
-		return r
-	}
-	return newReplica(pod)
-}
-
-// keep remembers what pods said, in the place of what they said before.
+// keep remembers what pods said, in the place of what they said before, and where each of them is.
 func (m *recollection) keep(all []observed.Replica) {
+	if !m.areAt(all) {
+		m.at = make(map[types.UID]int, len(all))
+		for i := range all {
+			if pod := all[i].Pod; pod != nil {
+				m.at[pod.UID] = i
+			}
+		}
+	}
 	if room := cap(m.replicas); room < len(all) || room > 2*len(all) {
 		m.replicas = slices.Clone(all)
 		return
@@ -140,9 +125,18 @@ func (m *recollection) keep(all []observed.Replica) {
 	m.replicas = replicas[:len(all)]
 }
 
-// unchanged says whether a pod is as it was.
-func unchanged(before, now *corev1.Pod) bool {
-	return before == now || before != nil && before.UID == now.UID && before.ResourceVersion == now.ResourceVersion
+// areAt says whether the same pods are where those remembered are.
+func (m *recollection) areAt(all []observed.Replica) bool {
+	if len(all) != len(m.replicas) {
+		return false
+	}
+	for i := range all {
+		before, now := m.replicas[i].Pod, all[i].Pod
+		if before != now && (before == nil || now == nil || before.UID != now.UID) {
+			return false
+		}
+	}
+	return true
 }
 
 // place is who has an identity. It is what replicas are sorted as, being so much smaller.
@@ -151,22 +145,67 @@ type place struct {
 	ordinal int
 	pod     *corev1.Pod
 	claims  []*corev1.PersistentVolumeClaim
+	// before is the replica that the pod was at the last look; nil if it is new.
+	before *observed.Replica
 }
 
-func placesOf(v *view) []place {
-	places := make([]place, 0, len(v.pods)+len(v.claims))
-	for _, pod := range v.pods {
-		id, ordinal := identify(v.set, pod.Name)
-		places = append(places, place{id: id, ordinal: ordinal, pod: pod})
+// read fills in the replica of a place.
+func (p *place) read(r *observed.Replica) {
+	switch {
+	case p.pod == nil:
+	case p.before != nil && p.before.Pod.ResourceVersion == p.pod.ResourceVersion:
+		*r = *p.before
+		r.Pod = p.pod
+	default:
+		*r = newReplica(p.pod)
 	}
-	places = joinClaims(v, places)
-	slices.SortFunc(places, func(a, b place) int { return byIdentity(a.id, a.ordinal, b) })
+	r.ID, r.Ordinal, r.Claims = p.id, p.ordinal, p.claims
+}
+
+// placesOf are the places in the order of identities. Pods that were there at the last look are in that order still.
+func placesOf(v *view) []place {
+	known := make([]place, len(v.memory.replicas))
+	var fresh []place
+	for _, pod := range v.pods {
+		if i, ok := v.memory.at[pod.UID]; ok {
+			before := &v.memory.replicas[i]
+			known[i] = place{id: before.ID, ordinal: before.Ordinal, pod: pod, before: before}
+			continue
+		}
+		id, ordinal := identify(v.set, pod.Name)
+		fresh = append(fresh, place{id: id, ordinal: ordinal, pod: pod})
+	}
+	known = slices.DeleteFunc(known, func(p place) bool { return p.pod == nil })
+	slices.SortFunc(fresh, byIdentity)
+	places := merge(known, fresh)
+	if len(v.claims) > 0 {
+		places = joinClaims(v, places)
+		slices.SortFunc(places, byIdentity)
+	}
 	return places
 }
 
-// byIdentity compares an identity with a place.
-func byIdentity(id string, ordinal int, p place) int {
-	return cmp.Or(cmp.Compare(ordinal, p.ordinal), cmp.Compare(id, p.id))
+// merge merges places that are sorted.
+func merge(a, b []place) []place {
+	if len(b) == 0 {
+		return a
+	}
+	all := make([]place, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if byIdentity(a[0], b[0]) <= 0 {
+			all, a = append(all, a[0]), a[1:]
+		} else {
+			all, b = append(all, b[0]), b[1:]
+		}
+	}
+	return slices.Concat(all, a, b)
+}
+
+func byIdentity(a, b place) int {
+	if c := cmp.Compare(a.ordinal, b.ordinal); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.id, b.id)
 }
 
 // newReplica is what a pod says by itself, whatever the spec and the time.
@@ -207,9 +246,6 @@ func identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
 
 // joinClaims adds claims to the places of their identities, and places for identities that have only claims.
 func joinClaims(v *view, all []place) []place {
-	if len(v.claims) == 0 {
-		return all
-	}
 	known := make(map[string]int, len(all))
 	for i := range all {
 		known[all[i].id] = i

@@ -44,6 +44,9 @@ func hookOf(spec *v1alpha1.RollSetSpec, state v1alpha1.LifecycleState) hook {
 
 // StateOf is where a pod stands as to the hooks that its set uses now; empty where none has anything to say.
 func StateOf(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleState {
+	if spec.Lifecycle == nil {
+		return ""
+	}
 	state := v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel])
 	if hookOf(spec, state).LifecycleHook == nil {
 		return ""

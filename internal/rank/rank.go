@@ -12,6 +12,7 @@ package rank
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,69 +20,69 @@ import (
 	"rollset.dev/rollset/internal/observed"
 )
 
-// Compare is negative if a is to go before b, positive if after, and never 0 for different pods.
-type Compare func(a, b *observed.Replica) int
-
-// First chains comparisons: each decides what those before it leave undecided.
-func First(comparisons ...Compare) Compare {
-	return func(a, b *observed.Replica) int {
-		for _, compare := range comparisons {
-			if c := compare(a, b); c != 0 {
-				return c
-			}
-		}
-		return 0
-	}
-}
-
-// LeastLoss is the order of the package comment for the live pods of a set. A pod is compared many times, so what is
-// compared is looked up once for each, and not at all if there is nothing to compare.
-func LeastLoss(o *observed.Set) Compare {
-	var losses map[*observed.Replica]loss
-	return func(a, b *observed.Replica) int {
-		if losses == nil {
-			losses = lossesOf(o)
-		}
-		x, y := losses[a], losses[b]
-		if c := cmp.Or(
-			cmp.Compare(x.progress, y.progress),
-			cmp.Compare(a.DeletionCost, b.DeletionCost),
-			cmp.Compare(y.crowd, x.crowd),
-			cmp.Compare(x.readiness, y.readiness),
-			cmp.Compare(b.Restarts, a.Restarts),
-			cmp.Compare(y.created, x.created),
-		); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.ID, b.ID)
-	}
-}
-
-func lossesOf(o *observed.Set) map[*observed.Replica]loss {
-	crowds := crowds(o)
-	losses := make(map[*observed.Replica]loss, len(o.Replicas))
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() {
-			losses[r] = lossOf(r, crowds[r.Pod.Spec.NodeName], o.Now)
-		}
-	}
-	return losses
-}
-
-// loss is what a pod is compared by, as far as its replica does not say it.
-type loss struct {
+// Loss is what is lost with a pod. A pod is compared many times, so what is compared is looked up once for each.
+type Loss struct {
 	// progress is how far the pod has come: unscheduled, pending, of unknown phase, running, ready.
 	progress int
+	cost     int32
 	// crowd is how many pods of the set are on the pod's node.
 	crowd int
 	// readiness is how long the pod has been ready, by its logarithm to base two, so that pods that became ready in one
 	// go do not crowd out what is compared after this.
 	readiness int
+	restarts  int32
 	created   int64
+	id        string
 }
 
-func lossOf(r *observed.Replica, crowd int, now time.Time) loss {
-	l := loss{crowd: crowd, readiness: -1, created: r.Pod.CreationTimestamp.Unix()}
+// Losses says what is lost with each of the live pods of a set.
+func Losses(o *observed.Set) func(*observed.Replica) Loss {
+	crowds := crowds(o)
+	return func(r *observed.Replica) Loss { return lossOf(r, crowds[r.Pod.Spec.NodeName], o.Now) }
+}
+
+// LeastFirst is the order of the package comment: negative if a is to go before b, positive if after, and never 0 for
+// different pods.
+func LeastFirst(a, b *Loss) int {
+	switch {
+	case a.progress != b.progress:
+		return cmp.Compare(a.progress, b.progress)
+	case a.cost != b.cost:
+		return cmp.Compare(a.cost, b.cost)
+	case a.crowd != b.crowd:
+		return cmp.Compare(b.crowd, a.crowd)
+	case a.readiness != b.readiness:
+		return cmp.Compare(a.readiness, b.readiness)
+	case a.restarts != b.restarts:
+		return cmp.Compare(b.restarts, a.restarts)
+	case a.created != b.created:
+		return cmp.Compare(b.created, a.created)
+	default:
+		return cmp.Compare(a.id, b.id)
+	}
+}
+
+// SortByLoss sorts live pods of a set by the order of the package comment.
+func SortByLoss(o *observed.Set, pods []*observed.Replica) {
+	type ranked struct {
+		loss Loss
+		pod  *observed.Replica
+	}
+	losses := Losses(o)
+	sorted := make([]*ranked, len(pods))
+	for i, r := range pods {
+		sorted[i] = &ranked{loss: losses(r), pod: r}
+	}
+	slices.SortFunc(sorted, func(a, b *ranked) int { return LeastFirst(&a.loss, &b.loss) })
+	for i, r := range sorted {
+		pods[i] = r.pod
+	}
+}
+
+func lossOf(r *observed.Replica, crowd int, now time.Time) Loss {
+	l := Loss{
+		cost: r.DeletionCost, crowd: crowd, readiness: -1, restarts: r.Restarts, created: r.Pod.CreationTimestamp.Unix(), id: r.ID,
+	}
 	if r.Scheduled {
 		l.progress += 8
 	}

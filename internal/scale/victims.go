@@ -69,7 +69,7 @@ func ranked(o *observed.Set, w *wanted.State) (named, tooMany, others []*observe
 			live = append(live, &o.Replicas[i])
 		}
 	}
-	slices.SortFunc(live, rank.LeastLoss(o))
+	rank.SortByLoss(o, live)
 
 	excess := maps.Clone(w.Excess)
 	for _, r := range live {

@@ -47,7 +47,7 @@ func gather(in *Input) *facts {
 	f.want = want(in.Set)
 	f.outdated = f.total.live - f.revision(in.Set.Update.Name).live
 	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected) {
-		f.excess = wanted.Of(in.Set).Excess
+		f.excess = wanted.Excess(in.Set)
 	}
 	for _, n := range f.excess {
 		f.moving += n
@@ -71,10 +71,12 @@ func (f *facts) countPods() {
 		case !r.Live():
 			f.gone[r.Revision]++
 		default:
-			if f.revisions[r.Revision] == nil {
-				f.revisions[r.Revision] = &count{}
+			n := f.revisions[r.Revision]
+			if n == nil {
+				n = &count{}
+				f.revisions[r.Revision] = n
 			}
-			f.revisions[r.Revision].add(r)
+			n.add(r)
 			f.total.add(r)
 			if r.Waiting != "" {
 				f.changing++

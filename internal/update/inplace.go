@@ -56,19 +56,21 @@ func (v *mover) graceLeft(r *observed.Replica) time.Duration {
 
 // settle brings the pods that are at their revision to the end of their last change in place, and into service.
 func (v *mover) settle(w *wanted.State, scaling action.Plan) {
-	busy := map[types.UID]bool{}
-	for _, m := range w.Candidates {
-		busy[m.Replica.Pod.UID] = true
-	}
+	deleted := map[types.UID]bool{}
 	for _, a := range slices.Concat(scaling.Actions, v.plan.Actions) {
 		if d, ok := a.(action.Delete); ok {
-			busy[d.Pod.UID] = true
+			deleted[d.Pod.UID] = true
 		}
 	}
+	candidates := w.Candidates // in the order of the replicas
 	for i := range v.set.Replicas {
 		r := &v.set.Replicas[i]
+		if len(candidates) > 0 && candidates[0].Replica == r {
+			candidates = candidates[1:]
+			continue
+		}
 		switch {
-		case !r.Live(), r.Infeasible != "" && !r.AskAgain, busy[r.Pod.UID]:
+		case !r.Live(), r.Infeasible != "" && !r.AskAgain, deleted[r.Pod.UID]:
 		case r.Waiting != "":
 			v.resize(r)
 		default:

@@ -11,36 +11,43 @@ import (
 	"rollset.dev/rollset/internal/wanted"
 )
 
-// candidate is a move and how urgent it is: the smaller, the sooner.
+// candidate is a move and how urgent it is: the smaller the class, the sooner. Loss is filled only if it decides.
 type candidate struct {
 	wanted.Move
 
 	class int
+	loss  rank.Loss
 }
 
 // inOrder sorts the candidates by urgency. Among equals the user's priorities decide, then the order of the identity;
 // last, pods that share a label are spread. Priorities say nothing about broken pods.
-func inOrder(o *observed.Set, moves []wanted.Move) []wanted.Move {
-	sorted := make([]candidate, len(moves))
+func inOrder(o *observed.Set, moves []wanted.Move) []*candidate {
+	if len(moves) == 0 {
+		return nil
+	}
+	all := make([]candidate, len(moves))
+	sorted := make([]*candidate, len(moves))
+	losses := rank.Losses(o)
 	for i, m := range moves {
-		sorted[i] = candidate{Move: m, class: classOf(o, m.Replica)}
+		all[i] = candidate{Move: m, class: classOf(o, m.Replica)}
+		if !o.Ordinal() {
+			all[i].loss = losses(m.Replica)
+		}
+		sorted[i] = &all[i]
 	}
-	compare := byIdentity(o)
-	if o.Priorities.Any() {
-		compare = rank.First(prioritizedFirst(o.Priorities), compare)
-	}
-	slices.SortFunc(sorted, func(a, b candidate) int {
+	slices.SortFunc(sorted, func(a, b *candidate) int {
 		if a.class != b.class {
 			return a.class - b.class
 		}
-		return compare(a.Replica, b.Replica)
+		if o.Priorities.Any() {
+			if c := prioritizedFirst(o.Priorities, a.Replica, b.Replica); c != 0 {
+				return c
+			}
+		}
+		return byIdentity(o, a, b)
 	})
 	scatterClasses(sorted, o.Priorities.Scatter)
-	moves = make([]wanted.Move, len(sorted))
-	for i := range sorted {
-		moves[i] = sorted[i].Move
-	}
-	return moves
+	return sorted
 }
 
 // classOf is the urgency of moving a pod: those first that are out of service for it already; then the broken before the
@@ -60,15 +67,14 @@ func classOf(o *observed.Set, r *observed.Replica) int {
 
 // byIdentity is the highest ordinal first, or the least useful pod first. Broken pods of an OrderedReady set go from the
 // lowest, for that is the order in which their successors can come.
-func byIdentity(o *observed.Set) rank.Compare {
-	if !o.Ordinal() {
-		return rank.LeastLoss(o)
-	}
-	return func(a, b *observed.Replica) int {
-		if o.OrderedReady() && a.Broken() && b.Broken() {
-			return rank.HighestFirst(b, a)
-		}
-		return rank.HighestFirst(a, b)
+func byIdentity(o *observed.Set, a, b *candidate) int {
+	switch {
+	case !o.Ordinal():
+		return rank.LeastFirst(&a.loss, &b.loss)
+	case o.OrderedReady() && a.Replica.Broken() && b.Replica.Broken():
+		return rank.HighestFirst(b.Replica, a.Replica)
+	default:
+		return rank.HighestFirst(a.Replica, b.Replica)
 	}
 }
 

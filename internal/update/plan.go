@@ -37,11 +37,11 @@ func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
 // moveDue makes moves in order as far as the budget goes.
 func (v *mover) moveDue(w *wanted.State) {
 	due := counts(maps.Clone(w.Excess))
-	for _, m := range inOrder(v.set, vetted(v.set, w.Candidates, v.plan)) {
-		if m.Named || due.take(m.Replica.Revision) {
-			v.move(m)
+	for _, c := range inOrder(v.set, vetted(v.set, w.Candidates, v.plan)) {
+		if c.Named || due.take(c.Replica.Revision) {
+			v.move(c.Move)
 		} else {
-			v.leave(m.Replica)
+			v.leave(c.Replica)
 		}
 	}
 }

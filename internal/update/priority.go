@@ -12,25 +12,22 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/rank"
 )
 
 // prioritizedFirst puts healthy pods with the greater weight first, then those whose labels spell the greater number.
-func prioritizedFirst(p observed.Priorities) rank.Compare {
-	return func(a, b *observed.Replica) int {
-		if a.Broken() || b.Broken() {
-			return 0
-		}
-		if c := cmp.Compare(weight(p, b), weight(p, a)); c != 0 {
-			return c
-		}
-		for _, key := range p.Keys {
-			if c := greaterNumberFirst(a, b, key); c != 0 {
-				return c
-			}
-		}
+func prioritizedFirst(p observed.Priorities, a, b *observed.Replica) int {
+	if a.Broken() || b.Broken() {
 		return 0
 	}
+	if c := cmp.Compare(weight(p, b), weight(p, a)); c != 0 {
+		return c
+	}
+	for _, key := range p.Keys {
+		if c := greaterNumberFirst(a, b, key); c != 0 {
+			return c
+		}
+	}
+	return 0
 }
 
 // weight is the sum of the weights that match a pod, between 0 and 3,200.
@@ -63,7 +60,7 @@ func trailingNumber(s string) (string, bool) {
 }
 
 // scatterClasses spreads, within each class of equally urgent healthy pods, those that share a label.
-func scatterClasses(moves []candidate, terms []v1alpha1.UpdateScatterTerm) {
+func scatterClasses(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
 	for start := 0; len(terms) > 0 && start < len(moves); {
 		end := start + 1
 		for end < len(moves) && moves[start].class == moves[end].class {
@@ -78,9 +75,9 @@ func scatterClasses(moves []candidate, terms []v1alpha1.UpdateScatterTerm) {
 
 // scatter interleaves groups of pods in proportion to their sizes, each group keeping its order: the i-th of n pods of a
 // group stands at (2i+1)/2n of the way. A group are the pods that match the same terms.
-func scatter(moves []candidate, terms []v1alpha1.UpdateScatterTerm) {
+func scatter(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
 	type spread struct {
-		candidate
+		*candidate
 
 		group        string
 		index, total int

@@ -12,34 +12,44 @@ import (
 
 // random is the State of a set with random names.
 func random(o *observed.Set) *State {
-	s := &State{Excess: map[string]int{}}
-	pods, live, held := count(o)
-	s.lacking = comesBackAt(o, pods.lacking(o))
-	misplaced := 0
-	if !Frozen(o) {
-		misplaced = s.countExcess(o, pods)
-	}
+	pods := count(o)
+	s, misplaced := excess(o, pods)
 	named := s.findCandidates(o, pods)
 	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
-	s.Missing = max(0, o.Limits.Replicas-live-held)
-	s.Surplus = max(0, live-o.Limits.Replicas-s.Surge)
+	s.Missing = max(0, o.Limits.Replicas-pods.live-pods.held)
+	s.Surplus = max(0, pods.live-o.Limits.Replicas-s.Surge)
 	extra := min(s.Surge, max(0, misplaced-s.broken(o, pods))+named)
-	s.fill(o, pods.short(o.Current.Name), min(Batch, max(0, o.Limits.Replicas+extra-live-held)))
+	s.fill(o, pods.short(o.Current.Name), min(Batch, max(0, o.Limits.Replicas+extra-pods.live-pods.held)))
 	return s
 }
 
-// mix is how many pods are wanted and had of each revision, and how many of these are broken. The pods that users named are
-// no part of it: they go, and what comes in their place will be.
-type mix struct{ want, have, broken map[string]int }
+// excess is a State with nothing in it but how many pods of each revision have to go, and how many others may come in their
+// place.
+func excess(o *observed.Set, pods mix) (s *State, misplaced int) {
+	s = &State{Excess: map[string]int{}, lacking: comesBackAt(o, pods.lacking(o))}
+	if !Frozen(o) {
+		misplaced = s.countExcess(o, pods)
+	}
+	return s, misplaced
+}
 
-// count returns the mix, the number of live pods, and that of the pods that are not live but hold a place: finished ones
-// until they are deleted, and terminating ones whose claims their successor is to use.
-func count(o *observed.Set) (pods mix, live, held int) {
-	pods = mix{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
+// mix is what pods a set with random names has.
+type mix struct {
+	// want, have and broken are how many are wanted and had of each revision, and how many of these are broken. The pods
+	// that users named are no part of it: they go, and what comes in their place will be.
+	want, have, broken map[string]int
+	// live is how many pods there are, held how many that are not live but hold a place: finished ones until they are
+	// deleted, and terminating ones whose claims their successor is to use.
+	live, held int
+}
+
+// count counts the pods of a set with random names.
+func count(o *observed.Set) mix {
+	pods := mix{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Live():
-			live++
+			pods.live++
 			if !r.Specified {
 				pods.have[r.Revision]++
 				if r.Broken() && !r.Updating {
@@ -47,7 +57,7 @@ func count(o *observed.Set) (pods mix, live, held int) {
 				}
 			}
 		case r.Finished && !r.Terminating, r.Terminating && len(r.Claims) > 0:
-			held++
+			pods.held++
 		}
 	}
 	p := partition(o)
@@ -56,7 +66,7 @@ func count(o *observed.Set) (pods mix, live, held int) {
 	}
 	pods.want[o.Update.Name] = o.Limits.Replicas - p
 	pods.want[o.Current.Name] += p
-	return pods, live, held
+	return pods
 }
 
 // short is how many pods of a revision there are too few.

@@ -61,6 +61,15 @@ type State struct {
 	lacking string
 }
 
+// Excess is how many live pods each revision of a set has too many, as in its State.
+func Excess(o *observed.Set) map[string]int {
+	if o.Ordinal() {
+		return ordinal(o).Excess
+	}
+	s, _ := excess(o, count(o))
+	return s.Excess
+}
+
 // Of compares a set with its wanted state.
 func Of(o *observed.Set) *State {
 	if o.Ordinal() {
