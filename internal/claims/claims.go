@@ -190,7 +190,7 @@ func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *observed.Repl
 
 // restore makes the claims anew that were deleted under a pod that has not started.
 func (c planner) restore(r *observed.Replica, p *action.Plan) {
-	if !r.Live() || r.Pod.Status.Phase != corev1.PodPending {
+	if !r.Live() || r.Phase != corev1.PodPending {
 		return
 	}
 	for i := range c.set.Spec.VolumeClaimTemplates {

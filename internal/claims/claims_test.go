@@ -191,12 +191,12 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	o := observe("ordinal R=1 v1", "0:v1.", "1Gi", nil)
 	pod := o.Replicas[0].Pod
-	pod.Status.Phase = corev1.PodPending
+	o.Replicas[0].Phase = corev1.PodPending
 	mount(pod, "data-web-0")
 	if diff := cmp.Diff("create claims of 0 (claim data-web-0 is gone)", plan(o)); diff != "" {
 		t.Errorf("plan for a pending pod (-want +got):\n%s", diff)
 	}
-	pod.Status.Phase = corev1.PodRunning
+	o.Replicas[0].Phase = corev1.PodRunning
 	if diff := cmp.Diff("", plan(o)); diff != "" {
 		t.Errorf("plan for a running pod (-want +got):\n%s", diff)
 	}

@@ -87,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if wait > 0 || err != nil {
 		return answer(wait, err)
 	}
+	v.replicas = replicas(v)
 	revisions, wrote, prepareErr := r.prepare(ctx, v)
 	if wrote && prepareErr == nil {
 		seen.writes = len(v.pods) // all of them wait for it

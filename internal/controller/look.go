@@ -37,6 +37,8 @@ type view struct {
 	pods      []*corev1.Pod
 	revisions []*appsv1.ControllerRevision
 	claims    []corev1.PersistentVolumeClaim
+	// replicas are the pods and claims by identity.
+	replicas []observed.Replica
 	// classes are the storage classes, if the set asks for claims.
 	classes map[string]observed.Class
 	// cache says how far the cache had come before pods were listed.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +30,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
 		Current: found.Current, Update: found.Update, Rejected: found.Rejected,
 		Known:        v.knownTemplates(found),
-		Replicas:     replicas(v),
+		Replicas:     v.replicas,
 		FinishedWait: v.memory.finished.wait(found.Update.Name, v.now),
 		Preflights:   v.memory.answers(v.now),
 		Classes:      v.classes,
@@ -212,7 +213,10 @@ func byIdentity(a, b place) int {
 func newReplica(pod *corev1.Pod) observed.Replica {
 	r := observed.Replica{
 		Pod:          pod,
-		Revision:     pod.Labels[v1alpha1.RevisionLabel],
+		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
+		Node:         interned(pod.Spec.NodeName),
+		Phase:        interned(pod.Status.Phase),
+		Created:      pod.CreationTimestamp.Unix(),
 		Scheduled:    podstate.Scheduled(pod),
 		Terminating:  podstate.Terminating(pod),
 		Finished:     podstate.Finished(pod),
@@ -228,6 +232,10 @@ func newReplica(pod *corev1.Pod) observed.Replica {
 	}
 	return r
 }
+
+// interned is the same text, in the place where all that are equal to it are: what is compared in every look is in few
+// places then.
+func interned[T ~string](text T) T { return unique.Make(text).Value() }
 
 // identify returns the identity of a pod. A pod that was adopted under a name that the set would not give goes by its
 // whole name.

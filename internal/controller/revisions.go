@@ -65,10 +65,10 @@ func (v *view) revisionInput() revision.Input {
 		Decode:    v.memory.decode,
 	}
 	last := ""
-	for _, pod := range v.pods {
-		if name := pod.Labels[v1alpha1.RevisionLabel]; name != last { // most have the same
-			in.Used.Insert(name)
-			last = name
+	for i := range v.replicas {
+		if r := &v.replicas[i]; r.Pod != nil && r.Revision != last { // most have the same
+			in.Used.Insert(r.Revision)
+			last = r.Revision
 		}
 	}
 	return in

@@ -115,6 +115,11 @@ type Replica struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// Revision is the name of the revision that the pod runs; empty if unknown.
 	Revision string
+	// Node is where the pod runs, Phase what its status says of it as a whole, and Created when it was made, in seconds since
+	// 1970. They are compared in every look, and pods are far apart in memory.
+	Node    string
+	Phase   corev1.PodPhase
+	Created int64
 	// Scheduled and Ready are as the pod's status says.
 	Scheduled, Ready bool
 	// Available is true for a live pod that has been ready for minReadySeconds and is not being updated in place.

@@ -38,7 +38,7 @@ type Loss struct {
 // Losses says what is lost with each of the live pods of a set.
 func Losses(o *observed.Set) func(*observed.Replica) Loss {
 	crowds := crowds(o)
-	return func(r *observed.Replica) Loss { return lossOf(r, crowds[r.Pod.Spec.NodeName], o.Now) }
+	return func(r *observed.Replica) Loss { return lossOf(r, crowds[r.Node], o.Now) }
 }
 
 // LeastFirst is the order of the package comment: negative if a is to go before b, positive if after, and never 0 for
@@ -81,12 +81,12 @@ func SortByLoss(o *observed.Set, pods []*observed.Replica) {
 
 func lossOf(r *observed.Replica, crowd int, now time.Time) Loss {
 	l := Loss{
-		cost: r.DeletionCost, crowd: crowd, readiness: -1, restarts: r.Restarts, created: r.Pod.CreationTimestamp.Unix(), id: r.ID,
+		cost: r.DeletionCost, crowd: crowd, readiness: -1, restarts: r.Restarts, created: r.Created, id: r.ID,
 	}
 	if r.Scheduled {
 		l.progress += 8
 	}
-	switch r.Pod.Status.Phase {
+	switch r.Phase {
 	case corev1.PodPending, "":
 	case corev1.PodUnknown:
 		l.progress += 2
@@ -106,8 +106,8 @@ func lossOf(r *observed.Replica, crowd int, now time.Time) Loss {
 func crowds(o *observed.Set) map[string]int {
 	onNode := map[string]int{}
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() && r.Pod.Spec.NodeName != "" {
-			onNode[r.Pod.Spec.NodeName]++
+		if r := &o.Replicas[i]; r.Live() && r.Node != "" {
+			onNode[r.Node]++
 		}
 	}
 	return onNode

@@ -4,6 +4,7 @@
 package scale
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func splitSurge(o *observed.Set, pods []*observed.Replica, n int) (surge, rest [
 	}
 	if o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
 		slices.SortStableFunc(surge, func(a, b *observed.Replica) int {
-			return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
+			return cmp.Compare(b.Created, a.Created)
 		})
 	}
 	surge = surge[:min(n, len(surge))]

@@ -6,10 +6,8 @@ package scale_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/observed/observedtest"
@@ -48,7 +46,7 @@ func TestVictimsInARollout(t *testing.T) {
 			o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = c.policy
 			for i := range o.Replicas {
 				r := &o.Replicas[i]
-				r.Pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(1_000+i), 0))
+				r.Created = int64(1_000 + i)
 				if r.ID == "d" {
 					r.DeletionCost = 100
 				}

@@ -21,7 +21,7 @@ type mover struct {
 	budget budget
 	plan   *action.Plan
 	// differences are those between revisions that were looked at.
-	differences map[leap]difference
+	differences map[leap]*difference
 	// places is how many of the pods that are due have a place at another revision to go to. The places of the others are
 	// taken by surge.
 	places int
@@ -58,7 +58,7 @@ func (h manner) gentle() bool {
 }
 
 func newMover(o *observed.Set, b budget, p *action.Plan) *mover {
-	v := &mover{set: o, budget: b, plan: p, differences: map[leap]difference{}, resizing: map[string]int{}}
+	v := &mover{set: o, budget: b, plan: p, differences: map[leap]*difference{}, resizing: map[string]int{}}
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Live() && r.Waiting != "" && len(r.InPlace.Resized) > 0 {
 			v.resizing[r.Revision]++
@@ -116,16 +116,22 @@ func (v *mover) manner(m wanted.Move) manner {
 	if v.places--; v.places < 0 {
 		return manner{}
 	}
-	key := leap{from: m.Replica.Revision, to: m.To}
-	d, known := v.differences[key]
-	if !known {
-		d.change, d.cannot = inplace.Diff(v.set.Known[key.from], v.set.Known[key.to])
-		v.differences[key] = d
-	}
+	d := v.difference(leap{from: m.Replica.Revision, to: m.To})
 	if d.cannot != "" {
 		return manner{cannot: d.cannot}
 	}
 	return manner{change: &d.change}
+}
+
+// difference is what lies between the ends of a leap. Most moves are the same leap.
+func (v *mover) difference(over leap) *difference {
+	d, known := v.differences[over]
+	if !known {
+		d = &difference{}
+		d.change, d.cannot = inplace.Diff(v.set.Known[over.from], v.set.Known[over.to])
+		v.differences[over] = d
+	}
+	return d
 }
 
 // held holds a move that cannot be made now, or not at all.

@@ -86,6 +86,7 @@ func replica(o *observed.Set, word string, index int) observed.Replica {
 	r.Pod.Spec.NodeName = "node-" + id
 	r.Scheduled = true
 	setMark(o, &r, mark)
+	r.Node, r.Phase, r.Created = r.Pod.Spec.NodeName, r.Pod.Status.Phase, r.Pod.CreationTimestamp.Unix()
 	return r
 }
 
