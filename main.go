@@ -108,7 +108,8 @@ func newManager(o options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme: scheme,
+		Scheme:    scheme,
+		NewClient: controller.NewClient,
 		Cache: cache.Options{
 			DefaultNamespaces:           configs(o.namespaces),
 			DefaultTransform:            cache.TransformStripManagedFields(),

@@ -83,8 +83,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) {
 	trim := &Trim{}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  scheme,
-		Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme:    scheme,
+		NewClient: NewClient,
+		Metrics:   metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: func(pod any) (any, error) {
