@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,9 +43,13 @@ func (w wakeUp) Create(ctx context.Context, e event.CreateEvent, q queue) {
 
 // Update implements handler.EventHandler.
 func (w wakeUp) Update(ctx context.Context, e event.UpdateEvent, q queue) {
-	if w.changed == nil || w.changed(ctx, e.ObjectOld, e.ObjectNew) {
-		w.reconciler.wake(q, wakePriority, w.sets(ctx, e.ObjectOld))
-		w.reconciler.wake(q, wakePriority, w.sets(ctx, e.ObjectNew))
+	if w.changed != nil && !w.changed(ctx, e.ObjectOld, e.ObjectNew) {
+		return
+	}
+	before, now := w.sets(ctx, e.ObjectOld), w.sets(ctx, e.ObjectNew)
+	w.reconciler.wake(q, wakePriority, now)
+	if !slices.Equal(before, now) {
+		w.reconciler.wake(q, wakePriority, before)
 	}
 }
 

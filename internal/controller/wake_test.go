@@ -74,7 +74,7 @@ func TestWake(t *testing.T) {
 		"the status was written": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.ResourceVersion = "2" }), want: []entry{{After: wait, Priority: wakePriority}}},
 		"a pod comes":            {of: ready, want: []entry{{After: wait, Priority: wakePriority}}},
 		"a pod was there":        {of: ready, initial: true, want: []entry{{After: wait, Priority: handler.LowPriority}}},
-		"a pod gets ready":       {before: unready, of: ready, want: []entry{{After: wait, Priority: wakePriority}, {After: wait, Priority: wakePriority}}},
+		"a pod gets ready":       {before: unready, of: ready, want: []entry{{After: wait, Priority: wakePriority}}},
 		"a pod is resynced":      {before: ready, of: ready},
 	}
 	for name, tt := range tests {
