@@ -12,6 +12,7 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -92,7 +93,7 @@ func replicas(v *view) []observed.Replica {
 	places := placesOf(v)
 	all := make([]observed.Replica, len(places))
 	for i, p := range places {
-		p.read(&all[i])
+		p.read(&all[i], v.selector)
 	}
 	v.memory.keep(all) // before the time and the spec make a difference
 	for i := range all {
@@ -150,15 +151,16 @@ type place struct {
 	before *observed.Replica
 }
 
-// read fills in the replica of a place.
-func (p *place) read(r *observed.Replica) {
+// read fills in the replica of a place in a set with a selector, which never changes.
+func (p *place) read(r *observed.Replica, selector labels.Selector) {
 	switch {
 	case p.pod == nil:
 	case p.before != nil && p.before.Pod.ResourceVersion == p.pod.ResourceVersion:
 		*r = *p.before
 		r.Pod = p.pod
 	default:
-		*r = newReplica(p.pod)
+		*r = newReplica(p.pod, p.before)
+		r.Selected = selector.Matches(labels.Set(p.pod.Labels))
 	}
 	r.ID, r.Ordinal, r.Claims = p.id, p.ordinal, p.claims
 }
@@ -209,8 +211,9 @@ func byIdentity(a, b place) int {
 	return cmp.Compare(a.id, b.id)
 }
 
-// newReplica is what a pod says by itself, whatever the spec and the time.
-func newReplica(pod *corev1.Pod) observed.Replica {
+// newReplica is what a pod says by itself, whatever the spec and the time. Before is what it said at the last look; nil if it
+// was not there.
+func newReplica(pod *corev1.Pod, before *observed.Replica) observed.Replica {
 	r := observed.Replica{
 		Pod:          pod,
 		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
@@ -227,10 +230,20 @@ func newReplica(pod *corev1.Pod) observed.Replica {
 	r.ReadySince, r.Ready = podstate.ReadySince(pod)
 	if r.Live() {
 		r.Gate = inplace.GateOf(pod)
-		r.InPlace, _ = inplace.StateOf(pod) // what cannot be read counts for nothing
+		r.InPlace = stateOf(pod, before)
 		_, r.Waiting = inplace.Done(pod, nil, r.InPlace)
 	}
 	return r
+}
+
+// stateOf is the state of a pod's last update in place, which takes longer to read than all the rest and changes less often.
+func stateOf(pod *corev1.Pod, before *observed.Replica) inplace.State {
+	if before != nil && before.Revision == pod.Labels[v1alpha1.RevisionLabel] && before.Pod.Generation <= pod.Generation &&
+		before.Pod.Annotations[inplace.StateAnnotation] == pod.Annotations[inplace.StateAnnotation] && !before.InPlace.Empty() {
+		return before.InPlace
+	}
+	s, _ := inplace.StateOf(pod) // what cannot be read counts for nothing
+	return s
 }
 
 // interned is the same text, in the place where all that are equal to it are: what is compared in every look is in few

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -32,7 +33,7 @@ func TestReplicasAreRemembered(t *testing.T) {
 	t.Parallel()
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	set.Spec.MinReadySeconds = 10
-	v := &view{set: set, memory: &recollection{}}
+	v := &view{set: set, selector: labels.Everything(), memory: &recollection{}}
 	look := func(now int64, pods ...*corev1.Pod) (said []string) {
 		v.pods, v.now = pods, time.Unix(now, 0)
 		all := replicas(v)

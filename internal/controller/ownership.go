@@ -36,9 +36,9 @@ func (r *Reconciler) claimPods(ctx context.Context, v *view) (wrote bool, err er
 		return false, err
 	}
 	var changes []ownerChange
-	for _, pod := range v.pods {
-		if !v.selector.Matches(labels.Set(pod.Labels)) && !podstate.Terminating(pod) {
-			changes = append(changes, ownerChange{pod: pod, verb: "release", owners: withoutOwner(pod, v.set.UID)})
+	for i := range v.replicas {
+		if r := &v.replicas[i]; r.Pod != nil && !r.Selected && !r.Terminating {
+			changes = append(changes, ownerChange{pod: r.Pod, verb: "release", owners: withoutOwner(r.Pod, v.set.UID)})
 		}
 	}
 	for _, pod := range orphans {

@@ -113,6 +113,8 @@ type Replica struct {
 	NameTaken bool
 	// Claims are the claims of the identity that exist.
 	Claims []*corev1.PersistentVolumeClaim
+	// Selected says whether the set's selector matches the pod's labels.
+	Selected bool
 	// Revision is the name of the revision that the pod runs; empty if unknown.
 	Revision string
 	// Node is where the pod runs, Phase what its status says of it as a whole, and Created when it was made, in seconds since
