@@ -54,8 +54,10 @@ type recollection struct {
 	contested map[types.UID]contest
 	// decoded is what revisions hold, by their UIDs.
 	decoded map[types.UID]*decoded
-	// recorded is the name of the revision that was written last.
+	// recorded is the name of the revision that was written last, and taken paces the attempts to write one whose name
+	// belongs to another object.
 	recorded string
+	taken    backOff
 	// collisions is how many names of revisions were found taken; status has it only after the next report.
 	collisions *int32
 	// rollout is the revision that pods are being moved to.

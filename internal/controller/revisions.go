@@ -74,9 +74,13 @@ func (v *view) revisionInput() revision.Input {
 	return in
 }
 
-// createRevision records a revision; taken is true if its name belongs to an object that is not the set's.
+// createRevision records a revision; taken is true if its name belongs to an object that is not the set's. That is asked
+// again only after a while: the pods may carry the name, and then the set goes on under it.
 func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) (taken bool, err error) {
 	name := wanted.Name
+	if v.memory.taken.wait(name, v.now) > 0 {
+		return true, nil
+	}
 	if v.memory.recorded == name { // and somebody deleted it
 		if err := r.checkStays(ctx, v.set); err != nil {
 			return false, fmt.Errorf("create revision %s: %w", name, err)
@@ -97,6 +101,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 		return false, fmt.Errorf("get revision %s, whose name is taken: %w", name, err)
 	}
 	if !metav1.IsControlledBy(existing, v.set) {
+		v.memory.taken.failed(name, v.now)
 		return true, nil
 	}
 	r.Expectations.Wrote(v.set.UID, revisionKind(), existing.ResourceVersion)

@@ -225,6 +225,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nclaims data\nsettle\ndelete-set Foreground\nimage app:v2\nsettle\nrewind 14", 910115},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
+		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.
+		{"identity Ordinal\nrun 1.5s\norphan 1\ndelete-set Orphan\nsettle\ncreate-set\nsettle", 2},
+		{"replicas 3\nrun 4s\nmaxUnavailable 0\nimage app:v2\nfail b\nmanagers 2\ndeny\nsettle\nrewind 2\ndelete-set Orphan", 100},
 		// A manager that does not see its last pod makes one of the new ordinals before it takes one of the old.
 		{"identity Ordinal\nminReady 1\nreserve 0\nsettle\nrun 500ms\nreplicas 4\nrun 10s\nrewind 9 Pod\nreserve 1", 1048576},
 		// A set that is deleted gives a revision away that the manager, behind, has no more need of.
