@@ -31,6 +31,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/apiclient"
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/footprint"
@@ -109,7 +110,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:    scheme,
-		NewClient: controller.NewClient,
+		NewClient: apiclient.New,
 		Cache: cache.Options{
 			DefaultNamespaces:           configs(o.namespaces),
 			DefaultTransform:            cache.TransformStripManagedFields(),

@@ -25,6 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/apiclient"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/kubelet"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -84,7 +85,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 	trim := &Trim{}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:    scheme,
-		NewClient: NewClient,
+		NewClient: apiclient.New,
 		Metrics:   metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),

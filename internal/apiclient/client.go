@@ -1,7 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package apiclient makes the client by which a manager writes.
+package apiclient
 
 import (
 	"context"
@@ -14,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NewClient makes the client of a manager: controller-runtime's, but for deletes of pods. That one decodes the pod which the
+// New makes the client of a manager: controller-runtime's, but for deletes of pods. That one decodes the pod which the
 // API server answers with, and takes it to JSON and back; it is half of what a delete costs, and nobody looks at it.
-func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
+func New(config *rest.Config, options client.Options) (client.Client, error) {
 	usual, err := client.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
