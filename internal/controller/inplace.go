@@ -87,48 +87,47 @@ func (m *recollection) noteResizes(o *observed.Set, refused map[types.UID]string
 	m.resizes = resizes
 }
 
-// turn is what a gate was turned to, and when.
+// turn is what a gate was turned to.
 type turn struct {
+	pod      types.UID
 	position inplace.Position
-	at       time.Time
 }
 
-// calmAfter is how long a gate is left alone that somebody else has turned after we did: whoever turns it all the time makes
-// us write once in that time, and not at every turn.
+// calmAfter is how long a gate is not turned again to where we turned it, though somebody else has turned it since, or we
+// have because of others: whoever turns gates all the time makes us write twice in that time, and not at every turn.
 const calmAfter = time.Second
 
-// turnOf is the turn of a gate that an action is, and the pod's UID; the position is empty if it is none.
-func turnOf(a action.Action, now time.Time) (pod types.UID, t turn) {
+// turnOf is the turn of a gate that an action is; the position is empty if it is none.
+func turnOf(a action.Action) turn {
 	if open, ok := a.(action.OpenGate); ok {
-		return open.Pod.UID, turn{inplace.Open, now}
+		return turn{open.Pod.UID, inplace.Open}
 	}
 	if closed, ok := a.(action.CloseGate); ok {
-		return closed.Pod.UID, turn{inplace.Closed, now}
+		return turn{closed.Pod.UID, inplace.Closed}
 	}
-	return "", turn{}
+	return turn{}
 }
 
 // calm is how long an action has to wait because it turns a gate to where we turned it a moment ago.
 func (m *recollection) calm(a action.Action, now time.Time) time.Duration {
-	pod, t := turnOf(a, now)
-	last, ok := m.turns[pod]
-	if !ok || last.position != t.position {
+	last, ok := m.turns[turnOf(a)]
+	if !ok {
 		return 0
 	}
-	return min(calmAfter, last.at.Add(calmAfter).Sub(now))
+	return min(calmAfter, last.Add(calmAfter).Sub(now))
 }
 
 // noteTurns notes the gates that a plan has turned, and forgets those that were turned longer ago.
 func (m *recollection) noteTurns(p action.Plan, now time.Time) {
-	maps.DeleteFunc(m.turns, func(_ types.UID, t turn) bool { return now.Sub(t.at) >= calmAfter })
+	maps.DeleteFunc(m.turns, func(_ turn, at time.Time) bool { return now.Sub(at) >= calmAfter })
 	for _, a := range p.Actions {
-		pod, t := turnOf(a, now)
+		t := turnOf(a)
 		if t.position == "" {
 			continue
 		}
 		if m.turns == nil {
-			m.turns = map[types.UID]turn{}
+			m.turns = map[turn]time.Time{}
 		}
-		m.turns[pod] = t
+		m.turns[t] = now
 	}
 }

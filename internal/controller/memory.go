@@ -32,8 +32,8 @@ type recollection struct {
 	outdated backOff
 	// creates, deletes, relabels, updates and claims pace writes that the API server refuses.
 	creates, deletes, relabels, updates, claims refusal
-	// turns are the last turns of gates that were turned a moment ago, by the UIDs of the pods.
-	turns map[types.UID]turn
+	// turns are when gates were last turned, each way, as far as that was a moment ago.
+	turns map[turn]time.Time
 	// replicas are what the pods said at the last look, in the order of identities, and at says where each pod is among them.
 	replicas []observed.Replica
 	at       map[types.UID]int
