@@ -67,6 +67,9 @@ func (b *bounds) see(e *Entry, byManager bool) {
 	case e.Key.Kind == RollSets:
 		clear(b.inARow) // something else is wanted now
 		clear(b.failures)
+	case e.Actor == userActor && e.Key.Kind == Pods && e.Subresource == "status":
+		// What a gate says of one pod decides what the guard lets happen to the others.
+		maps.DeleteFunc(b.inARow, func(key Key, _ streak) bool { return key.Kind == Pods })
 	default:
 		delete(b.inARow, e.Key)
 	}
