@@ -87,52 +87,24 @@ func TestCostOfUpdatedPods(t *testing.T) { // not parallel: allocations are coun
 }
 
 // BenchmarkReconcile looks at a set with which all is well.
-func BenchmarkReconcile(b *testing.B) {
-	for _, n := range []int{10, 100, 1_000, 10_000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := newSettled(b, n, 0)
-			b.ReportAllocs()
-			for b.Loop() {
-				s.reconcile(b)
-			}
-		})
-	}
-}
+func BenchmarkReconcile(b *testing.B) { benchmarkReconcile(b, func(*settled, testing.TB) {}) }
 
 // BenchmarkReconcileWaiting looks at a set that waits for a tenth of its pods, and says so.
-func BenchmarkReconcileWaiting(b *testing.B) {
-	for _, n := range []int{10, 100, 1_000, 10_000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := newSettled(b, n, 0)
-			s.disturb(b)
-			b.ReportAllocs()
-			for b.Loop() {
-				s.reconcile(b)
-			}
-		})
-	}
-}
+func BenchmarkReconcileWaiting(b *testing.B) { benchmarkReconcile(b, (*settled).disturb) }
 
 // BenchmarkReconcileRollout looks at a set in the midst of a rollout.
-func BenchmarkReconcileRollout(b *testing.B) {
-	for _, n := range []int{10, 100, 1_000, 10_000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := newSettled(b, n, 0)
-			s.rollOut(b)
-			b.ReportAllocs()
-			for b.Loop() {
-				s.reconcile(b)
-			}
-		})
-	}
-}
+func BenchmarkReconcileRollout(b *testing.B) { benchmarkReconcile(b, (*settled).rollOut) }
 
 // BenchmarkReconcileUpdated looks at a set whose pods were once updated in place.
-func BenchmarkReconcileUpdated(b *testing.B) {
+func BenchmarkReconcileUpdated(b *testing.B) { benchmarkReconcile(b, (*settled).updateInPlace) }
+
+// benchmarkReconcile looks at settled sets of more and more pods, to which something has happened.
+func benchmarkReconcile(b *testing.B, happen func(*settled, testing.TB)) {
+	b.Helper()
 	for _, n := range []int{10, 100, 1_000, 10_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			s := newSettled(b, n, 0)
-			s.updateInPlace(b)
+			happen(s, b)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.reconcile(b)

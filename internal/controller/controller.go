@@ -49,9 +49,10 @@ const (
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server. The cache needs the indexes of IndexFields.
 	Client client.Client
-	// Live reads past the cache. It is asked before an adoption, before a revision is made again or the verdict on one is
-	// taken back, after the API server said that a name is taken or that a pod changed before it could be deleted, and when
-	// a cache that has just been filled shows none of the pods that a status tells of.
+	// Live reads past the cache. It is asked before an adoption, before a new pod uses a claim that is there already, before
+	// a revision is made again or the verdict on one is taken back, after the API server said that a name is taken or that
+	// a pod changed before it could be deleted, and when a cache that has just been filled shows none of the pods that a
+	// status tells of.
 	Live client.Reader
 	// Pods reads the pods of sets from the cache.
 	Pods Pods

@@ -113,7 +113,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 // that was left again.
 func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
 	for _, seen := range v.revisions {
-		if seen.UID != wanted.UID || v.memory.contested[seen.UID].left(seen, v.now) > 0 {
+		if seen.UID != wanted.UID || v.memory.contested[seen.UID].left(seen, v.now) > 0 { // nothing is asked in vain
 			continue
 		}
 		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected {

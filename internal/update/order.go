@@ -27,13 +27,15 @@ func inOrder(o *observed.Set, moves []wanted.Move) []*candidate {
 	}
 	all := make([]candidate, len(moves))
 	sorted := make([]*candidate, len(moves))
-	losses := rank.Losses(o)
 	for i, m := range moves {
 		all[i] = candidate{Move: m, class: classOf(o, m.Replica)}
-		if !o.Ordinal() {
-			all[i].loss = losses(m.Replica)
-		}
 		sorted[i] = &all[i]
+	}
+	if !o.Ordinal() {
+		losses := rank.Losses(o)
+		for _, c := range sorted {
+			c.loss = losses(c.Replica)
+		}
 	}
 	slices.SortFunc(sorted, func(a, b *candidate) int {
 		if a.class != b.class {
