@@ -9,14 +9,24 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// New makes the client of a manager: controller-runtime's, but for deletes of pods. That one decodes the pod which the
-// API server answers with, and takes it to JSON and back; it is half of what a delete costs, and nobody looks at it.
+// accepted is what is wanted of an answer: the metadata of the pod that was written, as protobuf if it can be had.
+const accepted = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+	runtime.ContentTypeJSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// New makes the client of a manager: controller-runtime's, but for writes of pods. The API server answers those with the
+// whole pod, and to decode it is a good part of what a write costs; of a delete's answer controller-runtime even makes
+// JSON and reads it again. So only the metadata is asked for, and after a write the rest of a pod is as it was sent.
+//
+// DryRun, FieldOwner and FieldValidation of the options do not hold for pods, but those of a single write do.
 func New(config *rest.Config, options client.Options) (client.Client, error) {
 	usual, err := client.New(config, options)
 	if err != nil {
@@ -25,18 +35,44 @@ func New(config *rest.Config, options client.Options) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	pods, err := typedcorev1.NewForConfigAndClient(config, options.HTTPClient)
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil { // as the usual client has it
+		config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{})
+	}
+	core, err := typedcorev1.NewForConfigAndClient(config, options.HTTPClient)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of pods: %w", err)
 	}
-	return terse{Client: usual, pods: pods}, nil
+	return terse{Client: usual, core: core.RESTClient()}, nil
 }
 
-// terse deletes pods without looking at what the API server answers, unless it is an error.
+// terse writes pods without looking at more of the answer than the metadata, unless it is an error.
 type terse struct {
 	client.Client
 
-	pods typedcorev1.PodsGetter
+	core rest.Interface
+}
+
+// Create implements client.Writer.
+func (t terse) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return t.Client.Create(ctx, object, opts...)
+	}
+	var options client.CreateOptions
+	options.ApplyOptions(opts)
+	request := t.core.Post().Namespace(pod.Namespace).Resource("pods").Body(pod)
+	return write(ctx, request, options.AsCreateOptions(), pod)
+}
+
+// Patch implements client.Writer.
+func (t terse) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return t.Client.Patch(ctx, object, patch, opts...)
+	}
+	var options client.PatchOptions
+	options.ApplyOptions(opts)
+	return t.patch(ctx, pod, patch, options.AsPatchOptions())
 }
 
 // Delete implements client.Writer.
@@ -47,5 +83,53 @@ func (t terse) Delete(ctx context.Context, object client.Object, opts ...client.
 	}
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
-	return t.pods.Pods(pod.Namespace).Delete(ctx, pod.Name, *options.AsDeleteOptions())
+	return t.core.Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+		SetHeader("Accept", accepted).Body(options.AsDeleteOptions()).Do(ctx).Error()
+}
+
+// SubResource implements client.SubResourceClientConstructor.
+func (t terse) SubResource(name string) client.SubResourceClient {
+	return terseSubResource{SubResourceClient: t.Client.SubResource(name), terse: t, name: name}
+}
+
+// terseSubResource patches subresources of pods as terse does.
+type terseSubResource struct {
+	client.SubResourceClient
+
+	terse terse
+	name  string
+}
+
+// Patch implements client.SubResourceWriter.
+func (s terseSubResource) Patch(
+	ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
+	var options client.SubResourcePatchOptions
+	options.ApplyOptions(opts)
+	pod, ok := object.(*corev1.Pod)
+	if !ok || options.SubResourceBody != nil {
+		return s.SubResourceClient.Patch(ctx, object, patch, opts...)
+	}
+	return s.terse.patch(ctx, pod, patch, options.AsPatchOptions(), s.name)
+}
+
+func (t terse) patch(
+	ctx context.Context, pod *corev1.Pod, patch client.Patch, options *metav1.PatchOptions, subresource ...string,
+) error {
+	data, err := patch.Data(pod)
+	if err != nil {
+		return fmt.Errorf("patch pod %s: %w", pod.Name, err)
+	}
+	request := t.core.Patch(patch.Type()).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(subresource...)
+	return write(ctx, request.Body(data), options, pod)
+}
+
+// write sends a request and takes the metadata of the pod from the answer.
+func write(ctx context.Context, request *rest.Request, options runtime.Object, pod *corev1.Pod) error {
+	var answer metav1.PartialObjectMetadata
+	err := request.VersionedParams(options, clientgoscheme.ParameterCodec).SetHeader("Accept", accepted).Do(ctx).Into(&answer)
+	if err == nil {
+		pod.ObjectMeta = answer.ObjectMeta
+	}
+	return err
 }
