@@ -18,29 +18,35 @@ import (
 	"rollset.dev/rollset/internal/wanted"
 )
 
-// step makes the next step of a change in place. Which one it is follows from the pod alone, so that whoever comes after
-// a crash goes on where it was left: a pod in service is taken out by its gate, then the grace period passes, then one
-// patch makes it a pod of the new revision. What has to be done after that is for settle to say.
+// step is the next step of a change in place, or nil if it has to be waited for, which the plan says then. Which one it is
+// follows from the pod alone, so that whoever comes after a crash goes on where it was left: a pod in service is taken out
+// by its gate, then the grace period passes, then one patch makes it a pod of the new revision. What has to be done after
+// that is for settle to say. It fails if there is no such patch, before the pod is taken out of service for it.
 //
 // A pod whose containers do not run well has no traffic to lose; it is patched at once. One whose gate was opened, by
 // whomever, is about to get traffic though it is not ready yet; the grace period begins anew.
-func (v *mover) step(m wanted.Move, how manner) {
+func (v *mover) step(m wanted.Move, how manner) (action.Action, error) {
 	r := m.Replica
 	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
-	if serving && r.Gate.Status == corev1.ConditionTrue && (r.Ready || podstate.Returning(r.Pod)) {
-		v.plan.Add(action.CloseGate{Pod: r.Pod, Reason: "update in place to " + m.To})
-		return
+	closes := serving && r.Gate.Status == corev1.ConditionTrue && (r.Ready || podstate.Returning(r.Pod))
+	if serving && !closes {
+		if r.Ready {
+			v.plan.Hold(action.HeldByGrace, r.Pod.Name, "its node has not seen yet that it is out of service")
+			return nil, nil
+		}
+		if wait := v.graceLeft(r); wait > 0 {
+			v.plan.Hold(action.HeldByGrace, r.Pod.Name, "out of service for gracePeriodSeconds before its containers are touched")
+			v.plan.Wake(wait)
+			return nil, nil
+		}
 	}
-	if serving && r.Ready {
-		v.plan.Hold(action.HeldByGrace, r.Pod.Name, "its node has not seen yet that it is out of service")
-		return
+	if _, err := inplace.Patch(r.Pod, *how.change, m.To); err != nil {
+		return nil, err
 	}
-	if wait := v.graceLeft(r); serving && wait > 0 {
-		v.plan.Hold(action.HeldByGrace, r.Pod.Name, "out of service for gracePeriodSeconds before its containers are touched")
-		v.plan.Wake(wait)
-		return
+	if closes {
+		return action.CloseGate{Pod: r.Pod, Reason: "update in place to " + m.To}, nil
 	}
-	v.plan.Add(action.UpdateInPlace{Pod: r.Pod, Revision: m.To, Change: *how.change})
+	return action.UpdateInPlace{Pod: r.Pod, Revision: m.To, Change: *how.change}, nil
 }
 
 // graceLeft is how long a pod must still be out of service before its containers are touched.

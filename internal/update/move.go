@@ -92,8 +92,10 @@ func (v *mover) move(m wanted.Move) {
 	if v.held(m, how) {
 		return
 	}
+	var next action.Action
 	if !how.recreates() {
-		if _, err := inplace.Patch(m.Replica.Pod, *how.change, m.To); err != nil {
+		var err error
+		if next, err = v.step(m, how); err != nil {
 			how = manner{cannot: err.Error()}
 			if v.held(m, how) {
 				return
@@ -101,11 +103,12 @@ func (v *mover) move(m wanted.Move) {
 		}
 	}
 	v.spend(m, how)
-	if how.recreates() {
+	switch {
+	case how.recreates():
 		v.plan.Add(deletion(m, how.cannot))
-		return
+	case next != nil:
+		v.plan.Add(next)
 	}
-	v.step(m, how)
 }
 
 // manner decides how a pod is moved.
