@@ -99,7 +99,7 @@ func replicas(v *view) []observed.Replica {
 	for i := range all {
 		r := &all[i]
 		if r.Ready && r.Live() { // a pod that is going stays Ready until its containers have ended
-			r.Available, _ = podstate.Available(r.ReadySince, minReady, v.now)
+			r.Available = podstate.Available(r.ReadySince, minReady, v.now)
 		}
 		if len(toDelete) > 0 && r.Pod != nil {
 			r.Specified = r.Specified || toDelete[r.Pod.Name]

@@ -55,16 +55,10 @@ func Returning(pod *corev1.Pod) bool {
 	return !opened.IsZero() && !opened.Before(ready.LastTransitionTime.Time)
 }
 
-// Available says whether a pod that has been ready since a time has been so for minReady, and otherwise how long until it
-// has if nothing changes.
-//
-// The kubelet's clock may be ahead of ours: a pod that becomes ready in our future became ready now.
-func Available(since time.Time, minReady time.Duration, now time.Time) (available bool, wait time.Duration) {
-	elapsed := max(now.Sub(since), 0) // Sub saturates, so that the zero time is long ago
-	if elapsed >= minReady {
-		return true, 0
-	}
-	return false, minReady - elapsed
+// Available says whether a pod that has been ready since a time has been so for minReady. The kubelet's clock may be ahead of
+// ours: a pod that becomes ready in our future became ready now.
+func Available(since time.Time, minReady time.Duration, now time.Time) bool {
+	return max(now.Sub(since), 0) >= minReady // Sub saturates, so that the zero time is long ago
 }
 
 // Terminating says whether the pod is being deleted.
