@@ -61,10 +61,6 @@ func contains(have, want map[string]string) bool {
 	return true
 }
 
-// tokenVolume is how the volume begins under which the API server gives a pod its service account's token; how it goes
-// on is random.
-const tokenVolume = "kube-api-access-"
-
 // plain is a pod's spec without what differs between pods of one template: the node, the identity, random names, and
 // what comes and goes while the pod runs.
 func plain(o *observed.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
@@ -80,30 +76,41 @@ func plain(o *observed.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
 		template := o.Spec.VolumeClaimTemplates[i].Name
 		names[claims.Name(o.Name, template, id)] = template
 	}
+	PlainToken(spec)
 	for i := range spec.Volumes {
 		volume := &spec.Volumes[i]
-		volume.Name = plainVolume(volume.Name)
 		if source := volume.PersistentVolumeClaim; source != nil && names[source.ClaimName] != "" {
 			source.ClaimName = names[source.ClaimName]
-		}
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			mounts := containers[i].VolumeMounts
-			for j := range mounts {
-				mounts[j].Name = plainVolume(mounts[j].Name)
-			}
 		}
 	}
 	spec.ReadinessGates = withoutControllers(spec.ReadinessGates)
 	return spec
 }
 
-func plainVolume(name string) string {
-	if strings.HasPrefix(name, tokenVolume) {
-		return tokenVolume
+// tokenVolume is how the volume begins under which the API server gives a pod its service account's token; how it goes
+// on is random.
+const tokenVolume = "kube-api-access-"
+
+// PlainToken takes what is random off the name of the volume that has a pod's token, so that nobody has to tell it from
+// that of another pod.
+func PlainToken(spec *corev1.PodSpec) {
+	for i := range spec.Volumes {
+		plainVolume(&spec.Volumes[i].Name)
 	}
-	return name
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			mounts := containers[i].VolumeMounts
+			for j := range mounts {
+				plainVolume(&mounts[j].Name)
+			}
+		}
+	}
+}
+
+func plainVolume(name *string) {
+	if strings.HasPrefix(*name, tokenVolume) {
+		*name = tokenVolume
+	}
 }
 
 // withoutControllers leaves out the readiness gates that controllers, and no templates, give to pods. What we would give is

@@ -4,7 +4,9 @@
 package controller
 
 import (
+	"bytes"
 	"reflect"
+	"slices"
 	"sync"
 	"unique"
 
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/podstate"
 )
 
@@ -21,13 +24,22 @@ import (
 // revision have in common what is equal in their specs.
 type Trim struct {
 	mu sync.Mutex
-	// known are specs by the UID of the controller and the revision.
-	known map[revisionOf]*corev1.PodSpec
+	// known are the specs of the pods that were seen first.
+	known map[revisionOf]*seenSpec
+	// buffer is for specs that are compared.
+	buffer []byte
 }
 
 type revisionOf struct {
 	owner    types.UID
 	revision string
+}
+
+// seenSpec is what the spec of a pod has in common with others of its revision, and that in the form of the API, which is
+// compared several times as fast.
+type seenSpec struct {
+	common, volumes               corev1.PodSpec
+	encodedCommon, encodedVolumes []byte
 }
 
 // maxKnown is how many specs are kept to be shared. They are a part of pods, and only what outlives these takes memory.
@@ -106,21 +118,63 @@ func trim(pod *corev1.Pod) {
 	}
 }
 
-// share lets a pod have the parts of its spec in common with the first pod of its revision that was seen.
+// share lets a pod have its spec in common with the first pod of its revision that was seen, or the parts that are equal.
 func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
-	key := revisionOf{owner: owner, revision: pod.Labels[v1alpha1.RevisionLabel]}
+	adoption.PlainToken(&pod.Spec)
+	common, volumes := split(&pod.Spec)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	known := t.seen(revisionOf{owner: owner, revision: pod.Labels[v1alpha1.RevisionLabel]}, &common, &volumes)
+	if t.equal(&common, known.encodedCommon) {
+		nodeName, hostname := pod.Spec.NodeName, pod.Spec.Hostname
+		pod.Spec = known.common
+		pod.Spec.NodeName, pod.Spec.Hostname, pod.Spec.Volumes = nodeName, hostname, volumes.Volumes
+	} else {
+		shareSpec(&pod.Spec, &known.common)
+	}
+	if t.equal(&volumes, known.encodedVolumes) {
+		pod.Spec.Volumes = known.volumes.Volumes
+	} else {
+		shareVolumes(volumes.Volumes, known.volumes.Volumes)
+	}
+	shareStatus(pod.Spec.Containers, pod.Status.ContainerStatuses)
+}
+
+// split takes a spec apart: what pods of a revision should have in common, and the volumes, of which some may be each pod's
+// own.
+func split(spec *corev1.PodSpec) (common, volumes corev1.PodSpec) {
+	common = *spec
+	common.NodeName, common.Hostname, common.Volumes = "", "", nil
+	return common, corev1.PodSpec{Volumes: spec.Volumes}
+}
+
+// seen is the spec that was seen first of the pods of a revision.
+func (t *Trim) seen(key revisionOf, common, volumes *corev1.PodSpec) *seenSpec {
 	known, ok := t.known[key]
 	if !ok {
 		if t.known == nil || len(t.known) >= maxKnown {
-			t.known = map[revisionOf]*corev1.PodSpec{}
+			t.known = map[revisionOf]*seenSpec{}
 		}
-		known = pod.Spec.DeepCopy()
+		known = &seenSpec{common: *common.DeepCopy(), volumes: *volumes.DeepCopy()}
+		known.encodedCommon = slices.Clone(t.encode(&known.common))
+		known.encodedVolumes = slices.Clone(t.encode(&known.volumes))
 		t.known[key] = known
 	}
-	shareSpec(&pod.Spec, known)
-	shareStatus(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	return known
+}
+
+func (t *Trim) equal(spec *corev1.PodSpec, encoded []byte) bool {
+	return encoded != nil && bytes.Equal(t.encode(spec), encoded)
+}
+
+// encode encodes a spec into the buffer; nil if it cannot be.
+func (t *Trim) encode(spec *corev1.PodSpec) []byte {
+	size := spec.Size()
+	t.buffer = slices.Grow(t.buffer[:0], size)[:size]
+	if _, err := spec.MarshalToSizedBuffer(t.buffer); err != nil {
+		return nil
+	}
+	return t.buffer
 }
 
 func shareSpec(spec, known *corev1.PodSpec) {
@@ -129,11 +183,14 @@ func shareSpec(spec, known *corev1.PodSpec) {
 	share(&spec.Affinity, known.Affinity)
 	share(&spec.NodeSelector, known.NodeSelector)
 	share(&spec.TopologySpreadConstraints, known.TopologySpreadConstraints)
-	for i := range min(len(spec.Volumes), len(known.Volumes)) {
-		share(&spec.Volumes[i].VolumeSource, known.Volumes[i].VolumeSource)
-	}
 	shareContainers(spec.InitContainers, known.InitContainers)
 	shareContainers(spec.Containers, known.Containers)
+}
+
+func shareVolumes(volumes, known []corev1.Volume) {
+	for i := range min(len(volumes), len(known)) {
+		share(&volumes[i].VolumeSource, known[i].VolumeSource)
+	}
 }
 
 func shareContainers(containers, known []corev1.Container) {
@@ -159,7 +216,10 @@ func shareStatus(containers []corev1.Container, statuses []corev1.ContainerStatu
 		c, s := &containers[i], &statuses[i]
 		share(&s.Name, c.Name)
 		share(&s.Image, c.Image)
-		if s.Resources != nil {
+		s.ImageID = unique.Make(s.ImageID).Value()
+		if s.Resources != nil && reflect.DeepEqual(s.Resources, &c.Resources) {
+			s.Resources = &c.Resources
+		} else if s.Resources != nil {
 			share(&s.Resources.Requests, c.Resources.Requests)
 			share(&s.Resources.Limits, c.Resources.Limits)
 		}
