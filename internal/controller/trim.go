@@ -26,6 +26,8 @@ type Trim struct {
 	mu sync.Mutex
 	// known are the specs of the pods that were seen first.
 	known map[revisionOf]*seenSpec
+	// owners are the controllers of strangers, by their UIDs.
+	owners map[types.UID][]metav1.OwnerReference
 	// buffer is for specs that are compared.
 	buffer []byte
 }
@@ -42,7 +44,8 @@ type seenSpec struct {
 	encodedCommon, encodedVolumes []byte
 }
 
-// maxKnown is how many specs are kept to be shared. They are a part of pods, and only what outlives these takes memory.
+// maxKnown is how many specs, and how many owners, are kept to be shared. They are a part of pods, and only what outlives
+// these takes memory.
 const maxKnown = 5_000
 
 // Pod trims a pod. It changes the pod that it is given.
@@ -56,7 +59,7 @@ func (t *Trim) Pod(object any) (any, error) {
 	case owner == nil:
 		return orphanOf(pod), nil
 	case len(setOfOwner(pod, owner)) == 0:
-		return strangerOf(pod, owner), nil
+		return t.strangerOf(pod, owner), nil
 	default:
 		trim(pod)
 		if _, ready := podstate.ReadySince(pod); ready { // a pod that is starting changes again soon
@@ -68,19 +71,29 @@ func (t *Trim) Pod(object any) (any, error) {
 
 // strangerOf is what is kept of a pod that somebody else controls: that it has its name, and whose it is. What it has in
 // common with its siblings is kept once.
-func strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1.Pod {
+func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1.Pod {
 	bare := &corev1.Pod{}
 	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID
 	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
 	bare.DeletionTimestamp = pod.DeletionTimestamp
-	bare.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: unique.Make(owner.APIVersion).Value(),
-		Kind:       unique.Make(owner.Kind).Value(),
-		Name:       unique.Make(owner.Name).Value(),
-		UID:        unique.Make(owner.UID).Value(),
-		Controller: owner.Controller, BlockOwnerDeletion: owner.BlockOwnerDeletion,
-	}}
+	bare.OwnerReferences = t.ownedBy(owner)
 	return bare
+}
+
+// ownedBy is the controller of a stranger, as the only owner.
+func (t *Trim) ownedBy(controller *metav1.OwnerReference) []metav1.OwnerReference {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	owners := t.owners[controller.UID]
+	if len(owners) == 1 && reflect.DeepEqual(&owners[0], controller) {
+		return owners
+	}
+	if t.owners == nil || len(t.owners) >= maxKnown {
+		t.owners = map[types.UID][]metav1.OwnerReference{}
+	}
+	owners = []metav1.OwnerReference{*controller}
+	t.owners[controller.UID] = owners
+	return owners
 }
 
 // orphanOf is what is kept of a pod that nobody controls: also what a set judges it by before it adopts it. All of it comes

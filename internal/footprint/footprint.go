@@ -5,7 +5,7 @@
 //
 // The rule: Go's collector lets the heap grow to twice what is in use, and runs when it gets there. With little in use it
 // runs all the time while there is work, so then the heap may grow to a fixed size instead. With thousands of pods in use
-// the heap may grow by two fifths only: what comes and goes between what stays leaves gaps that cannot be given back, as
+// the heap may grow by three tenths only: what comes and goes between what stays leaves gaps that cannot be given back, as
 // many as there was room for. And a manager that has nothing to do does not get there at all, and would keep for hours what
 // it needed for a minute: it collects once, and gives back what is free, as soon as it has done next to nothing for a while.
 package footprint
@@ -30,7 +30,7 @@ const (
 	little = 8 << 20
 	// room is what the heap may grow to while there is work, in bytes, and frugal by how many percent of what is in use it
 	// may grow if that is more. Usual is Go's own number, which goes for a manager that has nothing to do.
-	room, frugal, usual = 80 << 20, 40, 100
+	room, frugal, usual = 80 << 20, 30, 100
 )
 
 // Runnable does it in a manager, whether it leads or not.
