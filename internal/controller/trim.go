@@ -151,6 +151,11 @@ func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 		shareVolumes(volumes.Volumes, known.volumes.Volumes)
 	}
 	shareStatus(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	pod.Status.Conditions = slices.Clone(pod.Status.Conditions) // decoding leaves room for up to as many again
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		c.Type, c.Status = unique.Make(c.Type).Value(), unique.Make(c.Status).Value()
+	}
 }
 
 // split takes a spec apart: what pods of a revision should have in common, and the volumes, of which some may be each pod's
