@@ -108,7 +108,7 @@ func PlainToken(spec *corev1.PodSpec) {
 }
 
 func plainVolume(name *string) {
-	if strings.HasPrefix(*name, tokenVolume) {
+	if len(*name) > len(tokenVolume) && strings.HasPrefix(*name, tokenVolume) { // a spec that is shared is plain, and not written to
 		*name = tokenVolume
 	}
 }

@@ -250,6 +250,9 @@ func TestTrim(t *testing.T) {
 				if diff := cmp.Diff(full.ObjectMeta, trimmed.ObjectMeta) + cmp.Diff(full.Spec, trimmed.Spec); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
+				if again, err := trimming.Pod(trimmed.DeepCopy()); err != nil || !cmp.Equal(again, out) {
+					t.Errorf("trimmed once more it is another (-want +got):\n%s", cmp.Diff(out, again))
+				}
 				if !sameStatus(&full.Status, &trimmed.Status) {
 					t.Errorf("what matters of its status is not the same: %v", trimmed.Status)
 				}
