@@ -24,7 +24,8 @@ const accepted = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta
 
 // New makes the client of a manager: controller-runtime's, but for writes of pods. The API server answers those with the
 // whole pod, and to decode it is a good part of what a write costs; of a delete's answer controller-runtime even makes
-// JSON and reads it again. So only the metadata is asked for, and after a write the rest of a pod is as it was sent.
+// JSON and reads it again. So only the metadata is asked for, and after a write the rest of a pod is as it was sent. A create
+// that is a dry run is answered whole.
 //
 // DryRun, FieldOwner and FieldValidation of the options do not hold for pods, but those of a single write do.
 func New(config *rest.Config, options client.Options) (client.Client, error) {
@@ -54,12 +55,12 @@ type terse struct {
 
 // Create implements client.Writer.
 func (t terse) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return t.Client.Create(ctx, object, opts...)
-	}
 	var options client.CreateOptions
 	options.ApplyOptions(opts)
+	pod, ok := object.(*corev1.Pod)
+	if !ok || len(options.DryRun) > 0 { // nobody would ask but for the answer
+		return t.Client.Create(ctx, object, opts...)
+	}
 	request := t.core.Post().Namespace(pod.Namespace).Resource("pods").Body(pod)
 	return write(ctx, request, options.AsCreateOptions(), pod)
 }

@@ -53,8 +53,8 @@ var patch = client.RawPatch(types.StrategicMergePatchType, []byte("{}"))
 // writes are all writes of an object that a manager does.
 func writes(c client.Client) map[string]func(context.Context, client.Object) error {
 	return map[string]func(context.Context, client.Object) error{
-		"POST /api/v1/namespaces/default/%s?dryRun=All": func(ctx context.Context, o client.Object) error {
-			return c.Create(ctx, o, client.DryRunAll)
+		"POST /api/v1/namespaces/default/%s?fieldManager=me": func(ctx context.Context, o client.Object) error {
+			return c.Create(ctx, o, client.FieldOwner("me"))
 		},
 		"PATCH /api/v1/namespaces/default/%s/a?dryRun=All": func(ctx context.Context, o client.Object) error {
 			return c.Patch(ctx, o, patch, client.DryRunAll)
@@ -88,6 +88,17 @@ func TestOfPodsOnlyTheMetadataIsAskedFor(t *testing.T) {
 		if diff := cmp.Diff([]string{strings.ReplaceAll(request, "%s", "pods") + " for its metadata"}, *asked); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
+	}
+}
+
+func TestDryRunsAreAnsweredWhole(t *testing.T) {
+	t.Parallel()
+	c, _ := answering(t, http.StatusCreated, corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{SchedulerName: "default-scheduler"},
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	if err := c.Create(t.Context(), pod, client.DryRunAll); err != nil || pod.Spec.SchedulerName == "" {
+		t.Errorf("error %v, pod %v; want a pod with what the API server put in", err, pod)
 	}
 }
 
