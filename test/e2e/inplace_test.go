@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -262,9 +264,12 @@ var _ = Describe("An update in place", func() {
 		set = f.change(ctx, set, withImage(cluster.nextImage()))
 		f.turnAllTheTime(ctx, pods, 3*time.Second)
 
-		// Ready may be true of a moment between two turns, and is told a second later.
-		f.await(ctx, "all pods to be updated", func() error {
+		// Ready may be true of a moment between two turns, and is told a second later: pods and status are asked together.
+		f.await(ctx, "all pods to be updated and in service", func() error {
 			set = f.set(set)
+			if !meta.IsStatusConditionTrue(set.Status.Conditions, "Ready") || count(f.pods(set), isAvailable) != len(pods) {
+				return fmt.Errorf("%s is not Ready:\n%s", set.Name, describe(f.pods(set)))
+			}
 			return isUpdated(set)
 		})
 		f.expectRestarted(ctx, set, pods, "main")
