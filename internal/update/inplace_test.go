@@ -212,6 +212,23 @@ func checkPlan(t *testing.T, o *observed.Set, want []string) {
 	}
 }
 
+// TestPlanWithoutPatch is about a pod that lacks the container whose image changes, as one that was adopted may: that is found
+// out before it is taken out of service, and not only when it is to be patched.
+func TestPlanWithoutPatch(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[v1alpha1.PodUpdatePolicy]string{
+		v1alpha1.InPlaceIfPossiblePod: "delete web-0 (recreate at v2: patch pod web-0: it has no container app)",
+		v1alpha1.InPlaceOnlyPod:       "hold web-0: podUpdatePolicy InPlaceOnly: patch pod web-0: it has no container app",
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			o := observe(string(policy), "ordinal R=1 v1>v2", "0:v1+")
+			o.Replicas[0].Pod.Spec.Containers[0].Name = "other"
+			checkPlan(t, o, []string{want})
+		})
+	}
+}
+
 // TestPlanGateReopened is about a stranger who opens a gate during the grace period, or just before it: the pod gets traffic
 // as soon as its node has seen that, and the grace period begins anew.
 func TestPlanGateReopened(t *testing.T) {
