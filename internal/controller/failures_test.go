@@ -123,6 +123,7 @@ var _ = Describe("When things go wrong,", func() {
 		Eventually(witness.extremes).Should(Equal("most 5, least available 5"))
 		stop := make(chan struct{})
 		forgotten := make(chan struct{})
+		gone := f.set.DeepCopy() // each edit writes to the fixture's own
 		go func() {
 			defer close(forgotten)
 			for {
@@ -130,7 +131,7 @@ var _ = Describe("When things go wrong,", func() {
 				case <-stop:
 					return
 				case <-time.After(20 * time.Millisecond):
-					shared.reconciler.forget(f.set)
+					shared.reconciler.forget(gone)
 				}
 			}
 		}()
