@@ -5,6 +5,7 @@ package controller
 
 import (
 	"bytes"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -28,6 +29,8 @@ type Trim struct {
 	known map[revisionOf]*seenSpec
 	// owners are the controllers of strangers, by their UIDs.
 	owners map[types.UID][]metav1.OwnerReference
+	// labels are those of the orphan that was seen last.
+	labels map[string]string
 	// buffer is for specs that are compared.
 	buffer []byte
 }
@@ -57,7 +60,7 @@ func (t *Trim) Pod(object any) (any, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch {
 	case owner == nil:
-		return orphanOf(pod), nil
+		return t.orphanOf(pod), nil
 	case len(setOfOwner(pod, owner)) == 0:
 		return t.strangerOf(pod, owner), nil
 	default:
@@ -98,15 +101,26 @@ func (t *Trim) ownedBy(controller *metav1.OwnerReference) []metav1.OwnerReferenc
 
 // orphanOf is what is kept of a pod that nobody controls: also what a set judges it by before it adopts it. All of it comes
 // with the event of the adoption.
-func orphanOf(pod *corev1.Pod) *corev1.Pod {
+func (t *Trim) orphanOf(pod *corev1.Pod) *corev1.Pod {
 	bare := &corev1.Pod{}
-	bare.Name, bare.Namespace, bare.UID = pod.Name, pod.Namespace, pod.UID
+	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID
 	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
 	bare.DeletionTimestamp = pod.DeletionTimestamp
 	bare.OwnerReferences = pod.OwnerReferences
-	bare.Labels = pod.Labels
-	bare.Status.Phase = pod.Status.Phase
+	bare.Labels = t.labeled(pod.Labels)
+	bare.Status.Phase = unique.Make(pod.Status.Phase).Value()
 	return bare
+}
+
+// labeled are the labels of an orphan. Where there are many they come from one hand, and in turn: a map for each would be a
+// sixth of what is kept.
+func (t *Trim) labeled(labels map[string]string) map[string]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !maps.Equal(t.labels, labels) {
+		t.labels = labels
+	}
+	return t.labels
 }
 
 // trim takes out of a pod of a set what says nothing about whether it is where it should be. The spec stays: pods that were

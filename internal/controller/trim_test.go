@@ -130,6 +130,9 @@ func TestMemoryOfPods(t *testing.T) { // not parallel: memory is measured for th
 			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps/v1", "ReplicaSet"
 		}, most: 2_000},
 		"of nobody": {change: func(p *corev1.Pod) { p.OwnerReferences = nil }, most: 2_600},
+		"of nobody, one of many": {change: func(p *corev1.Pod) {
+			p.OwnerReferences, p.Labels = nil, map[string]string{"app": "batch", "team": "storefront"}
+		}, most: 2_000},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -214,8 +217,12 @@ func TestTrim(t *testing.T) {
 		"of a RollSet of elsewhere": func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "example.com/v1" },
 	}
 	trimming := &Trim{}
-	if _, err := trimming.Pod(fullPod(set, 0)); err != nil {
-		t.Fatal(err)
+	known, orphan := fullPod(set, 0), fullPod(set, 2)
+	orphan.OwnerReferences = nil
+	for _, first := range []*corev1.Pod{known, orphan} {
+		if _, err := trimming.Pod(first); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
