@@ -40,10 +40,7 @@ func (s suite) withImports(ctx context.Context, root string) (suite, error) {
 
 // sees says whether a defect can make a difference to the suite.
 func (s suite) sees(d defect) bool {
-	if s.pkg == "" {
-		return d.pkg() != controller
-	}
-	return strings.Contains(s.imports, d.pkg()+"\n")
+	return s.pkg == "" || strings.Contains(s.imports, d.pkg()+"\n")
 }
 
 // long are the parts of the simulator that play much, cheapest first. Of orders of events and of histories a few have to
@@ -62,20 +59,17 @@ func long() []suite {
 	return parts
 }
 
-// short are the suites that take seconds: the tests of the package itself, those of all plans, and the golden rollouts.
+// short are the suites that take seconds: the tests of the package itself that need no API server, those of all plans, and
+// the golden rollouts.
 func short() []suite {
 	return []suite{
-		{name: "own tests", args: []string{"-test.short"}},
+		{name: "own tests", args: []string{"-test.short", "-test.skip=^TestController$"}},
 		{name: "plan", pkg: "internal/plan", args: []string{"-test.short"}},
 		{name: "golden", pkg: simulator, args: []string{"-test.run=^TestGolden$"}},
 	}
 }
 
-const (
-	simulator = "internal/sim"
-	// controller has tests that need an API server; the simulator runs all of it without one.
-	controller = "internal/controller"
-)
+const simulator = "internal/sim"
 
 // kill is who noticed a defect: a suite, and the test of it that failed first. Both are empty if nobody did.
 type kill struct{ suite, test string }
