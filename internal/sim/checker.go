@@ -148,7 +148,7 @@ type verdict struct {
 // observe judges a write and remembers the first violation.
 func (c *Checker) observe(e *Entry) {
 	byManager := c.manager != nil && e.Actor == c.manager.Name
-	c.bounds.see(e, byManager)
+	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
 		c.unanswered[e.Version] = true // if it is a manager's, nobody waits for the answer any more
 		return
@@ -175,6 +175,17 @@ func (c *Checker) observe(e *Entry) {
 			c.world.violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
 		}
 	}
+}
+
+// generation is that of the set that the manager knows which reconciles now; 0 if none does, or if it knows none.
+func (c *Checker) generation() int64 {
+	if c.manager == nil {
+		return 0
+	}
+	if set := c.manager.set(); set != nil {
+		return set.Generation
+	}
+	return 0
 }
 
 // tried takes note of the outcome of a write that a manager tried.

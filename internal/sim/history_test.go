@@ -223,6 +223,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// The cache shows no pods of a set, but that its claims are on their way out; what it does not show is that the set goes.
 		{"replicas 3\nclaims data\nsettle\nrewind 21\ndelete-set Background", 187},
 		{"replicas 3\nclaims data\nsettle\ndelete-set Foreground\nimage app:v2\nsettle\nrewind 14", 910115},
+		// A manager whose cache begins in the past learns of one edit after the other, and undoes each time what it made.
+		{"replicas 3\nmanagers 2\nsettle\nrewind 9 Pod\nfail a\nreplicas 4\nimage app:broken\nlose a\nannotate team=b\nleave\ncpu 64", 4},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
 		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.

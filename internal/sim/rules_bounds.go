@@ -33,10 +33,11 @@ type bounds struct {
 	failures map[string][]time.Time
 }
 
-// streak is how often an object was written by the manager that wrote it last.
+// streak is how often an object was written by the manager that wrote it last, while it wanted the same.
 type streak struct {
-	actor  string
-	writes int
+	actor      string
+	generation int64 // of the set that the manager knows
+	writes     int
 }
 
 func newBounds() *bounds {
@@ -49,8 +50,8 @@ func (b *bounds) restart(m *Manager) {
 	clear(b.failures)
 }
 
-// see takes note of a write of anybody.
-func (b *bounds) see(e *Entry, byManager bool) {
+// see takes note of a write of anybody. If it is a manager's, generation is that of the set that it knows.
+func (b *bounds) see(e *Entry, byManager bool, generation int64) {
 	switch {
 	case byManager && e.Key.Kind == RollSets:
 		b.statuses[e.Actor] = within(append(b.statuses[e.Actor], e.At), time.Second)
@@ -59,8 +60,9 @@ func (b *bounds) see(e *Entry, byManager bool) {
 			maps.DeleteFunc(b.inARow, func(key Key, s streak) bool { return key.Kind == Revisions && s.actor != e.Actor })
 		}
 		last := b.inARow[e.Key]
-		if last.actor != e.Actor { // two managers that do not know the same may undo each other's work
-			last = streak{actor: e.Actor}
+		// Two managers that do not know the same may undo each other's work, and one that learns of edits late its own.
+		if last.actor != e.Actor || last.generation != generation {
+			last = streak{actor: e.Actor, generation: generation}
 		}
 		last.writes++
 		b.inARow[e.Key] = last
