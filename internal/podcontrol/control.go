@@ -148,11 +148,12 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.
 	staying := w.keepClaims(ctx, keeps)
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
 	w.relabelAll(ctx, relabels)
-	w.updateAll(ctx, updates)
-	if o.OrderedReady() { // a pod comes while all below it are available, also those that go next
+	if o.OrderedReady() { // a pod comes while all below it are available, also those that are disturbed next
 		w.createAll(ctx, creates)
+		w.updateAll(ctx, updates)
 		w.deleteAll(ctx, deletes)
 	} else {
+		w.updateAll(ctx, updates)
 		w.deleteAll(ctx, deletes)
 		w.createAll(ctx, creates)
 	}

@@ -248,11 +248,12 @@ func (v *verdict) count(is func(*corev1.Pod) bool) int {
 	return n
 }
 
-// isAvailable says whether a pod is available; one that its hook holds back from being normal is not, though it is ready.
+// isAvailable says whether a pod is available; one that its hook holds back from being normal is not, though it is ready,
+// nor is one whose gate anybody has closed.
 func (v *verdict) isAvailable(pod *corev1.Pod) bool {
 	hooks := v.set.Spec.Lifecycle
 	if hooks != nil && hooks.PreNormal != nil && pod.Labels[v1alpha1.LifecycleStateLabel] == string(v1alpha1.LifecyclePreparingNormal) {
 		return false
 	}
-	return isAvailable(pod, v.set.Spec.MinReadySeconds, v.now)
+	return isAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !isUpdating(pod)
 }

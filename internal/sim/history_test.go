@@ -225,6 +225,8 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nclaims data\nsettle\ndelete-set Foreground\nimage app:v2\nsettle\nrewind 14", 910115},
 		// A manager whose cache begins in the past learns of one edit after the other, and undoes each time what it made.
 		{"replicas 3\nmanagers 2\nsettle\nrewind 9 Pod\nfail a\nreplicas 4\nimage app:broken\nlose a\nannotate team=b\nleave\ncpu 64", 4},
+		// A user closes the gate of the one pod that is available, and it is replaced before its kubelet has seen that.
+		{"replicas 3\nclaims data\nhook preDelete!\nrun 2s\nenv A=1\nmanagers 2\nclose-gate a", 1048576},
 		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
 		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
 		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.

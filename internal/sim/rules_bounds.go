@@ -150,7 +150,7 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	broken := v.count(func(pod *corev1.Pod) bool {
-		return KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && (!v.isAvailable(pod) || isUpdating(pod)) &&
+		return KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && !v.isAvailable(pod) &&
 			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[KeyOf(pod)] && !v.world.checker.silent[KeyOf(pod)]
 	})
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(0, live-l.replicas))); broken >= limit {

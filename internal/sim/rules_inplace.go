@@ -43,15 +43,14 @@ func (u podUpdate) sameImages() bool {
 // enough of them, from what the manager knows.
 func keepsServing(v *verdict) string {
 	u, ok := v.update()
-	serves := func(pod *corev1.Pod) bool { return v.isAvailable(pod) && !isUpdating(pod) }
-	if !ok || !serves(u.known) || restarts(u.known) {
+	if !ok || !v.isAvailable(u.known) || restarts(u.known) {
 		return ""
 	}
 	if isUpdating(u.after) == isUpdating(u.before) && u.sameImages() {
 		return ""
 	}
 	l := limitsOf(&v.set.Spec)
-	if left := v.count(serves) - 1; left < l.replicas-l.maxUnavailable {
+	if left := v.count(v.isAvailable) - 1; left < l.replicas-l.maxUnavailable {
 		return fmt.Sprintf("%d pods left in service, at least %d-%d wanted", left, l.replicas, l.maxUnavailable)
 	}
 	return ""
