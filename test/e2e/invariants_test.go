@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
@@ -26,21 +28,38 @@ func (f *fixture) mark() mark {
 }
 
 // replay calls look with the pods that a set controlled at each moment from the mark on: once as they were at the mark,
-// and then after every change of any pod.
+// and then after every change of any pod. In the middle of what a watch that was cut lists anew there is no moment.
 func (f *fixture) replay(set *v1alpha1.RollSet, from mark, look func(moment string, pods []*corev1.Pod)) {
 	GinkgoHelper()
 	changes := read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes) })
-	pods := map[types.UID]*corev1.Pod{}
+	pods, sound := map[types.UID]*corev1.Pod{}, moments(changes)
 	for i, c := range changes {
 		if c.gone || !metav1.IsControlledBy(c.object, set) {
 			delete(pods, c.object.UID)
 		} else {
 			pods[c.object.UID] = c.object
 		}
-		if i+1 >= int(from) {
+		if i+1 >= int(from) && sound[i] {
 			look(fmt.Sprintf("%s, after change %d, of pod %s", c.at.Format("15:04:05.000"), i, c.object.Name), slices.Collect(maps.Values(pods)))
 		}
 	}
+}
+
+// moments says of each change whether what was seen until then is what there was at one time: a watch tells of changes as
+// they happen, a list of objects in any order, and at last of those that are gone.
+func moments[T client.Object](changes []change[T]) []bool {
+	newest, all := uint64(0), make([]bool, len(changes))
+	until := make([]uint64, len(changes))
+	for i, c := range changes {
+		newest = max(newest, version(c.object))
+		until[i] = newest
+	}
+	after := uint64(math.MaxUint64) // the oldest version that is yet to be seen
+	for i := len(changes) - 1; i >= 0; i-- {
+		all[i] = until[i] <= after
+		after = min(after, version(changes[i].object))
+	}
+	return all
 }
 
 // expectLiveAtMost fails the spec if at any moment since the mark the set had more than n pods that were not terminating.
