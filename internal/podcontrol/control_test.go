@@ -168,6 +168,26 @@ func TestNamespaceIsBeingDeleted(t *testing.T) {
 	}
 }
 
+// TestOrderOfWrites is about who suffers for whom: under OrderedReady a pod comes before one below it is disturbed, else after
+// those that make room for it.
+func TestOrderOfWrites(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[v1alpha1.PodManagementPolicy][]string{
+		v1alpha1.OrderedReadyPodManagement: {"create web-2", "patch status web-0", "delete web-1"},
+		v1alpha1.ParallelPodManagement:     {"patch status web-0", "delete web-1", "create web-2"},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1alpha1.OrdinalIdentity)
+			w.set.Spec.PodManagementPolicy = policy
+			w.apply(t, w.pod("web-1"), action.CloseGate{Pod: w.running("web-0")}, creates(3)[2])
+			if diff := cmp.Diff(want, w.server.log); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

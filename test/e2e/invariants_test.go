@@ -45,21 +45,27 @@ func (f *fixture) replay(set *v1alpha1.RollSet, from mark, look func(moment stri
 	}
 }
 
-// moments says of each change whether what was seen until then is what there was at one time: a watch tells of changes as
-// they happen, a list of objects in any order, and at last of those that are gone.
+// moments says of each change whether what was seen until then is what there was at one time. A watch tells of changes as
+// they happen; a list tells of objects in any order, also of those that have not changed, and at last of those that are gone.
 func moments[T client.Object](changes []change[T]) []bool {
-	newest, all := uint64(0), make([]bool, len(changes))
-	until := make([]uint64, len(changes))
+	seen := map[types.UID]uint64{}
+	news := make([]bool, len(changes))
+	newest := make([]uint64, len(changes)) // the newest version that was seen until then
 	for i, c := range changes {
-		newest = max(newest, version(c.object))
-		until[i] = newest
+		v := version(c.object)
+		news[i] = c.gone || seen[c.object.GetUID()] != v
+		seen[c.object.GetUID()] = v
+		newest[i] = max(v, newest[max(i-1, 0)])
 	}
-	after := uint64(math.MaxUint64) // the oldest version that is yet to be seen
+	sound := make([]bool, len(changes))
+	oldest := uint64(math.MaxUint64) // the oldest version that is news later
 	for i := len(changes) - 1; i >= 0; i-- {
-		all[i] = until[i] <= after
-		after = min(after, version(changes[i].object))
+		sound[i] = newest[i] <= oldest
+		if news[i] {
+			oldest = min(oldest, version(changes[i].object))
+		}
 	}
-	return all
+	return sound
 }
 
 // expectLiveAtMost fails the spec if at any moment since the mark the set had more than n pods that were not terminating.
