@@ -1,11 +1,13 @@
 # What people and CI run. Everything is pinned: tools in go.tools.mod, golangci-lint in hack/golangci-lint, the control
-# plane in hack/controlplane. All of it is built from Go modules; nothing else is downloaded.
+# plane in hack/controlplane, the real node in hack/node. All of it is built from Go modules; nothing else is downloaded.
 
 # The manager's image.
 IMG ?= controller:latest
 CONTAINER_TOOL ?= docker
 # Where `make build-installer` puts what it builds.
 DIST ?= dist
+# Below which URL releases can be downloaded: a folder for each version.
+DOWNLOADS ?= https://rollset.dev/releases
 # What `make bundle` writes: the version, its manager's image, and the version before if none may be left out.
 VERSION ?= 0.1.0
 BUNDLE_IMG ?= example.com/rollset:v$(VERSION)
@@ -26,13 +28,14 @@ E2E_FLAGS ?=
 COUNT ?= 6
 
 # Programs and tests with module files of their own, whose dependencies must not become those of the manager.
-MODULES := hack/bundle hack/integrations hack/release
+MODULES := hack/bundle hack/helm hack/integrations hack/release
 
 TOOL := go tool -modfile=go.tools.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 CRD_REF_DOCS := $(TOOL) crd-ref-docs
 KUSTOMIZE := $(TOOL) kustomize
-KUBECTL ?= "$$(hack/controlplane/build.sh)/kubectl"
+# The kubectl of the PATH, or else one that is built for it.
+KUBECTL ?= "$$(command -v kubectl || echo "$$(hack/controlplane/build.sh kubectl)/kubectl")"
 GOLANGCI_LINT := "$$(hack/golangci-lint/build.sh)"
 
 SHELL := bash
@@ -56,16 +59,22 @@ clean: ## Remove what was built here; the caches outside stay.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types, and their reference.
+generate: ## Generate the deep copies of the API's types, their reference, and the picture of a plan.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
 		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
+	go run ./cmd/kubectl-rollset plan --offline -f hack/plan/old.yaml -f hack/plan/new.yaml -o svg >docs/images/plan.svg
 
 .PHONY: manifests
-manifests: ## Generate the CRD and the manager's role.
+manifests: ## Generate the CRD, the manager's role, and the schema by which kustomize merges patches of RollSets.
 	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true,omitToolVersion=true paths=./api/... output:crd:stdout | \
 		go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller/... output:rbac:dir=config/rbac/manager
+	kubernetes=$$(go -C hack/controlplane/kubernetes mod download -json k8s.io/kubernetes | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
+		go run ./hack/patchschema -from "$$kubernetes/api/openapi-spec/swagger.json" -o config/components/kustomize/schema.json
+	cp config/crd/bases/apps.rollset.dev_rollsets.yaml charts/rollset/files/crd.yaml
+	cp config/rbac/manager/role.yaml config/rbac/rollset_*_role.yaml config/prometheus/rules.yaml \
+		config/network-policy/manager_traffic.yaml charts/rollset/files/
 
 .PHONY: bundle
 bundle: ## Write the bundle of VERSION for the Operator Lifecycle Manager.
@@ -106,9 +115,9 @@ presubmit: test vulncheck ## Everything that a change has to pass.
 # because they are the shell or the local cluster, or import envtest. SIM: time, which the race detector would multiply;
 # the simulator has one goroutine. All others are plain unit tests.
 PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
-CLUSTER := rollset/test/(e2e|install)
-API := ^[^ ]*/internal/controller |rollset/internal/testbed|controller-runtime/pkg/envtest
-SIM := rollset/internal/sim$$
+CLUSTER := rollset/test/(cli|e2e|fidelity|install|node)
+API := ^[^ ]*/internal/controller |rollset/internal/testing/testbed|controller-runtime/pkg/envtest
+SIM := rollset/internal/testing/sim$$
 NAMES := cut -d' ' -f1
 
 .PHONY: test
@@ -116,14 +125,14 @@ test: SHORT := -short
 test: export KUBECONFIG :=
 # The same random inputs each time; `make histories` and its like look for new ones.
 test: export RAPID_SEED := 1
-test: verify lint test-unit test-envtest test-e2e test-install ## All checks and tests, e2e on the local cluster; what CI runs.
+test: verify lint test-unit test-envtest test-e2e test-node test-install test-cli ## All checks and tests, e2e on the local cluster; what CI runs.
 
 .PHONY: test-unit
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
-	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/sim
-	go test -timeout 30m -run TestHistories ./internal/sim -rapid.checks=2500
+	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim
+	go test -timeout 30m -run TestHistories ./internal/testing/sim -rapid.checks=2500
 	@# Not from the cache, which sees no change of a file outside a test's module.
 	for module in $(MODULES); do go -C $$module test -count=1 -shuffle=on ./...; done
 
@@ -143,27 +152,46 @@ test-install: ## Install what is shipped on a local cluster, by the tools that u
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m ./test/install
 
+.PHONY: test-cli
+test-cli: ## Run the plugin's binary against a local cluster in which the manager runs.
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 15m ./test/cli
+
+.PHONY: test-node
+test-node: ## On a real node, with kubelet and containerd, which are built first; says so where there can be none.
+	if why=$$(go run ./hack/cluster check 2>&1); then \
+		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 15m ./test/node; \
+	else echo "test-node did not run: $${why%%$$'\n'*}"; fi
+
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.
-	go test ./internal/sim -update
-	git diff --stat -- internal/sim/testdata
+	go test ./internal/testing/sim -update
+	git diff --stat -- internal/testing/sim/testdata
 
 .PHONY: rollouts
 rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed and the log of a failure.
-	go test -count=1 -timeout 0 ./internal/sim -seeds=$(SEEDS) -start=$(START)
+	go test -count=1 -timeout 0 ./internal/testing/sim -seeds=$(SEEDS) -start=$(START)
 
 .PHONY: histories
 histories: ## Play SEEDS random histories of each kind of set, other ones each time; a failure is shrunk and printed.
-	go test -count=1 -timeout 0 -run TestHistories ./internal/sim -rapid.checks=$(SEEDS)
+	go test -count=1 -timeout 0 -run TestHistories ./internal/testing/sim -rapid.checks=$(SEEDS)
 
 .PHONY: transitions
 transitions: ## Take sets through random specs and back from bad ones, and compare with sets that are new; SEEDS chains of each kind.
-	go test -count=1 -timeout 0 -run 'TestFromEmpty|TestBadTemplateAndBack' ./internal/sim -rapid.checks=$(SEEDS)
+	go test -count=1 -timeout 0 -run 'TestFromEmpty|TestBadTemplateAndBack' ./internal/testing/sim -rapid.checks=$(SEEDS)
 
 .PHONY: fidelity
 fidelity: ## Play SEEDS random scripts on the simulator's store and on a real API server, and compare.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 0 -run TestSameAsTheRealOne ./internal/sim/fidelity -rapid.checks=$(SEEDS)
+		go test -count=1 -timeout 0 -run TestSameAsTheRealOne ./internal/testing/sim/fidelity -rapid.checks=$(SEEDS)
+
+# RECORD=1 writes the recordings anew that the real kubelet does not give any more.
+.PHONY: fidelity-node
+fidelity-node: ## Play the scripts of the kubelet's model on a real node, and compare with what was recorded and with the model.
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 20m -parallel 4 ./test/fidelity $(if $(RECORD),-record)
+	go test -count=1 ./internal/testing/kubelet/fidelity
 
 .PHONY: defects
 defects: ## Put known mistakes into the code, one at a time, and see whether a test notices; DEFECTS="-run NAME" or "-sim".
@@ -180,7 +208,7 @@ fuzz: ## Run every fuzz target for FUZZTIME; what one finds is kept in the packa
 
 .PHONY: crashpoints
 crashpoints: ## Let each write of the short scenarios go wrong in every way, and pairs of all, drawn from START, for as long as BUDGET says.
-	go test -count=1 -timeout 0 -v -run 'TestCrashPoints|TestPairsOfCrashPoints' ./internal/sim -budget=$(BUDGET) -start=$(START)
+	go test -count=1 -timeout 0 -v -run 'TestCrashPoints|TestPairsOfCrashPoints' ./internal/testing/sim -budget=$(BUDGET) -start=$(START)
 
 .PHONY: exhaustive
 exhaustive: ## Check the planners in all small states, some forty million; a minute or two.
@@ -193,7 +221,7 @@ deflake: ## Repeat the tests FOCUS of PKG until one fails.
 
 .PHONY: microbench
 microbench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothing but Go.
-	packages=$$(go list ./... | grep -vE '$(CLUSTER)|rollset/internal/testbed'); \
+	packages=$$(go list ./... | grep -vE '$(CLUSTER)|rollset/internal/testing/testbed'); \
 		go test -run '^$$' -bench '$(FOCUS)' -benchmem -count $(COUNT) -timeout 0 $$packages
 
 # WORK, BY, N and REPEAT choose works, competitors, numbers of pods, and how often: see docs/benchmarks.md.
@@ -208,8 +236,9 @@ bench-memory: ## Measure the manager's memory with 10,000 pods, and what it does
 ##@ Build
 
 .PHONY: build
-build: ## Build the manager into bin/.
+build: ## Build the manager and the kubectl plugin into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/manager .
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
 
 .PHONY: docker-build
 docker-build: ## Build the manager's image as IMG.
@@ -224,6 +253,7 @@ release: ## Write a release of VERSION into DIST; its image is to be pushed to I
 	@[[ "$(IMG)" != *:latest ]] || { echo "usage: make release VERSION=1.2.3 IMG=<registry>/<name>" >&2; exit 1; }
 	rm -rf $(DIST)
 	go -C hack/release run . image -root $(CURDIR) -out $(abspath $(DIST)) -version v$(VERSION)
+	go -C hack/release run . plugin -root $(CURDIR) -out $(abspath $(DIST)) -version v$(VERSION) -downloads $(DOWNLOADS)/v$(VERSION)
 	$(MAKE) build-installer IMG=$(IMG):v$(VERSION)@$$(cat $(DIST)/image.digest)
 	rm -r $(DIST)/overlay
 	go -C hack/release run . documents -out $(abspath $(DIST))
@@ -263,12 +293,20 @@ undeploy: ## Remove the manager and the CRD, and with it every RollSet and its p
 	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: cluster-up
-cluster-up: ## Start a local cluster: a real control plane, simulated nodes.
+cluster-up: ## Start a local cluster: a real control plane, simulated nodes. For your shell: eval "$$(make -s cluster-up)"
 	go run ./hack/cluster up
 
 .PHONY: cluster-down
 cluster-down: ## Stop the local cluster.
 	go run ./hack/cluster down
+
+.PHONY: node-up
+node-up: ## Start a local cluster with one real node: kubelet and containerd; needs Linux and root.
+	go run ./hack/cluster up -real
+
+.PHONY: node-down
+node-down: ## Stop the local cluster with the real node.
+	go run ./hack/cluster down -real
 
 .PHONY: demo
 demo: ## Show what a RollSet does, on a local cluster.

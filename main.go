@@ -31,13 +31,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/apiclient"
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/footprint"
-	"rollset.dev/rollset/internal/metricsauth"
+	"rollset.dev/rollset/internal/manager/apiclient"
+	"rollset.dev/rollset/internal/manager/footprint"
+	"rollset.dev/rollset/internal/manager/metricsauth"
+	"rollset.dev/rollset/internal/manager/startup"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/startup"
 )
 
 const (
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		_, err := fmt.Fprintln(out, version())
 		return err
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
+	ctrl.SetLogger(quietStop(ctx, zap.New(zap.UseFlagOptions(&o.logging))))
 	if o.leaderNamespace, err = o.leaseNamespace(); err != nil {
 		return err
 	}

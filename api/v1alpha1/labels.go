@@ -19,7 +19,7 @@ const (
 	// SetLabel carries, on every claim, the name of the set that made it.
 	SetLabel = "apps.rollset.dev/set"
 
-	// SpecifiedDeleteLabel, with any value, marks a pod that a user wants deleted first, or replaced.
+	// SpecifiedDeleteLabel, with any value but "false", marks a pod that a user wants deleted first, or replaced.
 	SpecifiedDeleteLabel = "apps.rollset.dev/specified-delete"
 
 	// LifecycleStateLabel carries the state of a pod in a set that uses lifecycle hooks.

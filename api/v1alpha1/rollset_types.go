@@ -424,39 +424,48 @@ type LifecycleHook struct {
 type RollSetStatus struct {
 	// observedGeneration is the generation of the spec that this status is about; -1 before the first.
 	// +optional
+	// +kubebuilder:default=-1
 	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// replicas is the number of pods.
 	// +optional
+	// +kubebuilder:default=0
 	Replicas int32 `json:"replicas"`
 
 	// readyReplicas is the number of ready pods.
 	// +optional
+	// +kubebuilder:default=0
 	ReadyReplicas int32 `json:"readyReplicas"`
 
 	// availableReplicas is the number of pods that have been ready for minReadySeconds.
 	// +optional
+	// +kubebuilder:default=0
 	AvailableReplicas int32 `json:"availableReplicas"`
 
 	// currentReplicas is the number of pods at the current revision.
 	// +optional
+	// +kubebuilder:default=0
 	CurrentReplicas int32 `json:"currentReplicas"`
 
 	// updatedReplicas is the number of pods at the update revision.
 	// +optional
+	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
 	// updatedReadyReplicas is the number of ready pods at the update revision.
 	// +optional
+	// +kubebuilder:default=0
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
 
 	// updatedAvailableReplicas is the number of available pods at the update revision.
 	// +optional
+	// +kubebuilder:default=0
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas"`
 
 	// expectedUpdatedReplicas is how many pods are wanted at the update revision: replicas minus partition.
 	// +optional
+	// +kubebuilder:default=0
 	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas"`
 
 	// currentRevision is the revision that the set last completed, or its first one.
@@ -472,6 +481,11 @@ type RollSetStatus struct {
 	// collisionCount counts names of revisions that were taken by something else.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// issuedIDs is how many ids of its sequence a set with podIdentity Random has given to pods. They are not given again.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	IssuedIDs int64 `json:"issuedIDs,omitempty"`
 
 	// labelSelector is the selector as a string, for the scale subresource.
 	// +optional
@@ -554,7 +568,9 @@ type VolumeClaimStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Ready pods"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Available pods"
 // +kubebuilder:printcolumn:name="Total",type=integer,JSONPath=`.status.replicas`,description="All pods"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The reason of the condition Ready"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the set was created"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready"
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="The update revision"
 // +kubebuilder:printcolumn:name="Images",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].image`,description="The images of the template's containers"
 // +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.status.labelSelector`,description="The selector"

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/kubelet"
-	"rollset.dev/rollset/internal/testbed"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/testbed"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/hack/bench/minimal"
-	"rollset.dev/rollset/internal/testbed"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // minimalWorkers is how many requests the minimal client has under way at a time.

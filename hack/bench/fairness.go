@@ -13,8 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/internal/testbed/audit"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 const (

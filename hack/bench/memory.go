@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"rollset.dev/rollset/internal/testbed/audit"
-	"rollset.dev/rollset/internal/testbed/usage"
+	"rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/usage"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"rollset.dev/rollset/internal/testbed/audit"
-	"rollset.dev/rollset/internal/testbed/usage"
+	"rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/usage"
 )
 
 // reading is the state of all counters at one time.

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed/audit"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 const (

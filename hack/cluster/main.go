@@ -8,6 +8,10 @@
 //	go run ./hack/cluster up -foreground   start it, and stop it at Ctrl-C
 //	go run ./hack/cluster status           say whether it runs
 //	go run ./hack/cluster down             stop it, with everything that it started
+//	go run ./hack/cluster check            say why no real node can run here, if so
+//
+// With -real after the word, the cluster has one real node instead of simulated ones: see package realnode. Such a cluster
+// is the clone's own, and may be up beside the other one.
 package main
 
 import (
@@ -21,9 +25,11 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
+
+	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 
-const usage = "usage: go run ./hack/cluster up [-foreground] [-nodes n] [-audit] | status | down"
+const usage = "usage: go run ./hack/cluster up [-real] [-foreground] [-nodes n] [-audit] | status [-real] | down [-real] | check"
 
 // superviseCommand is what up runs in the background; it is not for people.
 const superviseCommand = "supervise"
@@ -44,10 +50,15 @@ func run(args []string) error {
 	s := settings{}
 	flags.IntVar(&s.nodes, "nodes", 3, "number of simulated nodes")
 	flags.BoolVar(&s.audit, "audit", false, "have the API server write an audit log")
+	flags.BoolVar(&s.real, "real", false, "the cluster with one real node instead of simulated ones")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	st, err := openState()
+	name := simulatedCluster
+	if s.real {
+		name = realCluster
+	}
+	st, err := openState(name)
 	if err != nil {
 		return err
 	}
@@ -61,6 +72,8 @@ func run(args []string) error {
 		return status(st)
 	case "down":
 		return down(st)
+	case "check":
+		return realnode.Unavailable(context.Background())
 	case superviseCommand:
 		return supervise(st, s)
 	default:
@@ -75,7 +88,7 @@ func upInForeground(st state, s settings) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return serve(ctx, st, s, func(line string) { fmt.Println(line) }, func() {
+	return serve(ctx, st, s, say, func() {
 		printExports(st)
 	})
 }
@@ -99,7 +112,8 @@ func upInBackground(st state, s settings) error {
 	if err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
-	cmd := exec.Command(self, superviseCommand, "-nodes="+strconv.Itoa(s.nodes), "-audit="+strconv.FormatBool(s.audit))
+	cmd := exec.Command(self, superviseCommand, "-nodes="+strconv.Itoa(s.nodes), "-audit="+strconv.FormatBool(s.audit),
+		"-real="+strconv.FormatBool(s.real))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{write}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal is not for it
@@ -108,7 +122,7 @@ func upInBackground(st state, s settings) error {
 	}
 	_ = write.Close()
 	for lines := bufio.NewScanner(read); lines.Scan(); {
-		fmt.Println(lines.Text())
+		say(lines.Text())
 	}
 	// The supervisor closed the pipe: the cluster is there, or the supervisor is gone.
 	if _, ok := st.running(); !ok || !st.isReady() {
@@ -122,12 +136,15 @@ func upInBackground(st state, s settings) error {
 
 func sayRunning(st state, pid int) error {
 	if !st.isReady() {
-		return fmt.Errorf("a cluster is being started by process %d; stop it with: go run ./hack/cluster down", pid)
+		return fmt.Errorf("a cluster is being started by process %d; stop it with: make cluster-down, or node-down", pid)
 	}
-	fmt.Printf("a cluster is up already (process %d); stop it with: go run ./hack/cluster down\n", pid)
+	say(fmt.Sprintf("the cluster is up already (process %d); stop it with: go run ./hack/cluster down", pid))
 	printExports(st)
 	return nil
 }
+
+// say tells about progress. It is not on standard output, which has the exports and nothing else, for eval.
+func say(line string) { fmt.Fprintln(os.Stderr, line) }
 
 // printExports prints lines for a shell to read; the kubeconfig is the very last one.
 func printExports(st state) {
@@ -146,12 +163,12 @@ func status(st state) error {
 func down(st state) error {
 	pid, ok := st.running()
 	if !ok {
-		fmt.Println("no cluster is up")
+		say("no cluster is up")
 		return st.clear()
 	}
 	if err := st.stop(pid); err != nil {
 		return err
 	}
-	fmt.Println("the cluster is down")
+	say("the cluster is down")
 	return st.clear()
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 const (
@@ -26,7 +29,14 @@ const (
 // cluster is up: a lock cannot be left behind, and a process ID that was left behind may be anybody's.
 type state struct{ dir string }
 
-func openState() (state, error) {
+// Names of the two clusters that a clone can have, each with a folder of its own.
+const (
+	simulatedCluster = "cluster"
+	realCluster      = "node"
+)
+
+// openState opens the folder of the cluster of that name.
+func openState(name string) (state, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if base == "" {
 		home, err := os.UserHomeDir()
@@ -35,7 +45,13 @@ func openState() (state, error) {
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
-	s := state{dir: filepath.Join(base, "rollset", "cluster")}
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		return state{}, fmt.Errorf("find this clone: %w", err)
+	}
+	// Each clone has clusters of its own.
+	clone := sha256.Sum256([]byte(root))
+	s := state{dir: filepath.Join(base, "rollset", fmt.Sprintf("%s-%x", name, clone[:6]))}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return state{}, fmt.Errorf("make state folder: %w", err)
 	}

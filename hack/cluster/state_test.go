@@ -5,13 +5,14 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
 func newState(t *testing.T) state {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	st, err := openState()
+	st, err := openState(simulatedCluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,5 +62,28 @@ func TestStaleProcessID(t *testing.T) {
 	}
 	if st.isReady() {
 		t.Error("the state of a cluster that is gone is left")
+	}
+}
+
+// Two clones have two clusters: the one must not stop the other's.
+func TestStateOfEachClone(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	folders := map[string]bool{}
+	for range 2 {
+		clone := t.TempDir()
+		if err := os.WriteFile(filepath.Join(clone, "go.mod"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(clone)
+		for range 2 {
+			st, err := openState(simulatedCluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folders[st.dir] = true
+		}
+	}
+	if len(folders) != 2 {
+		t.Errorf("two clones have %d folders of state", len(folders))
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"rollset.dev/rollset/internal/testbed"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 
 // reportPipe is the file descriptor that up gives to the process that it starts, to hear of its progress.
@@ -24,6 +25,7 @@ const reportPipe = 3
 type settings struct {
 	nodes int
 	audit bool
+	real  bool
 }
 
 // supervise runs the cluster in the background. It reports through the pipe, and closes it when there is no more to
@@ -49,6 +51,9 @@ func serve(ctx context.Context, st state, s settings, progress func(string), rea
 	}
 	defer release()
 	begin := time.Now()
+	if s.real {
+		s.nodes = -1
+	}
 	// Stop, below, is what ends the cluster: it is waited for, and its error is reported.
 	cluster, err := testbed.Start(context.WithoutCancel(ctx), testbed.Options{
 		Dir: st.data(), Nodes: s.nodes, Audit: s.audit, Progress: progress,
@@ -56,7 +61,16 @@ func serve(ctx context.Context, st state, s settings, progress func(string), rea
 	if err != nil {
 		return err
 	}
+	var node *realnode.Node
 	err = func() error {
+		if s.real {
+			progress("starting a real node (building its binaries takes minutes, once)")
+			if node, err = realnode.Start(ctx, realnode.Options{
+				Dir: filepath.Join(st.data(), "node"), Name: "node-1", Config: cluster.RESTConfig(), Kubeconfig: cluster.Kubeconfig,
+			}); err != nil {
+				return err
+			}
+		}
 		progress("installing the CRD")
 		if err := manager.InstallCRD(ctx, cluster.RESTConfig()); err != nil {
 			return err
@@ -69,5 +83,8 @@ func serve(ctx context.Context, st state, s settings, progress func(string), rea
 		<-ctx.Done()
 		return nil
 	}()
+	if node != nil {
+		err = errors.Join(err, node.Stop())
+	}
 	return errors.Join(err, cluster.Stop(), st.clear())
 }

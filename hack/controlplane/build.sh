@@ -1,36 +1,67 @@
 #!/usr/bin/env bash
-# Builds the local cluster's binaries from Go modules, once per pinned version, and prints the folder that holds them.
+# Builds binaries of the local cluster from Go modules, once per pinned version, and prints the folder that holds them:
+#
+#	build.sh [binary ...]    all of them if none is named
+#
 # The folder's name is a digest of the module files, so that a changed pin is a new folder and an old one stays valid.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${ROLLSET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rollset}
-digest=$(cat "$here"/*/go.mod "$here"/*/go.sum "$here/build.sh" | sha256sum | cut -c1-12)
+digest=$(cat "$here"/*/go.mod "$here"/*/go.sum | sha256sum | cut -c1-12)
 out=$cache/controlplane-$digest
-binaries=(kube-apiserver kube-controller-manager kube-scheduler kubectl etcd)
+binaries=("$@")
+(($#)) || binaries=(kube-apiserver kube-controller-manager kube-scheduler kubectl etcd)
 
-complete() { local b; for b in "${binaries[@]}"; do [[ -x $out/$b ]] || return 1; done; }
+missing() { local b; for b in "${binaries[@]}"; do [[ -x $out/$b ]] || echo "$b"; done; }
 
-if ! complete; then
+# progress reads the packages that the compiler names, and says how far it is: in one line that moves, or a line now and
+# then where there is no terminal.
+progress() {
+	local n=0 every=200 package
+	[[ -t 2 ]] && every=5
+	while read -r package; do
+		((++n % every)) && continue
+		if [[ -t 2 ]]; then
+			printf '\r   %4d s  %5d packages compiled  %-50.50s' "$SECONDS" "$n" "$package" >&2
+		else
+			echo "   $SECONDS s: $n packages compiled" >&2
+		fi
+	done
+	[[ ! -t 2 ]] || ((n < every)) || echo >&2
+}
+
+# compile builds packages of a module together, so that the compiler works on all cores and on shared packages once.
+# Binaries appear under their final name only when they are whole: a build that was interrupted leaves none.
+compile() { # module folder, packages
+	local module=$1 log new
+	shift
+	new=$(mktemp -d "$out/.new.XXXXXX") log=$(mktemp "$out/.log.XXXXXX")
+	if ! (cd "$here/$module" && CGO_ENABLED=0 go build -v -buildvcs=false -ldflags "-s -w $stamp" -o "$new/" "$@") 2> >(tee "$log" | progress); then
+		grep -v '^[a-z0-9./_-]*$' "$log" >&2 || true # but for the names of packages
+		rm -r "$new" "$log"
+		return 1
+	fi
+	[[ ! -e $new/server ]] || mv "$new/server" "$new/etcd" # Go names a binary by its package
+	mv "$new"/* "$out/"
+	rm -r "$new" "$log"
+}
+
+if [[ -n $(missing) ]]; then
 	mkdir -p "$out"
 	# One builder at a time: a second caller waits here, and then finds everything done.
 	exec 9>"$out/.lock"
 	flock 9
-fi
-if ! complete; then
+	kubernetes=()
+	for binary in $(missing); do
+		[[ $binary == etcd ]] || kubernetes+=("k8s.io/kubernetes/cmd/$binary")
+	done
 	version=$(cd "$here/kubernetes" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
 	minor=${version#v1.} minor=${minor%%.*}
 	stamp="-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$minor"
-	# Binaries appear under their final name only when they are whole: a build that was interrupted leaves none.
-	build() { # module folder, binary, package
-		[[ -x $out/$2 ]] && return
-		echo "building $2 (the first time takes minutes) ..." >&2
-		(cd "$here/$1" && CGO_ENABLED=0 go build -buildvcs=false -ldflags "-s -w $stamp" -o "$out/.$2.new" "$3")
-		mv "$out/.$2.new" "$out/$2"
-	}
-	build etcd etcd go.etcd.io/etcd/server/v3
-	build kubernetes kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
-	build kubernetes kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
-	build kubernetes kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
-	build kubernetes kubectl k8s.io/kubernetes/cmd/kubectl
+	echo "building $(missing | paste -sd' ') from source, once (minutes on two cores)" >&2
+	if missing | grep -qx etcd; then
+		compile etcd go.etcd.io/etcd/server/v3
+	fi
+	((${#kubernetes[@]} == 0)) || compile kubernetes "${kubernetes[@]}"
 fi
 echo "$out"

@@ -167,12 +167,25 @@ func boundStrings(s *apiextensionsv1.JSONSchemaProps) {
 	switch {
 	case !s.XIntOrString:
 	case s.Pattern != "":
-		s.Pattern = quantity
-		s.MaxLength = new(int64(64))
+		boundQuantity(s)
 	default:
 		s.Minimum, s.Maximum = new(float64(math.MinInt32)), new(float64(math.MaxInt32))
 		s.MaxLength = new(int64(63)) // as a string it is a percentage, a range of ordinals, or the name of a port
 	}
+}
+
+// boundQuantity lets a quantity be a string or any number, as in built-in kinds: cpu: 0.5. A schema can say integer or
+// string, but not number or string. So the type is left open; what is neither is excluded by bounds that no object, list or
+// boolean can keep. Numbers end where the API server would write them with an exponent that Go is slow to decode.
+func boundQuantity(s *apiextensionsv1.JSONSchemaProps) {
+	s.XIntOrString = false
+	s.XPreserveUnknownFields = new(true)
+	s.Pattern, s.MaxLength = quantity, new(int64(64))
+	s.Minimum, s.Maximum = new(0.0), new(1e18)
+	s.AnyOf = []apiextensionsv1.JSONSchemaProps{{Maximum: new(0.0)}, {Minimum: new(1e-9)}}
+	s.MinProperties, s.MaxProperties = new(int64(1)), new(int64(0))
+	s.MinItems, s.MaxItems = new(int64(1)), new(int64(0))
+	s.Not = &apiextensionsv1.JSONSchemaProps{Enum: []apiextensionsv1.JSON{{Raw: []byte("true")}, {Raw: []byte("false")}}}
 }
 
 // boundIntegers says in numbers what the format of an integer says: API servers of Kubernetes 1.34 do not enforce that, and

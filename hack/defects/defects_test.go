@@ -19,7 +19,7 @@ import (
 	"strings"
 	"testing"
 
-	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 func defects(t *testing.T) (root string, all []defect) {
@@ -108,7 +108,7 @@ func TestSample(t *testing.T) {
 	t.Parallel()
 	root, all := defects(t)
 	harmless := defect{
-		name: "harmless", root: root, file: "internal/podstate/podstate.go",
+		name: "harmless", root: root, file: "internal/model/podstate/podstate.go",
 		find: "max(now.Sub(since), 0) >= minReady", instead: "minReady <= max(now.Sub(since), 0)",
 	}
 	own := short()[0]

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 // How many of a hundred defects may survive: all suites, and the simulator alone.

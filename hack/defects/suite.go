@@ -69,7 +69,7 @@ func short() []suite {
 	}
 }
 
-const simulator = "internal/sim"
+const simulator = "internal/testing/sim"
 
 // kill is who noticed a defect: a suite, and the test of it that failed first. Both are empty if nobody did.
 type kill struct{ suite, test string }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -24,8 +25,9 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // nodeCount is the number of simulated nodes.
@@ -46,8 +48,15 @@ func main() {
 func run(ctx context.Context) (err error) {
 	say := func(text string) { fmt.Println("   " + text) }
 	fmt.Println("A local cluster for the demo")
+	// The show needs no more than these two, and the manager; the rest is built behind it.
+	folder, err := assets.Build(os.Stderr, "etcd", "kube-apiserver")
+	if err != nil {
+		return err
+	}
 	// The cluster outlives the signal: what stops it is the call below, which is waited for.
-	cluster, err := testbed.Start(context.WithoutCancel(ctx), testbed.Options{Nodes: nodeCount, Progress: say})
+	cluster, err := testbed.Start(context.WithoutCancel(ctx), testbed.Options{
+		BinDir: folder, Nodes: nodeCount, Progress: say, WithoutScheduler: true, WithoutControllerManager: true,
+	})
 	if err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
 	}
@@ -72,7 +81,31 @@ func run(ctx context.Context) (err error) {
 	if os.Getenv("DEMO") == "once" {
 		return nil
 	}
+	if err := addControllers(ctx, cluster, say); err != nil {
+		return err
+	}
 	return stay(ctx, cluster, process)
+}
+
+// addControllers makes a whole cluster of the one that was enough for the show: with garbage collection, which deletes the
+// pods of a set that is deleted, and with Kubernetes' own workloads.
+func addControllers(ctx context.Context, cluster *testbed.Cluster, say func(string)) error {
+	fmt.Println("\nMaking it a whole cluster, for kubectl")
+	wanted := []string{"kube-controller-manager"}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		wanted = append(wanted, "kubectl")
+	}
+	if _, err := assets.Build(os.Stderr, wanted...); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	say("starting kube-controller-manager")
+	if _, err := cluster.StartControllers("*", ""); err != nil {
+		return fmt.Errorf("start the controller manager: %w", err)
+	}
+	return nil
 }
 
 // startManager installs the CRD and the manager's role, and runs the manager as a user with that role.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/podstate"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 // settle is for how long nothing must happen before a state is printed: what happens together is one line.

@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Plan says which pods to take for pods of the update revision, or asks what such a pod would look like. If it plans
 // nothing, all pods are what they are labeled as, or differ from the template.
-func Plan(o *observed.Set) action.Plan {
+func Plan(o *snapshot.Set) action.Plan {
 	var p action.Plan
 	answer, asked := o.Preflights[o.Update.Name]
 	for i := range o.Replicas {
@@ -44,7 +44,7 @@ func Plan(o *observed.Set) action.Plan {
 }
 
 // Same says whether a replica's pod is what another pod of the set, of whatever identity, would be in its place.
-func Same(o *observed.Set, r *observed.Replica, reference *corev1.Pod) bool {
+func Same(o *snapshot.Set, r *snapshot.Replica, reference *corev1.Pod) bool {
 	if !contains(r.Pod.Labels, o.Update.Template.Labels) || !contains(r.Pod.Annotations, o.Update.Template.Annotations) {
 		return false
 	}
@@ -63,7 +63,7 @@ func contains(have, want map[string]string) bool {
 
 // plain is a pod's spec without what differs between pods of one template: the node, the identity, random names, and
 // what comes and goes while the pod runs.
-func plain(o *observed.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
+func plain(o *snapshot.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
 	spec := pod.Spec.DeepCopy()
 	spec.NodeName = ""
 	spec.SchedulingGates = nil

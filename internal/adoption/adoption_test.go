@@ -12,8 +12,8 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/adoption"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
 // podOf is a pod as the API server would make it for an identity of the set web, of a template with one claim.
@@ -36,8 +36,8 @@ func podOf(id string) *corev1.Pod {
 	return pod
 }
 
-func observe(state string, pods ...*corev1.Pod) *observed.Set {
-	o := observedtest.Parse("ordinal R=3 v1", state)
+func observe(state string, pods ...*corev1.Pod) *snapshot.Set {
+	o := snapshottest.Parse("ordinal R=3 v1", state)
 	o.Update.Template = &corev1.PodTemplateSpec{}
 	o.Update.Template.Labels = map[string]string{"app": "web"}
 	o.Known = map[string]*corev1.PodTemplateSpec{"v1": o.Update.Template}
@@ -52,7 +52,7 @@ func observe(state string, pods ...*corev1.Pod) *observed.Set {
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	accepted := map[string]observed.Preflight{"v1": {Pod: podOf("preflight")}}
+	accepted := map[string]snapshot.Preflight{"v1": {Pod: podOf("preflight")}}
 	change := func(id string, f func(*corev1.Pod)) *corev1.Pod {
 		pod := podOf(id)
 		f(pod)
@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 	tests := map[string]struct {
 		state      string
 		pods       []*corev1.Pod
-		preflights map[string]observed.Preflight
+		preflights map[string]snapshot.Preflight
 		want       string
 	}{
 		"pods of known revisions are what they say": {
@@ -81,7 +81,7 @@ func TestPlan(t *testing.T) {
 		},
 		"the missing readiness gate does not matter": {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
-			preflights: map[string]observed.Preflight{"v1": {Pod: change("preflight", func(p *corev1.Pod) {
+			preflights: map[string]snapshot.Preflight{"v1": {Pod: change("preflight", func(p *corev1.Pod) {
 				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
 			})}},
 			want: "relabel web-0 to v1 (it is what the template gives)\n",
@@ -110,20 +110,20 @@ func TestPlan(t *testing.T) {
 		},
 		"an answer that a full quota cut short is not the last word": {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
-			preflights: map[string]observed.Preflight{"v1": {}},
+			preflights: map[string]snapshot.Preflight{"v1": {}},
 			want:       "preflight v1\n",
 		},
 		"but it is not asked for at once": {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
-			preflights: map[string]observed.Preflight{"v1": {Retry: time.Second}},
+			preflights: map[string]snapshot.Preflight{"v1": {Retry: time.Second}},
 		},
 		"what the API server refuses equals nothing for a while": {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
-			preflights: map[string]observed.Preflight{"v1": {Refusal: "no", Retry: time.Minute}},
+			preflights: map[string]snapshot.Preflight{"v1": {Refusal: "no", Retry: time.Minute}},
 		},
 		"after that it is asked again": {
 			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
-			preflights: map[string]observed.Preflight{"v1": {Refusal: "no"}},
+			preflights: map[string]snapshot.Preflight{"v1": {Refusal: "no"}},
 			want:       "preflight v1\n",
 		},
 	}

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Name is the name of the claim that an identity has of a template.
@@ -74,7 +74,7 @@ func Owner(set string, uid types.UID) metav1.OwnerReference {
 }
 
 // Obstacle says why the pod of an identity cannot use a claim that has the right name; empty if it can.
-func Obstacle(o *observed.Set, r *observed.Replica, claim *corev1.PersistentVolumeClaim) string {
+func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
 	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
@@ -91,13 +91,13 @@ func Obstacle(o *observed.Set, r *observed.Replica, claim *corev1.PersistentVolu
 }
 
 // ownedByPodOf says whether an owner is the replica's own pod, to which the claim was handed over.
-func ownedByPodOf(r *observed.Replica, owner *metav1.OwnerReference) bool {
+func ownedByPodOf(r *snapshot.Replica, owner *metav1.OwnerReference) bool {
 	return r.Pod != nil && owner.UID == r.Pod.UID
 }
 
 // Plan says what to do to the claims of a set, in the knowledge of what happens to its pods. Its actions are to be
 // carried out before those of pods: a pod that takes its claims with it must own them before it goes.
-func Plan(o *observed.Set, w *wanted.State, pods action.Plan) action.Plan {
+func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 	var p action.Plan
 	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
 	for i := range o.Replicas {
@@ -111,7 +111,7 @@ func Plan(o *observed.Set, w *wanted.State, pods action.Plan) action.Plan {
 }
 
 type planner struct {
-	set     *observed.Set
+	set     *snapshot.Set
 	keep    Retention
 	deleted map[types.UID]action.Cause
 	// complete is true when no identity waits for a pod.
@@ -130,7 +130,7 @@ func deleted(pods action.Plan) map[types.UID]action.Cause {
 }
 
 // own gives the claims of a replica the controller that the policy wants.
-func (c planner) own(r *observed.Replica, p *action.Plan) {
+func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 	if len(r.Claims) == 0 {
 		return
 	}
@@ -159,7 +159,7 @@ func (c planner) own(r *observed.Replica, p *action.Plan) {
 
 // isScaledAway says whether a replica's pod goes and its identity is not wanted any more. With ordinals it does not
 // matter why the pod goes, or who deleted it.
-func (c planner) isScaledAway(r *observed.Replica) bool {
+func (c planner) isScaledAway(r *snapshot.Replica) bool {
 	if r.Pod == nil {
 		return false
 	}
@@ -173,7 +173,7 @@ func (c planner) isScaledAway(r *observed.Replica) bool {
 
 // isOwnedBy says whether a claim has the one reference of ours that it should have, as its controller: the garbage
 // collector heeds references that control nothing just as well.
-func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *observed.Replica, want *metav1.OwnerReference) bool {
+func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Replica, want *metav1.OwnerReference) bool {
 	has := false
 	for i := range claim.OwnerReferences {
 		ref := &claim.OwnerReferences[i]
@@ -189,7 +189,7 @@ func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *observed.Repl
 }
 
 // restore makes the claims anew that were deleted under a pod that has not started.
-func (c planner) restore(r *observed.Replica, p *action.Plan) {
+func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 	if !r.Live() || r.Phase != corev1.PodPending {
 		return
 	}
@@ -206,7 +206,7 @@ func (c planner) restore(r *observed.Replica, p *action.Plan) {
 const fresh = time.Minute
 
 // removeLeftover deletes the claims of an identity that has no pod and that no pod will have again.
-func (c planner) removeLeftover(r *observed.Replica, p *action.Plan) {
+func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 	if c.set.Ordinal() || r.Pod != nil || !c.complete || c.keep.WhenScaled != v1alpha1.DeleteClaims {
 		return
 	}
@@ -228,7 +228,7 @@ func (c planner) removeLeftover(r *observed.Replica, p *action.Plan) {
 }
 
 // find returns the replica's claim of a name; nil if it has none.
-func find(r *observed.Replica, name string) *corev1.PersistentVolumeClaim {
+func find(r *snapshot.Replica, name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range r.Claims {
 		if claim.Name == name {
 			return claim

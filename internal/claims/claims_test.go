@@ -15,10 +15,10 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/scale"
-	"rollset.dev/rollset/internal/wanted"
 )
 
 const (
@@ -53,12 +53,12 @@ func owner(kind, name, uid string) metav1.OwnerReference {
 var set = owner("RollSet", "web", "uid-web")
 
 // observe is a set with one claim template and the claims given, by identity.
-func observe(config, state, size string, have map[string]*corev1.PersistentVolumeClaim) *observed.Set {
-	o := observedtest.Parse(config, state)
+func observe(config, state, size string, have map[string]*corev1.PersistentVolumeClaim) *snapshot.Set {
+	o := snapshottest.Parse(config, state)
 	template := claim("", size)
 	template.Name = "data"
 	o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*template}
-	o.Classes = map[string]observed.Class{"fast": {Expandable: true}, "fixed": {}}
+	o.Classes = map[string]snapshot.Class{"fast": {Expandable: true}, "fixed": {}}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		r.Claims = nil
@@ -75,8 +75,8 @@ func mount(pod *corev1.Pod, claim string) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source}}}
 }
 
-func plan(o *observed.Set) string {
-	w := wanted.Of(o)
+func plan(o *snapshot.Set) string {
+	w := desired.Of(o)
 	p := claims.Plan(o, w, scale.Plan(o, w))
 	return strings.TrimSuffix(p.String(), "\n")
 }

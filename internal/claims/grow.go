@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/rank"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/rank"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // grow asks for more storage where templates want it, in the order of an update and for as many pods at a time as an
 // update may disturb.
-func grow(o *observed.Set, p *action.Plan) {
+func grow(o *snapshot.Set, p *action.Plan) {
 	if len(o.Spec.VolumeClaimTemplates) == 0 || o.Paused() {
 		return
 	}
@@ -28,8 +28,8 @@ func grow(o *observed.Set, p *action.Plan) {
 			changing[own.ID] = true
 		}
 	}
-	free := max(1, o.Limits.MaxUnavailable)
-	var due []*observed.Replica
+	free := o.Limits.AtOnce()
+	var due []*snapshot.Replica
 	for _, r := range turns(o) {
 		switch {
 		case isGrowing(r):
@@ -47,8 +47,8 @@ func grow(o *observed.Set, p *action.Plan) {
 
 // turns are the replicas whose claims may grow now, in the order of an update: those at the update revision that no
 // partition keeps back.
-func turns(o *observed.Set) []*observed.Replica {
-	var live []*observed.Replica
+func turns(o *snapshot.Set) []*snapshot.Replica {
+	var live []*snapshot.Replica
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Live() {
 			live = append(live, r)
@@ -59,12 +59,12 @@ func turns(o *observed.Set) []*observed.Replica {
 	} else {
 		rank.SortByLoss(o, live)
 	}
-	live = live[:max(0, len(live)-o.Limits.Partition)]
-	return slices.DeleteFunc(live, func(r *observed.Replica) bool { return r.Revision != o.Update.Name })
+	live = live[:max(0, len(live)-o.Partition())]
+	return slices.DeleteFunc(live, func(r *snapshot.Replica) bool { return r.Revision != o.Update.Name })
 }
 
 // growable are the claims of a replica that are smaller than their template says and can grow.
-func growable(o *observed.Set, r *observed.Replica) []action.GrowClaim {
+func growable(o *snapshot.Set, r *snapshot.Replica) []action.GrowClaim {
 	var actions []action.GrowClaim
 	for i := range o.Spec.VolumeClaimTemplates {
 		template := &o.Spec.VolumeClaimTemplates[i]
@@ -80,7 +80,7 @@ func growable(o *observed.Set, r *observed.Replica) []action.GrowClaim {
 }
 
 // hindrance says why a claim cannot grow; empty if it can.
-func hindrance(o *observed.Set, claim *corev1.PersistentVolumeClaim) string {
+func hindrance(o *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 	if claim.Status.Phase != corev1.ClaimBound {
 		return "it is not bound"
 	}
@@ -102,7 +102,7 @@ func hindrance(o *observed.Set, claim *corev1.PersistentVolumeClaim) string {
 }
 
 // Unbound says for which claim a pod is not scheduled, and why it is not bound; empty if none can be the cause.
-func Unbound(o *observed.Set, r *observed.Replica) string {
+func Unbound(o *snapshot.Set, r *snapshot.Replica) string {
 	for _, claim := range r.Claims {
 		if claim.Status.Phase == corev1.ClaimBound || !mounts(r.Pod, claim.Name) {
 			continue
@@ -125,7 +125,7 @@ func Unbound(o *observed.Set, r *observed.Replica) string {
 
 // isGrowing says whether the storage behind a claim of a replica is still being enlarged. A file system that is only
 // enlarged when the pod starts again is nothing to wait for.
-func isGrowing(r *observed.Replica) bool {
+func isGrowing(r *snapshot.Replica) bool {
 	return slices.ContainsFunc(r.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
 		size := claim.Status.Capacity[corev1.ResourceStorage]
 		if claim.Status.Phase != corev1.ClaimBound || size.Cmp(requested(claim)) >= 0 {
@@ -143,7 +143,7 @@ func requested(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 }
 
 // Status says, for each claim template, how far the claims of the set's pods match it.
-func Status(o *observed.Set) []v1alpha1.VolumeClaimStatus {
+func Status(o *snapshot.Set) []v1alpha1.VolumeClaimStatus {
 	var all []v1alpha1.VolumeClaimStatus
 	for i := range o.Spec.VolumeClaimTemplates {
 		template := &o.Spec.VolumeClaimTemplates[i]
@@ -168,7 +168,7 @@ func Status(o *observed.Set) []v1alpha1.VolumeClaimStatus {
 }
 
 // mismatch says in what a claim differs from its template, and what becomes of that; empty if it does not differ.
-func mismatch(o *observed.Set, template, claim *corev1.PersistentVolumeClaim) string {
+func mismatch(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) string {
 	want, have := requested(template), requested(claim)
 	capacity := claim.Status.Capacity[corev1.ResourceStorage]
 	switch {

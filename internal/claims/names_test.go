@@ -11,7 +11,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 func TestSetsNamed(t *testing.T) {
@@ -117,7 +117,7 @@ func TestUnbound(t *testing.T) {
 			c := claim("0", "1Gi")
 			c.Status.Phase, c.Spec.StorageClassName = tt.phase, &tt.class
 			o := observe("ordinal R=1 v1", "0:v1.", "1Gi", map[string]*corev1.PersistentVolumeClaim{"0": c})
-			o.Classes = map[string]observed.Class{"fast": {Immediate: true}, "late": {}}
+			o.Classes = map[string]snapshot.Class{"fast": {Immediate: true}, "late": {}}
 			mount(o.Replicas[0].Pod, c.Name)
 			if got := claims.Unbound(o, &o.Replicas[0]); got != tt.want {
 				t.Errorf("Unbound = %q, want %q", got, tt.want)

@@ -15,7 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
@@ -25,7 +25,7 @@ const claimRecheck = 30 * time.Second
 
 // blocked says which identities cannot get a pod now: those whose own claims cannot be used, and those that were found
 // taken when a pod was last created, for as long as the cache shows why, or until it is time to try again.
-func (r *Reconciler) blocked(ctx context.Context, v *view, o *observed.Set) map[string]observed.Block {
+func (r *Reconciler) blocked(ctx context.Context, v *view, o *snapshot.Set) map[string]snapshot.Block {
 	blocked := r.blockedByOwnClaims(v, o)
 	for id, remembered := range v.memory.blocked {
 		if b, ok := r.stillBlocked(ctx, v, o, id); ok {
@@ -34,7 +34,7 @@ func (r *Reconciler) blocked(ctx context.Context, v *view, o *observed.Set) map[
 		}
 		// The cache may not show yet what the API server showed.
 		if wait := remembered.again.wait(id, v.now); wait > 0 {
-			blocked[id] = observed.Block{Claim: remembered.Claim, Reason: remembered.Reason, Retry: wait}
+			blocked[id] = snapshot.Block{Claim: remembered.Claim, Reason: remembered.Reason, Retry: wait}
 		}
 	}
 	return blocked
@@ -42,8 +42,8 @@ func (r *Reconciler) blocked(ctx context.Context, v *view, o *observed.Set) map[
 
 // blockedByOwnClaims says which identities without a pod have claims that cannot be used. What was remembered of the
 // others, those that have a pod, is forgotten.
-func (r *Reconciler) blockedByOwnClaims(v *view, o *observed.Set) map[string]observed.Block {
-	blocked := map[string]observed.Block{}
+func (r *Reconciler) blockedByOwnClaims(v *view, o *snapshot.Set) map[string]snapshot.Block {
+	blocked := map[string]snapshot.Block{}
 	for i := range o.Replicas {
 		replica := &o.Replicas[i]
 		if replica.Pod != nil {
@@ -55,7 +55,7 @@ func (r *Reconciler) blockedByOwnClaims(v *view, o *observed.Set) map[string]obs
 		}
 		for _, claim := range replica.Claims {
 			if why := claims.Obstacle(o, replica, claim); why != "" && wantsClaim(v, replica.ID, claim.Name) {
-				blocked[replica.ID] = observed.Block{Claim: true, Reason: why} // events of it lead here
+				blocked[replica.ID] = snapshot.Block{Claim: true, Reason: why} // events of it lead here
 			}
 		}
 	}
@@ -74,10 +74,10 @@ func wantsClaim(v *view, id, claim string) bool {
 }
 
 // stillBlocked asks the cache whether the name of an identity, or of one of its claims, is still taken.
-func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *observed.Set, id string) (observed.Block, bool) {
+func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *snapshot.Set, id string) (snapshot.Block, bool) {
 	pod := &corev1.Pod{}
 	if err := r.Client.Get(ctx, podKey(v, id), pod); err == nil && !metav1.IsControlledBy(pod, v.set) {
-		return observed.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
+		return snapshot.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
 	}
 	templates := v.set.Spec.VolumeClaimTemplates
 	for i := range templates {
@@ -86,16 +86,16 @@ func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *observed.Set,
 		if err := r.Client.Get(ctx, key, claim); err != nil {
 			continue
 		}
-		if why := claims.Obstacle(o, &observed.Replica{ID: id}, claim); why != "" {
-			return observed.Block{Claim: true, Reason: why, Retry: claimRecheck}, true
+		if why := claims.Obstacle(o, &snapshot.Replica{ID: id}, claim); why != "" {
+			return snapshot.Block{Claim: true, Reason: why, Retry: claimRecheck}, true
 		}
 	}
-	return observed.Block{}, false
+	return snapshot.Block{}, false
 }
 
 // seeStrangers notes of which identities with nothing but claims a pod that is not the set's has the name. It matters only
 // where such claims are deleted: else there may be many.
-func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *observed.Set) {
+func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *snapshot.Set) {
 	if o.Ordinal() || claims.RetentionOf(o.Spec).WhenScaled != v1alpha1.DeleteClaims {
 		return
 	}
@@ -108,7 +108,7 @@ func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *observed.Set)
 }
 
 // rememberBlocked notes which identities were found taken.
-func (r *Reconciler) rememberBlocked(v *view, found map[string]observed.Block) {
+func (r *Reconciler) rememberBlocked(v *view, found map[string]snapshot.Block) {
 	for id, b := range found {
 		known, ok := v.memory.blocked[id]
 		if !ok {

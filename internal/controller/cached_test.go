@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,9 +33,9 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/identity"
-	"rollset.dev/rollset/internal/inplace"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
@@ -193,6 +194,7 @@ func newSettled(tb testing.TB, n, strangers int) *settled {
 	if !ok {
 		tb.Fatalf("the first write is of %T, want a revision", s.client.wrote[0])
 	}
+	revision.Annotations["apps.rollset.dev/completed"] = "1"
 	objects := []client.Object{revision}
 	for i := range n + strangers {
 		set := s.set
@@ -236,12 +238,16 @@ func (s *settled) disturb(tb testing.TB) {
 	})
 }
 
-// updateInPlace makes the pods what an update in place leaves.
+// updateInPlace makes the pods what an update in place leaves. The pods have no gate: that their update is done shows in
+// the content of the image, which is another one than before, to whoever looks at them.
 func (s *settled) updateInPlace(tb testing.TB) {
 	tb.Helper()
 	s.change(tb, func(i int, pod *corev1.Pod) {
+		pod.Generation, pod.Status.ObservedGeneration = 2, 2
+		pod.Status.ContainerStatuses[0].ImageID = "example.com/app@sha256:" + strings.Repeat("a", 64)
 		pod.Annotations = map[string]string{inplace.StateAnnotation: fmt.Sprintf(
-			`{"revision":%q,"generation":1,"containers":{"app":{"id":"containerd://%d","image":1}}}`, pod.Labels[v1alpha1.RevisionLabel], i)}
+			`{"revision":%q,"generation":2,"containers":{"app":{"id":"containerd://%d","image":1,"content":1}}}`,
+			pod.Labels[v1alpha1.RevisionLabel], i)}
 	})
 }
 
@@ -360,7 +366,7 @@ func readyPod(set *v1alpha1.RollSet, revision string, i int) *corev1.Pod {
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		id = strconv.Itoa(i)
 	}
-	pod := podcontrol.Build(set, observed.Revision{Name: revision, Template: &set.Spec.Template}, id)
+	pod := podcontrol.Build(set, snapshot.Revision{Name: revision, Template: &set.Spec.Template}, id)
 	pod.UID = types.UID(string(set.UID) + "-" + strconv.Itoa(i))
 	pod.ResourceVersion, pod.Generation = "1", 1
 	pod.CreationTimestamp = metav1.Unix(100, 0)

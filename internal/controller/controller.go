@@ -25,12 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/revision"
 )
 
 // lookAgain is how soon a cache that is behind is asked again. An event usually comes first; a cache can catch up
@@ -50,9 +50,10 @@ type Reconciler struct {
 	// Client reads from the cache and writes to the API server. The cache needs the indexes of IndexFields.
 	Client client.Client
 	// Live reads past the cache. It is asked before an adoption, before a new pod uses a claim that is there already, before
-	// a revision is made again or the verdict on one is taken back, after the API server said that a name is taken or that
+	// a revision is made again or the verdict on one is taken back, before the partition is ignored because its revision was
+	// never complete, after the API server said that a name is taken or that
 	// a pod changed before it could be deleted, and when a cache that has just been filled shows none of the pods that a
-	// status tells of.
+	// status tells of, or pods are to be made and it has never shown the newest one that a status tells of.
 	Live client.Reader
 	// Pods reads the pods of sets from the cache.
 	Pods Pods
@@ -70,6 +71,7 @@ type Reconciler struct {
 	Metrics *Metrics
 
 	memory    memory
+	sightings sightings
 	attention attention
 }
 
@@ -98,25 +100,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	s := step{view: v, observed: o, revisions: revisions, failure: prepareErr}
 	if v.invalid == nil && prepareErr == nil {
 		s.wanted = plan.Next(o)
-		s.plan = v.pace(s.wanted)
+		if wait, err := r.unshown(ctx, v, s.wanted); wait > 0 || err != nil {
+			return answer(wait, err)
+		}
+		answered := r.apply(ctx, &s)
 		seen.writes = len(s.plan.Actions)
-		s.result = r.pods().Apply(ctx, set, o, s.plan)
-		r.remember(s)
-		if len(s.result.Preflights)+len(s.result.Infeasible) > 0 { // what is to be done depends on the answers, and no event brings them
+		if answered { // what is to be done depends on the answers, and no event brings them
 			seen.writes = len(v.pods)
 			return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 		}
-		if s.result.Stale {
-			s.plan.Wake(lookAgain)
-		}
-		s.plan.Wake(v.retry(s.wanted))
-		if !s.plan.Empty() { // a write that had no effect brings no event
-			s.plan.Wake(expectations.DoubtTimeout)
-		}
-		s.failure = r.pruneRevisions(ctx, v, revisions.Prune, &s.plan)
 	}
 	wait, reportErr := r.report(ctx, s)
 	return answer(wait, errors.Join(s.failure, reportErr))
+}
+
+// apply carries out what of the plan may be tried now, and removes revisions that are not needed. It reports whether the API
+// server answered a question of the plan.
+func (r *Reconciler) apply(ctx context.Context, s *step) (answered bool) {
+	s.plan = s.pace(s.wanted)
+	s.result = r.pods().Apply(ctx, s.set, s.observed, s.plan)
+	r.remember(*s)
+	if len(s.result.Preflights)+len(s.result.Infeasible) > 0 {
+		return true
+	}
+	if s.result.Stale {
+		s.plan.Wake(lookAgain)
+	}
+	s.plan.Wake(s.retry(s.wanted))
+	if !s.plan.Empty() { // a write that had no effect brings no event
+		s.plan.Wake(expectations.DoubtTimeout)
+	}
+	s.failure = r.pruneRevisions(ctx, s.view, s.revisions.Prune, &s.plan)
+	return false
 }
 
 // see reads what the set owns, unless the cache is behind: then it says how long to wait. Whether the cache shows the set's
@@ -142,7 +157,7 @@ func (r *Reconciler) see(ctx context.Context, set *v1alpha1.RollSet) (v *view, w
 type step struct {
 	*view
 
-	observed  *observed.Set
+	observed  *snapshot.Set
 	revisions revision.Resolution
 	// wanted is what the core planned, plan what of it may be tried now.
 	wanted, plan action.Plan

@@ -4,6 +4,8 @@
 package controller
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"time"
 
@@ -11,47 +13,106 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/lifecycle"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // seeChanges fills in how far the updates in place of a set's pods are.
-func (v *view) seeChanges(o *observed.Set) {
+func (v *view) seeChanges(o *snapshot.Set) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if !r.Live() {
 			continue
 		}
-		if len(r.InPlace.Resized) > 0 {
-			v.seeResize(r, o.Known[r.Revision])
+		if !r.InPlace.Empty() {
+			v.seeProgress(r, o)
 		}
 		r.State, r.Hook = lifecycle.StateOf(o.Spec, r.Pod), lifecycle.Waits(o.Spec, r.Pod)
 		r.Withdrawn = lifecycle.Withdraws(o.Spec, r.State)
 		if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
 			r.Specified = true // it is not going to serve again
 		}
-		r.Updating = r.State != "" || r.Gate.Closed() || r.Waiting != "" && r.InPlace.Restarts(r.Pod)
+		r.Updating = r.State != "" || r.Gate.Closed() || r.Restarting
 		r.Available = r.Available && !r.Updating
+	}
+}
+
+// seeProgress fills in how far the update in place of a pod is is.
+func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
+	to := o.Known[r.Revision]
+	if r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
+		r.Progress = inplace.Of(r.Pod, to, r.InPlace, v.sightings.of(r.Pod.UID))
+	}
+	r.Waiting = cmp.Or(r.Progress.Restart, r.Progress.Resize)
+	r.Restarting = r.Progress.Restart != ""
+	if r.Progress.Resize != "" {
+		v.seeResize(r, to)
+		r.Restarting = r.Restarting || !r.Progress.Postponed && r.InPlace.ResizeRestarts(r.Pod)
+	}
+	if r.Progress.Restart != "" && podstate.ContainersReady(r.Pod) {
+		v.seeProof(r, o)
 	}
 }
 
 // seeResize fills in whether a pod has the resources of its revision, a template, and if not whether it can get them where
 // it is. What the API server refused it never asked the node for. Nobody tells us when it would agree: it is asked again
 // after a while.
-func (v *view) seeResize(r *observed.Replica, to *corev1.PodTemplateSpec) {
-	if _, r.Waiting = inplace.Done(r.Pod, to, r.InPlace); r.Waiting == "" {
-		return
-	}
+func (v *view) seeResize(r *snapshot.Replica, to *corev1.PodTemplateSpec) {
 	if inplace.Asked(r.Pod, to, r.InPlace) {
 		r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace)
 		return
 	}
 	if refused, ok := v.memory.resizes[r.Pod.UID]; ok && refused.revision == r.Revision {
-		r.Infeasible = refused.message
+		r.Infeasible, r.Progress.Postponed = refused.message, true
 		r.AskAgain = refused.again.wait(r.Revision, v.now) == 0
 	}
+}
+
+// unproven is since when a pod with ready containers has been waiting for a proof that they are the new ones.
+type unproven struct {
+	// generation is the one of the update.
+	generation int64
+	since      time.Time
+}
+
+// seeProof fills in how long a proof is still waited for that the containers of a pod are the new ones. What is known of the
+// time is lost with the manager: then the wait begins anew. A container that is still to end has its grace period for that.
+func (v *view) seeProof(r *snapshot.Replica, o *snapshot.Set) {
+	wait, limited := o.ProgressDeadline()
+	if !limited {
+		return
+	}
+	if grace := r.Pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+		wait = max(wait, time.Duration(*grace)*time.Second)
+	}
+	known, ok := v.memory.proofs[r.Pod.UID]
+	if !ok || known.generation != r.InPlace.Generation {
+		known = unproven{generation: r.InPlace.Generation, since: v.now}
+	}
+	if v.memory.proofs == nil {
+		v.memory.proofs = map[types.UID]unproven{}
+	}
+	v.memory.proofs[r.Pod.UID] = known
+	if r.ProofWait = min(known.since.Add(wait).Sub(v.now), wait); r.ProofWait <= 0 {
+		r.ProofWait, r.Unproven = 0, fmt.Sprintf("no proof of the update in place in %s: %s", wait, r.Progress.Restart)
+	}
+}
+
+// forgetProofs forgets since when pods have been waiting that do not wait any more.
+func (m *recollection) forgetProofs(o *snapshot.Set) {
+	if len(m.proofs) == 0 {
+		return
+	}
+	waiting := map[types.UID]unproven{}
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Live() && (r.ProofWait > 0 || r.Unproven != "") {
+			waiting[r.Pod.UID] = m.proofs[r.Pod.UID]
+		}
+	}
+	m.proofs = waiting
 }
 
 // impossible is a resize that the API server refused.
@@ -62,14 +123,14 @@ type impossible struct {
 }
 
 // noteResizes notes the resizes that the API server refused, and forgets those of pods that have moved on.
-func (m *recollection) noteResizes(o *observed.Set, refused map[types.UID]string) {
+func (m *recollection) noteResizes(o *snapshot.Set, refused map[types.UID]string) {
 	if len(refused)+len(m.resizes) == 0 {
 		return
 	}
 	resizes := map[types.UID]*impossible{}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Live() || r.Waiting == "" {
+		if !r.Live() || r.Progress.Resize == "" {
 			continue
 		}
 		known := m.resizes[r.Pod.UID]

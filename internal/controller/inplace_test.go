@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/inplace"
-	"rollset.dev/rollset/internal/kubelet"
+	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/testing/kubelet"
 )
 
 var _ = Describe("In place", func() {

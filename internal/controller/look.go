@@ -18,7 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // view is what the cache shows of a set and of all that it owns. The objects belong to the cache: nobody changes them.
@@ -26,8 +26,9 @@ type view struct {
 	set      *v1alpha1.RollSet
 	selector labels.Selector
 	now      time.Time
-	// memory is what is remembered of the set.
-	memory *recollection
+	// memory is what is remembered of the set, and sightings what was seen of pods in events.
+	memory    *recollection
+	sightings *sightings
 	// resolved is what the spec says, and invalid what is wrong with it if it cannot be understood.
 	resolved resolved
 	invalid  error
@@ -37,17 +38,19 @@ type view struct {
 	pods      []*corev1.Pod
 	revisions []*appsv1.ControllerRevision
 	claims    []corev1.PersistentVolumeClaim
+	// gone are the names of pods that have gone since the last look.
+	gone []string
 	// replicas are the pods and claims by identity.
-	replicas []observed.Replica
+	replicas []snapshot.Replica
 	// classes are the storage classes, if the set asks for claims.
-	classes map[string]observed.Class
+	classes map[string]snapshot.Class
 	// cache says how far the cache had come before pods were listed.
 	cache expectations.Cache
 }
 
 // open begins a view of a set: what is known of it without a list of what it owns, and how far the cache has come.
 func (r *Reconciler) open(set *v1alpha1.RollSet) (*view, error) {
-	v := &view{set: set, now: r.Clock.Now(), memory: r.memory.of(set.UID)}
+	v := &view{set: set, now: r.Clock.Now(), memory: r.memory.of(set.UID), sightings: &r.sightings}
 	v.resolved, v.invalid = resolveSpec(&set.Spec)
 	var err error
 	if v.selector, err = metav1.LabelSelectorAsSelector(set.Spec.Selector); err != nil {
@@ -86,20 +89,25 @@ func (r *Reconciler) look(ctx context.Context, v *view) (err error) {
 }
 
 // classes lists the storage classes; there are few.
-func (r *Reconciler) classes(ctx context.Context) (map[string]observed.Class, error) {
+func (r *Reconciler) classes(ctx context.Context) (map[string]snapshot.Class, error) {
 	list := &storagev1.StorageClassList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list storage classes: %w", err)
 	}
-	classes := make(map[string]observed.Class, len(list.Items))
-	for i := range list.Items {
-		expandable, mode := list.Items[i].AllowVolumeExpansion, list.Items[i].VolumeBindingMode
-		classes[list.Items[i].Name] = observed.Class{
+	return ClassesOf(list.Items), nil
+}
+
+// ClassesOf returns what matters of storage classes, by their names.
+func ClassesOf(items []storagev1.StorageClass) map[string]snapshot.Class {
+	classes := make(map[string]snapshot.Class, len(items))
+	for i := range items {
+		expandable, mode := items[i].AllowVolumeExpansion, items[i].VolumeBindingMode
+		classes[items[i].Name] = snapshot.Class{
 			Expandable: expandable != nil && *expandable,
 			Immediate:  mode == nil || *mode == storagev1.VolumeBindingImmediate,
 		}
 	}
-	return classes, nil
+	return classes
 }
 
 // list lists objects of the set's namespace without copying them.

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
 )
@@ -22,6 +22,8 @@ type memory struct {
 	sets map[types.UID]*recollection
 	// waiting says which set waits for a pod of another to go, because it needs the name.
 	waiting map[types.NamespacedName]types.NamespacedName
+	// gone are the pods of sets with random names that have gone since the last look, which may have shown none of them.
+	gone map[types.UID][]string
 }
 
 // recollection is what is remembered of one set. Only the Reconcile of that set uses it.
@@ -35,13 +37,17 @@ type recollection struct {
 	// turns are when gates were last turned, each way, as far as that was a moment ago.
 	turns map[turn]time.Time
 	// replicas are what the pods said at the last look, in the order of identities, and at says where each pod is among them.
-	replicas []observed.Replica
+	replicas []snapshot.Replica
 	at       map[types.UID]int
 	// resizes are those that the API server refused, by the UIDs of the pods.
 	resizes map[types.UID]*impossible
+	// proofs is since when pods have been waiting for a proof of their update in place, by their UIDs.
+	proofs map[types.UID]unproven
 	// sawPods is true once the cache has shown a pod of the set, and doubt paces the questions whether it should have.
 	sawPods bool
 	doubt   backOff
+	// issued is how many ids of its sequence the set has given out, and shown how many of them the cache has shown.
+	issued, shown int
 	// finished paces the replacement of pods that keep ending.
 	finished backOff
 	// namespaceGone is true when it said that the namespace is being deleted.
@@ -57,6 +63,8 @@ type recollection struct {
 	// recorded is the name of the revision that was written last, and taken paces the attempts to write one whose name
 	// belongs to another object.
 	recorded string
+	// unproven is the name of the revision of which the API server said that it was never completed.
+	unproven string
 	taken    backOff
 	// collisions is how many names of revisions were found taken; status has it only after the next report.
 	collisions *int32
@@ -95,14 +103,14 @@ func (r *refusal) note(generation string, now time.Time, tally podcontrol.Tally)
 
 // verdict is what the API server said to a preflight.
 type verdict struct {
-	observed.Preflight
+	snapshot.Preflight
 
 	again backOff
 }
 
 // obstacle is what was in the way of an identity.
 type obstacle struct {
-	observed.Block
+	snapshot.Block
 	again backOff
 }
 
@@ -160,6 +168,7 @@ func (m *memory) forget(set types.UID, name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sets, set)
+	delete(m.gone, set)
 	for pod, waiter := range m.waiting {
 		if waiter == name {
 			delete(m.waiting, pod)
@@ -167,9 +176,28 @@ func (m *memory) forget(set types.UID, name types.NamespacedName) {
 	}
 }
 
+// noteGone notes that a pod of a set has gone.
+func (m *memory) noteGone(set types.UID, pod string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gone == nil {
+		m.gone = map[types.UID][]string{}
+	}
+	m.gone[set] = append(m.gone[set], pod)
+}
+
+// takeGone returns the pods of a set that have gone since it was last called.
+func (m *memory) takeGone(set types.UID) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	gone := m.gone[set]
+	delete(m.gone, set)
+	return gone
+}
+
 // answers are the answers to preflights as planners see them.
-func (m *recollection) answers(now time.Time) map[string]observed.Preflight {
-	answers := make(map[string]observed.Preflight, len(m.preflights))
+func (m *recollection) answers(now time.Time) map[string]snapshot.Preflight {
+	answers := make(map[string]snapshot.Preflight, len(m.preflights))
 	for revision, a := range m.preflights {
 		answer := a.Preflight
 		answer.Retry = a.again.wait(revision, now)
@@ -179,7 +207,7 @@ func (m *recollection) answers(now time.Time) map[string]observed.Preflight {
 }
 
 // noteAnswer notes the answer to a preflight.
-func (m *recollection) noteAnswer(revision string, answer observed.Preflight, now time.Time) {
+func (m *recollection) noteAnswer(revision string, answer snapshot.Preflight, now time.Time) {
 	a, ok := m.preflights[revision]
 	if !ok {
 		a = &verdict{}

@@ -18,7 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
 	"rollset.dev/rollset/test/metricsdoc"
@@ -34,7 +34,7 @@ func TestBlocked(t *testing.T) {
 		s, ok := steps[name]
 		if !ok {
 			set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-			s = step{view: &view{set: set, memory: &recollection{}}, observed: &observed.Set{}}
+			s = step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}
 			steps[name] = s
 		}
 		m.observed(s, status.Report{Blocking: what})
@@ -63,7 +63,7 @@ func TestUnhealthy(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
-	s := step{view: &view{set: set, memory: &recollection{}}, observed: &observed.Set{}}
+	s := step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}
 	condition := func(name string, is metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{Type: name, Status: is, Reason: reason}
 	}
@@ -108,7 +108,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
 	m.wrote(podcontrol.Result{})
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
-	m.observed(step{view: &view{set: set, memory: &recollection{}}, observed: &observed.Set{}}, status.Report{
+	m.observed(step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}, status.Report{
 		Blocking: status.BlockedByPod,
 		Status: v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
 			{Type: status.ConditionStalled, Status: metav1.ConditionTrue, Reason: status.ReasonRolledBack},

@@ -17,19 +17,28 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/identity"
-	"rollset.dev/rollset/internal/inplace"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/podstate"
-	"rollset.dev/rollset/internal/revision"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // observe freezes what the view shows into the observation that everything is decided on. Of a spec that cannot be
 // understood it holds what can; nothing is decided on that.
-func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolution) *observed.Set {
-	o := &observed.Set{
+func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolution) *snapshot.Set {
+	v.gone = r.memory.takeGone(v.set.UID)
+	o := v.freeze(found)
+	o.Blocked = r.blocked(ctx, v, o)
+	r.seeStrangers(ctx, v, o)
+	return o
+}
+
+// freeze returns the observation but for what is in the way of identities without a pod.
+func (v *view) freeze(found revision.Resolution) *snapshot.Set {
+	o := &snapshot.Set{
 		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
-		Current: found.Current, Update: found.Update, Rejected: found.Rejected,
+		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Unproven: found.Unproven,
 		Known:        v.knownTemplates(found),
 		Replicas:     v.replicas,
 		FinishedWait: v.memory.finished.wait(found.Update.Name, v.now),
@@ -41,9 +50,9 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 	if v.memory.creates.definite {
 		o.Refused = v.memory.creates.message
 	}
+	o.Issued = v.issued(o)
 	v.seeChanges(o)
-	o.Blocked = r.blocked(ctx, v, o)
-	r.seeStrangers(ctx, v, o)
+	v.memory.forgetProofs(o)
 	return o
 }
 
@@ -60,16 +69,16 @@ func (v *view) knownTemplates(found revision.Resolution) map[string]*corev1.PodT
 
 // resolved is what a spec says in numbers and selectors.
 type resolved struct {
-	limits     observed.Limits
-	priorities observed.Priorities
+	limits     snapshot.Limits
+	priorities snapshot.Priorities
 	ordinals   identity.Ordinals
 }
 
 func resolveSpec(spec *v1alpha1.RollSetSpec) (r resolved, err error) {
-	if r.limits, err = observed.ResolveLimits(spec); err != nil {
+	if r.limits, err = snapshot.ResolveLimits(spec); err != nil {
 		return r, err
 	}
-	if r.priorities, err = observed.ResolvePriorities(spec); err != nil {
+	if r.priorities, err = snapshot.ResolvePriorities(spec); err != nil {
 		return r, err
 	}
 	start := int32(0)
@@ -82,7 +91,7 @@ func resolveSpec(spec *v1alpha1.RollSetSpec) (r resolved, err error) {
 
 // replicas joins pods and claims by identity, in the order of identities. What a pod says is taken from the last look if the
 // pod has not changed since: of a large set nearly none has, and to read it takes longer than all the rest.
-func replicas(v *view) []observed.Replica {
+func replicas(v *view) []snapshot.Replica {
 	toDelete := map[string]bool{}
 	if s := v.set.Spec.ScaleStrategy; s != nil && v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity { // whose names come back
 		for _, name := range s.PodsToDelete {
@@ -91,7 +100,7 @@ func replicas(v *view) []observed.Replica {
 	}
 	minReady := time.Duration(v.set.Spec.MinReadySeconds) * time.Second
 	places := placesOf(v)
-	all := make([]observed.Replica, len(places))
+	all := make([]snapshot.Replica, len(places))
 	for i, p := range places {
 		p.read(&all[i], v.selector)
 	}
@@ -109,7 +118,7 @@ func replicas(v *view) []observed.Replica {
 }
 
 // keep remembers what pods said, in the place of what they said before, and where each of them is.
-func (m *recollection) keep(all []observed.Replica) {
+func (m *recollection) keep(all []snapshot.Replica) {
 	if !m.areAt(all) {
 		m.at = make(map[types.UID]int, len(all))
 		for i := range all {
@@ -128,7 +137,7 @@ func (m *recollection) keep(all []observed.Replica) {
 }
 
 // areAt says whether the same pods are where those remembered are.
-func (m *recollection) areAt(all []observed.Replica) bool {
+func (m *recollection) areAt(all []snapshot.Replica) bool {
 	if len(all) != len(m.replicas) {
 		return false
 	}
@@ -145,14 +154,16 @@ func (m *recollection) areAt(all []observed.Replica) bool {
 type place struct {
 	id      string
 	ordinal int
-	pod     *corev1.Pod
-	claims  []*corev1.PersistentVolumeClaim
+	// place is that of the id in the sequence of a set with random names; -1 if it has none.
+	place  int
+	pod    *corev1.Pod
+	claims []*corev1.PersistentVolumeClaim
 	// before is the replica that the pod was at the last look; nil if it is new.
-	before *observed.Replica
+	before *snapshot.Replica
 }
 
 // read fills in the replica of a place in a set with a selector, which never changes.
-func (p *place) read(r *observed.Replica, selector labels.Selector) {
+func (p *place) read(r *snapshot.Replica, selector labels.Selector) {
 	switch {
 	case p.pod == nil:
 	case p.before != nil && p.before.Pod.ResourceVersion == p.pod.ResourceVersion:
@@ -162,7 +173,7 @@ func (p *place) read(r *observed.Replica, selector labels.Selector) {
 		*r = newReplica(p.pod, p.before)
 		r.Selected = selector.Matches(labels.Set(p.pod.Labels))
 	}
-	r.ID, r.Ordinal, r.Claims = p.id, p.ordinal, p.claims
+	r.ID, r.Ordinal, r.Place, r.Claims = p.id, p.ordinal, p.place, p.claims
 }
 
 // placesOf are the places in the order of identities. Pods that were there at the last look are in that order still.
@@ -172,11 +183,11 @@ func placesOf(v *view) []place {
 	for _, pod := range v.pods {
 		if i, ok := v.memory.at[pod.UID]; ok {
 			before := &v.memory.replicas[i]
-			known[i] = place{id: before.ID, ordinal: before.Ordinal, pod: pod, before: before}
+			known[i] = place{id: before.ID, ordinal: before.Ordinal, place: before.Place, pod: pod, before: before}
 			continue
 		}
 		id, ordinal := identify(v.set, pod.Name)
-		fresh = append(fresh, place{id: id, ordinal: ordinal, pod: pod})
+		fresh = append(fresh, place{id: id, ordinal: ordinal, place: v.placeOf(id), pod: pod})
 	}
 	known = slices.DeleteFunc(known, func(p place) bool { return p.pod == nil })
 	slices.SortFunc(fresh, byIdentity)
@@ -213,8 +224,8 @@ func byIdentity(a, b place) int {
 
 // newReplica is what a pod says by itself, whatever the spec and the time. Before is what it said at the last look; nil if it
 // was not there.
-func newReplica(pod *corev1.Pod, before *observed.Replica) observed.Replica {
-	r := observed.Replica{
+func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
+	r := snapshot.Replica{
 		Pod:          pod,
 		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
 		Node:         interned(pod.Spec.NodeName),
@@ -231,13 +242,13 @@ func newReplica(pod *corev1.Pod, before *observed.Replica) observed.Replica {
 	if r.Live() {
 		r.Gate = inplace.GateOf(pod)
 		r.InPlace = stateOf(pod, before)
-		_, r.Waiting = inplace.Done(pod, nil, r.InPlace)
+		r.Progress = inplace.Of(pod, nil, r.InPlace, inplace.Sighting{})
 	}
 	return r
 }
 
 // stateOf is the state of a pod's last update in place, which takes longer to read than all the rest and changes less often.
-func stateOf(pod *corev1.Pod, before *observed.Replica) inplace.State {
+func stateOf(pod *corev1.Pod, before *snapshot.Replica) inplace.State {
 	if before != nil && before.Revision == pod.Labels[v1alpha1.RevisionLabel] && before.Pod.Generation <= pod.Generation &&
 		before.Pod.Annotations[inplace.StateAnnotation] == pod.Annotations[inplace.StateAnnotation] && !before.InPlace.Empty() {
 		return before.InPlace
@@ -265,6 +276,37 @@ func identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
 	return pod, -1
 }
 
+// placeOf is the place of an id in the sequence of a set with random names; -1 if it has none.
+func (v *view) placeOf(id string) int {
+	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		return -1
+	}
+	return identity.NewSequence(v.set.UID).PlaceOf(id)
+}
+
+// issued is how many ids the set has given out: as many as its status says, or as were seen earlier or are seen now, also
+// those of pods that came and went between two looks. It notes
+// how many of them this cache has shown.
+func (v *view) issued(o *snapshot.Set) int {
+	if o.Ordinal() {
+		return 0
+	}
+	end, top := identity.Issued(max(int(v.set.Status.IssuedIDs), v.memory.issued), func(yield func(int) bool) {
+		for i := range o.Replicas {
+			if !yield(o.Replicas[i].Place) {
+				return
+			}
+		}
+		for _, pod := range v.gone {
+			if id, _ := identify(v.set, pod); !yield(v.placeOf(id)) {
+				return
+			}
+		}
+	})
+	v.memory.issued, v.memory.shown = end, max(v.memory.shown, top)
+	return end
+}
+
 // joinClaims adds claims to the places of their identities, and places for identities that have only claims.
 func joinClaims(v *view, all []place) []place {
 	known := make(map[string]int, len(all))
@@ -279,7 +321,7 @@ func joinClaims(v *view, all []place) []place {
 		}
 		if _, ok := known[id]; !ok {
 			known[id] = len(all)
-			all = append(all, place{id: id, ordinal: ordinal})
+			all = append(all, place{id: id, ordinal: ordinal, place: v.placeOf(id)})
 		}
 		p := &all[known[id]]
 		p.claims = append(p.claims, claim)

@@ -23,9 +23,9 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/podstate"
 )
 
 // claimPods adopts the pods that belong to the set and have no controller, and releases those that it controls and that

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/model/action"
 )
 
 // pace takes out of a plan the writes that the API server refused a moment ago. They are tried again after a while, or

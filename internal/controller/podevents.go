@@ -23,7 +23,7 @@ import (
 // plugins and whoever puts annotations on them; an update without anything in it that a decision or a message depends
 // on concerns nobody, because a look at a set costs as much as the set has pods.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return wakeUp{reconciler: r, sets: r.setsOfPod, changed: r.podChanged}
+	return podWatch{wakeUp: wakeUp{reconciler: r, sets: r.setsOfPod, changed: r.podChanged}, sightings: &r.sightings}
 }
 
 // podChanged says whether anybody who decides could see a difference between two versions of a pod. In doubt it says so:

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/revision"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -34,12 +34,8 @@ func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) 
 	s.memory.progress = report.Progress
 	r.Metrics.observed(s, report)
 	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
-	var err error
-	if report.RollsBack {
-		var rest time.Duration
-		rest, err = r.reject(ctx, s)
-		wait = sooner(wait, rest)
-	}
+	rest, err := r.mark(ctx, s, report)
+	wait = sooner(wait, rest)
 	if !status.NeedsWrite(&s.set.Status, &report.Status) {
 		return wait, err
 	}
@@ -118,6 +114,37 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 	s.memory.reported = s.now
 	r.Expectations.Wrote(set.UID, setKind(), set.ResourceVersion)
 	return nil
+}
+
+// mark notes on the update revision what became of its rollout, so that it outlives the status. If it cannot be done now,
+// rest is when to try again.
+func (r *Reconciler) mark(ctx context.Context, s step, report status.Report) (rest time.Duration, err error) {
+	switch {
+	case report.RollsBack:
+		return r.reject(ctx, s)
+	case s.failure == nil && s.invalid == nil && status.Complete(s.observed):
+		return r.complete(ctx, s)
+	default:
+		return 0, nil
+	}
+}
+
+// complete notes on the update revision that it is complete.
+func (r *Reconciler) complete(ctx context.Context, s step) (rest time.Duration, err error) {
+	for _, seen := range s.view.revisions {
+		if seen.Name != s.observed.Update.Name {
+			continue
+		}
+		completed := revision.Completed(seen)
+		if completed == nil {
+			return 0, nil
+		}
+		if rest, err = r.patchRevision(ctx, s.view, seen, completed); err != nil {
+			return 0, fmt.Errorf("note that revision %s is complete: %w", seen.Name, err)
+		}
+		return rest, nil
+	}
+	return 0, nil
 }
 
 // reject notes on the update revision that its rollout was given up, so that nobody forgets it. If it cannot be done now,

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/revision"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 // maxCollisions is how many taken names are met in one reconcile; each of them costs a write and a read.
@@ -48,11 +48,22 @@ func (r *Reconciler) resolveRevisions(ctx context.Context, v *view) (found revis
 		}
 		in.Taken.Insert(name)
 	}
-	if found.Bump != nil {
-		err := r.bumpRevision(ctx, v, found.Bump)
-		return found, err == nil, err
+	wrote, err = r.settleRevisions(ctx, v, found)
+	return found, wrote, err
+}
+
+// settleRevisions brings the revisions that exist up to date. It reports whether the cache is behind now.
+func (r *Reconciler) settleRevisions(ctx context.Context, v *view, found revision.Resolution) (wrote bool, err error) {
+	if found.Unproven {
+		if behind, err := r.checkUnproven(ctx, v, found.Current.Name); behind || err != nil {
+			return behind, err
+		}
 	}
-	return found, false, nil
+	if found.Bump == nil {
+		return false, nil
+	}
+	err = r.bumpRevision(ctx, v, found.Bump)
+	return err == nil, err
 }
 
 // revisionInput is what the revisions of a set are resolved from.
@@ -130,6 +141,25 @@ func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.C
 		}
 	}
 	return nil
+}
+
+// checkUnproven asks the API server, once, whether the current revision was really never completed: a cache that begins in
+// the past may not show the note, and pods that the partition keeps would be moved. It reports whether the cache is behind.
+func (r *Reconciler) checkUnproven(ctx context.Context, v *view, name string) (behind bool, err error) {
+	if v.memory.unproven == name {
+		return false, nil
+	}
+	live := &appsv1.ControllerRevision{}
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: v.set.Namespace, Name: name}, live)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return false, fmt.Errorf("get revision %s, which was never completed: %w", name, err)
+	case err == nil && metav1.IsControlledBy(live, v.set) && revision.WasCompleted(live):
+		r.Expectations.Wrote(v.set.UID, revisionKind(), live.ResourceVersion)
+		return true, nil
+	}
+	v.memory.unproven = name
+	return false, nil
 }
 
 // patchRevision changes a revision, if it is still as it was seen. If it is not, it is left alone until the cache shows

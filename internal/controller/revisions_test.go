@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/revision"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 var _ = Describe("Revisions", func() {

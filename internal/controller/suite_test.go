@@ -25,12 +25,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/apiclient"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/kubelet"
+	"rollset.dev/rollset/internal/manager/apiclient"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/testbed/assets"
-	"rollset.dev/rollset/internal/testbed/nodes"
+	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
 func TestController(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/adoption"
-	"rollset.dev/rollset/internal/podstate"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 // Trim takes out of pods what nobody here reads, before they come into the cache: its Pod is the transform of a cache. Of

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,13 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
 )
-
-// handful is how many pods a set may get on the word of an empty cache alone.
-const handful = 5
 
 // unseen says how long to wait because a set has pods that the cache does not show; zero if there is nothing to wait
 // for. Acting on such a cache would mean to create all pods once more, and to report that there are none.
@@ -32,7 +32,7 @@ func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error)
 	if len(v.pods) > 0 {
 		m.sawPods = true
 	}
-	if wanted := v.set.Spec.Replicas; m.sawPods || v.set.Status.Replicas == 0 || wanted != nil && *wanted <= handful {
+	if m.sawPods || v.set.Status.Replicas == 0 {
 		return 0, nil
 	}
 	if wait := m.doubt.wait(v.generation(), v.now); wait > 0 {
@@ -49,6 +49,63 @@ func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error)
 	m.doubt.failed(v.generation(), v.now)
 	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that shows no pods", "replicas", v.set.Status.Replicas)
 	return m.doubt.wait(v.generation(), v.now), nil
+}
+
+// page is how many pods are asked for at a time.
+const page = 500
+
+// unshown returns how long to wait before a plan that makes pods is carried out, because the status tells of ids that the
+// cache has never shown: their pods are gone, or the cache is behind, and the plan would make those pods once more under
+// other names. One look past the cache tells. A manager that made all pods of a set itself has seen them.
+func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.Duration, error) {
+	m := v.memory
+	told := int(v.set.Status.IssuedIDs)
+	if m.shown >= told || !slices.ContainsFunc(p.Actions, isCreate) {
+		return 0, nil
+	}
+	if wait := m.doubt.wait(v.generation(), v.now); wait > 0 {
+		return wait, nil
+	}
+	behind, err := r.hasPodsUnshown(ctx, v)
+	if err != nil {
+		return 0, err
+	}
+	if !behind {
+		m.shown = told
+		return 0, nil
+	}
+	m.doubt.failed(v.generation(), v.now)
+	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that does not show all pods", "issued", told, "shown", m.shown)
+	return m.doubt.wait(v.generation(), v.now), nil
+}
+
+func isCreate(a action.Action) bool {
+	_, ok := a.(action.Create)
+	return ok
+}
+
+// hasPodsUnshown asks the API server whether the set controls pods that the cache does not show.
+func (r *Reconciler) hasPodsUnshown(ctx context.Context, v *view) (bool, error) {
+	known := make(map[types.UID]bool, len(v.pods))
+	for _, pod := range v.pods {
+		known[pod.UID] = true
+	}
+	pods := &corev1.PodList{}
+	for {
+		err := r.Live.List(ctx, pods, client.InNamespace(v.set.Namespace), client.MatchingLabelsSelector{Selector: v.selector},
+			client.Limit(page), client.Continue(pods.Continue))
+		if err != nil {
+			return false, fmt.Errorf("ask for pods that the cache does not show: %w", err)
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; !known[pod.UID] && metav1.IsControlledBy(pod, v.set) {
+				return true, nil
+			}
+		}
+		if pods.Continue == "" {
+			return false, nil
+		}
+	}
 }
 
 // hasPod asks the API server for one pod that the set controls. Revisions are what tells its pods from those of others

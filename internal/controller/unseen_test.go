@@ -82,13 +82,16 @@ func TestUnseen(t *testing.T) {
 		wantAsked []string
 	}{
 		"the API server has pods that the cache does not show": {live: []corev1.Pod{ours}, want: true, wantAsked: asked},
-		"the pods are lost":                  {wantAsked: asked},
-		"the pods are another set's":         {live: []corev1.Pod{strangers}, wantAsked: asked},
-		"the API server does not answer":     {err: errors.New("cut"), wantAsked: asked},
-		"the cache shows a pod":              {live: []corev1.Pod{ours}, change: func(v *view) { v.pods = []*corev1.Pod{&ours} }},
-		"the cache has shown a pod once":     {live: []corev1.Pod{ours}, change: func(v *view) { v.memory.sawPods = true }},
-		"there were none before":             {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Replicas = 0 }},
-		"no more than a handful is at stake": {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Spec.Replicas = new(int32(handful)) }},
+		"the pods are lost":              {wantAsked: asked},
+		"the pods are another set's":     {live: []corev1.Pod{strangers}, wantAsked: asked},
+		"the API server does not answer": {err: errors.New("cut"), wantAsked: asked},
+		"the cache shows a pod":          {live: []corev1.Pod{ours}, change: func(v *view) { v.pods = []*corev1.Pod{&ours} }},
+		"the cache has shown a pod once": {live: []corev1.Pod{ours}, change: func(v *view) { v.memory.sawPods = true }},
+		"there were none before":         {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Replicas = 0 }},
+		"a small set": {
+			live: []corev1.Pod{ours}, change: func(v *view) { v.set.Spec.Replicas = new(int32(1)) },
+			want: true, wantAsked: asked,
+		},
 		"nobody knows the pods' revisions": {
 			live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Revisions = nil },
 			want: true, wantAsked: []string{"app=web"},

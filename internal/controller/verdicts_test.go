@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/revision"
+	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -64,7 +64,7 @@ var _ = Describe("Before pods are moved, the API server", func() {
 		before := names(f.pods())
 		f.setImage("latest")
 		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, status.ReasonInvalidTemplate, "no image may be latest")
-		f.eventuallyCondition("Progressing", metav1.ConditionTrue, "0 of 3 pods updated; the API server refuses: pods of revision web-")
+		f.eventuallyReason("Progressing", metav1.ConditionFalse, status.ReasonInvalidTemplate, "0 of 3 pods updated; the API server refuses: pods of revision web-")
 		Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
 		Expect(shared.client.Delete(f, binding)).To(Succeed())
 		f.eventuallyComplete()

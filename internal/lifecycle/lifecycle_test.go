@@ -11,17 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/inplace"
 	"rollset.dev/rollset/internal/lifecycle"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
 // observe is a set of one pod, web-a, with one hook. The marks of the pod are L for the label and F for the finalizer.
-func observe(hook, state, marks string) *observed.Set {
-	o := observedtest.Parse("random R=1 v1", "a:v1+")
+func observe(hook, state, marks string) *snapshot.Set {
+	o := snapshottest.Parse("random R=1 v1", "a:v1+")
 	name, withdraws := strings.CutSuffix(hook, "!")
 	h := &v1alpha1.LifecycleHook{
 		LabelsHandler:     map[string]string{"example.com/hook": "on"},
@@ -145,7 +145,7 @@ func TestHooks(t *testing.T) {
 			}
 			hooks := lifecycle.New(o)
 			p = hooks.Apply(p)
-			hooks.Keep(&wanted.State{}, p)
+			hooks.Keep(&desired.State{}, p, p)
 			p.Join(hooks.Settle())
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)

@@ -10,23 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/inplace"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Hooks are the hooks of a set while a plan is made for it.
 type Hooks struct {
-	set      *observed.Set
-	replicas map[types.UID]*observed.Replica
+	set      *snapshot.Set
+	replicas map[types.UID]*snapshot.Replica
 	// prepared are the pods of which somebody wants what their state prepares them for.
 	prepared map[types.UID]bool
+	// asking is true if the plan asks the API server about a revision. Which pods are to be updated depends on the answer.
+	asking bool
 }
 
 // New returns the hooks of a set.
-func New(o *observed.Set) *Hooks {
-	h := &Hooks{set: o, replicas: map[types.UID]*observed.Replica{}, prepared: map[types.UID]bool{}}
+func New(o *snapshot.Set) *Hooks {
+	h := &Hooks{set: o, replicas: map[types.UID]*snapshot.Replica{}, prepared: map[types.UID]bool{}}
 	if o.Spec.Lifecycle == nil {
 		return h
 	}
@@ -43,7 +45,7 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 	if h.set.Spec.Lifecycle == nil {
 		return p
 	}
-	applied := action.Plan{Held: p.Held, RequeueAfter: p.RequeueAfter}
+	applied := action.Plan{Held: p.Held, RequeueAfter: p.RequeueAfter, EveryHold: p.EveryHold}
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case action.Delete:
@@ -56,7 +58,10 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 			}
 		case action.UpdateInPlace:
 			h.update(a, &applied)
-		case action.Create, action.Relabel, action.Preflight, action.OpenGate, action.Resize, action.SetState,
+		case action.Preflight:
+			h.asking = true
+			applied.Add(a)
+		case action.Create, action.Relabel, action.OpenGate, action.Resize, action.SetState,
 			action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 			applied.Add(a)
 		}
@@ -105,6 +110,8 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.
 		p.Add(action.SetState{Pod: pod, State: state, Reason: hook.waitsToLose(mark)})
 	case hook.MarkPodNotReady && r.Gate.Declared && !r.Gate.Closed():
 		p.Add(action.CloseGate{Pod: pod, Reason: hook.waitsToLose(mark)})
+	case !hook.MarkPodNotReady && r.Gate.Closed() && !r.Restarting: // it was closed before the hook came
+		p.Add(action.OpenGate{Pod: pod, Reason: hook.waitsToLose(mark)})
 	}
 	return true
 }
@@ -112,13 +119,20 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.
 // Keep leaves pods as they are that no plan touches now although they have to go or to be moved: those outside the range,
 // which wait for each other; those that are out of service for a grace period; and all that are to move while scaling
 // takes pods away.
-func (h *Hooks) Keep(w *wanted.State, scaling action.Plan) {
+func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
+	if h.set.Spec.Lifecycle == nil {
+		return
+	}
+	resting := map[string]bool{}
+	for _, held := range update.Held {
+		resting[held.Subject] = resting[held.Subject] || held.Kind == action.HeldByGrace
+	}
 	for _, r := range w.Outside {
 		h.prepared[r.Pod.UID] = true
 	}
 	rests := scaling.ScalesDown()
 	for _, m := range w.Candidates {
-		if m.Replica.Gate.Closed() || rests {
+		if resting[m.Replica.Pod.Name] || rests {
 			h.prepared[m.Replica.Pod.UID] = true
 		}
 	}
@@ -127,13 +141,13 @@ func (h *Hooks) Keep(w *wanted.State, scaling action.Plan) {
 // Settle brings the pods on that wait for nothing any more. One whose deletion or update is no longer wanted goes back to
 // normal, unless it was marked not ready: whoever prepared it has taken it apart.
 func (h *Hooks) Settle() action.Plan {
-	var p action.Plan
+	p := action.Plan{EveryHold: h.set.EveryHold}
 	if h.set.Spec.Lifecycle == nil {
 		return p
 	}
 	for i := range h.set.Replicas {
 		r := &h.set.Replicas[i]
-		if !r.Live() || h.prepared[r.Pod.UID] {
+		if !r.Live() || h.prepared[r.Pod.UID] || h.asking && preparesToMove(r.State) {
 			continue
 		}
 		if next, reason := h.next(r); next != "" {
@@ -145,8 +159,13 @@ func (h *Hooks) Settle() action.Plan {
 	return p
 }
 
+// preparesToMove reports whether a pod in a state may be waiting to be moved to another revision.
+func preparesToMove(s v1alpha1.LifecycleState) bool {
+	return s == v1alpha1.LifecyclePreparingUpdate || s == v1alpha1.LifecyclePreparingDelete
+}
+
 // next is the state that follows the one of a pod of which nothing is wanted; empty if it stays.
-func (h *Hooks) next(r *observed.Replica) (state v1alpha1.LifecycleState, reason string) {
+func (h *Hooks) next(r *snapshot.Replica) (state v1alpha1.LifecycleState, reason string) {
 	complete := hookOf(h.set.Spec, r.State).LifecycleHook != nil && hookOf(h.set.Spec, r.State).missing(r.Pod) == ""
 	switch r.State {
 	case v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecycleUpdated:
@@ -155,7 +174,7 @@ func (h *Hooks) next(r *observed.Replica) (state v1alpha1.LifecycleState, reason
 		}
 	case v1alpha1.LifecycleUpdating:
 		switch {
-		case r.Waiting != "":
+		case r.Restarting:
 		case complete:
 			return v1alpha1.LifecycleNormal, "the update is done"
 		default:

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 )
 
@@ -41,7 +41,7 @@ func situations() []situation {
 }
 
 // of is the situation of a set of n pods.
-func (s situation) of(n int) *observed.Set {
+func (s situation) of(n int) *snapshot.Set {
 	words := make([]string, 0, n)
 	for i := range n {
 		if len(s.pods) > 0 {
@@ -49,8 +49,8 @@ func (s situation) of(n int) *observed.Set {
 		}
 	}
 	numbers := strings.NewReplacer("N/10", strconv.Itoa(n/10), "N/2", strconv.Itoa(n/2), "N", strconv.Itoa(n))
-	o := observedtest.Parse(numbers.Replace(s.config), strings.Join(words, " "))
-	o.Preflights = map[string]observed.Preflight{o.Current.Name: {}, o.Update.Name: {}}
+	o := snapshottest.Parse(numbers.Replace(s.config), strings.Join(words, " "))
+	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
 	return o
 }
 

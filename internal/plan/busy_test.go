@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 )
 
@@ -37,7 +37,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 			r := newRollout(config)
 			r.toRest(t)
 			began := r.now
-			r.set.Update = observed.Revision{Name: "v2", Template: &corev1.PodTemplateSpec{}}
+			r.set.Update = snapshot.Revision{Name: "v2", Template: &corev1.PodTemplateSpec{}}
 			r.toRest(t)
 			l := r.set.Limits
 			bound := r.work/time.Duration(l.MaxUnavailable+l.MaxSurge) + r.longest
@@ -53,7 +53,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 // rollout is a set whose plans are carried out at once, and whose pods take from one second to a minute to start, and
 // one to ten seconds to end.
 type rollout struct {
-	set    *observed.Set
+	set    *snapshot.Set
 	now    time.Time
 	chance *rand.Rand
 	made   int
@@ -64,8 +64,8 @@ type rollout struct {
 }
 
 func newRollout(config string) *rollout {
-	o := observedtest.Parse(config, "")
-	o.Preflights = map[string]observed.Preflight{"v2": {}}
+	o := snapshottest.Parse(config, "")
+	o.Preflights = map[string]snapshot.Preflight{"v2": {}}
 	return &rollout{
 		set: o, now: o.Now, due: map[types.UID]time.Time{},
 		chance: rand.New(rand.NewPCG(1, 1)),
@@ -111,7 +111,7 @@ func (r *rollout) apply(t *testing.T, p action.Plan) {
 }
 
 func (r *rollout) delete(uid types.UID) {
-	i := slices.IndexFunc(r.set.Replicas, func(x observed.Replica) bool { return x.Pod.UID == uid })
+	i := slices.IndexFunc(r.set.Replicas, func(x snapshot.Replica) bool { return x.Pod.UID == uid })
 	going := &r.set.Replicas[i]
 	going.Pod = going.Pod.DeepCopy()
 	going.Pod.DeletionTimestamp = &metav1.Time{Time: r.now.Add(30 * time.Second)}
@@ -124,12 +124,12 @@ func (r *rollout) create(a action.Create) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: r.set.PodName(a.ID), UID: types.UID(strconv.Itoa(r.made)), CreationTimestamp: metav1.NewTime(r.now),
 	}}
-	created := observed.Replica{ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix()}
+	created := snapshot.Replica{ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix()}
 	if r.set.Ordinal() {
 		created.Ordinal, _ = strconv.Atoi(a.ID)
 	}
 	r.set.Replicas = append(r.set.Replicas, created)
-	slices.SortFunc(r.set.Replicas, func(a, b observed.Replica) int { return a.Ordinal - b.Ordinal })
+	slices.SortFunc(r.set.Replicas, func(a, b snapshot.Replica) int { return a.Ordinal - b.Ordinal })
 	r.take(pod.UID, 1+r.chance.IntN(60), true)
 }
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
 var exhaustive = flag.Bool("exhaustive", false, "check the planners in all small states, not only in the smallest")
@@ -62,6 +62,9 @@ func variants() []variant {
 	claims := []string{"v1+$", "v2+$", "v0+$", "v1.$", "v2.$", "v0.$", "v1x$", "v2x$", "v2+@$", "-"}
 	// The overdue pod goes in the end; until then everything else has to go on.
 	places := kinds([]string{"v0", "v1", "v2"}, "+r.!", "v1x", "v2X", "v1+@", "v2+@")
+	hooked := []string{"v1+", "v1+&", "v1.&", "v1+^", "v2+&", "v2+^", "v2.", "v1x", "v2r"}
+	company := []string{"v0,", "v1.", "v1,", "v2.", "v2,", "v1x", "v2x"}
+	companyWithClaims := []string{"v0,$", "v1.$", "v1,$", "v2.$", "v2,$", "v1x$", "v2x$", "-"}
 	few := []string{"v1+", "v2+", "v0+", "v1.", "v2.", "v0.", "v1x"}
 
 	pods := bounds{replicas: 4, unavailable: 3, surge: 3, pods: 5}
@@ -82,6 +85,13 @@ func variants() []variant {
 		{words: "random scalemu=1 v1>v2", partitioned: true, kinds: rolling, bounds: fewer},
 		{words: "random v1>v2", partitioned: true, kinds: claims, bounds: fewer},
 		{words: "random v2", kinds: claims, bounds: fewer},
+		{words: "random hooked v1>v2", partitioned: true, kinds: hooked, bounds: fewer},
+		{words: "random hooked v2", kinds: hooked, bounds: fewer},
+		{words: "ordinal hooked v1>v2", partitioned: true, kinds: hooked, bounds: four},
+		{words: "ordered hooked v1>v2", partitioned: true, kinds: hooked, bounds: four},
+		{words: "quorum random v1>v2", kinds: company, bounds: pods},
+		{words: "quorum random v1>v2", kinds: companyWithClaims, bounds: fewer},
+		{words: "quorum ordinal v1>v2", kinds: company, bounds: four},
 		{words: "ordinal v1>v2", partitioned: true, kinds: places, bounds: four},
 		{words: "ordinal paused v1>v2", kinds: places, bounds: four},
 		{words: "ordinal recreate v1>v2", kinds: few, bounds: four},
@@ -230,7 +240,7 @@ func TestSettled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var f facts
-			f.gather(observedtest.Parse(tt.config, tt.state), &action.Plan{})
+			f.gather(snapshottest.Parse(tt.config, tt.state), &action.Plan{})
 			if got := f.settled(); got != tt.want {
 				t.Errorf("settled = %v for %q in %q", got, tt.state, tt.config)
 			}

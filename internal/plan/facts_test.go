@@ -5,12 +5,14 @@ package plan_test
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // side is what a revision is to a set.
@@ -31,7 +33,7 @@ func (t tally) sum() int { return t[stray] + t[current] + t[update] }
 // facts are what the rules need to know of an observation and of the plan for it, counted in the plainest way, and
 // without the help of the packages that are judged.
 type facts struct {
-	set  *observed.Set
+	set  *snapshot.Set
 	plan *action.Plan
 
 	live, available int
@@ -40,6 +42,8 @@ type facts struct {
 	// unavailable pods of a revision are to stay and not available, or created by the plan, or will come back when the
 	// terminating pod in their place is gone.
 	unavailable tally
+	// unavailableLong are those live pods of them that have not been ready for a minute.
+	unavailableLong tally
 	// want is how many pods each side should have. A set with ordinals also says which.
 	want tally
 
@@ -47,24 +51,27 @@ type facts struct {
 	// created are the creates of each side.
 	created tally
 	deletes []deletion
+	// written are the pods that something is written to, prepares those that are to wait for a hook before they are deleted.
+	written  []*corev1.Pod
+	prepares []*snapshot.Replica
 	// scaledDown and moved are the deletes of those causes, movedBroken the moves of pods that are not ready.
 	scaledDown, moved, movedBroken tally
 	// movedTo is how many pods are moved to each side, replaced how many are because users named them.
 	movedTo  tally
 	replaced int
-	// disturbed is how many ready pods are moved or replaced.
-	disturbed int
+	// disturbed is how many ready pods are moved or replaced, lost how many of them are available.
+	disturbed, lost int
 }
 
 // deletion is an action with the replica that it takes, nil if there is none.
 type deletion struct {
 	action.Delete
-	replica *observed.Replica
+	replica *snapshot.Replica
 }
 
 // gather counts.
-func (f *facts) gather(o *observed.Set, p *action.Plan) {
-	*f = facts{set: o, plan: p, creates: f.creates[:0], deletes: f.deletes[:0]}
+func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
+	*f = facts{set: o, plan: p, creates: f.creates[:0], deletes: f.deletes[:0], written: f.written[:0], prepares: f.prepares[:0]}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if !r.Live() {
@@ -88,8 +95,11 @@ func (f *facts) gather(o *observed.Set, p *action.Plan) {
 		switch r := &o.Replicas[i]; {
 		case f.comesBack(r):
 			f.unavailable[f.returns(r)]++
-		case r.Live() && !r.Available && f.stays(r):
+		case r.Live() && !r.Available && f.stays(r) && r.State == "":
 			f.unavailable[f.side(r.Revision)]++
+			if !r.Ready && o.Now.Sub(podstate.UnreadySince(r.Pod)) >= time.Minute {
+				f.unavailableLong[f.side(r.Revision)]++
+			}
 		}
 	}
 	for _, a := range p.Actions {
@@ -105,6 +115,12 @@ func (f *facts) count(a action.Action) {
 			f.unavailable[f.side(c.Revision)]++
 		}
 	}
+	if pod := written(a); pod != nil {
+		f.written = append(f.written, pod)
+	}
+	if state, ok := a.(action.SetState); ok && state.State == v1alpha1.LifecyclePreparingDelete {
+		f.prepares = append(f.prepares, f.replica(state.Pod))
+	}
 	if d, ok := a.(action.Delete); ok {
 		r := f.replica(d.Pod)
 		f.deletes = append(f.deletes, deletion{Delete: d, replica: r})
@@ -114,29 +130,52 @@ func (f *facts) count(a action.Action) {
 	}
 }
 
-func (f *facts) countDelete(cause action.Cause, r *observed.Replica) {
+// written is the pod that an action deletes, or the state of which it writes.
+func written(a action.Action) *corev1.Pod {
+	switch a := a.(type) {
+	case action.Delete:
+		return a.Pod
+	case action.SetState:
+		return a.Pod
+	case action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.GrowClaim, action.OpenGate, action.OwnClaim,
+		action.Preflight, action.Relabel, action.Resize, action.UpdateInPlace:
+		return nil
+	default:
+		return nil
+	}
+}
+
+func (f *facts) countDelete(cause action.Cause, r *snapshot.Replica) {
 	from := f.side(r.Revision)
 	switch cause {
 	case action.Finished:
 		return
 	case action.ScaleDown:
 		f.scaledDown[from]++
+		if r.Live() && !r.Available && f.stays(r) && r.State == "" {
+			f.unavailable[from]-- // what is on its way out counts as gone
+		}
 		return
 	case action.Move:
 		f.moved[from]++
-		f.movedTo[f.destination(r)]++
+		if r.State != v1alpha1.LifecyclePreparingDelete { // that move was paid for when it was prepared
+			f.movedTo[f.destination(r)]++
+		}
 		if !r.Ready {
 			f.movedBroken[from]++
 		}
 	case action.Replace:
 		f.replaced++
 	}
-	if r.Ready {
+	if !r.OutOfService() {
 		f.disturbed++
+	}
+	if r.Available {
+		f.lost++
 	}
 }
 
-func (f *facts) replica(pod *corev1.Pod) *observed.Replica {
+func (f *facts) replica(pod *corev1.Pod) *snapshot.Replica {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Pod == pod {
 			return r
@@ -197,7 +236,7 @@ func (f *facts) wantedAt(ordinal int) (side, bool) {
 }
 
 // misplaced says whether a pod may have to change its revision. Of a set with random names only the excess has to.
-func (f *facts) misplaced(r *observed.Replica) bool {
+func (f *facts) misplaced(r *snapshot.Replica) bool {
 	if !f.set.Ordinal() {
 		return f.excess(f.side(r.Revision)) > 0
 	}
@@ -209,7 +248,7 @@ func (f *facts) misplaced(r *observed.Replica) bool {
 }
 
 // old says whether the strategy Recreate wants a pod gone before any new one comes.
-func (f *facts) old(r *observed.Replica) bool {
+func (f *facts) old(r *snapshot.Replica) bool {
 	if !f.recreate() || f.set.Paused() {
 		return false
 	}
@@ -221,7 +260,7 @@ func (f *facts) old(r *observed.Replica) bool {
 }
 
 // stays says whether a pod is to stay at its revision, as far as that is known.
-func (f *facts) stays(r *observed.Replica) bool {
+func (f *facts) stays(r *snapshot.Replica) bool {
 	_, used := f.set.InUse(r.Ordinal)
 	return (used || !f.set.Ordinal()) && (f.frozen() || !f.misplaced(r))
 }
@@ -235,7 +274,7 @@ func (f *facts) excess(s side) int {
 }
 
 // destination is the side at which a pod that moves is to come back.
-func (f *facts) destination(r *observed.Replica) side {
+func (f *facts) destination(r *snapshot.Replica) side {
 	if f.set.Ordinal() {
 		to, _ := f.wantedAt(r.Ordinal)
 		return f.makes(to)
@@ -272,7 +311,7 @@ func (f *facts) makes(wanted side) side {
 
 // comesBack says whether a terminating pod will soon be followed by another under its identity. After a pod that is
 // overdue, or whose successor has to wait for its turn, that is not to be expected.
-func (f *facts) comesBack(r *observed.Replica) bool {
+func (f *facts) comesBack(r *snapshot.Replica) bool {
 	if !r.Terminating || f.set.Now.Sub(r.Pod.DeletionTimestamp.Time) > 0 {
 		return false
 	}
@@ -284,7 +323,7 @@ func (f *facts) comesBack(r *observed.Replica) bool {
 }
 
 // returns is the side at which the successor of a terminating pod will come.
-func (f *facts) returns(r *observed.Replica) side {
+func (f *facts) returns(r *snapshot.Replica) side {
 	if !f.set.Ordinal() {
 		return f.lacking()
 	}
@@ -293,7 +332,7 @@ func (f *facts) returns(r *observed.Replica) side {
 }
 
 // waitsFor is a pod below an ordinal that is not available; nil if there is none.
-func (f *facts) waitsFor(ordinal int) *observed.Replica {
+func (f *facts) waitsFor(ordinal int) *snapshot.Replica {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		if r.Pod == nil || r.Available || r.Ordinal >= ordinal {
@@ -307,7 +346,7 @@ func (f *facts) waitsFor(ordinal int) *observed.Replica {
 }
 
 // replaceable says whether a pod was named by a user and can be replaced now.
-func (f *facts) replaceable(r *observed.Replica) bool {
+func (f *facts) replaceable(r *snapshot.Replica) bool {
 	if _, used := f.set.InUse(r.Ordinal); !r.Specified || f.set.Ordinal() && !used {
 		return false
 	}
@@ -316,7 +355,7 @@ func (f *facts) replaceable(r *observed.Replica) bool {
 }
 
 // eachWaiting says whether something holds for every misplaced pod that is not taken.
-func (f *facts) eachWaiting(holds func(r *observed.Replica) bool) bool {
+func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Live() && !r.Specified && f.misplaced(r) && !f.goes(r) && !holds(r) {
 			return false
@@ -325,18 +364,49 @@ func (f *facts) eachWaiting(holds func(r *observed.Replica) bool) bool {
 	return true
 }
 
-// spent says whether no ready pod may be given up.
-func (f *facts) spent() bool {
-	return f.available-f.disturbed <= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+// spent says whether a pod may not be given up: an available one if too few would be left, one that is ready and not yet
+// available, and so counts as unavailable already, if too few are left.
+func (f *facts) spent(r *snapshot.Replica) bool {
+	left, floor := f.available-f.lost, f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+	return left < floor || r.Available && left == floor
+}
+
+// waits says whether a pod of a set with random names waits that the plan could move.
+func (f *facts) waits(s side) bool {
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		if r.Live() && r.Ready && !r.Specified && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
+			return true
+		}
+	}
+	return false
 }
 
 // guarded says whether nothing more may be moved to a side.
 func (f *facts) guarded(to side) bool {
-	return f.unavailable[to]+f.movedTo[to]+f.replaced >= max(1, f.set.Limits.MaxUnavailable)
+	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting() >= max(1, f.set.Limits.MaxUnavailable)
+}
+
+// passes says whether broken pods pass the guard of a side: no pod is available, and the guard has held for a minute.
+func (f *facts) passes(to side) bool {
+	limit := f.set.Limits.ScaleMaxUnavailable
+	together := !f.set.OrderedReady() && (limit < 0 || limit >= f.set.Limits.Replicas)
+	return f.available == 0 && together && f.unavailableLong[to] >= max(1, f.set.Limits.MaxUnavailable)
+}
+
+// waiting counts the pods that wait, or are to wait, for a hook before they are deleted.
+func (f *facts) waiting() int {
+	n := len(f.prepares)
+	for i := range f.set.Replicas {
+		if f.set.Replicas[i].State == v1alpha1.LifecyclePreparingDelete {
+			n++
+		}
+	}
+	return n
 }
 
 // deleted counts the deletes of a cause for which a condition holds.
-func (f *facts) deleted(cause action.Cause, is func(r *observed.Replica) bool) int {
+func (f *facts) deleted(cause action.Cause, is func(r *snapshot.Replica) bool) int {
 	n := 0
 	for _, d := range f.deletes {
 		if d.Cause == cause && is(d.replica) {
@@ -346,9 +416,9 @@ func (f *facts) deleted(cause action.Cause, is func(r *observed.Replica) bool) i
 	return n
 }
 
-// goes says whether the plan deletes a pod.
-func (f *facts) goes(r *observed.Replica) bool {
-	return slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
+// goes says whether the plan deletes a pod, or a hook keeps it from doing so.
+func (f *facts) goes(r *snapshot.Replica) bool {
+	return r.State == v1alpha1.LifecyclePreparingDelete || slices.Contains(f.prepares, r) || slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
 }
 
 // settled says whether a set is as it is wanted to be: nothing is left to do, or to wait for.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 )
 
@@ -158,10 +158,84 @@ func TestNext(t *testing.T) {
 				"delete web-c (scale down to 2)",
 			},
 		},
-		"ready but not available costs as if available": {
+		"ready but not available counts as unavailable, once": {
 			config: "random R=3 v1>v2", state: "a:v1r b:v1+ c:v1+",
 			want: []string{
-				"hold web-a and 2 more: maxUnavailable 1: 2 of 3 pods are available, web-a is not",
+				"delete web-a (recreate at v2)",
+				"hold web-c and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a set of one pod takes a new template before that is available": {
+			config: "ordinal R=1 v1>v2", state: "0:v1r", want: []string{"delete web-0 (recreate at v2)"},
+		},
+		"and two pods do where both may be unavailable": {
+			config: "random R=2 mu=2 v1>v2", state: "a:v1r b:v1r",
+			want: []string{"delete web-b (recreate at v2)", "delete web-a (recreate at v2)"},
+		},
+		"where more are not available yet than may be unavailable all wait": {
+			config: "random R=4 v1>v2", state: "a:v1r b:v1r c:v1r d:v1r",
+			want: []string{
+				"hold web-d and 3 more: maxUnavailable 1: 0 of 4 pods are available, web-a and 3 more are not",
+			},
+		},
+		"where no pod is available broken pods pass the guard that has held for a minute": {
+			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v2,",
+			want: []string{"delete web-b (recreate at v2)", "delete web-a (recreate at v2)"},
+		},
+		"they wait for the minute": {
+			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v2.",
+			want: []string{
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"and as long as a pod is available": {
+			config: "random R=3 v1>v2", state: "a:v1+ b:v1. c:v2,",
+			want: []string{
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"and where they would not come back together": {
+			config: "random R=3 scalemu=1 v1>v2", state: "a:v1. b:v1. c:v2,",
+			want: []string{
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"what was deleted as broken comes back without waiting for scaleStrategy.maxUnavailable": {
+			config: "random R=6 mu=3 scalemu=1 v1>v2", state: "a:v1+ b:v1+ c:v1+ g:v2.",
+			want: []string{
+				"create qkmvw at v2 (missing)",
+				"create 7w6p2 at v2 (missing)",
+				"hold web-c and 2 more: 3 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"whatever is broken at the revision that the partition keeps": {
+			config: "random R=4 p=2 scalemu=1 v1>v2", state: "a:v1, b:v1, c:v2+",
+			want: []string{
+				"create qkmvw at v2 (missing)",
+				"hold web-a and 1 more: it is not ready, and the partition keeps it at revision v1",
+			},
+		},
+		"and a named one that is going as well": {
+			config: "random R=3 scalemu=1 v1", state: "a:v1+ b:v1x@ c:v1x@",
+			want: []string{
+				"create qkmvw at v1 (missing)",
+				"create 7w6p2 at v1 (missing)",
+			},
+		},
+		"a scale-down that a hook holds makes updates rest": {
+			config: "ordinal hooked R=4 p=2 v1>v2", state: "0:v2+ 1:v2+ 2:v1+ 3:v1+ 4:v1+&",
+			want: []string{
+				"set web-4 to PreparingDelete (lifecycle hook preDelete waits until label example.com/hook=on is gone)",
+				"hold web-4: lifecycle hook preDelete waits until label example.com/hook=on is gone",
+				"hold web-3 and 3 more: scaling down; pods in service are not updated until the pods that are too many are gone",
+			},
+		},
+		"but keeps no broken pod from its correction": {
+			config: "ordinal hooked R=2 v1>v2", state: "0:v1+ 1:v1. 2:v1+^",
+			want: []string{
+				"delete web-1 (recreate at v2)",
+				"hold web-2: lifecycle hook preDelete waits until label example.com/hook=on is gone",
+				"hold web-0: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
 		"OnDelete moves nothing and makes lost pods new": {
@@ -213,7 +287,7 @@ func TestNext(t *testing.T) {
 			config: "random R=5 scalemu=2 v1", state: "a:v1+ b:v1.",
 			want: []string{
 				"create qkmvw at v1 (missing)",
-				"hold web-7w6p2: scaleStrategy.maxUnavailable: 2 pods may be unavailable while pods are created",
+				"hold web-7w6p2 and 1 more: scaleStrategy.maxUnavailable: 2 pods may be unavailable while pods are created",
 			},
 		},
 		"but not the replacement of broken pods": {
@@ -542,7 +616,7 @@ func TestNext(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := plan.Next(observedtest.Parse(tt.config, tt.state))
+			p := plan.Next(snapshottest.Parse(tt.config, tt.state))
 			want := strings.Join(append(tt.want, ""), "\n")
 			if diff := cmp.Diff(want, p.String()); diff != "" {
 				t.Errorf("plan for %q in %q (-want +got):\n%s", tt.state, tt.config, diff)

@@ -14,9 +14,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 )
 
@@ -46,7 +46,7 @@ type cluster struct {
 	facts          facts
 }
 
-// pod is an identity as package observedtest spells it.
+// pod is an identity as package snapshottest spells it.
 type pod struct {
 	id, revision string
 	mark         byte
@@ -130,8 +130,8 @@ func (c *cluster) state() string {
 
 // step plans, judges the plan, carries out some of it, and lets some pods come on. It says whether the set is settled.
 func (c *cluster) step(t *rapid.T) bool {
-	o := observedtest.Parse(c.config(), c.state())
-	o.Preflights = map[string]observed.Preflight{o.Current.Name: {}, o.Update.Name: {}}
+	o := snapshottest.Parse(c.config(), c.state())
+	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
 	p := plan.Next(o)
 	c.facts.gather(o, &p)
 	for _, r := range rules() {
@@ -163,7 +163,7 @@ func aboutPods(a action.Action) bool {
 	return creates || deletes
 }
 
-func (c *cluster) carryOut(a action.Action, o *observed.Set) {
+func (c *cluster) carryOut(a action.Action, o *snapshot.Set) {
 	if create, ok := a.(action.Create); ok && o.Refused == "" {
 		claims := len(c.pods) > 0 && c.pods[0].claims
 		c.pods = append(c.pods, &pod{id: create.ID, revision: create.Revision, mark: '.', claims: claims})

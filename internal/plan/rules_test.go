@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // rule is something that holds for every plan in every state.
@@ -35,8 +35,11 @@ func rules() []rule {
 		{"only misplaced pods are moved, and none while the set is frozen", movesMisplaced},
 		{"not more than maxUnavailable + surge pods are unavailable at a revision moved to", movesWithinGuard},
 		{"a broken pod that is outdated waits for nothing but the guard", brokenIsNeverStuck},
+		{"a broken pod passes the guard that has held for a minute where no pod is available", brokenPassesGuard},
 		{"no pod waits for a budget that is there", budgetIsUsed},
 		{"a pod that a user named waits for nothing but budget and guard", namedIsReplaced},
+		{"no pod is written to twice", writesOnce},
+		{"what a plan takes out of service, hooks or not, keeps R - maxUnavailable pods available", takesWithinBudget},
 		{"surge made before a pause goes before any old pod", pauseKeepsOldPods},
 	}
 }
@@ -95,7 +98,7 @@ func surplusOnly(f *facts) bool {
 	if !f.set.Ordinal() {
 		return f.scaledDown.sum() <= max(0, f.live-f.set.Limits.Replicas)
 	}
-	return f.deleted(action.ScaleDown, func(r *observed.Replica) bool {
+	return f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
 		_, used := f.set.InUse(r.Ordinal)
 		return used
 	}) == 0
@@ -103,21 +106,22 @@ func surplusOnly(f *facts) bool {
 
 // movesWithinBudget leaves the strategy Recreate what is old, but not what is replaced by another of its revision.
 func movesWithinBudget(f *facts) bool {
-	disturbed := f.disturbed
+	disturbed, lost := f.disturbed, f.lost
 	if f.recreate() {
-		disturbed = f.deleted(action.Replace, func(r *observed.Replica) bool { return r.Ready && !f.old(r) })
+		disturbed = f.deleted(action.Replace, func(r *snapshot.Replica) bool { return r.Ready && !f.old(r) })
+		lost = f.deleted(action.Replace, func(r *snapshot.Replica) bool { return r.Available && !f.old(r) })
 	}
-	return disturbed == 0 || f.available-disturbed >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+	return disturbed == 0 || f.available-lost >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 
 // scaleDownWithinBudget leaves users their own hand: what they named may go though it is missed.
 func scaleDownWithinBudget(f *facts) bool {
 	if !f.set.Ordinal() {
-		taken := f.deleted(action.ScaleDown, func(r *observed.Replica) bool { return r.Available })
-		named := f.deleted(action.ScaleDown, func(r *observed.Replica) bool { return r.Available && r.Specified })
+		taken := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available })
+		named := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && r.Specified })
 		return taken == named || f.available-taken >= f.set.Limits.Replicas
 	}
-	taken := f.deleted(action.ScaleDown, func(r *observed.Replica) bool { return r.Available && !f.old(r) })
+	taken := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !f.old(r) })
 	return taken == 0 || f.live-f.scaledDown.sum() >= f.set.Limits.Replicas ||
 		f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
@@ -149,7 +153,7 @@ func scalesDownInOrder(f *facts) bool {
 	}
 	i := slices.IndexFunc(f.deletes, func(d deletion) bool { return d.Cause == action.ScaleDown })
 	victim := f.deletes[i].replica
-	var highest *observed.Replica
+	var highest *snapshot.Replica
 	for j := range f.set.Replicas {
 		r := &f.set.Replicas[j]
 		if _, used := f.set.InUse(r.Ordinal); used {
@@ -163,7 +167,7 @@ func scalesDownInOrder(f *facts) bool {
 		}
 	}
 	inTurn := f.live > f.set.Limits.Replicas && f.waitsFor(highest.Ordinal) == nil
-	urgent := func(r *observed.Replica) bool { return !r.Ready || !inTurn && f.old(r) }
+	urgent := func(r *snapshot.Replica) bool { return !r.Ready || !inTurn && f.old(r) }
 	for j := range f.set.Replicas {
 		r := &f.set.Replicas[j]
 		if _, used := f.set.InUse(r.Ordinal); !used && r.Live() && !urgent(victim) && urgent(r) {
@@ -212,7 +216,8 @@ func movesMisplaced(f *facts) bool {
 func movesWithinGuard(f *facts) bool {
 	limit := max(1, f.set.Limits.MaxUnavailable+f.surge())
 	for s := range sides {
-		if f.movedTo[s] > 0 && f.unavailable[s]+f.movedTo[s] > limit && !f.recreate() {
+		passed := f.recreate() || f.passes(s) && f.moved == f.movedBroken
+		if f.movedTo[s] > 0 && f.unavailable[s]+f.movedTo[s] > limit && !passed {
 			return false
 		}
 	}
@@ -225,7 +230,10 @@ func brokenIsNeverStuck(f *facts) bool {
 		return true
 	}
 	if f.set.Ordinal() {
-		return f.eachWaiting(func(r *observed.Replica) bool { return r.Ready || f.guarded(f.destination(r)) })
+		return f.eachWaiting(func(r *snapshot.Replica) bool { return r.Ready || f.guarded(f.destination(r)) })
+	}
+	if f.waiting() > 0 {
+		return true // which of them are taken is not known
 	}
 	for s := range sides {
 		if f.movedBroken[s] < min(f.broken[s], f.excess(s)) && !f.guarded(f.destinationFrom(s)) {
@@ -235,15 +243,32 @@ func brokenIsNeverStuck(f *facts) bool {
 	return true
 }
 
-func budgetIsUsed(f *facts) bool {
+func brokenPassesGuard(f *facts) bool {
 	if f.frozen() || f.scaledDown.sum() > 0 {
 		return true
 	}
+	full := max(1, f.set.Limits.MaxUnavailable) + f.surge()
+	held := func(to side) bool { return !f.passes(to) || f.unavailableLong[to] < full }
 	if f.set.Ordinal() {
-		return f.eachWaiting(func(r *observed.Replica) bool { return !r.Ready || f.spent() || f.guarded(f.destination(r)) })
+		return f.eachWaiting(func(r *snapshot.Replica) bool { return r.Ready || held(f.destination(r)) })
 	}
 	for s := range sides {
-		if f.moved[s] < f.excess(s) && !f.spent() && !f.guarded(f.destinationFrom(s)) {
+		if f.movedBroken[s] < min(f.broken[s], f.excess(s)) && !held(f.destinationFrom(s)) {
+			return false
+		}
+	}
+	return true
+}
+
+func budgetIsUsed(f *facts) bool {
+	if f.frozen() || f.scaledDown.sum() > 0 || f.waiting() > 0 {
+		return true
+	}
+	if f.set.Ordinal() {
+		return f.eachWaiting(func(r *snapshot.Replica) bool { return !r.Ready || f.spent(r) || f.guarded(f.destination(r)) })
+	}
+	for s := range sides {
+		if f.moved[s] < f.excess(s) && f.waits(s) && !f.guarded(f.destinationFrom(s)) {
 			return false
 		}
 	}
@@ -258,11 +283,37 @@ func namedIsReplaced(f *facts) bool {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		waits := r.Live() && f.replaceable(r) && !f.goes(r)
-		if waits && (!r.Ready || !f.spent()) && !guarded {
+		if waits && (!r.Ready || !f.spent(r)) && !guarded {
 			return false
 		}
 	}
 	return true
+}
+
+func writesOnce(f *facts) bool {
+	for i, pod := range f.written {
+		if slices.Contains(f.written[:i], pod) {
+			return false
+		}
+	}
+	return true
+}
+
+// takesWithinBudget is about sets with hooks, where what waits for its hook counts as gone; of the others the rules of moves
+// and of scaling down say the same. A plan that takes no more pods than are too many only scales down.
+func takesWithinBudget(f *facts) bool {
+	if f.set.Spec.Lifecycle == nil || f.recreate() {
+		return true
+	}
+	prepared := 0
+	for _, r := range f.prepares {
+		if r.Available && !r.Specified {
+			prepared++
+		}
+	}
+	scaled := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !r.Specified })
+	taken, tooMany := prepared+f.lost+scaled, f.live-f.set.Limits.Replicas
+	return taken <= max(0, tooMany) || f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 
 func pauseKeepsOldPods(f *facts) bool {
@@ -270,7 +321,7 @@ func pauseKeepsOldPods(f *facts) bool {
 		return true
 	}
 	surplus := f.live - f.set.Limits.Replicas
-	old := f.deleted(action.ScaleDown, func(r *observed.Replica) bool {
+	old := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
 		return f.side(r.Revision) != update && !r.Specified
 	})
 	return old == 0 || old <= surplus-min(surplus, f.surge(), f.have[update])

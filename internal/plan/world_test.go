@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 )
 
@@ -49,14 +49,17 @@ func (s state) unpack() (c cells) {
 // itself, so that a set that comes back to where it was has been led in a circle.
 type world struct {
 	config string
-	set    *observed.Set
-	// kinds are spelled as in package observedtest; replicas holds each kind at each index.
+	set    *snapshot.Set
+	// kinds are spelled as in package snapshottest; replicas holds each kind at each index.
 	kinds    []string
-	replicas [len(cells{})][]observed.Replica
-	// next is what a pod of a kind becomes by itself; deleted is what it becomes when it is deleted.
-	next, deleted []kind
-	rules         []rule
-	facts         facts
+	replicas [len(cells{})][]snapshot.Replica
+	// next is what a pod of a kind becomes by itself; deleted is what it becomes when it is deleted, prepared and normal when
+	// its lifecycle state is written.
+	next, deleted, prepared, normal []kind
+	rules                           []rule
+	facts                           facts
+	// quorum worlds have pods that become ready only together: all that are wanted, at the update revision.
+	quorum bool
 
 	// visited are the states that have been seen, open are those on the path that leads to the present one.
 	visited map[state]bool
@@ -64,10 +67,13 @@ type world struct {
 	err     error
 }
 
-// newWorld takes a configuration and the kinds that states start from, and adds those that follow from them.
+// newWorld takes a configuration, which may begin with the word quorum, and the kinds that states start from, and adds those that follow from them.
 func newWorld(config string, start []string) *world {
-	w := &world{config: config, set: observedtest.Parse(config, ""), rules: rules(), visited: map[state]bool{}}
-	w.set.Preflights = map[string]observed.Preflight{w.set.Current.Name: {}, w.set.Update.Name: {}}
+	alone := strings.Replace(config, "quorum ", "", 1)
+	quorum := alone != config
+	config = alone
+	w := &world{config: config, quorum: quorum, set: snapshottest.Parse(config, ""), rules: rules(), visited: map[state]bool{}}
+	w.set.Preflights = map[string]snapshot.Preflight{w.set.Current.Name: {}, w.set.Update.Name: {}}
 	w.add("")
 	for _, text := range start {
 		w.add(text)
@@ -93,6 +99,7 @@ func (w *world) add(text string) kind {
 	}
 	w.kinds = append(w.kinds, text)
 	w.next, w.deleted = append(w.next, k), append(w.deleted, k)
+	w.prepared, w.normal = append(w.prepared, k), append(w.normal, k)
 	for i := range w.replicas {
 		w.replicas[i] = append(w.replicas[i], w.replica(i, text))
 	}
@@ -100,6 +107,10 @@ func (w *world) add(text string) kind {
 		return k
 	}
 	pod, hasClaims := strings.CutSuffix(text, "$")
+	if bare := strings.TrimRight(text, "&^%"); bare != text {
+		w.addHooked(k, bare, text[len(bare):])
+		return k
+	}
 	pod, isNamed := strings.CutSuffix(pod, "@")
 	revision, mark := pod[:len(pod)-1], pod[len(pod)-1:]
 	suffix := strings.TrimPrefix(text, pod)
@@ -112,7 +123,15 @@ func (w *world) add(text string) kind {
 		}
 		return k
 	case ".":
-		w.next[k] = w.add(revision + "r" + suffix)
+		after := "r"
+		if w.quorum {
+			after = ","
+		}
+		w.next[k] = w.add(revision + after + suffix)
+	case ",":
+		if revision == w.set.Update.Name {
+			w.next[k] = w.add(revision + "r" + suffix)
+		}
 	case "r":
 		w.next[k] = w.add(revision + "+" + suffix)
 	}
@@ -123,9 +142,31 @@ func (w *world) add(text string) kind {
 	return k
 }
 
-func (w *world) replica(index int, text string) observed.Replica {
+// addHooked adds what a pod can become that has to do with the hook preDelete. It carries the mark until it is prepared and
+// another program lets it go.
+func (w *world) addHooked(k kind, bare, hook string) {
+	switch hook {
+	case "&":
+		revision := bare[:len(bare)-1]
+		switch bare[len(bare)-1] {
+		case '.':
+			w.next[k] = w.add(revision + "r&")
+		case 'r':
+			w.next[k] = w.add(revision + "+&")
+		}
+		w.prepared[k] = w.add(bare + "^")
+		w.normal[w.prepared[k]] = k
+	case "^":
+		w.next[k] = w.add(bare + "%")
+	case "%":
+		w.normal[k] = w.add(bare)
+	}
+	w.deleted[k] = w.add(bare[:len(bare)-1] + "x")
+}
+
+func (w *world) replica(index int, text string) snapshot.Replica {
 	if text == "" {
-		return observed.Replica{}
+		return snapshot.Replica{}
 	}
 	words := make([]string, index+1)
 	for i := range words {
@@ -135,7 +176,7 @@ func (w *world) replica(index int, text string) observed.Replica {
 		}
 		words[i] = id + ":" + text
 	}
-	return observedtest.Parse(w.config, strings.Join(words, " ")).Replicas[index]
+	return snapshottest.Parse(w.config, strings.Join(words, " ")).Replicas[index]
 }
 
 // show lays a state before the planners.
@@ -148,7 +189,7 @@ func (w *world) show(c *cells) {
 	}
 }
 
-// spell writes a state as package observedtest reads it.
+// spell writes a state as package snapshottest reads it.
 func (w *world) spell(s state) string {
 	var words []string
 	for i, k := range s.unpack() {
@@ -194,7 +235,7 @@ func (w *world) successors(s state) []state {
 	}
 	moving := len(next) > 0
 	for i, k := range c {
-		if w.next[k] == k || w.twin(&c, i) {
+		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue
 		}
 		moving = moving || !w.hopeless(i, k)
@@ -240,10 +281,26 @@ func (w *world) repeats(c *cells, p *action.Plan) bool {
 // twin says whether the pod at an index is like the one before it, in a set where only numbers count.
 func (w *world) twin(c *cells, i int) bool { return !w.set.Ordinal() && i > 0 && c[i] == c[i-1] }
 
-// hopeless says whether a pod is broken for good: an old one, that never gets ready unless it is replaced.
+// inCompany says whether nothing keeps the pod at an index from becoming what it becomes next. In a quorum world it becomes
+// ready only when all pods are there.
+func (w *world) inCompany(c *cells, index int) bool {
+	if !w.quorum || !strings.Contains(w.kinds[c[index]], ",") {
+		return true
+	}
+	n := 0
+	for i, k := range c {
+		if r := &w.replicas[i][k]; r.Live() && r.Revision == w.set.Update.Name {
+			n++
+		}
+	}
+	return n >= w.set.Limits.Replicas
+}
+
+// hopeless says whether a pod is broken for good: an old one, that never gets ready unless it is replaced. One that waits for
+// its hook will be.
 func (w *world) hopeless(index int, k kind) bool {
 	r := &w.replicas[index][k]
-	return r.Broken() && !w.facts.frozen() && w.facts.misplaced(r)
+	return r.Broken() && !strings.HasSuffix(w.kinds[k], "^") && !w.facts.frozen() && w.facts.misplaced(r)
 }
 
 // carryOut is the state after a plan, which is for nothing but pods.
@@ -254,16 +311,23 @@ func (w *world) carryOut(c cells, p *action.Plan) state {
 			continue
 		}
 		i := w.find(&c, a)
-		c[i] = w.deleted[c[i]]
+		switch state, writes := a.(action.SetState); {
+		case !writes:
+			c[i] = w.deleted[c[i]]
+		case state.State == v1alpha1.LifecyclePreparingDelete:
+			c[i] = w.prepared[c[i]]
+		default:
+			c[i] = w.normal[c[i]]
+		}
 	}
 	return w.packed(&c)
 }
 
-// find is the index of the pod that an action deletes.
+// find is the index of the pod that an action deletes, or the state of which it writes.
 func (w *world) find(c *cells, a action.Action) int {
-	if d, ok := a.(action.Delete); ok {
+	if pod := written(a); pod != nil {
 		for i, k := range c {
-			if w.replicas[i][k].Pod == d.Pod {
+			if w.replicas[i][k].Pod == pod {
 				return i
 			}
 		}

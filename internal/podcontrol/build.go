@@ -13,11 +13,11 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/lifecycle"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Build makes the pod of an identity from the template of a revision.
-func Build(set *v1alpha1.RollSet, revision observed.Revision, id string) *corev1.Pod {
+func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1.Pod {
 	template := revision.Template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

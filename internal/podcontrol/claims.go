@@ -16,7 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // BuildClaim makes the claim that an identity has of a template.
@@ -80,7 +80,7 @@ func (w *writer) ensureClaims(ctx context.Context, id string) outcome {
 }
 
 // createClaim creates a claim, or uses the one that is there already.
-func (w *writer) createClaim(ctx context.Context, r *observed.Replica, claim *corev1.PersistentVolumeClaim) outcome {
+func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
 	name := claim.Name
 	err := w.Client.Create(ctx, claim)
 	if err == nil {
@@ -100,7 +100,7 @@ func (w *writer) createClaim(ctx context.Context, r *observed.Replica, claim *co
 // reuse lets a replica have a claim that the cache shows. A pod that comes to it, where there is none, is bound to it, and
 // if it is on its way out, with it; so the API server is asked whether it still is as it was. It creates a claim as wanted
 // if there is none any more.
-func (w *writer) reuse(ctx context.Context, r *observed.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
+func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
 	if r.Pod != nil || claims.Obstacle(w.observation, r, seen) != "" {
 		return w.use(ctx, r, seen)
 	}
@@ -115,9 +115,9 @@ func (w *writer) reuse(ctx context.Context, r *observed.Replica, seen, wanted *c
 }
 
 // use makes a claim that exists one of the set's, if it may.
-func (w *writer) use(ctx context.Context, r *observed.Replica, claim *corev1.PersistentVolumeClaim) outcome {
+func (w *writer) use(ctx context.Context, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
 	if why := claims.Obstacle(w.observation, r, claim); why != "" {
-		return outcome{block: &observed.Block{Claim: true, Reason: why}}
+		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
 	}
 	if claim.Labels[v1alpha1.SetLabel] == w.set.Name {
 		return outcome{}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // withClaims is a world in which every pod has a claim, kept for ever.
@@ -115,7 +115,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 				w.server.store(tt.exists)
 			}
 			if tt.seen != nil {
-				w.observe.Replicas = []observed.Replica{{ID: "0", Claims: []*corev1.PersistentVolumeClaim{tt.seen}}}
+				w.observe.Replicas = []snapshot.Replica{{ID: "0", Claims: []*corev1.PersistentVolumeClaim{tt.seen}}}
 			}
 			result := w.apply(t, creates(1)...)
 			if diff := cmp.Diff(tt.want, w.server.log); diff != "" {
@@ -137,7 +137,7 @@ func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 	gone := w.pod("web-0")
 	stranger := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
 	c := claim(map[string]string{v1alpha1.SetLabel: "web"}, claims.Owner("web", "set"), stranger)
-	w.observe.Replicas = []observed.Replica{{ID: "0", Pod: gone.Pod, Claims: []*corev1.PersistentVolumeClaim{c}}}
+	w.observe.Replicas = []snapshot.Replica{{ID: "0", Pod: gone.Pod, Claims: []*corev1.PersistentVolumeClaim{c}}}
 	owner := metav1.NewControllerRef(gone.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	own := action.OwnClaim{ID: "0", Claim: c, Owner: owner, Reason: "deleted together with the pod"}
 

@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Runner calls f(0) … f(n-1), in any order and any number at a time, and returns when all have returned.
@@ -96,9 +96,9 @@ type Result struct {
 	// Infeasible says of pods, by UID, why the API server will not resize them; they do not count as failing.
 	Infeasible map[types.UID]string
 	// Blocked says of identities why no pod can be made for them; they do not count as failing.
-	Blocked map[string]observed.Block
+	Blocked map[string]snapshot.Block
 	// Preflights are the answers to preflights by revision.
-	Preflights map[string]observed.Preflight
+	Preflights map[string]snapshot.Preflight
 	// Stale is true when pods were no longer as they were judged, so that nothing was written to them. What changed them
 	// may be nothing that anybody is woken for.
 	Stale bool
@@ -120,7 +120,7 @@ func (t *Tally) fail(err error) {
 }
 
 // Apply carries out a plan for a set of which o is the observation.
-func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *observed.Set, plan action.Plan) Result {
+func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.Set, plan action.Plan) Result {
 	w := &writer{Control: c, set: set, observation: o}
 	var deletes []action.Delete
 	var creates []action.Create
@@ -166,9 +166,9 @@ type writer struct {
 	*Control
 
 	set         *v1alpha1.RollSet
-	observation *observed.Set
+	observation *snapshot.Set
 	// replicas are those of the observation by identity, filled only if there are claims.
-	replicas map[string]*observed.Replica
+	replicas map[string]*snapshot.Replica
 	result   Result
 
 	created []action.Create
@@ -178,23 +178,23 @@ type writer struct {
 }
 
 func (w *writer) findReplicas() {
-	w.replicas = make(map[string]*observed.Replica, len(w.observation.Replicas))
+	w.replicas = make(map[string]*snapshot.Replica, len(w.observation.Replicas))
 	for i := range w.observation.Replicas {
 		w.replicas[w.observation.Replicas[i].ID] = &w.observation.Replicas[i]
 	}
 }
 
 // replica is the one of an identity, which has neither pod nor claims if it was not observed.
-func (w *writer) replica(id string) *observed.Replica {
+func (w *writer) replica(id string) *snapshot.Replica {
 	if r, ok := w.replicas[id]; ok {
 		return r
 	}
-	return &observed.Replica{ID: id}
+	return &snapshot.Replica{ID: id}
 }
 
-func (w *writer) block(id string, b observed.Block) {
+func (w *writer) block(id string, b snapshot.Block) {
 	if w.result.Blocked == nil {
-		w.result.Blocked = map[string]observed.Block{}
+		w.result.Blocked = map[string]snapshot.Block{}
 	}
 	w.result.Blocked[id] = b
 }

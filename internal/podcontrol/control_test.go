@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/model/action"
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // createAll creates pods and their claims.
@@ -36,11 +36,26 @@ func (w *writer) note(a action.Create, out outcome) {
 		w.block(a.ID, *out.block)
 	case out.err != nil:
 		w.result.Creates.fail(out.err)
+		if out.pod {
+			w.noteVerdict(a.Revision, out.err)
+		}
 		w.result.NamespaceGone = w.result.NamespaceGone || namespaceGone(out.err)
 	case out.done:
 		w.result.Creates.Done++
 		w.created = append(w.created, a)
 	}
+}
+
+// noteVerdict takes what the API server says against a pod for its answer to a preflight of the revision.
+func (w *writer) noteVerdict(revision string, err error) {
+	refused := (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err)
+	if !refused {
+		return
+	}
+	if w.result.Preflights == nil {
+		w.result.Preflights = map[string]snapshot.Preflight{}
+	}
+	w.result.Preflights[revision] = snapshot.Preflight{Refusal: err.Error()}
 }
 
 // create creates the claims of an identity, then its pod.
@@ -63,18 +78,18 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	case mayHaveHappened(err):
 		w.Expectations.DoubtCreate(w.set.UID, pod.Name)
 	}
-	return outcome{err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
+	return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
 }
 
 // revision finds a revision that has a template.
-func (w *writer) revision(name string) (observed.Revision, bool) {
+func (w *writer) revision(name string) (snapshot.Revision, bool) {
 	template := w.observation.Known[name]
-	for _, r := range []observed.Revision{w.observation.Update, w.observation.Current} {
+	for _, r := range []snapshot.Revision{w.observation.Update, w.observation.Current} {
 		if r.Name == name {
 			template = r.Template
 		}
 	}
-	return observed.Revision{Name: name, Template: template}, template != nil
+	return snapshot.Revision{Name: name, Template: template}, template != nil
 }
 
 // lookAtTakenName looks whose the pod is that has the name we wanted.
@@ -90,7 +105,7 @@ func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
 		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
 		return outcome{}
 	default:
-		return outcome{block: &observed.Block{Reason: Stranger(pod)}}
+		return outcome{block: &snapshot.Block{Reason: Stranger(pod)}}
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/podstate"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 // maxLooks is how many pods that changed before they could be deleted one plan looks at past the cache.

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // server is as much of an API server as the writer needs: it keeps objects by name, and logs what it is asked.
@@ -147,7 +147,7 @@ type world struct {
 	control *Control
 	// batches are the sizes of the batches that were run.
 	batches []int
-	observe observed.Set
+	observe snapshot.Set
 }
 
 const revision = "web-1"
@@ -166,9 +166,9 @@ func newWorld(identity v1alpha1.PodIdentity) *world {
 		},
 	}
 	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
-	w.observe = observed.Set{
+	w.observe = snapshot.Set{
 		Name: "web", UID: "set", Spec: &w.set.Spec,
-		Update: observed.Revision{Name: revision, Template: template},
+		Update: snapshot.Revision{Name: revision, Template: template},
 	}
 	w.control = &Control{
 		Client: w.server, Live: w.server, Expectations: w.store, Events: w.notes,

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // outcome is what became of the writes for one identity. The zero outcome means that all is as it should be, though
@@ -20,13 +20,14 @@ type outcome struct {
 	// done is true if we wrote the pod, or deleted it, ourselves.
 	done bool
 	// block is set if something is in the way of this identity only.
-	block *observed.Block
+	block *snapshot.Block
 	// stale is true if the pod is not as it was judged any more.
 	stale bool
 	// infeasible is what the API server said against a resize that it will never carry out for this pod.
 	infeasible string
-	// err is set if the write failed.
+	// err is set if the write failed; pod is true if it was that of a pod, and not of one of its claims.
 	err error
+	pod bool
 }
 
 // mayHaveHappened says of a failing write whether the API server may have carried it out all the same: it gave no

@@ -13,31 +13,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/identity"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // ask asks the API server, by a create that it only pretends to carry out, whether it would accept a pod of a revision.
 // A full quota says nothing about the pod, and a webhook that cannot pretend has no say before the pod is created.
 func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	if w.result.Preflights == nil {
-		w.result.Preflights = map[string]observed.Preflight{}
+		w.result.Preflights = map[string]snapshot.Preflight{}
 	}
 	revision, ok := w.revision(a.Revision)
 	if !ok {
-		w.result.Preflights[a.Revision] = observed.Preflight{Refusal: "its template is gone"}
+		w.result.Preflights[a.Revision] = snapshot.Preflight{Refusal: "its template is gone"}
 		return
 	}
 	pod := Build(w.set, revision, w.freeIdentity())
 	err := w.Client.Create(ctx, pod, client.DryRunAll)
 	switch {
 	case err == nil:
-		w.result.Preflights[a.Revision] = observed.Preflight{Pod: pod}
+		w.result.Preflights[a.Revision] = snapshot.Preflight{Pod: pod}
 	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // all are found out after the pod was judged
-		w.result.Preflights[a.Revision] = observed.Preflight{}
+		w.result.Preflights[a.Revision] = snapshot.Preflight{}
 	default:
-		w.result.Preflights[a.Revision] = observed.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)}
+		w.result.Preflights[a.Revision] = snapshot.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)}
 	}
 }
 
@@ -51,7 +51,7 @@ func (w *writer) freeIdentity() string {
 		taken[w.observation.Replicas[i].ID] = true
 	}
 	if !w.observation.Ordinal() {
-		free := identity.NewSequence(w.set.UID).Next(1, func(id string) bool { return taken[id] })
+		free := identity.NewSequence(w.set.UID).Next(w.observation.Issued, 1, func(id string) bool { return taken[id] })
 		return strings.Join(free, "")
 	}
 	k := 0

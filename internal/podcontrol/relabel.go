@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/model/action"
 )
 
 // relabelAll gives pods the label of the revision whose pods they equal.

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/model/action"
 )
 
 // The reasons of events; they are those of StatefulSet and ReplicaSet.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/inplace"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/inplace"
 )
 
 // change is one patch of a running pod.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/action"
+	"rollset.dev/rollset/internal/model/action"
 )
 
 // keepClaims carries out what is to be done to claims before anything is done to pods, and returns the pods that cannot

@@ -10,14 +10,14 @@
 package scale
 
 import (
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Plan says what to create and what to delete so that the set has the pods it should have.
-func Plan(o *observed.Set, w *wanted.State) action.Plan {
-	var p action.Plan
+func Plan(o *snapshot.Set, w *desired.State) action.Plan {
+	p := action.Plan{EveryHold: o.EveryHold}
 	removeFinished(o, w, &p)
 	switch {
 	case w.Surplus == 0:
@@ -34,7 +34,7 @@ func Plan(o *observed.Set, w *wanted.State) action.Plan {
 
 // removeFinished deletes pods that have failed or succeeded, so that their places are filled anew. One that would come
 // back as it was waits for the back-off.
-func removeFinished(o *observed.Set, w *wanted.State, p *action.Plan) {
+func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if r.Pod == nil || !r.Finished || r.Terminating {
@@ -50,17 +50,17 @@ func removeFinished(o *observed.Set, w *wanted.State, p *action.Plan) {
 }
 
 // grow fills places as far as nothing holds them.
-func grow(o *observed.Set, w *wanted.State, p *action.Plan) {
+func grow(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	if old := firstOld(o); old != nil {
 		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
 		return
 	}
-	room := room(o, w, p)
+	room, limit := room(o, w, p), newLimit(o, w)
 	for _, place := range w.Places {
 		if room == 0 {
 			return
 		}
-		if !held(o, place, p) {
+		if !held(o, place, p) && !limit.holds(place, p) {
 			room--
 			p.Add(action.Create{ID: place.ID, Revision: place.Revision, Reason: reason(place)})
 		}
@@ -71,7 +71,7 @@ func grow(o *observed.Set, w *wanted.State, p *action.Plan) {
 }
 
 // held holds a place that cannot be filled now.
-func held(o *observed.Set, place wanted.Place, p *action.Plan) bool {
+func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	if b, blocked := o.Blocked[place.ID]; blocked {
 		p.Hold(kindOf(b), o.PodName(place.ID), "%s", b.Reason)
 		p.Wake(b.Retry)
@@ -80,14 +80,14 @@ func held(o *observed.Set, place wanted.Place, p *action.Plan) bool {
 	return o.OrderedReady() && heldByOrder(o, place, p)
 }
 
-func kindOf(b observed.Block) action.HoldKind {
+func kindOf(b snapshot.Block) action.HoldKind {
 	if b.Claim {
 		return action.HeldByClaim
 	}
 	return action.HeldByName
 }
 
-func reason(place wanted.Place) string {
+func reason(place desired.Place) string {
 	if place.Surge {
 		return "surge for update"
 	}
@@ -95,9 +95,9 @@ func reason(place wanted.Place) string {
 }
 
 // firstOld is a pod, live or not yet gone, that has to be gone before any new one comes; nil if there is none.
-func firstOld(o *observed.Set) *observed.Replica {
+func firstOld(o *snapshot.Set) *snapshot.Replica {
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && wanted.IsOld(o, r) {
+		if r := &o.Replicas[i]; r.Pod != nil && desired.IsOld(o, r) {
 			return r
 		}
 	}
@@ -105,7 +105,7 @@ func firstOld(o *observed.Set) *observed.Replica {
 }
 
 // room is how many pods may be created now, and holds what is kept from it.
-func room(o *observed.Set, w *wanted.State, p *action.Plan) int {
+func room(o *snapshot.Set, w *desired.State, p *action.Plan) int {
 	room := len(w.Places)
 	if o.Ordinal() { // pods outside the range count until they are gone
 		free := max(0, o.Limits.Replicas-o.Live())
@@ -114,23 +114,5 @@ func room(o *observed.Set, w *wanted.State, p *action.Plan) int {
 		}
 		room = min(room, free)
 	}
-	if limit := o.Limits.ScaleMaxUnavailable; limit >= 0 {
-		if free := max(0, limit-unavailableInPlace(o, w)); free < room {
-			room = free
-			p.Hold(action.HeldByLimit, o.PodName(w.Places[room].ID), "scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", limit)
-		}
-	}
 	return room
-}
-
-// unavailableInPlace counts the unavailable pods that are to stay. Those that are to be replaced are not counted, or a
-// broken pod could keep its own replacement out.
-func unavailableInPlace(o *observed.Set, w *wanted.State) int {
-	n := 0
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() && !r.Available && w.Stays(o, r) {
-			n++
-		}
-	}
-	return n
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/scale"
-	"rollset.dev/rollset/internal/wanted"
 )
 
 // TestVictimsInARollout scales down in the midst of a rollout, when pods that may be surge are taken before others. The
@@ -42,7 +42,7 @@ func TestVictimsInARollout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observedtest.Parse(c.config, c.state)
+			o := snapshottest.Parse(c.config, c.state)
 			o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = c.policy
 			for i := range o.Replicas {
 				r := &o.Replicas[i]
@@ -51,7 +51,7 @@ func TestVictimsInARollout(t *testing.T) {
 					r.DeletionCost = 100
 				}
 			}
-			p := scale.Plan(o, wanted.Of(o))
+			p := scale.Plan(o, desired.Of(o))
 			if diff := cmp.Diff(c.want, strings.TrimSuffix(p.String(), "\n")); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

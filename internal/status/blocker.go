@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"fmt"
 
-	"rollset.dev/rollset/internal/action"
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/podstate"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Blocking is a stable word for what a set waits for, fit for a metric's label: one of the words here, or an
@@ -60,7 +60,7 @@ func (f *facts) blocker() blocker {
 
 // unavailablePod is the first pod that is to stay and is not ready; if all are, the first that is not available.
 func (f *facts) unavailablePod() blocker {
-	var ready *observed.Replica
+	var ready *snapshot.Replica
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		switch {
@@ -89,14 +89,14 @@ func (f *facts) unavailablePod() blocker {
 
 // changes says whether a lifecycle hook or an update in place, and nothing that is wrong with its containers, keeps a pod
 // waiting.
-func changes(r *observed.Replica) bool {
+func changes(r *snapshot.Replica) bool {
 	return (r.Hook != "" || r.Waiting != "") && (r.Ready || podstate.ContainersReady(r.Pod))
 }
 
 // changingPod is the first pod that is not through with an update in place, or waits for a lifecycle hook.
 func (f *facts) changingPod() blocker {
 	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" { // else a hold says why it stays
+		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // else a hold says why it stays
 			return waitingFor(BlockedByChange, r, cmp.Or(r.Hook, r.Waiting))
 		}
 	}
@@ -105,7 +105,7 @@ func (f *facts) changingPod() blocker {
 
 // kept says that a pod is not replaced, broken as it is, if that is because of the partition and all others are where they
 // belong.
-func (f *facts) kept(r *observed.Replica) string {
+func (f *facts) kept(r *snapshot.Replica) string {
 	if f.moving > 0 {
 		return ""
 	}
@@ -183,7 +183,7 @@ func (f *facts) terminatingPod() blocker {
 	return blocker{}
 }
 
-func waitingFor(kind Blocking, r *observed.Replica, why string) blocker {
+func waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 	return blocker{kind, "waiting for " + r.Pod.Name + ": " + why}
 }
 
@@ -211,14 +211,21 @@ func (f *facts) failure() *Failure {
 	return nil
 }
 
+// refusesTemplate reports whether the API server refuses pods made from the template.
+func (f *facts) refusesTemplate() bool {
+	failure := f.failure()
+	return failure != nil && failure.Reason == ReasonInvalidTemplate
+}
+
 // refusedTemplate is what the API server said against pods of a revision that pods should move to; empty if it accepts
 // them, could not judge them or was not asked.
 func (f *facts) refusedTemplate() string {
-	if f.moving == 0 {
-		return ""
-	}
+	lacking := f.total.live < f.set.Limits.Replicas
 	for _, revision := range []string{f.target(), f.set.Current.Name} {
-		if answer := f.set.Preflights[revision]; f.want[revision] > 0 && answer.Refusal != "" && !answer.Failed {
+		if f.moving == 0 && (!lacking || f.revision(revision).live > 0) {
+			continue
+		}
+		if answer := f.set.Preflights[revision]; f.want[revision] > 0 && answer.Refuses() {
 			return fmt.Sprintf("pods of revision %s: %s", revision, answer.Refusal)
 		}
 	}

@@ -4,10 +4,9 @@
 package status
 
 import (
-	"math"
 	"time"
 
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Progress is how far a set has come at best towards what is wanted, and since when it has come no further. The zero
@@ -51,7 +50,7 @@ func (f *facts) tellTime() timing {
 		return timing{progress: Progress{known: true}}
 	}
 	t := timing{progress: f.advance(f.in.Progress)}
-	deadline, ok := f.deadline()
+	deadline, ok := f.set.ProgressDeadline()
 	if !ok {
 		return t
 	}
@@ -70,27 +69,13 @@ func (f *facts) idle() bool {
 	return f.in.Invalid != "" || f.set.Paused() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
-// deadline is the time that a set has for each step; false if it has all the time in the world.
-func (f *facts) deadline() (time.Duration, bool) {
-	const standard = 600 * time.Second // the default of the API
-	seconds := f.set.Spec.ProgressDeadlineSeconds
-	switch {
-	case seconds == nil:
-		return standard, true
-	case *seconds == math.MaxInt32:
-		return 0, false
-	default:
-		return time.Duration(*seconds) * time.Second, true
-	}
-}
-
 // advance notes what was reached. The clock starts again at every new revision, and whenever more was reached than ever
 // before; when only the numbers wanted change, it goes on and the marks are taken anew.
 func (f *facts) advance(p Progress) Progress {
 	now := f.set.Now
 	next := Progress{
 		known: true,
-		goal:  goal{target: f.target(), replicas: f.set.Limits.Replicas, partition: f.set.Limits.Partition},
+		goal:  goal{target: f.target(), replicas: f.set.Limits.Replicas, partition: f.set.Partition()},
 		marks: f.marks(),
 		since: p.since,
 	}
@@ -151,7 +136,7 @@ func (f *facts) reconstruct() time.Time {
 	if last, ok := f.lastChange(); ok && last.Before(now) {
 		since = last
 	}
-	if deadline, ok := f.deadline(); ok && f.wasExceeded() {
+	if deadline, ok := f.set.ProgressDeadline(); ok && f.wasExceeded() {
 		if exceeded := now.Add(-deadline); exceeded.Before(since) { // and nothing has shown since that it moves again
 			since = exceeded
 		}
@@ -162,7 +147,7 @@ func (f *facts) reconstruct() time.Time {
 // wasMoving says whether something was waited for when the status was last written.
 func (f *facts) wasMoving() bool {
 	switch f.reason {
-	case ReasonNewRevision, ReasonRollingUpdate, ReasonScaling, ReasonProgressDeadlineExceeded, ReasonRolledBack:
+	case ReasonNewRevision, ReasonRollingUpdate, ReasonScaling, ReasonProgressDeadlineExceeded, ReasonRolledBack, ReasonInvalidTemplate:
 		return true
 	}
 	return false
@@ -200,7 +185,7 @@ func (f *facts) lastChange() (last time.Time, ok bool) {
 }
 
 // readySince is when the pod of a replica became ready; the zero time if it is not.
-func readySince(r *observed.Replica) time.Time {
+func readySince(r *snapshot.Replica) time.Time {
 	if !r.Ready {
 		return time.Time{}
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
 )
@@ -33,7 +33,7 @@ type film struct {
 // shoot observes the set after a while and returns the report.
 func (m *film) shoot(after time.Duration, state string) status.Report {
 	m.now = m.now.Add(after)
-	o := observedtest.Parse(m.config, state)
+	o := snapshottest.Parse(m.config, state)
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; !r.ReadySince.IsZero() { // only a reconstruction looks at it
 			r.ReadySince = m.now
@@ -215,7 +215,7 @@ func TestDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &film{now: observedtest.Now(), generation: 1}
+			m := &film{now: snapshottest.Now(), generation: 1}
 			for line := range strings.Lines(script) {
 				m.play(t, strings.TrimSpace(line))
 			}
@@ -277,7 +277,7 @@ func stalled(s *v1alpha1.RollSetStatus) string {
 
 func TestRollback(t *testing.T) {
 	t.Parallel()
-	m := &film{config: "random R=2 v1>v2", now: observedtest.Now(), generation: 1, policy: v1alpha1.RollbackOnDeadline}
+	m := &film{config: "random R=2 v1>v2", now: snapshottest.Now(), generation: 1, policy: v1alpha1.RollbackOnDeadline}
 	m.shoot(0, "a:v1+ b:v2.")
 	for _, step := range []struct {
 		config      string
@@ -309,7 +309,7 @@ func TestRollback(t *testing.T) {
 
 func TestRollbackNeedsSomewhereToGo(t *testing.T) {
 	t.Parallel()
-	m := &film{config: "random R=1 v2", now: observedtest.Now(), generation: 1, policy: v1alpha1.RollbackOnDeadline}
+	m := &film{config: "random R=1 v2", now: snapshottest.Now(), generation: 1, policy: v1alpha1.RollbackOnDeadline}
 	m.shoot(0, "a:v2.")
 	r := m.shoot(time.Hour, "a:v2.")
 	if !r.DeadlineExceeded || r.RollsBack || stalled(&r.Status) != "True ProgressDeadlineExceeded" {
@@ -339,7 +339,7 @@ func TestRequeueAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := input(observedtest.Parse(tc.config, tc.state))
+			in := input(snapshottest.Parse(tc.config, tc.state))
 			if tc.edit != nil {
 				tc.edit(&in)
 			}
@@ -361,7 +361,7 @@ func minReady(seconds int32) func(*status.Input) {
 // TestClockIsRebuilt restarts the controller in the middle of a rollout and looks how much of the deadline is left.
 func TestClockIsRebuilt(t *testing.T) {
 	t.Parallel()
-	ago := func(minutes int) time.Time { return observedtest.Now().Add(-time.Duration(minutes) * time.Minute) }
+	ago := func(minutes int) time.Time { return snapshottest.Now().Add(-time.Duration(minutes) * time.Minute) }
 	for name, tc := range map[string]struct {
 		ready, progressing int // minutes ago that the condition changed
 		edit               func(*status.Input)
@@ -391,7 +391,7 @@ func TestClockIsRebuilt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := input(observedtest.Parse("random R=2 v1>v2", "a:v1+ b:v2."))
+			in := input(snapshottest.Parse("random R=2 v1>v2", "a:v1+ b:v2."))
 			in.Previous = before(status.ReasonRollingUpdate)
 			in.Previous.Conditions[0].LastTransitionTime = metav1.NewTime(ago(tc.progressing))
 			in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{
@@ -409,7 +409,7 @@ func TestClockIsRebuilt(t *testing.T) {
 
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	m := &film{config: "random R=2 v1>v2", now: observedtest.Now(), generation: 1}
+	m := &film{config: "random R=2 v1>v2", now: snapshottest.Now(), generation: 1}
 	m.shoot(0, "a:v1+ b:v2.")
 	if r := m.shoot(-time.Hour, "a:v1+ b:v2."); r.RequeueAfter != 600*time.Second {
 		t.Errorf("RequeueAfter = %v; an hour that never was must not be waited for", r.RequeueAfter)

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/internal/podstate"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 const (
@@ -110,12 +110,11 @@ func (f *facts) available() (v verdict, message string) {
 		return verdict{metav1.ConditionUnknown, ReasonInvalidSpec}, f.in.Invalid
 	}
 	limits := f.set.Limits
-	need := limits.Replicas - limits.MaxUnavailable
+	need := limits.MinAvailable()
 	if limits.Replicas > 0 {
 		need = max(need, 1)
 	}
-	need = max(need, 0)
-	message = fmt.Sprintf("%d of %d pods available, at least %d needed", f.total.available, limits.Replicas, need)
+	message = share(f.total.available, limits.Replicas, "available") + fmt.Sprintf(", at least %d needed", need)
 	if f.total.available >= need {
 		return verdict{metav1.ConditionTrue, ReasonMinimumPodsAvailable}, message
 	}
@@ -125,11 +124,11 @@ func (f *facts) available() (v verdict, message string) {
 // stalled is the reason why nothing will move without a human, with a message; empty if something may. A set that is
 // about to be rolled back will move.
 func (f *facts) stalled(t timing, progress string) (reason, message string) {
-	switch failure := f.failure(); {
+	switch {
 	case f.in.Invalid != "":
 		return ReasonInvalidSpec, f.in.Invalid
-	case failure != nil && failure.Reason == ReasonInvalidTemplate:
-		return ReasonInvalidTemplate, failure.Message
+	case f.refusesTemplate():
+		return ReasonInvalidTemplate, f.failure().Message
 	case f.rollbackDone():
 		return ReasonRolledBack, progress
 	case t.exceeded && !f.canRollBack():

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -78,7 +78,7 @@ func TestCounters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := input(observedtest.Parse(tc.config, tc.state))
+			in := input(snapshottest.Parse(tc.config, tc.state))
 			if tc.edit != nil {
 				tc.edit(&in)
 			}
@@ -97,7 +97,7 @@ func TestRevisionsAreBounded(t *testing.T) {
 	for i := range 150 {
 		fmt.Fprintf(&state, "%d:stray%d+ ", i, i)
 	}
-	o := observedtest.Parse("random R=150 v1>v2", state.String()+"x:v1+ y:v2+")
+	o := snapshottest.Parse("random R=150 v1>v2", state.String()+"x:v1+ y:v2+")
 	o.Current.Number, o.Update.Number = 1, 2
 	got := status.Compute(input(o)).Status.Revisions
 	if len(got) != 100 || got[98].Name != "v1" || got[99].Name != "v2" {
@@ -120,7 +120,7 @@ func TestObservedGeneration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := input(observedtest.Parse("random R=1 v2", "a:v2+"))
+			in := input(snapshottest.Parse("random R=1 v2", "a:v2+"))
 			in.Generation, in.Previous, in.Set.Update.Name = 5, tc.previous, tc.update
 			got := status.Compute(in).Status
 			if got.ObservedGeneration != tc.want {
@@ -160,7 +160,7 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := status.Complete(observedtest.Parse(tc.config, tc.state)); got != tc.want {
+			if got := status.Complete(snapshottest.Parse(tc.config, tc.state)); got != tc.want {
 				t.Errorf("Complete = %t, want %t", got, tc.want)
 			}
 		})
@@ -169,7 +169,7 @@ func TestComplete(t *testing.T) {
 
 func TestTransitionTimes(t *testing.T) {
 	t.Parallel()
-	in := input(observedtest.Parse("random R=1 v2", "a:v2."))
+	in := input(snapshottest.Parse("random R=1 v2", "a:v2."))
 	first := status.Compute(in).Status
 
 	in.Set.Now = in.Set.Now.Add(90*time.Second + 300*time.Millisecond)
@@ -178,7 +178,7 @@ func TestTransitionTimes(t *testing.T) {
 	for i, c := range second.Conditions {
 		want := first.Conditions[i].LastTransitionTime.Time
 		if c.Status != first.Conditions[i].Status || c.Type == status.ConditionProgressing && c.Reason != first.Conditions[i].Reason {
-			want = observedtest.Now().Add(90 * time.Second) // the API keeps whole seconds
+			want = snapshottest.Now().Add(90 * time.Second) // the API keeps whole seconds
 		}
 		if !c.LastTransitionTime.Time.Equal(want) {
 			t.Errorf("%s, %s after %s, has changed at %v, want %v", c.Type, c.Status, first.Conditions[i].Status, c.LastTransitionTime, want)
@@ -188,7 +188,7 @@ func TestTransitionTimes(t *testing.T) {
 
 func TestForeignConditions(t *testing.T) {
 	t.Parallel()
-	in := input(observedtest.Parse("random R=1 v2", "a:v2+"))
+	in := input(snapshottest.Parse("random R=1 v2", "a:v2+"))
 	in.Previous = before(status.ReasonComplete)
 	for i := range 20 {
 		in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: fmt.Sprintf("example.com/%02d", i), Message: "theirs"})
@@ -207,7 +207,7 @@ func TestForeignConditions(t *testing.T) {
 
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
-	in := input(observedtest.Parse("random R=2 v2", "a:v2+"))
+	in := input(snapshottest.Parse("random R=2 v2", "a:v2+"))
 	in.Failure = &status.Failure{Reason: status.ReasonFailedCreate, Message: strings.Repeat("denied \x1b[31m\n", 10_000)}
 	for _, c := range status.Compute(in).Status.Conditions {
 		if len(c.Message) > 1024 || strings.ContainsAny(c.Message, "\x1b\n") {

@@ -5,8 +5,8 @@ package status
 
 import (
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // count is how many pods there are of something. Ready pods are live, available ones are ready.
@@ -15,7 +15,7 @@ type count struct{ live, ready, available int }
 // facts are what is derived from the input once and used by every part of the status.
 type facts struct {
 	in       *Input
-	set      *observed.Set
+	set      *snapshot.Set
 	previous v1alpha1.RollSetStatus
 	// reason was the reason of Progressing.
 	reason string
@@ -47,7 +47,7 @@ func gather(in *Input) *facts {
 	f.want = want(in.Set)
 	f.outdated = f.total.live - f.revision(in.Set.Update.Name).live
 	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected) {
-		f.excess = wanted.Excess(in.Set)
+		f.excess = desired.Excess(in.Set)
 	}
 	for _, n := range f.excess {
 		f.moving += n
@@ -86,7 +86,7 @@ func (f *facts) countPods() {
 }
 
 // add counts a live pod.
-func (c *count) add(r *observed.Replica) {
+func (c *count) add(r *snapshot.Replica) {
 	c.live++
 	if r.Ready {
 		c.ready++
@@ -97,8 +97,8 @@ func (c *count) add(r *observed.Replica) {
 }
 
 // want is how many pods a set wants at each revision.
-func want(o *observed.Set) map[string]int {
-	switch r, p := o.Limits.Replicas, o.Limits.Partition; {
+func want(o *snapshot.Set) map[string]int {
+	switch r, p := o.Limits.Replicas, o.Partition(); {
 	case o.Rejected:
 		return map[string]int{o.Current.Name: r}
 	case !o.Rolling() || p == 0:
@@ -161,7 +161,7 @@ func (f *facts) finished() bool {
 // Then it is not to blame for a pod at the current revision that is not.
 func (f *facts) atPartition() bool {
 	updated := f.revision(f.set.Update.Name)
-	return f.set.Limits.Partition > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
+	return f.set.Partition() > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
 		f.total.live == f.set.Limits.Replicas && updated.available == updated.live
 }
 
@@ -177,12 +177,12 @@ func (f *facts) rollbackDone() bool {
 // canRollBack says whether the set asks for a rollback and has a revision to go back to.
 func (f *facts) canRollBack() bool {
 	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1alpha1.RollbackOnDeadline &&
-		f.set.Rolling() && !f.set.Rejected && f.set.Current.Template != nil
+		f.set.Rolling() && !f.set.Rejected && !f.set.Unproven && f.set.Current.Template != nil
 }
 
 // Complete says whether a rollout has come to its end, so that the update revision becomes the current one: as many
 // pods as are wanted run it and are available, and no other pod is left, not even one that is terminating.
-func Complete(o *observed.Set) bool {
+func Complete(o *snapshot.Set) bool {
 	if o.Rejected || o.Update.Name == "" {
 		return false
 	}

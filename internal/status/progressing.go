@@ -25,6 +25,8 @@ func (f *facts) progressing(t timing) verdict {
 		return verdict{metav1.ConditionFalse, ReasonInvalidSpec}
 	case f.set.Rejected:
 		return verdict{metav1.ConditionFalse, ReasonRolledBack}
+	case f.refusesTemplate():
+		return verdict{metav1.ConditionFalse, ReasonInvalidTemplate}
 	case f.set.Paused() && f.outdated > 0:
 		return verdict{metav1.ConditionUnknown, ReasonPaused}
 	case t.exceeded:
@@ -59,12 +61,12 @@ func (f *facts) phase() string {
 
 // beginning says whether no status has told of anything but a new revision yet.
 func (f *facts) beginning() bool {
-	return f.reason == "" || f.reason == ReasonNewRevision || f.previous.UpdateRevision != f.set.Update.Name
+	return f.reason == "" || f.reason == ReasonNewRevision || f.reason == ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
 }
 
 // message says in numbers how far the set has come, and what it waits for.
 func (f *facts) message(v verdict, b blocker) string {
-	s := f.headline(v)
+	s := f.headline(v) + f.lostRevision()
 	switch {
 	case b.text != "":
 		return s + "; " + b.text
@@ -73,6 +75,14 @@ func (f *facts) message(v verdict, b blocker) string {
 	default:
 		return s
 	}
+}
+
+// lostRevision names the ControllerRevision of the current revision if no pod can be made from it.
+func (f *facts) lostRevision() string {
+	if f.in.Invalid != "" || !f.set.Rolling() || f.set.Current.Template != nil {
+		return ""
+	}
+	return "; ControllerRevision " + f.set.Current.Name + " was deleted or edited, and no pod can be made from it"
 }
 
 // mismatch says, where nothing else is to be told, what claim is not as its template wants it.
@@ -92,17 +102,31 @@ func (f *facts) headline(v verdict) string {
 		return "the spec is invalid and nothing is done: " + f.in.Invalid
 	case ReasonRolledBack:
 		back := f.revision(f.set.Current.Name).live
-		return fmt.Sprintf("revision %s missed its deadline and is rolled back; %d of %d pods at revision %s",
-			f.set.Update.Name, back, replicas, f.set.Current.Name)
+		return fmt.Sprintf("revision %s missed its deadline and is rolled back; %s",
+			f.set.Update.Name, share(back, replicas, "at revision "+f.set.Current.Name))
 	case ReasonProgressDeadlineExceeded:
-		deadline, _ := f.deadline()
-		return fmt.Sprintf("no progress for %d seconds; %s", int64(deadline.Seconds()), f.numbers())
+		deadline, _ := f.set.ProgressDeadline()
+		return fmt.Sprintf("no progress for %d seconds%s; %s", int64(deadline.Seconds()), f.nowhereToGo(), f.numbers())
 	case ReasonPaused:
 		return "paused; " + f.numbers()
 	case ReasonPartitionReached:
 		return f.numbers() + ", as the partition wants it"
 	default:
 		return f.numbers()
+	}
+}
+
+// nowhereToGo says why a set is not rolled back although it asks for that.
+func (f *facts) nowhereToGo() string {
+	switch {
+	case f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1alpha1.RollbackOnDeadline, f.canRollBack(), f.set.Rejected:
+		return ""
+	case f.set.Unproven:
+		return ", and no revision was ever complete that the pods could go back to"
+	case !f.set.Rolling():
+		return ", and there is no other revision that the pods could go back to"
+	default:
+		return ", and the pods cannot go back"
 	}
 }
 
@@ -114,16 +138,27 @@ func (f *facts) numbers() string {
 	rolling := f.set.Rolling() || f.outdated > 0
 	switch {
 	case f.settled && f.outdated == 0:
-		return fmt.Sprintf("%d of %d pods updated and available", f.total.available, replicas)
+		return share(f.total.available, replicas, "updated and available")
 	case f.outdated > 0 && f.moving == 0: // the others stay where they are
-		return fmt.Sprintf("%d of %d pods updated", update.live, f.total.live)
-	case rolling && update.live > expected: // the partition was raised
-		return fmt.Sprintf("%d of %d pods moved back", current.live, stay)
-	case rolling && update.live < expected:
-		return fmt.Sprintf("%d of %d pods updated", update.live, expected)
+		return share(update.live, f.total.live, "updated")
+	case rolling && update.live > expected && current.live < stay: // the partition was raised
+		return share(current.live, stay, "moved back")
+	case f.total.live > replicas && f.moving == 0:
+		return fmt.Sprintf("%d pods, %d wanted", f.total.live, replicas)
+	case rolling && update.live != expected:
+		return share(update.live, expected, "updated")
 	case rolling:
-		return fmt.Sprintf("%d of %d pods updated, %d available", update.live, expected, update.available)
+		return share(update.live, expected, "updated") + fmt.Sprintf(", %d available", update.available)
 	default:
-		return fmt.Sprintf("%d of %d pods available", f.total.available, replicas)
+		return share(f.total.available, replicas, "available")
 	}
+}
+
+// share tells how many of the wanted pods have come how far. Surge, and pods that are yet to go, can make them more than
+// are wanted.
+func share(pods, wanted int, state string) string {
+	if pods > wanted {
+		return fmt.Sprintf("%d pods %s, %d wanted", pods, state, wanted)
+	}
+	return fmt.Sprintf("%d of %d pods %s", pods, wanted, state)
 }

@@ -14,14 +14,14 @@ import (
 	"pgregory.net/rapid"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
 )
 
 // observation draws any state that a set may be found in.
-func observation(t *rapid.T) *observed.Set {
+func observation(t *rapid.T) *snapshot.Set {
 	words := []string{
 		rapid.SampledFrom([]string{"random", "ordinal", "ordered"}).Draw(t, "identity"),
 		rapid.SampledFrom([]string{"v1>v2", "v2", "v2>v1"}).Draw(t, "revisions"),
@@ -42,7 +42,7 @@ func observation(t *rapid.T) *observed.Set {
 		mark := rapid.SampledFrom([]string{"+", "+", "+", "r", ".", "x", "X", "!"}).Draw(t, "mark")
 		pods = append(pods, fmt.Sprintf("%d:%s%s", i, revision, mark))
 	}
-	o := observedtest.Parse(strings.Join(words, " "), strings.Join(pods, " "))
+	o := snapshottest.Parse(strings.Join(words, " "), strings.Join(pods, " "))
 	o.Spec.MinReadySeconds = int32(rapid.SampledFrom([]int{0, 30}).Draw(t, "minReadySeconds"))
 	o.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = rapid.SampledFrom([]v1alpha1.DeadlinePolicy{"", v1alpha1.HoldOnDeadline, v1alpha1.RollbackOnDeadline}).Draw(t, "policy")
 	return o
@@ -53,7 +53,7 @@ func past(t *rapid.T) *v1alpha1.RollSetStatus {
 	if rapid.Bool().Draw(t, "first") {
 		return nil
 	}
-	at := observedtest.Now().Add(-time.Duration(rapid.IntRange(0, 2000).Draw(t, "ago")) * time.Second)
+	at := snapshottest.Now().Add(-time.Duration(rapid.IntRange(0, 2000).Draw(t, "ago")) * time.Second)
 	s := &v1alpha1.RollSetStatus{
 		ObservedGeneration: rapid.Int64Range(-1, 3).Draw(t, "observedGeneration"),
 		UpdateRevision:     rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "updateRevision"),
@@ -188,7 +188,7 @@ func TestInputIsNotModified(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		before := struct {
-			replicas []observed.Replica
+			replicas []snapshot.Replica
 			spec     *v1alpha1.RollSetSpec
 			previous *v1alpha1.RollSetStatus
 			plan     string

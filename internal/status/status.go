@@ -18,14 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Input is all that a status depends on. Compute does not change it.
 type Input struct {
 	// Set is the observation.
-	Set *observed.Set
+	Set *snapshot.Set
 	// Generation is the generation of the spec that was observed.
 	Generation int64
 	// Previous is the status that the API server has; nil if there is none.
@@ -102,9 +102,10 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 		UpdatedReplicas:          clamp(update.live),
 		UpdatedReadyReplicas:     clamp(update.ready),
 		UpdatedAvailableReplicas: clamp(update.available),
-		ExpectedUpdatedReplicas:  clamp(f.set.Limits.Replicas - f.set.Limits.Partition),
+		ExpectedUpdatedReplicas:  clamp(f.set.Limits.Replicas - f.set.Partition()),
 		CurrentRevision:          cmp.Or(f.currentName(), f.previous.CurrentRevision),
 		UpdateRevision:           cmp.Or(f.set.Update.Name, f.previous.UpdateRevision),
+		IssuedIDs:                max(f.previous.IssuedIDs, int64(f.set.Issued)),
 		Revisions:                f.listRevisions(),
 		VolumeClaims:             slices.Clone(f.in.VolumeClaims),
 	}
@@ -169,7 +170,7 @@ func (f *facts) untilAvailable() time.Duration {
 
 // availableIn is how long until a pod has been ready for long enough; zero if it is available, or waits for something
 // else. A pod that became ready in our future became ready now: clocks differ.
-func (f *facts) availableIn(r *observed.Replica) time.Duration {
+func (f *facts) availableIn(r *snapshot.Replica) time.Duration {
 	if !r.Live() || !r.Ready || r.Available {
 		return 0
 	}

@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
 )
 
 // input is what a reconcile knows that finds this observation, plans for it and was refused nothing.
-func input(o *observed.Set) status.Input {
+func input(o *snapshot.Set) status.Input {
 	return status.Input{Set: o, Generation: 1, Plan: plan.Next(o)}
 }
 
@@ -32,7 +32,7 @@ func before(reason string) *v1alpha1.RollSetStatus {
 		UpdateRevision:     "v2",
 		Conditions: []metav1.Condition{{
 			Type: status.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason,
-			LastTransitionTime: metav1.NewTime(observedtest.Now().Add(-time.Minute)),
+			LastTransitionTime: metav1.NewTime(snapshottest.Now().Add(-time.Minute)),
 		}},
 	}
 }
@@ -132,9 +132,9 @@ func TestConditions(t *testing.T) {
 		"scaled down, in order": {
 			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(status.ReasonScaling),
 			want: `
-				Ready=False Scaling: 2 of 1 pods available; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating
-				Available=True MinimumPodsAvailable: 2 of 1 pods available, at least 1 needed
-				Progressing=True Scaling: 2 of 1 pods available; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating`,
+				Ready=False Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating
+				Available=True MinimumPodsAvailable: 2 pods available, 1 wanted, at least 1 needed
+				Progressing=True Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating`,
 			wantBlocking: "order",
 		},
 		"scaled down to the last pod on its way out": {
@@ -146,7 +146,7 @@ func TestConditions(t *testing.T) {
 		},
 		"a new revision, nothing moved": {
 			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
-			edit: func(in *status.Input) { in.Plan = plan.Next(observedtest.Parse("random R=3 v2", "")) },
+			edit: func(in *status.Input) { in.Plan = plan.Next(snapshottest.Parse("random R=3 v2", "")) },
 			want: `
 				Ready=False NewRevision: 0 of 3 pods updated
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
@@ -228,7 +228,7 @@ func TestConditions(t *testing.T) {
 			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v1+ c:v2+",
 			want: `
 				Ready=True Paused: paused; 1 of 3 pods updated
-				Available=True MinimumPodsAvailable: 3 of 2 pods available, at least 1 needed
+				Available=True MinimumPodsAvailable: 3 pods available, 2 wanted, at least 1 needed
 				Progressing=Unknown Paused: paused; 1 of 3 pods updated`,
 		},
 		"OnDelete": {
@@ -241,7 +241,7 @@ func TestConditions(t *testing.T) {
 		},
 		"being rolled back": {
 			config: "random R=3 rejected v1>v2", state: "a:v1+ b:v1+ c:v2.",
-			edit: func(in *status.Input) { in.Plan = plan.Next(observedtest.Parse("random R=3 v2", "")) },
+			edit: func(in *status.Input) { in.Plan = plan.Next(snapshottest.Parse("random R=3 v2", "")) },
 			want: `
 				Ready=False RolledBack: revision v2 missed its deadline and is rolled back; 2 of 3 pods at revision v1
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -268,12 +268,12 @@ func TestConditions(t *testing.T) {
 		"the API server refuses the template": {
 			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
 			edit: func(in *status.Input) {
-				in.Set.Preflights = map[string]observed.Preflight{"v2": {Refusal: "spec.containers[0].image: Required value"}}
+				in.Set.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "spec.containers[0].image: Required value"}}
 			},
 			want: `
 				Ready=False InvalidTemplate: 0 of 3 pods updated; the API server refuses: pods of revision v2: spec.containers[0].image: Required value
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
-				Progressing=True NewRevision: 0 of 3 pods updated; the API server refuses: pods of revision v2: spec.containers[0].image: Required value
+				Progressing=False InvalidTemplate: 0 of 3 pods updated; the API server refuses: pods of revision v2: spec.containers[0].image: Required value
 				ReplicaFailure=True InvalidTemplate: pods of revision v2: spec.containers[0].image: Required value
 				Stalled=True InvalidTemplate: pods of revision v2: spec.containers[0].image: Required value`,
 			wantBlocking: status.BlockedByRefusal,
@@ -281,12 +281,12 @@ func TestConditions(t *testing.T) {
 		"the API server refuses the revision to go back to": {
 			config: "random R=3 p=3 v1>v2", state: "a:v1+ b:v2+ c:v1+",
 			edit: func(in *status.Input) {
-				in.Set.Preflights = map[string]observed.Preflight{"v1": {Refusal: "denied by policy"}}
+				in.Set.Preflights = map[string]snapshot.Preflight{"v1": {Refusal: "denied by policy"}}
 			},
 			want: `
 				Ready=False InvalidTemplate: 2 of 3 pods moved back; the API server refuses: pods of revision v1: denied by policy
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
-				Progressing=True RollingUpdate: 2 of 3 pods moved back; the API server refuses: pods of revision v1: denied by policy
+				Progressing=False InvalidTemplate: 2 of 3 pods moved back; the API server refuses: pods of revision v1: denied by policy
 				ReplicaFailure=True InvalidTemplate: pods of revision v1: denied by policy
 				Stalled=True InvalidTemplate: pods of revision v1: denied by policy`,
 			wantBlocking: status.BlockedByRefusal,
@@ -294,7 +294,7 @@ func TestConditions(t *testing.T) {
 		"the API server cannot judge the template": {
 			config: "random R=3 v1>v2", state: "a:v1+ b:v1+ c:v1+",
 			edit: func(in *status.Input) {
-				in.Set.Preflights = map[string]observed.Preflight{"v2": {Refusal: "webhook timed out", Failed: true}}
+				in.Set.Preflights = map[string]snapshot.Preflight{"v2": {Refusal: "webhook timed out", Failed: true}}
 				in.Plan = action.Plan{}
 				in.Plan.Hold(action.HeldByPreflight, "web-a", "the API server cannot judge pods of revision v2: webhook timed out")
 			},
@@ -323,7 +323,7 @@ func TestConditions(t *testing.T) {
 		"a claim is in the way": {
 			config: "ordinal R=2 v2", state: "0:v2+", previous: before(status.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Set.Blocked = map[string]observed.Block{"1": {Claim: true, Reason: "claim data-web-1 belongs to another set"}}
+				in.Set.Blocked = map[string]snapshot.Block{"1": {Claim: true, Reason: "claim data-web-1 belongs to another set"}}
 				in.Plan = plan.Next(in.Set)
 			},
 			want: `
@@ -336,7 +336,7 @@ func TestConditions(t *testing.T) {
 		"a name is taken": {
 			config: "ordinal R=2 v2", state: "0:v2+", previous: before(status.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Set.Blocked = map[string]observed.Block{"1": {Reason: "the name is taken by a pod of somebody else"}}
+				in.Set.Blocked = map[string]snapshot.Block{"1": {Reason: "the name is taken by a pod of somebody else"}}
 				in.Plan = plan.Next(in.Set)
 			},
 			want: `
@@ -352,9 +352,9 @@ func TestConditions(t *testing.T) {
 				in.Failure = &status.Failure{Reason: status.ReasonFailedDelete, Message: "denied by \x1b[31mpolicy"}
 			},
 			want: `
-				Ready=False Scaling: 2 of 1 pods available; failed: denied by policy
-				Available=True MinimumPodsAvailable: 2 of 1 pods available, at least 1 needed
-				Progressing=True Scaling: 2 of 1 pods available; failed: denied by policy
+				Ready=False Scaling: 2 pods, 1 wanted; failed: denied by policy
+				Available=True MinimumPodsAvailable: 2 pods available, 1 wanted, at least 1 needed
+				Progressing=True Scaling: 2 pods, 1 wanted; failed: denied by policy
 				ReplicaFailure=True FailedDelete: denied by policy`,
 			wantBlocking: status.BlockedByRefusal,
 		},
@@ -371,7 +371,7 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := input(observedtest.Parse(tc.config, tc.state))
+			in := input(snapshottest.Parse(tc.config, tc.state))
 			in.Previous = tc.previous
 			if tc.edit != nil {
 				tc.edit(&in)

@@ -55,7 +55,7 @@ const (
 	ReasonClaimConflict = "ClaimConflict"
 	// ReasonNameConflict: the name that a pod must have is taken.
 	ReasonNameConflict = "NameConflict"
-	// ReasonInvalidTemplate: the API server refuses pods made from the template. Stalled has it too.
+	// ReasonInvalidTemplate: the API server refuses pods made from the template. Ready, Progressing and Stalled have it too.
 	ReasonInvalidTemplate = "InvalidTemplate"
 )
 

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
 )
@@ -50,7 +50,7 @@ func TestNeedsWriteAndUrgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			previous := status.Compute(input(observedtest.Parse("random R=1 v2", "a:v2+"))).Status
+			previous := status.Compute(input(snapshottest.Parse("random R=1 v2", "a:v2+"))).Status
 			next := previous.DeepCopy()
 			tc.edit(next)
 			if got := status.NeedsWrite(&previous, next); got != tc.wantsWrite {
@@ -61,7 +61,7 @@ func TestNeedsWriteAndUrgent(t *testing.T) {
 			}
 		})
 	}
-	first := status.Compute(input(observedtest.Parse("random R=1 v2", ""))).Status
+	first := status.Compute(input(snapshottest.Parse("random R=1 v2", ""))).Status
 	if !status.Urgent(&v1alpha1.RollSetStatus{ObservedGeneration: -1}, &first) {
 		t.Error("the first status must not wait")
 	}
@@ -123,7 +123,7 @@ func TestKstatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := input(observedtest.Parse(tc.config, tc.state))
+			in := input(snapshottest.Parse(tc.config, tc.state))
 			in.Plan = plan.Next(in.Set)
 			if tc.edit != nil {
 				tc.edit(&in)
@@ -139,9 +139,9 @@ func TestKstatus(t *testing.T) {
 func BenchmarkCompute(b *testing.B) {
 	for name, n := range map[string]int{"10": 10, "1000": 1000, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {
-			o := observedtest.Parse("random v1>v2", "")
+			o := snapshottest.Parse("random v1>v2", "")
 			o.Limits.Replicas = n
-			one := observedtest.Parse("random R=1 v1", "a:v1+").Replicas[0]
+			one := snapshottest.Parse("random R=1 v1", "a:v1+").Replicas[0]
 			for i := range n {
 				r := one
 				if i%2 == 0 {

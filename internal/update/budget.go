@@ -6,70 +6,96 @@ package update
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // budget is how much may still be disturbed.
 type budget struct {
-	set *observed.Set
-	// available is how many pods are available, and will be after the moves that were decided on.
-	available int
+	snapshot.Budget
+
+	set *snapshot.Set
 	// moved is the first available pod that is moved now; empty if none is.
 	moved string
-	// spare is how many pods that are ready may be given up; negative when too few are available already.
-	spare int
+	// rests is true while scaling takes pods away: then no pod in service is disturbed.
+	rests bool
+	// going are the pods that are deleted, now or when a lifecycle hook lets them go.
+	going map[types.UID]bool
 	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge comes on top:
 	// it is missed by nobody.
 	limit int
 	// unavailable counts, for each revision, the pods that are to stay at it and are unavailable, those about to be
 	// created, and those about to come back once their predecessor is gone.
 	unavailable map[string]int
+	// unreadySince is since when live pods among those are not ready, for each revision.
+	unreadySince map[string][]time.Time
 	// lowest is the pod with the lowest ordinal in use of those that are not available; nil if all are.
-	lowest *observed.Replica
-	// stuckAfter is when the first terminating pod that counts as unavailable will not count any more; zero if none does.
-	stuckAfter time.Duration
+	lowest *snapshot.Replica
+	// yieldsAfter is when time alone makes the guard yield; zero if it does not.
+	yieldsAfter time.Duration
 }
 
-func newBudget(o *observed.Set, w *wanted.State, scaling action.Plan) budget {
+// newBudget counts what may be disturbed after what scaling does. The pods that it deletes count as gone.
+func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	b := budget{
-		set:         o,
-		available:   o.Available(),
-		unavailable: map[string]int{},
-		lowest:      lowestUnavailable(o),
+		Budget:       o.Budget(o.Limits.MinAvailable()),
+		set:          o,
+		rests:        scaling.ScalesDown(),
+		going:        map[types.UID]bool{},
+		unavailable:  map[string]int{},
+		unreadySince: map[string][]time.Time{},
+		lowest:       lowestUnavailable(o),
 	}
-	b.spare = b.available - (o.Limits.Replicas - o.Limits.MaxUnavailable)
 	pods := o.Live()
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		switch {
-		case r.Live() && !r.Available && w.Stays(o, r):
-			b.unavailable[r.Revision]++
-		case r.Terminating && b.onItsWay(r):
-			if revision, ok := w.ComesBackAt(o, r); ok {
-				b.unavailable[revision]++
-				b.expire(r.Pod.DeletionTimestamp.Sub(o.Now))
-			}
+	for _, a := range scaling.Actions {
+		// What is refused is not on its way: it neither keeps broken pods from being replaced nor is surge.
+		if created, ok := a.(action.Create); ok && o.Refused == "" {
+			pods++
+			b.unavailable[created.Revision]++
+		}
+		if deleted, ok := a.(action.Delete); ok {
+			b.going[deleted.Pod.UID] = true
 		}
 	}
-	for _, a := range scaling.Actions {
-		// What the API server refuses is not on its way, and must not keep broken pods from being replaced.
-		if c, ok := a.(action.Create); ok && o.Refused == "" {
-			b.unavailable[c.Revision]++
-			pods++
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Live() && b.going[r.Pod.UID] {
+			pods--
+			b.Spend(r)
+		} else {
+			b.count(r, w)
 		}
 	}
 	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(0, pods-o.Limits.Replicas)))
 	return b
 }
 
-// expire notes that a count ends when a grace period that has left to run is overdue.
-func (b *budget) expire(left time.Duration) {
-	if after := left + overdue + time.Second; b.stuckAfter == 0 || after < b.stuckAfter {
-		b.stuckAfter = after
+// count notes what a replica says of the revision that its pod has or comes back at.
+func (b *budget) count(r *snapshot.Replica, w *desired.State) {
+	switch {
+	case r.Live() && !r.Available && w.Stays(b.set, r):
+		b.unavailable[r.Revision]++
+		if !r.Ready {
+			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
+		}
+	case r.Terminating && b.onItsWay(r):
+		if revision, ok := w.ComesBackAt(b.set, r); ok {
+			b.unavailable[revision]++
+			b.yieldAfter(r.Pod.DeletionTimestamp.Sub(b.set.Now) + overdue + time.Second)
+		}
+	}
+}
+
+// yieldAfter notes that the guard may yield after a while.
+func (b *budget) yieldAfter(d time.Duration) {
+	if b.yieldsAfter == 0 || d < b.yieldsAfter {
+		b.yieldsAfter = d
 	}
 }
 
@@ -79,7 +105,7 @@ const overdue = 10 * time.Second
 // onItsWay says whether the successor of a terminating pod can be expected soon. It cannot if the pod is stuck, on a
 // dead node or behind a finalizer, nor if the successor has to wait for other pods, as OrderedReady asks: then it must
 // not keep those other pods from being replaced.
-func (b *budget) onItsWay(r *observed.Replica) bool {
+func (b *budget) onItsWay(r *snapshot.Replica) bool {
 	if b.set.Now.After(r.Pod.DeletionTimestamp.Add(overdue)) {
 		return false
 	}
@@ -87,8 +113,8 @@ func (b *budget) onItsWay(r *observed.Replica) bool {
 }
 
 // lowestUnavailable is the pod with the lowest ordinal in use of those that are not available; nil if all are.
-func lowestUnavailable(o *observed.Set) *observed.Replica {
-	var lowest *observed.Replica
+func lowestUnavailable(o *snapshot.Set) *snapshot.Replica {
+	var lowest *snapshot.Replica
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if r.Pod == nil || r.Available || lowest != nil && lowest.Ordinal < r.Ordinal {
@@ -102,36 +128,56 @@ func lowestUnavailable(o *observed.Set) *observed.Replica {
 }
 
 // refuses says what keeps a move from being made now; empty if nothing does.
-func (b *budget) refuses(m wanted.Move) action.HoldKind {
+func (b *budget) refuses(m desired.Move) action.HoldKind {
 	switch {
-	case wanted.IsOld(b.set, m.Replica):
+	case desired.IsOld(b.set, m.Replica):
 		return ""
-	case b.unavailable[m.To] >= b.limit && m.To != m.Replica.Revision:
+	case b.unavailable[m.To] >= b.limit && m.To != m.Replica.Revision && !b.passes(m):
 		return action.HeldByGuard
-	case m.Replica.OutOfService():
-		return ""
-	case b.spare <= 0:
+	case b.rests && !m.Replica.OutOfService(), !b.Allows(m.Replica):
 		return action.HeldByBudget
 	default:
 		return ""
 	}
 }
 
-func (b *budget) explain(why action.HoldKind, m wanted.Move) string {
+// guardHolds is how long the guard holds the broken pods of a set in which no pod is available.
+const guardHolds = time.Minute
+
+// passes reports whether a broken pod passes the guard, because no pod of the set is available and the guard has held for a
+// while: then nothing is left to protect, and the pods may be ones that become ready only together. They cannot where they
+// are created one after the other, or fewer at a time than there are.
+func (b *budget) passes(m desired.Move) bool {
+	since := b.unreadySince[m.To]
+	if limit := b.set.Limits.ScaleMaxUnavailable; b.set.OrderedReady() || limit >= 0 && limit < b.set.Limits.Replicas {
+		return false
+	}
+	if b.set.Available() > 0 || m.Replica.Ready || m.Replica.Gate.Closed() || len(since) < b.limit {
+		return false
+	}
+	slices.SortFunc(since, time.Time.Compare)
+	left := guardHolds - b.set.Now.Sub(since[b.limit-1])
+	if left > 0 {
+		b.yieldAfter(left)
+	}
+	return left <= 0
+}
+
+func (b *budget) explain(why action.HoldKind, m desired.Move) string {
 	if why == action.HeldByGuard {
 		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.unavailable[m.To], m.To)
 	}
-	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s", b.set.Limits.MaxUnavailable, b.available, b.set.Limits.Replicas, b.spentOn())
+	if b.rests {
+		return "scaling down; pods in service are not updated until the pods that are too many are gone"
+	}
+	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s", b.set.Limits.MaxUnavailable, b.Available, b.set.Limits.Replicas, b.spentOn())
 }
 
-// spend takes a move into account. A pod that is ready but not yet available costs as if it were available.
-func (b *budget) spend(m wanted.Move) {
+// spend takes a move into account.
+func (b *budget) spend(m desired.Move) {
 	b.unavailable[m.To]++
-	if !m.Replica.OutOfService() {
-		b.spare--
-	}
+	b.Spend(m.Replica)
 	if m.Replica.Available {
-		b.available--
 		b.moved = cmp.Or(b.moved, m.Replica.Pod.Name)
 	}
 }

@@ -4,18 +4,16 @@
 package update
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/inplace"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/podstate"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // step is the next step of a change in place, or nil if it has to be waited for, which the plan says then. Which one it is
@@ -25,7 +23,7 @@ import (
 //
 // A pod whose containers do not run well has no traffic to lose; it is patched at once. One whose gate was opened, by
 // whomever, is about to get traffic though it is not ready yet; the grace period begins anew.
-func (v *mover) step(m wanted.Move, how manner) (action.Action, error) {
+func (v *mover) step(m desired.Move, how manner) (action.Action, error) {
 	r := m.Replica
 	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
 	closes := serving && r.Gate.Status == corev1.ConditionTrue && (r.Ready || podstate.Returning(r.Pod))
@@ -40,17 +38,19 @@ func (v *mover) step(m wanted.Move, how manner) (action.Action, error) {
 			return nil, nil
 		}
 	}
-	if _, err := inplace.Patch(r.Pod, *how.change, m.To); err != nil {
+	change := *how.change
+	change.Restarted, change.Resized = r.Progress.Restart == "", r.Progress.Resize == ""
+	if _, err := inplace.Patch(r.Pod, change, m.To); err != nil {
 		return nil, err
 	}
 	if closes {
 		return action.CloseGate{Pod: r.Pod, Reason: "update in place to " + m.To}, nil
 	}
-	return action.UpdateInPlace{Pod: r.Pod, Revision: m.To, Change: *how.change}, nil
+	return action.UpdateInPlace{Pod: r.Pod, Revision: m.To, Change: change}, nil
 }
 
 // graceLeft is how long a pod must still be out of service before its containers are touched.
-func (v *mover) graceLeft(r *observed.Replica) time.Duration {
+func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
 	strategy := v.set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
 	if strategy == nil || strategy.GracePeriodSeconds <= 0 || !r.Gate.Closed() {
 		return 0
@@ -60,36 +60,34 @@ func (v *mover) graceLeft(r *observed.Replica) time.Duration {
 	return min(grace, r.Gate.Since.Add(grace).Sub(v.set.Now))
 }
 
-// settle brings the pods that are at their revision to the end of their last change in place, and into service.
-func (v *mover) settle(w *wanted.State, scaling action.Plan) {
-	deleted := map[types.UID]bool{}
-	for _, a := range slices.Concat(scaling.Actions, v.plan.Actions) {
-		if d, ok := a.(action.Delete); ok {
-			deleted[d.Pod.UID] = true
-		}
-	}
+// settle brings the pods that are at their revision to the end of their last change in place, and every pod into service
+// that is not being moved now: one that waits to be moved serves until then, whatever it waits for.
+func (v *mover) settle(w *desired.State) {
 	candidates := w.Candidates // in the order of the replicas
 	for i := range v.set.Replicas {
 		r := &v.set.Replicas[i]
-		if len(candidates) > 0 && candidates[0].Replica == r {
+		isCandidate := len(candidates) > 0 && candidates[0].Replica == r
+		if isCandidate {
 			candidates = candidates[1:]
-			continue
 		}
 		switch {
-		case !r.Live(), r.Infeasible != "" && !r.AskAgain, deleted[r.Pod.UID]:
-		case r.Waiting != "":
+		case !r.Live(), v.moving[r.Pod.UID], v.budget.going[r.Pod.UID]:
+			continue
+		case isCandidate, r.Infeasible != "" && !r.AskAgain:
+		case r.Progress.Resize != "":
 			v.resize(r)
-		default:
-			v.leave(r)
+		case r.Progress.Passing && r.Gate.Passable():
+			v.plan.Add(action.UpdateInPlace{Pod: r.Pod, Revision: r.Revision, Change: inplace.Change{Restarted: true, Resized: true}})
 		}
+		v.leave(r)
 	}
 }
 
-// leave lets a pod serve that is not moved now, unless a change of it is under way or a lifecycle hook is waited for that
-// has nothing to do with moves.
-func (v *mover) leave(r *observed.Replica) {
+// leave lets a pod serve that is not moved now, unless its containers are to restart or a lifecycle hook is waited for that
+// has nothing to do with moves. What its resources wait for keeps it from nothing.
+func (v *mover) leave(r *snapshot.Replica) {
 	withdrawn := r.Withdrawn && r.State != v1alpha1.LifecyclePreparingUpdate
-	if r.Gate.Passable() || r.Waiting != "" || withdrawn {
+	if r.Gate.Passable() || r.Restarting || withdrawn {
 		return
 	}
 	v.plan.Add(action.OpenGate{Pod: r.Pod, Reason: "up to date with " + r.Revision})
@@ -97,7 +95,7 @@ func (v *mover) leave(r *observed.Replica) {
 
 // resize asks for the resources of a pod's revision if the patch that made it one of that revision is not followed by
 // that yet.
-func (v *mover) resize(r *observed.Replica) {
+func (v *mover) resize(r *snapshot.Replica) {
 	template := v.set.Known[r.Revision]
 	if len(r.InPlace.Resized) == 0 || template == nil {
 		return
@@ -107,16 +105,54 @@ func (v *mover) resize(r *observed.Replica) {
 	}
 }
 
-// giveUp recreates the pods that cannot get the resources of their revision where they are, or holds them.
+// reasonToGiveUp returns why a pod cannot be brought to its revision in place; empty if it can.
+func reasonToGiveUp(r *snapshot.Replica) string {
+	if r.Infeasible != "" {
+		return "resize: " + r.Infeasible
+	}
+	return r.Unproven
+}
+
+// servingUnproven counts the pods that serve although it is not known with what.
+func servingUnproven(o *snapshot.Set) (n int) {
+	for i := range o.Replicas {
+		if servesUnproven(&o.Replicas[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// servesUnproven reports whether a pod serves whose update in place is not known to be done.
+func servesUnproven(r *snapshot.Replica) bool {
+	return r.Live() && r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
+}
+
+// giveUp recreates the pods that cannot get the resources of their revision where they are, and those that cannot be known
+// to run its images, or holds them.
 func (v *mover) giveUp() {
+	serving := servingUnproven(v.set)
 	for i := range v.set.Replicas {
 		r := &v.set.Replicas[i]
-		if !r.Live() || r.Infeasible == "" || wanted.Frozen(v.set) {
+		if !r.Live() || v.budget.going[r.Pod.UID] || v.moving[r.Pod.UID] || desired.Frozen(v.set) {
 			continue
 		}
-		m, how := wanted.Move{Replica: r, To: r.Revision}, manner{cannot: "resize: " + r.Infeasible}
+		v.plan.Wake(r.ProofWait)
+		cannot := reasonToGiveUp(r)
+		if cannot == "" {
+			continue
+		}
+		m, how := desired.Move{Replica: r, To: r.Revision}, manner{cannot: cannot}
+		if servesUnproven(r) && v.budget.Available+serving <= v.budget.Floor {
+			v.plan.Hold(action.HeldByBudget, r.Pod.Name, "%s; it is recreated when enough other pods are available", cannot)
+			continue
+		}
 		if !v.held(m, how) {
+			if servesUnproven(r) {
+				serving--
+			}
 			v.spend(m, how)
+			v.moving[r.Pod.UID] = true
 			v.plan.Add(deletion(m, how.cannot))
 		}
 	}

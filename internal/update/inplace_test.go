@@ -14,12 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/inplace"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/update"
-	"rollset.dev/rollset/internal/wanted"
 )
 
 // template is that of a revision: v1 and v2 differ in the image; note2 differs from v1 in an annotation, cpu2 in a
@@ -44,8 +44,8 @@ func template(revision string) *corev1.PodTemplateSpec {
 
 // observe is an observation under a policy. The pods have the gate, open unless the state says otherwise, and containers
 // that are ready unless the pod is broken.
-func observe(policy, config, state string) *observed.Set {
-	o := observedtest.Parse(config, state)
+func observe(policy, config, state string) *snapshot.Set {
+	o := snapshottest.Parse(config, state)
 	policy, withGrace := strings.CutSuffix(policy, " with grace")
 	o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.PodUpdatePolicy(policy)
 	if withGrace {
@@ -204,9 +204,9 @@ func TestPlanInPlace(t *testing.T) {
 	}
 }
 
-func checkPlan(t *testing.T, o *observed.Set, want []string) {
+func checkPlan(t *testing.T, o *snapshot.Set, want []string) {
 	t.Helper()
-	p := update.Plan(o, wanted.Of(o), action.Plan{})
+	p := update.Plan(o, desired.Of(o), action.Plan{})
 	if diff := cmp.Diff(strings.Join(want, "\n"), strings.TrimSuffix(p.String(), "\n")); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
@@ -265,45 +265,45 @@ func TestPlanEnd(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		policy string
-		change func(*observed.Replica)
+		change func(*snapshot.Replica)
 		want   []string
 	}{
 		"a closed gate is opened": {
-			change: func(r *observed.Replica) { r.Gate.Status = corev1.ConditionFalse },
+			change: func(r *snapshot.Replica) { r.Gate.Status = corev1.ConditionFalse },
 			want:   []string{"open gate of web-0 (up to date with cpu2)"},
 		},
 		"so is one that was never set": {
-			change: func(r *observed.Replica) { r.Gate.Status = "" },
+			change: func(r *snapshot.Replica) { r.Gate.Status = "" },
 			want:   []string{"open gate of web-0 (up to date with cpu2)"},
 		},
 		"a container that has not restarted is waited for": {
-			change: func(r *observed.Replica) {
-				r.Gate.Status, r.Waiting = corev1.ConditionFalse, "container app has not restarted"
+			change: func(r *snapshot.Replica) {
+				r.Gate.Status, r.Restarting = corev1.ConditionFalse, true
 			},
 		},
 		"resources are asked for": {
-			change: func(r *observed.Replica) {
-				r.Waiting, r.InPlace.Resized = "container app is to be resized", []string{"app"}
+			change: func(r *snapshot.Replica) {
+				r.Progress.Resize, r.InPlace.Resized = "container app is to be resized", []string{"app"}
 				r.Pod.Spec = template("v1").Spec
 			},
 			want: []string{"resize web-0 to the resources of cpu2"},
 		},
 		"once": {
-			change: func(r *observed.Replica) { r.Waiting, r.InPlace.Resized = "Deferred", []string{"app"} },
+			change: func(r *snapshot.Replica) { r.Progress.Resize, r.InPlace.Resized = "Deferred", []string{"app"} },
 		},
 		"what the node cannot give recreates the pod": {
-			change: func(r *observed.Replica) { r.Waiting, r.Infeasible = "infeasible", "the node is too small" },
+			change: func(r *snapshot.Replica) { r.Progress.Resize, r.Infeasible = "infeasible", "the node is too small" },
 			want:   []string{"delete web-0 (recreate at cpu2: resize: the node is too small)"},
 		},
 		"or is held": {
 			policy: "InPlaceOnly",
-			change: func(r *observed.Replica) { r.Waiting, r.Infeasible = "infeasible", "the node is too small" },
+			change: func(r *snapshot.Replica) { r.Progress.Resize, r.Infeasible = "infeasible", "the node is too small" },
 			want:   []string{"hold web-0: podUpdatePolicy InPlaceOnly: resize: the node is too small"},
 		},
 		"what the API server has refused is asked for again after a while": {
 			policy: "InPlaceOnly",
-			change: func(r *observed.Replica) {
-				r.Waiting, r.Infeasible, r.AskAgain, r.InPlace.Resized = "resize", "too much", true, []string{"app"}
+			change: func(r *snapshot.Replica) {
+				r.Progress.Resize, r.Infeasible, r.AskAgain, r.InPlace.Resized = "resize", "too much", true, []string{"app"}
 				r.Pod.Spec.Containers[0].Resources.Requests = nil
 			},
 			want: []string{
@@ -311,9 +311,46 @@ func TestPlanEnd(t *testing.T) {
 				"hold web-0: podUpdatePolicy InPlaceOnly: resize: too much",
 			},
 		},
+		"a resize that has to wait keeps a pod from nothing": {
+			change: func(r *snapshot.Replica) {
+				r.Gate.Status, r.Progress.Resize, r.InPlace.Resized = corev1.ConditionFalse, "Deferred", []string{"app"}
+			},
+			want: []string{"open gate of web-0 (up to date with cpu2)"},
+		},
+		"nor does one that is refused": {
+			policy: "InPlaceOnly",
+			change: func(r *snapshot.Replica) {
+				r.Gate.Status, r.Progress.Resize, r.Infeasible = corev1.ConditionFalse, "resize", "too much"
+			},
+			want: []string{
+				"open gate of web-0 (up to date with cpu2)",
+				"hold web-0: podUpdatePolicy InPlaceOnly: resize: too much",
+			},
+		},
+		"a proof that does not come recreates the pod": {
+			change: func(r *snapshot.Replica) {
+				r.Gate.Status, r.Restarting, r.Unproven = corev1.ConditionFalse, true, "no proof"
+			},
+			want: []string{"delete web-0 (recreate at cpu2: no proof)"},
+		},
+		"or holds it": {
+			policy: "InPlaceOnly",
+			change: func(r *snapshot.Replica) {
+				r.Gate.Status, r.Restarting, r.Unproven = corev1.ConditionFalse, true, "no proof"
+			},
+			want: []string{"hold web-0: podUpdatePolicy InPlaceOnly: no proof"},
+		},
+		"a proof that will not last is kept by the gate": {
+			change: func(r *snapshot.Replica) { r.Gate.Status, r.Progress.Passing = corev1.ConditionFalse, true },
+			want:   []string{"open gate of web-0 (up to date with cpu2)"},
+		},
+		"or written down": {
+			change: func(r *snapshot.Replica) { r.Gate, r.Progress.Passing = inplace.Gate{}, true },
+			want:   []string{"update web-0 in place to cpu2 (its update is done)"},
+		},
 		"but not of a pod that goes for it": {
-			change: func(r *observed.Replica) {
-				r.Waiting, r.Infeasible, r.AskAgain, r.InPlace.Resized = "resize", "too much", true, []string{"app"}
+			change: func(r *snapshot.Replica) {
+				r.Progress.Resize, r.Infeasible, r.AskAgain, r.InPlace.Resized = "resize", "too much", true, []string{"app"}
 				r.Pod.Spec.Containers[0].Resources.Requests = nil
 			},
 			want: []string{"delete web-0 (recreate at cpu2: resize: too much)"},
@@ -327,6 +364,69 @@ func TestPlanEnd(t *testing.T) {
 			}
 			o := observe(tt.policy, "ordinal R=1 mu=1 cpu2", "0:cpu2+")
 			tt.change(&o.Replicas[0])
+			checkPlan(t, o, tt.want)
+		})
+	}
+}
+
+// TestPlanReader tells of a label that only a container reads that somebody has put into the running pod.
+func TestPlanReader(t *testing.T) {
+	t.Parallel()
+	reader := corev1.Container{Name: "proxy", Env: []corev1.EnvVar{{
+		Name: "NOTE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['note']"}},
+	}}}
+	for policy, want := range map[string]string{
+		"InPlaceIfPossible": "delete web-0 (recreate at note2: metadata.annotations[note]: spec.containers[proxy].env[NOTE] reads it)",
+		"InPlaceOnly":       "hold web-0: podUpdatePolicy InPlaceOnly: metadata.annotations[note]: spec.containers[proxy].env[NOTE] reads it",
+	} {
+		o := observe(policy, "ordinal R=1 mu=1 v1>note2", "0:v1+")
+		o.Replicas[0].Pod.Spec.Containers = append(o.Replicas[0].Pod.Spec.Containers, reader)
+		checkPlan(t, o, []string{want})
+	}
+}
+
+// TestPlanLeaves puts pods into service that were taken out of it for a move that is not made now, whatever the reason.
+func TestPlanLeaves(t *testing.T) {
+	t.Parallel()
+	open := "open gate of web-1 (up to date with v1)"
+	tests := map[string]struct {
+		preflight *snapshot.Preflight
+		change    func(*snapshot.Set)
+		want      []string
+	}{
+		"the API server refuses the template": {
+			preflight: &snapshot.Preflight{Refusal: "denied by policy", Retry: time.Minute},
+			want:      []string{open, "hold web-0 and 1 more: the API server refuses pods of revision v2: denied by policy"},
+		},
+		"it cannot judge it": {
+			preflight: &snapshot.Preflight{Refusal: "a webhook is down", Failed: true, Retry: time.Minute},
+			want:      []string{open, "hold web-0 and 1 more: the API server cannot judge pods of revision v2: a webhook is down"},
+		},
+		"it is asked again": {
+			preflight: &snapshot.Preflight{Refusal: "denied by policy"},
+			want:      []string{"preflight v2", open, "hold web-0 and 1 more: the API server refuses pods of revision v2: denied by policy"},
+		},
+		"until it has answered, nothing is turned": {
+			preflight: nil,
+			want:      []string{"preflight v2", "hold web-0 and 1 more: asking the API server whether it accepts pods of revision v2"},
+		},
+		"the user pauses": {
+			preflight: &snapshot.Preflight{},
+			change:    func(o *snapshot.Set) { o.Spec.UpdateStrategy.RollingUpdate.Paused = true },
+			want:      []string{open, "hold web-0 and 1 more: the rollout is paused"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe("InPlaceIfPossible", "ordinal R=2 mu=1 v1>v2", "0:v1+ 1:v1~")
+			o.Preflights = map[string]snapshot.Preflight{}
+			if tt.preflight != nil {
+				o.Preflights["v2"] = *tt.preflight
+			}
+			if tt.change != nil {
+				tt.change(o)
+			}
 			checkPlan(t, o, tt.want)
 		})
 	}

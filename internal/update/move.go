@@ -7,17 +7,19 @@ import (
 	"fmt"
 	"math"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/inplace"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // mover makes the moves of one plan: it decides for each whether the pod is recreated or changed in place, and whether
 // that may be done now.
 type mover struct {
-	set    *observed.Set
+	set    *snapshot.Set
 	budget budget
 	plan   *action.Plan
 	// differences are those between revisions that were looked at.
@@ -25,6 +27,8 @@ type mover struct {
 	// places is how many of the pods that are due have a place at another revision to go to. The places of the others are
 	// taken by surge.
 	places int
+	// moving are the pods of which a move is being made.
+	moving map[types.UID]bool
 	// resizing counts, for each revision, the pods that get other resources while they serve.
 	resizing map[string]int
 }
@@ -57,10 +61,10 @@ func (h manner) gentle() bool {
 	return h.change != nil && !h.change.MetadataOnly() && !h.change.NeedsRestart()
 }
 
-func newMover(o *observed.Set, b budget, p *action.Plan) *mover {
-	v := &mover{set: o, budget: b, plan: p, differences: map[leap]*difference{}, resizing: map[string]int{}}
+func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
+	v := &mover{set: o, budget: b, plan: p, differences: map[leap]*difference{}, moving: map[types.UID]bool{}, resizing: map[string]int{}}
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() && r.Waiting != "" && len(r.InPlace.Resized) > 0 {
+		if r := &o.Replicas[i]; r.Live() && r.Progress.Resize != "" {
 			v.resizing[r.Revision]++
 		}
 	}
@@ -69,7 +73,7 @@ func newMover(o *observed.Set, b budget, p *action.Plan) *mover {
 
 // countPlaces counts the places that pods can go to. Under InPlaceOnly every pod goes to another revision, and scaling
 // takes what is too much in the end.
-func (v *mover) countPlaces(w *wanted.State, scaling action.Plan) {
+func (v *mover) countPlaces(w *desired.State, scaling action.Plan) {
 	v.places = math.MaxInt
 	if v.set.Ordinal() || v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
 		return
@@ -87,7 +91,7 @@ func (v *mover) countPlaces(w *wanted.State, scaling action.Plan) {
 }
 
 // move makes a move, the next step of it, or says what holds it.
-func (v *mover) move(m wanted.Move) {
+func (v *mover) move(m desired.Move) {
 	how := v.manner(m)
 	if v.held(m, how) {
 		return
@@ -103,6 +107,7 @@ func (v *mover) move(m wanted.Move) {
 		}
 	}
 	v.spend(m, how)
+	v.moving[m.Replica.Pod.UID] = true
 	switch {
 	case how.recreates():
 		v.plan.Add(deletion(m, how.cannot))
@@ -112,7 +117,7 @@ func (v *mover) move(m wanted.Move) {
 }
 
 // manner decides how a pod is moved.
-func (v *mover) manner(m wanted.Move) manner {
+func (v *mover) manner(m desired.Move) manner {
 	if m.Named || v.set.Strategy() != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
 		return manner{}
 	}
@@ -122,6 +127,9 @@ func (v *mover) manner(m wanted.Move) manner {
 	d := v.difference(leap{from: m.Replica.Revision, to: m.To})
 	if d.cannot != "" {
 		return manner{cannot: d.cannot}
+	}
+	if reader := d.change.ReadBy(m.Replica.Pod); reader != "" { // injected: the template has no such container
+		return manner{cannot: reader}
 	}
 	return manner{change: &d.change}
 }
@@ -138,10 +146,9 @@ func (v *mover) difference(over leap) *difference {
 }
 
 // held holds a move that cannot be made now, or not at all.
-func (v *mover) held(m wanted.Move, how manner) bool {
+func (v *mover) held(m desired.Move, how manner) bool {
 	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
-		v.leave(m.Replica)
 		return true
 	}
 	why := v.refuses(m, how)
@@ -149,15 +156,14 @@ func (v *mover) held(m wanted.Move, how manner) bool {
 		return false
 	}
 	v.plan.HoldBecause(why, m.Replica.Pod.Name, func() string { return v.explain(why, m, how) })
-	v.plan.Wake(v.budget.stuckAfter)
-	v.leave(m.Replica)
+	v.plan.Wake(v.budget.yieldsAfter)
 	return true
 }
 
 // refuses says what keeps a move from being made now; empty if nothing does. What the containers do not notice costs
 // nothing. What they notice without a restart costs no availability, but no more than maxUnavailable pods are on it at a
 // time, for it may fail as well. A move that has begun goes on: it was paid for.
-func (v *mover) refuses(m wanted.Move, how manner) action.HoldKind {
+func (v *mover) refuses(m desired.Move, how manner) action.HoldKind {
 	switch {
 	case how.silent(), begun(m.Replica, how):
 		return ""
@@ -165,7 +171,7 @@ func (v *mover) refuses(m wanted.Move, how manner) action.HoldKind {
 		if v.budget.unavailable[m.To] >= v.budget.limit {
 			return action.HeldByGuard
 		}
-		if v.resizing[m.To] >= max(1, v.set.Limits.MaxUnavailable) {
+		if v.resizing[m.To] >= v.set.Limits.AtOnce() {
 			return action.HeldByBudget
 		}
 		return ""
@@ -176,18 +182,18 @@ func (v *mover) refuses(m wanted.Move, how manner) action.HoldKind {
 
 // begun says whether a pod is being prepared for the very move by a lifecycle hook, and nothing else has been done yet. A
 // gate does not say what it was closed for.
-func begun(r *observed.Replica, how manner) bool {
+func begun(r *snapshot.Replica, how manner) bool {
 	switch {
 	case how.recreates():
 		return r.State == v1alpha1.LifecyclePreparingDelete
-	case !how.change.NeedsRestart() || r.Waiting != "":
+	case !how.change.NeedsRestart() || r.Restarting:
 		return false
 	default:
 		return r.State == v1alpha1.LifecyclePreparingUpdate
 	}
 }
 
-func (v *mover) explain(why action.HoldKind, m wanted.Move, how manner) string {
+func (v *mover) explain(why action.HoldKind, m desired.Move, how manner) string {
 	if why == action.HeldByBudget && how.gentle() {
 		return fmt.Sprintf("maxUnavailable %d: %d pods are being resized", v.set.Limits.MaxUnavailable, v.resizing[m.To])
 	}
@@ -195,7 +201,7 @@ func (v *mover) explain(why action.HoldKind, m wanted.Move, how manner) string {
 }
 
 // spend takes a move into account.
-func (v *mover) spend(m wanted.Move, how manner) {
+func (v *mover) spend(m desired.Move, how manner) {
 	switch {
 	case how.silent():
 		if !m.Replica.Available {
@@ -208,7 +214,7 @@ func (v *mover) spend(m wanted.Move, how manner) {
 	}
 }
 
-func deletion(m wanted.Move, cannot string) action.Delete {
+func deletion(m desired.Move, cannot string) action.Delete {
 	if m.Named {
 		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: "replacement requested"}
 	}

@@ -6,14 +6,14 @@ package update
 import (
 	"slices"
 
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/rank"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/rank"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // candidate is a move and how urgent it is: the smaller the class, the sooner. Loss is filled only if it decides.
 type candidate struct {
-	wanted.Move
+	desired.Move
 
 	class int
 	loss  rank.Loss
@@ -21,7 +21,7 @@ type candidate struct {
 
 // inOrder sorts the candidates by urgency. Among equals the user's priorities decide, then the order of the identity;
 // last, pods that share a label are spread. Priorities say nothing about broken pods.
-func inOrder(o *observed.Set, moves []wanted.Move) []*candidate {
+func inOrder(o *snapshot.Set, moves []desired.Move) []*candidate {
 	if len(moves) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func inOrder(o *observed.Set, moves []wanted.Move) []*candidate {
 // classOf is the urgency of moving a pod: those first that are out of service for it already; then the broken before the
 // healthy; of each, strays first, so that at most two revisions remain; then those that users named; then those not yet
 // available.
-func classOf(o *observed.Set, r *observed.Replica) int {
+func classOf(o *snapshot.Set, r *snapshot.Replica) int {
 	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
 	class := 0
 	for _, sooner := range [...]bool{r.Updating, r.Broken(), stray, r.Specified, !r.Available} {
@@ -69,7 +69,7 @@ func classOf(o *observed.Set, r *observed.Replica) int {
 
 // byIdentity is the highest ordinal first, or the least useful pod first. Broken pods of an OrderedReady set go from the
 // lowest, for that is the order in which their successors can come.
-func byIdentity(o *observed.Set, a, b *candidate) int {
+func byIdentity(o *snapshot.Set, a, b *candidate) int {
 	switch {
 	case !o.Ordinal():
 		return rank.LeastFirst(&a.loss, &b.loss)

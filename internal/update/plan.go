@@ -12,43 +12,53 @@ package update
 
 import (
 	"maps"
+	"slices"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Plan says which pods to move now, and which to bring to the end of a change in place. It takes into account what the
-// scale planner, in the same reconcile, creates; while that takes pods away, no pod is moved.
-func Plan(o *observed.Set, w *wanted.State, scaling action.Plan) action.Plan {
-	var p action.Plan
+// scale planner, in the same reconcile, creates and deletes, whether a lifecycle hook holds that or not; while that takes
+// pods away, no pod in service is moved.
+func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
+	p := action.Plan{EveryHold: o.EveryHold}
 	v := newMover(o, newBudget(o, w, scaling), &p)
-	if !scaling.ScalesDown() {
+	if !v.budget.rests {
 		holdFrozen(o, &p)
-		v.countPlaces(w, scaling)
-		v.moveDue(w)
-		v.giveUp()
-		holdPartition(o, w, &p)
 	}
-	v.settle(w, scaling)
+	v.countPlaces(w, scaling)
+	v.moveDue(w)
+	v.askAgain()
+	v.giveUp()
+	holdPartition(o, w, &p)
+	v.settle(w)
 	return p
 }
 
 // moveDue makes moves in order as far as the budget goes.
-func (v *mover) moveDue(w *wanted.State) {
-	due := counts(maps.Clone(w.Excess))
-	for _, c := range inOrder(v.set, vetted(v.set, w.Candidates, v.plan)) {
-		if c.Named || due.take(c.Replica.Revision) {
+func (v *mover) moveDue(w *desired.State) {
+	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
+	staying := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Move) bool {
+		goes := v.budget.going[m.Replica.Pod.UID]
+		if goes && !m.Named {
+			due.take(m.Replica.Revision)
+		}
+		return goes
+	})
+	for _, c := range inOrder(v.set, v.vetted(staying)) {
+		// While scaling takes pods away, those that no revision lacks may be the next that it takes.
+		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)
+		if !surplus && (c.Named || due.take(c.Replica.Revision)) {
 			v.move(c.Move)
-		} else {
-			v.leave(c.Replica)
 		}
 	}
 }
 
 // holdFrozen says how many pods a pause or the strategy OnDelete keeps where they are.
-func holdFrozen(o *observed.Set, p *action.Plan) {
-	if !wanted.Frozen(o) {
+func holdFrozen(o *snapshot.Set, p *action.Plan) {
+	if !desired.Frozen(o) {
 		return
 	}
 	for i := range o.Replicas {
@@ -66,8 +76,8 @@ func holdFrozen(o *observed.Set, p *action.Plan) {
 }
 
 // holdPartition tells of a broken pod that stays as it is because the partition wants it so.
-func holdPartition(o *observed.Set, w *wanted.State, p *action.Plan) {
-	if !o.Rolling() || wanted.Frozen(o) {
+func holdPartition(o *snapshot.Set, w *desired.State, p *action.Plan) {
+	if !o.Rolling() || desired.Frozen(o) {
 		return
 	}
 	for i := range o.Replicas {

@@ -7,23 +7,26 @@ import (
 	"fmt"
 	"slices"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/wanted"
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // vetted returns the candidates that may go: those whose new revision the API server is known to accept. Of the others
-// none is touched; they are held, and the server is asked.
-func vetted(o *observed.Set, candidates []wanted.Move, p *action.Plan) []wanted.Move {
+// none is touched; they are held, and the server is asked. What it said last counts more than pods that it accepted
+// before. What it has not answered yet is no reason to put a pod back into service that is out of it for the move.
+func (v *mover) vetted(candidates []desired.Move) []desired.Move {
+	o, p := v.set, v.plan
 	accepted := acceptedRevisions(o)
 	asked := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(candidates), func(m wanted.Move) bool {
+	return slices.DeleteFunc(slices.Clone(candidates), func(m desired.Move) bool {
 		answer, known := o.Preflights[m.To]
 		var why string
 		switch {
 		case known && answer.Unclear() && o.Known[m.Replica.Revision] == nil:
 			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
-		case accepted[m.To], known && answer.Refusal == "":
+		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses():
 			return false
 		default:
 			why = unvetted(m.To, answer)
@@ -35,13 +38,25 @@ func vetted(o *observed.Set, candidates []wanted.Move, p *action.Plan) []wanted.
 			asked[m.To] = true
 			p.Add(action.Preflight{Revision: m.To})
 		}
+		if !known {
+			v.moving[m.Replica.Pod.UID] = true
+		}
 		return true
 	})
 }
 
+// askAgain asks the API server about an update revision that it refused where no pod is moved: what is made has it once it is
+// accepted.
+func (v *mover) askAgain() {
+	o := v.set
+	if o.Strategy() == v1alpha1.OnDeleteStrategy && o.RefusesUpdate() && o.Preflights[o.Update.Name].Retry == 0 {
+		v.plan.Add(action.Preflight{Revision: o.Update.Name})
+	}
+}
+
 // unvetted says why no pod is moved to a revision. While the server is asked again its last answer stands, so that the
 // sentence stays the same.
-func unvetted(revision string, answer observed.Preflight) string {
+func unvetted(revision string, answer snapshot.Preflight) string {
 	switch {
 	case answer.Failed:
 		return fmt.Sprintf("the API server cannot judge pods of revision %s: %s", revision, answer.Refusal)
@@ -53,7 +68,7 @@ func unvetted(revision string, answer observed.Preflight) string {
 }
 
 // acceptedRevisions are the revisions of which there are pods: the API server has accepted them before.
-func acceptedRevisions(o *observed.Set) map[string]bool {
+func acceptedRevisions(o *snapshot.Set) map[string]bool {
 	accepted := map[string]bool{}
 	last := ""
 	for i := range o.Replicas {

@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/update"
-	"rollset.dev/rollset/internal/wanted"
 )
 
 func TestPreflight(t *testing.T) {
@@ -24,7 +24,7 @@ func TestPreflight(t *testing.T) {
 	const refuses = "hold web-a and 2 more: the API server refuses pods of revision v2: denied by policy"
 	tests := map[string]struct {
 		state    string
-		answer   *observed.Preflight
+		answer   *snapshot.Preflight
 		want     string
 		wantWake time.Duration
 	}{
@@ -34,7 +34,7 @@ func TestPreflight(t *testing.T) {
 				hold web-a and 2 more: asking the API server whether it accepts pods of revision v2`,
 		},
 		"accepted": {
-			state: "a:v1+ b:v1+ c:v1+", answer: &observed.Preflight{Pod: &corev1.Pod{}},
+			state: "a:v1+ b:v1+ c:v1+", answer: &snapshot.Preflight{Pod: &corev1.Pod{}},
 			want: `delete web-c (recreate at v2)
 				hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it`,
 		},
@@ -44,23 +44,23 @@ func TestPreflight(t *testing.T) {
 				hold web-a: 1 unavailable at revision v2, no more are moved to it`,
 		},
 		"refused: not even a broken pod is touched": {
-			state: "a:v1+ b:v1+ c:v1.", answer: &observed.Preflight{Refusal: "denied by policy", Retry: time.Minute},
+			state: "a:v1+ b:v1+ c:v1.", answer: &snapshot.Preflight{Refusal: "denied by policy", Retry: time.Minute},
 			want: refuses, wantWake: time.Minute,
 		},
 		"refused, and asked again under the same words": {
-			state: "a:v1+ b:v1+ c:v1.", answer: &observed.Preflight{Refusal: "denied by policy"},
+			state: "a:v1+ b:v1+ c:v1.", answer: &snapshot.Preflight{Refusal: "denied by policy"},
 			want: "preflight v2\n" + refuses,
 		},
 		"what the API server would make of a pod of unknown origin was not shown": {
-			state: "a:v9+ b:v2+ c:v2+", answer: &observed.Preflight{Retry: time.Minute},
+			state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{Retry: time.Minute},
 			want: "hold web-a: " + unclear, wantWake: time.Minute,
 		},
 		"and is asked again": {
-			state: "a:v9+ b:v2+ c:v2+", answer: &observed.Preflight{},
+			state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{},
 			want: "preflight v2\nhold web-a: " + unclear,
 		},
 		"a webhook is down": {
-			state: "a:v1+ b:v1+ c:v1+", answer: &observed.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
+			state: "a:v1+ b:v1+ c:v1+", answer: &snapshot.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
 			want:     "hold web-a and 2 more: the API server cannot judge pods of revision v2: timed out",
 			wantWake: time.Second,
 		},
@@ -68,13 +68,13 @@ func TestPreflight(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observedtest.Parse("random R=3 v1>v2", tt.state)
+			o := snapshottest.Parse("random R=3 v1>v2", tt.state)
 			delete(o.Known, "v9")
 			o.Preflights = nil
 			if tt.answer != nil {
-				o.Preflights = map[string]observed.Preflight{"v2": *tt.answer}
+				o.Preflights = map[string]snapshot.Preflight{"v2": *tt.answer}
 			}
-			got := update.Plan(o, wanted.Of(o), action.Plan{})
+			got := update.Plan(o, desired.Of(o), action.Plan{})
 			if diff := cmp.Diff(strings.ReplaceAll(tt.want, "\t", "")+"\n", got.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

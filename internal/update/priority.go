@@ -5,17 +5,16 @@ package update
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // prioritizedFirst puts healthy pods with the greater weight first, then those whose labels spell the greater number.
-func prioritizedFirst(p observed.Priorities, a, b *observed.Replica) int {
+func prioritizedFirst(p snapshot.Priorities, a, b *snapshot.Replica) int {
 	if a.Broken() || b.Broken() {
 		return 0
 	}
@@ -31,7 +30,7 @@ func prioritizedFirst(p observed.Priorities, a, b *observed.Replica) int {
 }
 
 // weight is the sum of the weights that match a pod, between 0 and 3,200.
-func weight(p observed.Priorities, r *observed.Replica) int32 {
+func weight(p snapshot.Priorities, r *snapshot.Replica) int32 {
 	var sum int32
 	for _, w := range p.Weights {
 		if w.Selector.Matches(labels.Set(r.Pod.Labels)) {
@@ -43,7 +42,7 @@ func weight(p observed.Priorities, r *observed.Replica) int32 {
 
 // greaterNumberFirst compares the trailing numbers of a label. Pods without the label, or without a number in it, come
 // last.
-func greaterNumberFirst(a, b *observed.Replica, key string) int {
+func greaterNumberFirst(a, b *snapshot.Replica, key string) int {
 	x, hasX := trailingNumber(a.Pod.Labels[key])
 	y, hasY := trailingNumber(b.Pod.Labels[key])
 	if c := trueFirst(hasX, hasY); c != 0 {
@@ -73,41 +72,26 @@ func scatterClasses(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
 	}
 }
 
-// scatter interleaves groups of pods in proportion to their sizes, each group keeping its order: the i-th of n pods of a
-// group stands at (2i+1)/2n of the way. A group are the pods that match the same terms.
+// scatter spreads the pods that each term names over the others; both keep their order. The next named pod stands at
+// position u/(n+1) of the n named and u other pods that are left. A later plan, which sees only the pods that are left,
+// puts the next named pod by the same rule, so that two named pods do not follow each other from one step to the next
+// while there are as many others.
 func scatter(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
-	type spread struct {
-		*candidate
-
-		group        string
-		index, total int
-	}
-	sizes := map[string]int{}
-	spreads := make([]spread, len(moves))
-	for i, m := range moves {
-		group := matching(m.Replica, terms)
-		spreads[i] = spread{candidate: m, group: group, index: sizes[group]}
-		sizes[group]++
-	}
-	for i := range spreads {
-		spreads[i].total = sizes[spreads[i].group]
-	}
-	slices.SortStableFunc(spreads, func(a, b spread) int {
-		return cmp.Compare((2*a.index+1)*b.total, (2*b.index+1)*a.total)
-	})
-	for i := range spreads {
-		moves[i] = spreads[i].candidate
-	}
-}
-
-// matching spells which terms match a pod.
-func matching(r *observed.Replica, terms []v1alpha1.UpdateScatterTerm) string {
-	spelled := make([]byte, len(terms))
-	for i, term := range terms {
-		spelled[i] = '-'
-		if value, ok := r.Pod.Labels[term.Key]; ok && value == term.Value {
-			spelled[i] = '+'
+	for _, term := range terms {
+		var named, others []*candidate
+		for _, m := range moves {
+			if value, ok := m.Replica.Pod.Labels[term.Key]; ok && value == term.Value {
+				named = append(named, m)
+			} else {
+				others = append(others, m)
+			}
 		}
+		next := moves[:0]
+		for ; len(named) > 0; named = named[1:] {
+			before := len(others) / (len(named) + 1)
+			next = append(append(next, others[:before]...), named[0])
+			others = others[before:]
+		}
+		copy(moves[len(next):], others)
 	}
-	return string(spelled)
 }

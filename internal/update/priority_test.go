@@ -4,6 +4,9 @@
 package update_test
 
 import (
+	"fmt"
+	"math/bits"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/action"
-	"rollset.dev/rollset/internal/observed"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/update"
-	"rollset.dev/rollset/internal/wanted"
 )
 
 func TestUpdateOrder(t *testing.T) {
@@ -70,19 +73,19 @@ func TestUpdateOrder(t *testing.T) {
 			state:   "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+ 5:v1+",
 			labels:  map[string]string{"5": "rack=x", "4": "rack=x"},
 			scatter: []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "x"}},
-			want:    "3 5 2 1 4 0",
+			want:    "3 5 2 4 1 0",
 		},
 		"several labels are spread alike": {
 			state:   "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+ 5:v1+",
 			labels:  map[string]string{"5": "rack=x", "4": "rack=x", "3": "rack=y", "2": "rack=y"},
 			scatter: []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "x"}, {Key: "rack", Value: "y"}},
-			want:    "5 3 1 4 2 0",
+			want:    "5 3 4 2 1 0",
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observedtest.Parse("ordinal R=10 mu=10 v1>v2", tt.state)
+			o := snapshottest.Parse("ordinal R=10 mu=10 v1>v2", tt.state)
 			o.Limits.Replicas = len(o.Replicas)
 			for i := range o.Replicas {
 				o.Replicas[i].Pod.Labels = parseLabels(tt.labels[o.Replicas[i].ID])
@@ -90,13 +93,50 @@ func TestUpdateOrder(t *testing.T) {
 			o.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = tt.priority
 			o.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = tt.scatter
 			var err error
-			if o.Priorities, err = observed.ResolvePriorities(o.Spec); err != nil {
+			if o.Priorities, err = snapshot.ResolvePriorities(o.Spec); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, deleted(update.Plan(o, wanted.Of(o), action.Plan{}))); diff != "" {
+			if diff := cmp.Diff(tt.want, deleted(update.Plan(o, desired.Of(o), action.Plan{}))); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestScatterStepByStep takes one pod at a time, as maxUnavailable 1 does: each plan sees only the pods that are left. While
+// there are at least as many others, no two named pods go in a row, whichever pods are named.
+func TestScatterStepByStep(t *testing.T) {
+	t.Parallel()
+	for named := range 1 << 6 {
+		if bits.OnesCount(uint(named)) > 3 {
+			continue
+		}
+		var order strings.Builder
+		gone := 0
+		for range 6 {
+			var state []string
+			for i := range 6 {
+				state = append(state, fmt.Sprintf("%d:v%d+", i, 1+gone>>i&1))
+			}
+			o := snapshottest.Parse("ordinal R=6 mu=1 v1>v2", strings.Join(state, " "))
+			for i := range o.Replicas {
+				o.Replicas[i].Pod.Labels = map[string]string{"rack": strconv.Itoa(named >> i & 1)}
+			}
+			o.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "1"}}
+			var err error
+			if o.Priorities, err = snapshot.ResolvePriorities(o.Spec); err != nil {
+				t.Fatal(err)
+			}
+			next, err := strconv.Atoi(deleted(update.Plan(o, desired.Of(o), action.Plan{})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone |= 1 << next
+			order.WriteString(strconv.Itoa(named >> next & 1))
+		}
+		if strings.Contains(order.String(), "11") {
+			t.Errorf("named pods %06b go in the order %s: two in a row", named, order.String())
+		}
 	}
 }
 

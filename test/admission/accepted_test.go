@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"os"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,6 +100,39 @@ func TestEdgesAreAccepted(t *testing.T) {
 	}
 }
 
+// Built-in kinds take a number wherever there is a quantity; it means the same as the string.
+func TestQuantitiesAreNumbersOrStrings(t *testing.T) {
+	for number, want := range map[string]string{"0.5": "500m", "1": "1", "0.1": "100m", "1e3": "1e3", "0": "0", "2.0": "2", `"0.5"`: "500m", "1.5": "1500m"} {
+		set := with(t, parse(t, manifest), fields{
+			"spec.template.spec.containers": "[{name: a, image: i, resources: {requests: {cpu: " + number + "}}}]",
+			"spec.template.spec.volumes":    "[{name: v, emptyDir: {sizeLimit: " + number + "}}]",
+			"spec.volumeClaimTemplates":     "[{metadata: {name: data}, spec: {resources: {requests: {storage: " + number + "}}}}]",
+		})
+		if err := shared.admit(t.Context(), set); err != nil {
+			t.Errorf("%s: %v", number, err)
+			continue
+		}
+		typed := &v1alpha1.RollSet{}
+		raw, err := set.MarshalJSON()
+		if err == nil {
+			err = json.Unmarshal(raw, typed)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", number, err)
+			continue
+		}
+		for _, got := range []resource.Quantity{
+			typed.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU],
+			*typed.Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit,
+			typed.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage],
+		} {
+			if got.Cmp(resource.MustParse(want)) != 0 {
+				t.Errorf("%s is read as %s, want %s", number, got.String(), want)
+			}
+		}
+	}
+}
+
 func TestUnknownFieldsAreReported(t *testing.T) {
 	for path, changes := range map[string]fields{
 		"spec.replica": {"spec.replica": "3"},
@@ -128,8 +164,14 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]any{"observedGeneration": int64(-1)}, set.Object["status"]); diff != "" {
-		t.Errorf("a new set must not look finished: status (-want +got):\n%s", diff)
+	none := map[string]any{
+		"observedGeneration": int64(-1),
+		"replicas":           int64(0), "readyReplicas": int64(0), "availableReplicas": int64(0), "currentReplicas": int64(0),
+		"updatedReplicas": int64(0), "updatedReadyReplicas": int64(0), "updatedAvailableReplicas": int64(0),
+		"expectedUpdatedReplicas": int64(0),
+	}
+	if diff := cmp.Diff(none, set.Object["status"]); diff != "" {
+		t.Errorf("a new set must not look finished, and shows every count: status (-want +got):\n%s", diff)
 	}
 }
 

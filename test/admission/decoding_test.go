@@ -78,6 +78,9 @@ func repeated(path string) bool {
 func strange(s *apiextensionsv1.JSONSchemaProps) []string {
 	numbers := []string{"0", "1000", "2147483647", "2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "1e20", "0.5"}
 	switch {
+	case s.XPreserveUnknownFields != nil: // a quantity
+		numbers = append(numbers, "0.1", "-0.5", "1e-9", "1e-10", "1e-300", "1e18", "1e19", "1e300", "1E+2", "-0.0", "null", "true", "false", "{}", `{"a":1}`, "[]", "[1]")
+		fallthrough
 	case s.XIntOrString:
 		return append(numbers, `""`, `"1e99"`, `"1e1.5"`, `"1e2000000000"`, `"+.5"`, `"."`, `"1E"`, `"٣"`, `"`+strings.Repeat("9", 64)+`"`, `"`+strings.Repeat("9", 65)+`"`)
 	case s.Type == "integer":
@@ -157,7 +160,7 @@ func smallest(s *apiextensionsv1.JSONSchemaProps) any {
 		return object
 	case s.Type == "array":
 		return []any{}
-	case s.Type == "integer", s.XIntOrString:
+	case s.Type == "integer", s.XIntOrString, s.XPreserveUnknownFields != nil:
 		return 1
 	case s.Type == "boolean":
 		return true

@@ -16,7 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 // TestShipped installs what is shipped with the tool that users install it with, and then looks at it through that tool.
@@ -53,10 +53,11 @@ func TestShipped(t *testing.T) {
 	})
 	t.Run("get", func(t *testing.T) {
 		kubectl.on(t).must("patch", "rls", "web", "--subresource=status", "--type=merge", "-p",
-			`{"status":{"replicas":3,"readyReplicas":2,"updatedReplicas":1,"updateRevision":"web-abc","labelSelector":"app=web"}}`)
-		kubectl.on(t).columns([]string{"get", "rls"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL AGE", `web 4 1 2 0? ?3 \d+s`)
-		kubectl.on(t).columns([]string{"get", "rls", "-o", "wide"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL AGE REVISION IMAGES SELECTOR",
-			`web 4 1 2 0? ?3 \d+s web-abc nginx:1.27 app=web`)
+			`{"status":{"replicas":3,"readyReplicas":2,"updatedReplicas":1,"updateRevision":"web-abc","labelSelector":"app=web",
+			"conditions":[{"type":"Ready","status":"False","reason":"Waiting","message":"all is said","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		kubectl.on(t).columns([]string{"get", "rls"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL STATUS AGE", `web 4 1 2 0? ?3 Waiting \d+s`)
+		kubectl.on(t).columns([]string{"get", "rls", "-o", "wide"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL STATUS AGE MESSAGE REVISION IMAGES SELECTOR",
+			`web 4 1 2 0? ?3 Waiting \d+s all is said web-abc nginx:1.27 app=web`)
 		kubectl.on(t).contains(kubectl.on(t).must("get", "all"), "rollset.apps.rollset.dev/web")
 	})
 	t.Run("selector of scale", func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 // shared is the cluster that most tests use.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"rollset.dev/rollset/internal/kubelet"
-	"rollset.dev/rollset/internal/testbed"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/testbed"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // last are the pages that change the cluster for everybody: they are run alone, after the others.
@@ -49,6 +49,8 @@ func TestOnCluster(t *testing.T) {
 type cluster struct {
 	*testbed.Cluster
 	root string
+	// plugins is the folder of the kubectl plugin.
+	plugins string
 }
 
 // startCluster starts one whose kubelets go through all that real ones do, and take less time for it.
@@ -86,7 +88,12 @@ func startCluster(t *testing.T, root string) *cluster {
 			t.Error(err)
 		}
 	})
-	return &cluster{Cluster: local, root: root}
+	plugin := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "kubectl-rollset"), "./cmd/kubectl-rollset")
+	plugin.Dir = root
+	if out, err := plugin.CombinedOutput(); err != nil {
+		t.Fatalf("build the plugin: %v\n%s", err, out)
+	}
+	return &cluster{Cluster: local, root: root, plugins: dir}
 }
 
 // shell runs commands in a folder, with kubectl in a namespace.
@@ -112,7 +119,7 @@ func (c *cluster) newShell(t *testing.T, namespace string) *shell {
 			t.Fatal(err)
 		}
 	}
-	s.env = append(os.Environ(), "KUBECONFIG="+own, "HOME="+s.dir, "PATH="+c.BinDir+":"+os.Getenv("PATH"))
+	s.env = append(os.Environ(), "KUBECONFIG="+own, "HOME="+s.dir, "PATH="+c.BinDir+":"+c.plugins+":"+os.Getenv("PATH"))
 	out, err := s.run(t.Context(), fmt.Sprintf(`kubectl create namespace %[1]s
 kubectl config set-context --current --namespace=%[1]s
 kubectl wait --for=create serviceaccount/default`, namespace))

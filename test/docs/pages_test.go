@@ -27,7 +27,7 @@ import (
 	"strings"
 	"testing"
 
-	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 // runMark makes the commands of a page a test.

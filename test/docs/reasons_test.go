@@ -38,7 +38,7 @@ func TestReasons(t *testing.T) {
 		t.Fatalf("%s does not explain rollset_blocked", explained)
 	}
 	word := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|")
-	wantWords := append(constants(t, root, "internal/action/action.go", "HeldBy"), constants(t, root, "internal/status/blocker.go", "BlockedBy")...)
+	wantWords := append(constants(t, root, "internal/model/action/action.go", "HeldBy"), constants(t, root, "internal/status/blocker.go", "BlockedBy")...)
 	expectSame(t, "words", wantWords, matches(word, metrics))
 }
 

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	auditlog "rollset.dev/rollset/internal/testbed/audit"
-	"rollset.dev/rollset/internal/testbed/manager"
+	auditlog "rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // onLocalCluster leaves out a spec that needs what only the cluster started for the suite has: an API server that can be

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed/nodes"
+	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
 var _ = Describe("Claim templates that change", func() {

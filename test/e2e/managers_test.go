@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // acting is what a manager logs when it writes pods.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // operator is a manager that can be ended and started again. All its processes write to one log.

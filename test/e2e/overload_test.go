@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed/manager"
-	"rollset.dev/rollset/internal/testbed/usage"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/usage"
 )
 
 // flat is how much more memory a manager may take for what must not cost any: the garbage collector has its own rhythm.

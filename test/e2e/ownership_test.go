@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/identity"
+	"rollset.dev/rollset/internal/model/identity"
 )
 
 var _ = Describe("Ownership", func() {

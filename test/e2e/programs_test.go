@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/test/metricsdoc"
 )
 
@@ -127,13 +128,18 @@ func columns(text string) map[string]string {
 	GinkgoHelper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	Expect(lines).To(HaveLen(2), text)
-	heads, values := strings.Fields(lines[0]), strings.Fields(lines[1])
+	heads, values := apart(lines[0]), apart(lines[1])
 	Expect(values).To(HaveLen(len(heads)), text)
 	table := map[string]string{}
 	for i := range heads {
 		table[heads[i]] = values[i]
 	}
 	return table
+}
+
+// apart splits a line of a table into its cells, which two blanks or more keep apart.
+func apart(line string) []string {
+	return regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(line), -1)
 }
 
 // scrape reads a page of the manager.

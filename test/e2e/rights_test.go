@@ -17,9 +17,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"rollset.dev/rollset/internal/testbed/assets"
-	auditlog "rollset.dev/rollset/internal/testbed/audit"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
+	auditlog "rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // unasked are the rights that the manager needs and that requests need not show.

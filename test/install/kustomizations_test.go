@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -237,4 +238,35 @@ func granted(t *testing.T, list []*unstructured.Unstructured, namespace string) 
 	}
 	slices.Sort(rights)
 	return rights
+}
+
+// TestAggregatedRoles binds Kubernetes' own roles in a namespace, and asks what they allow there.
+func TestAggregatedRoles(t *testing.T) {
+	apply(t, kustomize(t, composed(t, "config/components/aggregated-roles")))
+	ensureNamespace(t, "aggregated")
+	for _, c := range []struct{ role, verb, want string }{
+		{"view", "get", "yes"},
+		{"view", "patch", "no"},
+		{"edit", "patch", "yes"},
+		{"edit", "deletecollection", "no"},
+		{"admin", "deletecollection", "yes"},
+	} {
+		kubectl(t, "", "-n", "aggregated", "delete", "rolebinding", "--ignore-not-found", c.role)
+		kubectl(t, "", "-n", "aggregated", "create", "rolebinding", c.role, "--clusterrole="+c.role, "--user="+c.role+"-user")
+		eventually(t, c.role+" to "+c.verb, func() error {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: c.role + "-user",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: "aggregated", Group: "apps.rollset.dev", Resource: "rollsets", Verb: c.verb,
+				},
+			}}
+			if err := shared.Create(t.Context(), review); err != nil {
+				return err
+			}
+			if review.Status.Allowed != (c.want == "yes") {
+				return fmt.Errorf("allowed: %v", review.Status.Allowed)
+			}
+			return nil
+		})
+	}
 }

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // asAdmin starts a manager with all rights, so that it is nothing but the arguments or the cluster that it can refuse.

@@ -34,9 +34,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testbed"
-	"rollset.dev/rollset/internal/testbed/assets"
-	"rollset.dev/rollset/internal/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // patience bounds every wait; it says nothing about how long anything should take.

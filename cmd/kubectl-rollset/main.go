@@ -1,0 +1,27 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-rollset is the kubectl plugin "kubectl rollset": it shows RollSets, steers their rollouts and moves other
+// workloads over.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"rollset.dev/rollset/internal/cli"
+	"rollset.dev/rollset/internal/cli/session"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	s := session.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, clock.RealClock{})
+	code := cli.Run(ctx, s, os.Args)
+	stop()
+	os.Exit(code)
+}

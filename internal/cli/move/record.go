@@ -1,0 +1,86 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package move
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// recordKey is the key of a record in its ConfigMap.
+const recordKey = "record.json"
+
+// record is what a move needs to know of the object that it deletes, so that it can go on after it was ended, and so that
+// there is a way back. It is kept in a ConfigMap beside the objects.
+type record struct {
+	// Old is the workload of the other kind, as a manifest, and UID the one that it had.
+	Old *unstructured.Unstructured `json:"old"`
+	UID types.UID                  `json:"uid"`
+	// Generation is the generation of what is to be deleted, when it was recorded.
+	Generation int64 `json:"generation"`
+	// Set is the RollSet that takes its place.
+	Set *unstructured.Unstructured `json:"set"`
+	// ReplicaSets are those of a Deployment, by name.
+	ReplicaSets map[string]types.UID `json:"replicaSets,omitempty"`
+	// Pods are the pods that run on, by name.
+	Pods map[string]types.UID `json:"pods"`
+	// Back is true for a move back to the old kind; then UID is that of the RollSet.
+	Back bool `json:"back,omitempty"`
+}
+
+// recordName returns the name of the ConfigMap for a set.
+func recordName(set string) string { return set + "-rollset-adoption" }
+
+// load reads the record of a set; nil if there is none.
+func load(ctx context.Context, c client.Reader, namespace, set string) (*record, error) {
+	object := &corev1.ConfigMap{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: recordName(set)}, object); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	r := &record{}
+	if err := json.Unmarshal([]byte(object.Data[recordKey]), r); err != nil || r.Old == nil || r.Set == nil {
+		return nil, fmt.Errorf("configmap %s is not what this plugin wrote; look at it, and delete it to begin anew", object.Name)
+	}
+	return r, nil
+}
+
+// save writes the record of a set. As long as the set is there the record goes with it.
+func (r *record) save(ctx context.Context, c client.Client, namespace string, owner *v1alpha1.RollSet) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write the record: %w", err)
+	}
+	object := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: namespace, Name: recordName(r.Set.GetName())}
+	getErr := c.Get(ctx, key, object)
+	if client.IgnoreNotFound(getErr) != nil {
+		return getErr
+	}
+	object.Name, object.Namespace, object.Data = key.Name, key.Namespace, map[string]string{recordKey: string(text)}
+	object.OwnerReferences = nil
+	if owner != nil {
+		object.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "RollSet", Name: owner.Name, UID: owner.UID,
+		}}
+	}
+	if getErr != nil {
+		return c.Create(ctx, object)
+	}
+	return c.Update(ctx, object)
+}
+
+// drop deletes the record of a set.
+func drop(ctx context.Context, c client.Client, namespace, set string) error {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: recordName(set)}}
+	return client.IgnoreNotFound(c.Delete(ctx, object))
+}

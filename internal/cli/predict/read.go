@@ -1,0 +1,167 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/forecast"
+)
+
+// readObjects reads what the controller sees around a set. Storage classes may be out of the user's reach.
+func readObjects(ctx context.Context, c client.Client, namespace string) (objects []client.Object, notes []string, err error) {
+	pods, claims, revisions := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.ControllerRevisionList{}
+	for _, list := range []client.ObjectList{pods, claims, revisions} {
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, nil, fmt.Errorf("read what the controller sees: %w", err)
+		}
+	}
+	classes := &storagev1.StorageClassList{}
+	if err := c.List(ctx, classes); err != nil {
+		notes = append(notes, "storage classes: "+session.Explain(err))
+	}
+	objects = append(objects, pointers(revisions.Items)...)
+	objects = append(objects, pointers(claims.Items)...)
+	objects = append(objects, pointers(pods.Items)...)
+	return append(objects, pointers(classes.Items)...), notes, nil
+}
+
+func pointers[T any, P interface {
+	*T
+	client.Object
+}](items []T) []client.Object {
+	objects := make([]client.Object, len(items))
+	for i := range items {
+		objects[i] = P(&items[i])
+	}
+	return objects
+}
+
+// obstacles are the budgets and quotas that the plan meets, as far as the user may read them.
+func (*plan) obstacles(ctx context.Context, c client.Client, in forecast.Input, f *forecast.Forecast) []string {
+	var all []string
+	budgets := &policyv1.PodDisruptionBudgetList{}
+	if err := c.List(ctx, budgets, client.InNamespace(in.After.Namespace)); err == nil {
+		for i := range budgets.Items {
+			if text := ofBudget(&budgets.Items[i], in.After.Spec.Template.Labels, f); text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	quotas := &corev1.ResourceQuotaList{}
+	if err := c.List(ctx, quotas, client.InNamespace(in.After.Namespace)); err == nil {
+		for i := range quotas.Items {
+			if text := ofQuota(&quotas.Items[i], in, f); text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// ofBudget says what a budget that selects the pods comes to; empty if it is kept. The controller deletes pods and evicts
+// none, so that no budget stops it.
+func ofBudget(budget *policyv1.PodDisruptionBudget, pods labels.Set, f *forecast.Forecast) string {
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(pods) {
+		return ""
+	}
+	least := 0
+	switch {
+	case budget.Spec.MinAvailable != nil:
+		least, err = intstr.GetScaledValueFromIntOrPercent(budget.Spec.MinAvailable, f.Replicas, true)
+	case budget.Spec.MaxUnavailable != nil:
+		least, err = intstr.GetScaledValueFromIntOrPercent(budget.Spec.MaxUnavailable, f.Replicas, true)
+		least = f.Replicas - least
+	}
+	if err != nil || f.LowestAvailable > least {
+		return ""
+	}
+	if f.LowestAvailable == least {
+		return fmt.Sprintf("PodDisruptionBudget %s asks for %d available pods, and there will be no more: drains wait meanwhile", budget.Name, least)
+	}
+	return fmt.Sprintf("PodDisruptionBudget %s asks for %d available pods, and there will be %d: a budget does not stop the controller, and drains wait meanwhile",
+		budget.Name, least, f.LowestAvailable)
+}
+
+// ofQuota says which quota is too small for the most pods that exist at once; empty if it is not.
+func ofQuota(quota *corev1.ResourceQuota, in forecast.Input, f *forecast.Forecast) string {
+	more := f.MostPods - f.PodsNow()
+	if more <= 0 || len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
+		return ""
+	}
+	needs := forecast.QuotaOf(&in.After.Spec.Template.Spec)
+	for _, name := range []corev1.ResourceName{
+		corev1.ResourcePods, "count/pods", corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceCPU, corev1.ResourceMemory,
+		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory,
+	} {
+		hard, limited := quota.Status.Hard[name]
+		need, needed := needs[name]
+		if !limited || !needed {
+			continue
+		}
+		sum := quota.Status.Used[name].DeepCopy()
+		for range more {
+			sum.Add(need)
+		}
+		if sum.Cmp(hard) > 0 {
+			return fmt.Sprintf("ResourceQuota %s allows %s=%s, and %d more pods take it to %s: some will be refused", quota.Name, name, hard.String(), more, sum.String())
+		}
+	}
+	return ""
+}
+
+// fromFiles makes the input of a plan without a cluster: of one file, for a new set, or of two, for a set that runs.
+func (p *plan) fromFiles(ctx context.Context, args []string) (in forecast.Input, err error) {
+	if len(args) > 0 {
+		return in, fmt.Errorf("--offline asks no cluster for %s; give -f OLD -f NEW", args[0])
+	}
+	if p.edit.toRevision > 0 {
+		return in, errors.New("--offline knows no revisions; give -f OLD -f NEW")
+	}
+	sets, err := rollSets(p.session, p.edit.filenames)
+	if err != nil {
+		return in, err
+	}
+	if len(sets) == 0 || len(sets) > 2 {
+		return in, fmt.Errorf("%s: %d RollSets; --offline takes the set as it is and as it will be (-f OLD -f NEW), or a new one (-f NEW)",
+			strings.Join(p.edit.filenames, ", "), len(sets))
+	}
+	after, err := typed(sets[len(sets)-1])
+	if err != nil {
+		return in, err
+	}
+	edits := p.edit
+	edits.filenames = nil
+	if err := edits.change(p.session, after, nil); err != nil {
+		return in, err
+	}
+	if len(sets) == 1 && after.Name == "" {
+		return in, errors.New("the RollSet has no name")
+	}
+	before, err := typed(sets[0])
+	if err != nil {
+		return in, err
+	}
+	if before.Name != after.Name {
+		return in, fmt.Errorf("the files are about two sets, %s and %s; give two versions of one", before.Name, after.Name)
+	}
+	if len(sets) == 1 && len(edits.images) == 0 && edits.replicas < 0 && edits.partition == "" && edits.patch == "" {
+		before = nil
+	}
+	return forecast.Offline(ctx, before, after, p.session.Clock.Now())
+}

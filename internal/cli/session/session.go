@@ -1,0 +1,169 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session is what every command of the plugin works with: the streams, the flags that say which cluster is meant,
+// the clients made from them, and the way in which failures are told.
+//
+// The rule: nothing is asked of the API server but what the command needs. Kinds and resources are known without discovery.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways to log in that kubectl knows
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// FieldManager is the name under which the plugin writes.
+const FieldManager = "kubectl-rollset"
+
+// The requests of a command line are few and short, and some, such as adopt, are many: a client-side limit only delays them.
+const (
+	queriesPerSecond = 200
+	burst            = 400
+)
+
+// Session is one run of the plugin.
+type Session struct {
+	genericiooptions.IOStreams
+
+	// Clock is the only clock.
+	Clock clock.WithTicker
+
+	flags *genericclioptions.ConfigFlags
+}
+
+// New returns a session with streams and a clock.
+func New(streams genericiooptions.IOStreams, c clock.WithTicker) *Session {
+	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
+		c.QPS, c.Burst = queriesPerSecond, burst
+		c.WarningHandlerWithContext = rest.NoWarnings{}
+		return c
+	})
+	return &Session{IOStreams: streams, Clock: c, flags: flags}
+}
+
+// AddFlags adds the flags that all commands have.
+func (s *Session) AddFlags(flags *pflag.FlagSet) { s.flags.AddFlags(flags) }
+
+// Flags returns the flags that say which cluster is meant, for helpers that make their own clients.
+func (s *Session) Flags() *genericclioptions.ConfigFlags { return s.flags }
+
+// Namespace returns the namespace that the command works in.
+func (s *Session) Namespace() (string, error) {
+	namespace, _, err := s.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("find the namespace: %w", err)
+	}
+	return namespace, nil
+}
+
+// RESTConfig returns how to reach the API server.
+func (s *Session) RESTConfig() (*rest.Config, error) {
+	config, err := s.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	return config, nil
+}
+
+// Client returns a client for RollSets and for what surrounds them. The API server refuses its writes if they have fields
+// that it does not know.
+func (s *Session) Client() (client.WithWatch, error) {
+	config, err := s.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	strict := client.WithFieldOwner(client.WithFieldValidation(c, metav1.FieldValidationStrict), FieldManager)
+	return watching{Client: strict, watcher: c}, nil
+}
+
+// Clientset returns a client for what controller-runtime's has no method for, such as logs.
+func (s *Session) Clientset() (kubernetes.Interface, error) {
+	config, err := s.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	set, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return set, nil
+}
+
+// Scheme returns a scheme with the kinds that commands read and write.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	err := errors.Join(
+		corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), policyv1.AddToScheme(scheme), storagev1.AddToScheme(scheme),
+		autoscalingv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	if err != nil {
+		return nil, fmt.Errorf("build the scheme: %w", err)
+	}
+	return scheme, nil
+}
+
+// CloneSet is the kind of OpenKruise, in the version that this plugin reads.
+func CloneSet() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
+}
+
+// mapper knows the resources of the kinds, so that no command has to ask for them.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			m.Add(gv.WithKind(kind), scope)
+		}
+	}
+	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "RollSet")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "ResourceQuota", "Event", "Service", "ConfigMap")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace")
+	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "ControllerRevision", "StatefulSet", "Deployment", "ReplicaSet")
+	add(policyv1.SchemeGroupVersion, meta.RESTScopeNamespace, "PodDisruptionBudget")
+	add(autoscalingv2.SchemeGroupVersion, meta.RESTScopeNamespace, "HorizontalPodAutoscaler")
+	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass")
+	add(CloneSet().GroupVersion(), meta.RESTScopeNamespace, CloneSet().Kind)
+	return m
+}
+
+// watching is a client whose writes are wrapped, and that can watch.
+type watching struct {
+	client.Client
+
+	watcher client.WithWatch
+}
+
+// Watch watches objects of a kind.
+func (w watching) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	return w.watcher.Watch(ctx, list, options...)
+}

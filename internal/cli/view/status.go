@@ -1,0 +1,175 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/kubectl/pkg/util/templates"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/status"
+)
+
+func newStatus(s *session.Session) *cobra.Command {
+	var target session.Target
+	var timeout time.Duration
+	watch := true
+	cmd := &cobra.Command{
+		Use:   "status (NAME | -f FILE)",
+		Short: "Wait until a rollout is done, or has failed",
+		Long: templates.LongDesc(`Wait until a rollout is done as far as partition and pause allow, or has failed.
+
+			The exit code is 0 if it is done, 1 if it has failed (the set is Stalled), and 2 if it is not done within --timeout.`),
+		Example:           templates.Examples(`kubectl rollset status web --timeout=10m`),
+		ValidArgsFunction: s.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := target.Key(s, args)
+			if err != nil {
+				return err
+			}
+			if !watch {
+				return printStatus(cmd.Context(), s, key)
+			}
+			return Await(cmd.Context(), s, key, AwaitOptions{Timeout: timeout})
+		},
+	}
+	target.AddFlag(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "Wait for the end of the rollout")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "How long to wait at most; 0 is for ever")
+	return cmd
+}
+
+// verdict is how far a rollout is.
+type verdict struct {
+	done, failed bool
+	message      string
+}
+
+// judge judges the rollout of a generation, or of the one in the spec if that is newer.
+func judge(set *v1alpha1.RollSet, generation int64) verdict {
+	if set.Status.ObservedGeneration < max(set.Generation, generation) {
+		return verdict{message: "waiting for the controller to observe the change"}
+	}
+	conditions := set.Status.Conditions
+	if stalled := meta.FindStatusCondition(conditions, status.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
+		return verdict{failed: true, message: stalled.Reason + ": " + stalled.Message}
+	}
+	ready := meta.FindStatusCondition(conditions, status.ConditionReady)
+	if ready == nil {
+		return verdict{message: "waiting for the controller to report"}
+	}
+	return verdict{done: ready.Status == metav1.ConditionTrue, message: ready.Message}
+}
+
+func printStatus(ctx context.Context, s *session.Session, key client.ObjectKey) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	set, err := getSet(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	v := judge(set, 0)
+	if v.failed {
+		return failedRollout(key, v)
+	}
+	_, err = fmt.Fprintln(s.Out, v.message)
+	return err
+}
+
+func failedRollout(key client.ObjectKey, v verdict) error {
+	return &session.ExitError{Code: session.ExitFailed, Err: fmt.Errorf("rollset %s is stalled: %s", key.Name, v.message)}
+}
+
+// AwaitOptions say what to wait for.
+type AwaitOptions struct {
+	// Generation is the generation to wait for at least.
+	Generation int64
+	// Timeout is how long to wait at most; 0 is for ever.
+	Timeout time.Duration
+}
+
+// Await waits until the rollout of a set is done, and prints how far it is whenever that changes.
+func Await(ctx context.Context, s *session.Session, key client.ObjectKey, o AwaitOptions) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	set, err := getSet(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var timeout <-chan time.Time
+	if o.Timeout > 0 {
+		timer := s.Clock.NewTimer(o.Timeout)
+		defer timer.Stop()
+		timeout = timer.C()
+	}
+	f := newFollower(c, s.Clock)
+	store, err := f.follow(following, &v1alpha1.RollSet{}, &v1alpha1.RollSetList{}, client.ListOptions{
+		Namespace: key.Namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name),
+	})
+	if err != nil {
+		return err
+	}
+	for told := ""; ; {
+		v, err := tell(s, store, set, o.Generation, told)
+		if err != nil || v.done {
+			return err
+		}
+		told = v.message
+		select {
+		case <-f.changed:
+		case err := <-f.failed:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timeout:
+			return &session.ExitError{Code: session.ExitTimeout, Err: fmt.Errorf("rollset %s is not done within %v: %s", key.Name, o.Timeout, v.message)}
+		}
+	}
+}
+
+// tell prints how far the rollout of a set is, unless that was told. The error says if it has failed.
+func tell(s *session.Session, store toolscache.Store, set *v1alpha1.RollSet, generation int64, told string) (verdict, error) {
+	now, err := stored(store.List(), set)
+	if err != nil {
+		return verdict{}, err
+	}
+	v := judge(now, generation)
+	if v.failed {
+		return v, failedRollout(client.ObjectKeyFromObject(set), v)
+	}
+	if v.message != told {
+		_, err = fmt.Fprintln(s.Out, v.message)
+	}
+	return v, err
+}
+
+// errDeleted is the end of a set that is looked at.
+var errDeleted = errors.New("the set was deleted meanwhile")
+
+// stored returns the newest copy of a set; an error if it is gone, or another one has its name.
+func stored(objects []any, set *v1alpha1.RollSet) (*v1alpha1.RollSet, error) {
+	for _, object := range objects {
+		if now, ok := object.(*v1alpha1.RollSet); ok && now.UID == set.UID {
+			return now, nil
+		}
+	}
+	return nil, fmt.Errorf("rollset %s: %w", set.Name, errDeleted)
+}

@@ -1,0 +1,171 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/status"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// testSet is a set in the middle of a rollout.
+func testSet() *v1alpha1.RollSet {
+	return &v1alpha1.RollSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
+		Spec:       v1alpha1.RollSetSpec{Replicas: new(int32(3)), MinReadySeconds: 10},
+		Status: v1alpha1.RollSetStatus{
+			ObservedGeneration: 2, CurrentRevision: "web-a", UpdateRevision: "web-b", Replicas: 3, UpdatedReplicas: 1,
+			Conditions: []metav1.Condition{{
+				Type: status.ConditionReady, Status: metav1.ConditionFalse, Reason: status.ReasonRollingUpdate, Message: "1 of 3 pods updated\x1b[31m",
+			}},
+		},
+	}
+}
+
+// testPod is a pod that became ready a while ago; 0 is not ready.
+func testPod(name, revision string, readyFor time.Duration) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{v1alpha1.RevisionLabel: revision}, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+		},
+		Spec:   corev1.PodSpec{NodeName: "node-1"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}},
+	}
+	if readyFor > 0 {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-readyFor)),
+		})
+	}
+	return pod
+}
+
+func testObjects() objects {
+	terminating := testPod("web-2", "web-a", time.Hour)
+	terminating.DeletionTimestamp = &metav1.Time{Time: now}
+	return objects{
+		set: testSet(),
+		revisions: []*appsv1.ControllerRevision{
+			{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}, Revision: 1},
+			{ObjectMeta: metav1.ObjectMeta{Name: "web-b"}, Revision: 2},
+		},
+		pods: []*corev1.Pod{
+			testPod("web-0", "web-a", time.Hour), testPod("web-1", "web-a", time.Second), terminating, testPod("web-3", "web-b", 0),
+		},
+	}
+}
+
+func TestTree(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"rollset/web  RollingUpdate  3 desired, 1 updated, 0 ready, 0 available, 3 total",
+		"1 of 3 pods updated",
+		"├─ revision 2 (update)   1 not ready",
+		"│  └─ ○ web-3            not ready    60m  0 restarts  node-1  not started yet on node node-1",
+		"└─ revision 1 (current)  1 available, 1 ready, 1 terminating",
+		"   ├─ ✔ web-0            available    60m  0 restarts  node-1",
+		"   ├─ ● web-1            ready        60m  0 restarts  node-1  ready for less than 10s",
+		"   └─ ⊘ web-2            terminating  60m  0 restarts  node-1  Terminating on node node-1",
+	}
+	got := grow(testObjects(), now).lines(0, 0)
+	for i := range got {
+		got[i] = ansi.Strip(got[i])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSmallScreens draws a large set on screens of all sizes: it never has more lines or columns than there are.
+func TestSmallScreens(t *testing.T) {
+	t.Parallel()
+	o := testObjects()
+	o.pods = nil
+	for i := range 500 {
+		readyFor := time.Hour
+		if i%100 == 7 {
+			readyFor = 0
+		}
+		o.pods = append(o.pods, testPod(fmt.Sprintf("web-%d", i), []string{"web-a", "web-b"}[i%2], readyFor))
+	}
+	for _, height := range []int{10, 24, 50, 200} {
+		for _, width := range []int{1, 20, 80, 200} {
+			lines := grow(o, now).lines(height, width)
+			if len(lines) > height {
+				t.Errorf("%d lines on a screen of %d", len(lines), height)
+			}
+			for _, line := range lines {
+				if ansi.StringWidth(line) > width {
+					t.Errorf("a line of %d columns on a screen of %d: %q", ansi.StringWidth(line), width, line)
+				}
+			}
+			if text := strings.Join(lines, "\n"); width >= 80 && !strings.Contains(text, "more") {
+				t.Errorf("nothing is folded on %d lines:\n%s", height, text)
+			}
+		}
+	}
+	// What is not as it should be is shown rather than what is.
+	text := strings.Join(grow(o, now).lines(20, 200), "\n")
+	if got := strings.Count(text, "○"); got < 5 {
+		t.Errorf("%d of 5 pods that are not ready are shown:\n%s", got, text)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	told := map[string]string{}
+	o := testObjects()
+	want := []string{
+		"pod/web-0 revision 1: available",
+		"pod/web-1 revision 1: ready: ready for less than 10s",
+		"pod/web-2 revision 1: terminating: Terminating on node node-1",
+		"pod/web-3 revision 2: not ready: not started yet on node node-1",
+		"rollset/web RollingUpdate: 1 of 3 pods updated",
+	}
+	if diff := cmp.Diff(want, changes(told, grow(o, now))); diff != "" {
+		t.Error(diff)
+	}
+	if again := changes(told, grow(o, now)); len(again) > 0 {
+		t.Errorf("told twice: %v", again)
+	}
+	o.pods = o.pods[:3]
+	if diff := cmp.Diff([]string{"pod/web-3 gone"}, changes(told, grow(o, now))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPreviousRevision(t *testing.T) {
+	t.Parallel()
+	revisions := []*appsv1.ControllerRevision{
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}, Revision: 1},
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-b"}, Revision: 2},
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-c"}, Revision: 3},
+	}
+	for name, test := range map[string]struct{ current, update, want string }{
+		"no rollout":                 {"web-c", "web-c", "web-b"},
+		"a rollout":                  {"web-a", "web-c", "web-a"},
+		"after going back":           {"web-a", "web-a", "web-c"},
+		"a current one that is gone": {"web-x", "web-c", ""},
+	} {
+		set := &v1alpha1.RollSet{Status: v1alpha1.RollSetStatus{CurrentRevision: test.current, UpdateRevision: test.update}}
+		got := ""
+		if r, err := Previous(set, revisions); err == nil {
+			got = r.Name
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

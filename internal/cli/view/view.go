@@ -1,0 +1,129 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package view is the verbs that look: get, status, history, diff and logs.
+//
+// The rule: what is shown is what the API server says now, and the sentences are the controller's own. Nothing is written.
+package view
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+// Commands returns the verbs of this package.
+func Commands(s *session.Session) []*cobra.Command {
+	return []*cobra.Command{newGet(s), newStatus(s), newHistory(s), newDiff(s), newLogs(s)}
+}
+
+// Revisions returns the ControllerRevisions of a set, oldest first.
+func Revisions(ctx context.Context, c client.Reader, set *v1alpha1.RollSet) ([]*appsv1.ControllerRevision, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := c.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	var own []*appsv1.ControllerRevision
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], set) {
+			own = append(own, &list.Items[i])
+		}
+	}
+	sortRevisions(own)
+	return own, nil
+}
+
+func sortRevisions(all []*appsv1.ControllerRevision) {
+	slices.SortFunc(all, func(a, b *appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Previous returns the revision to go back to: the one that the set last completed if a rollout is under way, else the one
+// before the newest.
+func Previous(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	current, update := set.Status.CurrentRevision, set.Status.UpdateRevision
+	for _, r := range slices.Backward(revisions) {
+		if current != update && r.Name == current || current == update && r.Name != update {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("rollset %s has no earlier revision to go back to", set.Name)
+}
+
+// Numbered returns the revision with a number.
+func Numbered(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
+	known := make([]string, 0, len(revisions))
+	for _, r := range revisions {
+		if r.Revision == number {
+			return r, nil
+		}
+		known = append(known, strconv.FormatInt(r.Revision, 10))
+	}
+	return nil, fmt.Errorf("rollset %s has no revision %d; it has %s", set.Name, number, strings.Join(known, ", "))
+}
+
+// template returns the pod template that a revision holds.
+func template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	decoded, _, err := revision.Decode(r)
+	if err != nil {
+		return nil, fmt.Errorf("revision %d (%s) cannot be read: %w", r.Revision, r.Name, err)
+	}
+	return decoded, nil
+}
+
+// images returns the images of a template, in the order of its containers.
+func images(t *corev1.PodTemplateSpec) string {
+	var all []string
+	for i := range t.Spec.Containers {
+		all = append(all, t.Spec.Containers[i].Image)
+	}
+	return strings.Join(all, ",")
+}
+
+// Pods returns the pods that a set controls, by name.
+func Pods(ctx context.Context, c client.Reader, set *v1alpha1.RollSet) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
+	}
+	list := &corev1.PodList{}
+	if err := c.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	var own []*corev1.Pod
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], set) {
+			own = append(own, &list.Items[i])
+		}
+	}
+	slices.SortFunc(own, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return own, nil
+}
+
+// getSet reads a set.
+func getSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alpha1.RollSet, error) {
+	set := &v1alpha1.RollSet{}
+	if err := c.Get(ctx, key, set); err != nil {
+		return nil, err
+	}
+	set.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
+	return set, nil
+}
+
+// errWhichRevision is the answer to a range of revisions that is none.
+var errWhichRevision = errors.New("--revision is a number, or two such as 3..5")

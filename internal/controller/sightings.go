@@ -1,0 +1,102 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+)
+
+// sightings are what events showed of pods that are updated in place. A look comes too late for that: a kubelet replaces a
+// container within milliseconds. All of it may be lost at any time; then some updates have to be proven otherwise.
+type sightings struct {
+	mu   sync.Mutex
+	pods map[types.UID]inplace.Sighting
+}
+
+// of returns what was seen of a pod.
+func (s *sightings) of(pod types.UID) inplace.Sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pods[pod]
+}
+
+// see takes note of a pod.
+func (s *sightings) see(o client.Object) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.pods[pod.UID].See(pod)
+	switch {
+	case seen.Empty():
+		delete(s.pods, pod.UID)
+	case s.pods == nil:
+		s.pods = map[types.UID]inplace.Sighting{pod.UID: seen}
+	default:
+		s.pods[pod.UID] = seen
+	}
+}
+
+// forget drops what was seen of a pod that is gone.
+func (s *sightings) forget(pod types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pods, pod)
+}
+
+// podWatch takes note of what each event shows of a pod before it wakes the sets that the pod concerns.
+type podWatch struct {
+	wakeUp
+
+	sightings *sightings
+}
+
+// Create implements handler.EventHandler.
+func (w podWatch) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	w.sightings.see(e.Object)
+	w.wakeUp.Create(ctx, e, q)
+}
+
+// Update implements handler.EventHandler.
+func (w podWatch) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // the deletion between the two was never seen
+		w.sightings.forget(e.ObjectOld.GetUID())
+		w.noteGone(ctx, e.ObjectOld)
+	}
+	w.sightings.see(e.ObjectNew)
+	w.wakeUp.Update(ctx, e, q)
+}
+
+// Delete implements handler.EventHandler.
+func (w podWatch) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
+	w.sightings.forget(e.Object.GetUID())
+	w.noteGone(ctx, e.Object)
+	w.wakeUp.Delete(ctx, e, q)
+}
+
+// noteGone notes that a pod of a set has gone. Nothing is noted of a set that is gone, for nobody would forget it.
+func (w podWatch) noteGone(ctx context.Context, pod client.Object) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || len(setOfOwner(pod, owner)) == 0 {
+		return
+	}
+	set := &v1alpha1.RollSet{}
+	key := client.ObjectKey{Namespace: pod.GetNamespace(), Name: owner.Name}
+	err := w.reconciler.Client.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
+	if err == nil && set.UID == owner.UID && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+		w.reconciler.memory.noteGone(set.UID, pod.GetName())
+	}
+}

@@ -1,0 +1,66 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"errors"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim"
+)
+
+// admission lets pods of the new template meet what a dry run of one of them met: a refusal, or the defaults and changes
+// that the API server and its webhooks made.
+func admission(in Input) []sim.Admission {
+	if in.Refusal == "" && in.Sample == nil {
+		return nil
+	}
+	others := otherRevisions(in)
+	return []sim.Admission{func(verb sim.Verb, obj client.Object) error {
+		pod, ok := obj.(*corev1.Pod)
+		if verb != sim.Create || !ok || others[pod.Labels[v1alpha1.RevisionLabel]] {
+			return nil
+		}
+		if in.Refusal != "" {
+			return errors.New(in.Refusal)
+		}
+		pod.Spec = completed(&pod.Spec, &in.Sample.Spec)
+		return nil
+	}}
+}
+
+// otherRevisions are the names of those that do not hold the new template.
+func otherRevisions(in Input) map[string]bool {
+	others := map[string]bool{}
+	for _, obj := range in.Objects {
+		object, ok := obj.(*appsv1.ControllerRevision)
+		if !ok {
+			continue
+		}
+		template, _, err := revision.Decode(object)
+		others[object.Name] = err != nil || !apiequality.Semantic.DeepEqual(template.Spec, in.After.Spec.Template.Spec)
+	}
+	return others
+}
+
+// completed is the spec of a sample with what each pod has for itself.
+func completed(spec, sample *corev1.PodSpec) corev1.PodSpec {
+	whole := *sample.DeepCopy()
+	whole.NodeName, whole.Hostname, whole.Subdomain = spec.NodeName, spec.Hostname, spec.Subdomain
+	whole.ReadinessGates = spec.ReadinessGates
+	for i := range whole.Volumes {
+		own := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == whole.Volumes[i].Name })
+		if own >= 0 {
+			whole.Volumes[i] = spec.Volumes[own]
+		}
+	}
+	return whole
+}

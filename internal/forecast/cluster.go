@@ -1,0 +1,281 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/sim"
+)
+
+// The names under which the parts of the cluster write.
+const (
+	kubeletActor   = "kubelet"
+	schedulerActor = "scheduler"
+	claimActor     = "claims"
+)
+
+// claimProtection is the finalizer that keeps a claim while a pod uses it.
+const claimProtection = "kubernetes.io/pvc-protection"
+
+// Surroundings are the assumptions about what lies around the controller.
+type Surroundings struct {
+	// Kubelet is what becomes of pods that have a node.
+	Kubelet kubelet.Stepper
+	// Refuses returns why no node takes a pod, in the scheduler's words; empty if one does.
+	Refuses func(*corev1.Pod) string
+	// Nodes are those that pods can be bound to. There must be one.
+	Nodes []string
+	// Prepare shapes the API server before anything happens; nil leaves it as it is.
+	Prepare func(*sim.Store)
+}
+
+// cluster is what the manager works on: the API server with the objects, and all that acts on them.
+type cluster struct {
+	Surroundings
+
+	store   *sim.Store
+	clock   *sim.Clock
+	manager *sim.Solo
+
+	tended map[types.UID]*tended
+	seen   int
+	due    visits
+	// unbound are pods that the scheduler has to look at, refused those that found no node.
+	unbound, refused []sim.Key
+	load             map[string]int
+	// dirty are the claims to look at, and users counts the pods that use each.
+	dirty []sim.Key
+	users map[sim.Key]int
+	// wrote is when the manager last wrote anything but a status.
+	wrote time.Time
+	// onWork is called before each reconcile.
+	onWork func()
+}
+
+// tended is one pod with what its kubelet remembers.
+type tended struct {
+	key    sim.Key
+	uid    types.UID
+	number int
+	memory kubelet.Memory
+	// planned tells the visit that counts from those that were planned earlier.
+	planned int
+	lost    bool
+}
+
+// newCluster returns a cluster with objects as they were at a time.
+func newCluster(around Surroundings, objects []client.Object, now time.Time) *cluster {
+	c := &cluster{
+		Surroundings: around,
+		clock:        sim.NewClock(now),
+		tended:       map[types.UID]*tended{},
+		load:         map[string]int{},
+		users:        map[sim.Key]int{},
+		wrote:        now,
+		onWork:       func() {},
+	}
+	c.store = sim.NewStore(c.clock.Now)
+	c.store.Load(objects...)
+	for _, obj := range objects {
+		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+			c.dirty = append(c.dirty, sim.KeyOf(claim))
+		}
+	}
+	pods := podsAmong(objects)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	for _, pod := range pods {
+		c.takeOver(pod)
+	}
+	c.store.OnWrite(c.observe)
+	return c
+}
+
+// takeOver continues a pod's life where it stands.
+func (c *cluster) takeOver(pod *corev1.Pod) {
+	c.count(pod, 1)
+	t := c.tend(pod)
+	switch {
+	case isLost(pod):
+		t.lost = true
+	case isUnschedulable(pod) && c.Refuses(pod) != "":
+		c.refused = append(c.refused, t.key)
+	case pod.Spec.NodeName == "":
+		c.unbound = append(c.unbound, t.key)
+	default:
+		memory, next, due := kubelet.Resume(c.Kubelet, pod, c.clock.Now())
+		t.memory = memory
+		if due {
+			c.visit(t, next)
+		}
+	}
+}
+
+func (c *cluster) tend(pod *corev1.Pod) *tended {
+	t := &tended{key: sim.KeyOf(pod), uid: pod.UID, number: c.seen}
+	c.seen++
+	c.tended[pod.UID] = t
+	return t
+}
+
+// visit plans the next look of a kubelet at a pod, in place of any other.
+func (c *cluster) visit(t *tended, at time.Time) {
+	t.planned++
+	heap.Push(&c.due, visit{at: at, pod: t, planned: t.planned})
+}
+
+// count notes the node and the claims of a pod that came or went.
+func (c *cluster) count(pod *corev1.Pod, n int) {
+	if pod == nil {
+		return
+	}
+	if pod.Spec.NodeName != "" {
+		c.load[pod.Spec.NodeName] += n
+		if !hasEnded(pod) {
+			for _, key := range claimsOf(pod) {
+				c.users[key] += n
+			}
+		}
+	}
+}
+
+// observe lets everything that acts on pods and claims see a write.
+func (c *cluster) observe(e *sim.Entry) {
+	if e.Actor == sim.ManagerActor && (e.Subresource != "status" || e.Key.Kind != sim.RollSets) {
+		c.wrote = e.At
+	}
+	switch e.Key.Kind {
+	case sim.Claims:
+		c.dirty = append(c.dirty, e.Key)
+		if e.Old == nil {
+			c.retry(func(pod *corev1.Pod) bool { return slices.Contains(claimsOf(pod), e.Key) })
+		}
+	case sim.Pods:
+		old, _ := e.Old.(*corev1.Pod)
+		pod, _ := e.New.(*corev1.Pod)
+		c.observePod(e, old, pod)
+	default:
+	}
+}
+
+func (c *cluster) observePod(e *sim.Entry, old, pod *corev1.Pod) {
+	c.count(old, -1)
+	c.count(pod, 1)
+	if pod == nil || hasEnded(pod) {
+		c.dirty = append(c.dirty, claimsOf(cmp.Or(pod, old))...)
+	}
+	if pod == nil {
+		delete(c.tended, old.UID)
+		return
+	}
+	t, ok := c.tended[pod.UID]
+	if !ok {
+		t = c.tend(pod)
+		c.unbound = append(c.unbound, e.Key)
+	}
+	if e.Subresource == "resize" {
+		c.retry(func(p *corev1.Pod) bool { return p.UID == pod.UID })
+	}
+	if pod.Spec.NodeName != "" && !t.lost {
+		c.visit(t, e.At)
+	}
+}
+
+// run lets time pass until the manager has written nothing for as long as quiet, or nothing is due any more. It stops with
+// an error when the context ends.
+func (c *cluster) run(ctx context.Context, quiet time.Duration) error {
+	c.manager = sim.NewSolo(ctx, c.store, c.clock)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		acted, err := c.turn(ctx)
+		if err != nil {
+			return err
+		}
+		if acted {
+			continue
+		}
+		next, ok := c.next()
+		if !ok || next.After(c.wrote.Add(quiet)) {
+			return nil
+		}
+		c.clock.SetTime(next)
+	}
+}
+
+// next returns when something is due next.
+func (c *cluster) next() (at time.Time, ok bool) {
+	at, ok = c.manager.Next()
+	if v, due := c.due.first(); due && (!ok || v.at.Before(at)) {
+		return v.at, true
+	}
+	return at, ok
+}
+
+// turn lets the first that has something to do now do one thing: the manager before all others, as one that is never late.
+func (c *cluster) turn(ctx context.Context) (acted bool, err error) {
+	now := c.clock.Now()
+	if c.manager.Deliver(ctx) {
+		return true, nil
+	}
+	if at, ok := c.manager.Next(); ok && !at.After(now) {
+		c.onWork()
+		return true, c.manager.Work(ctx)
+	}
+	switch {
+	case c.store.HasGarbage():
+		return true, c.store.Collect()
+	case len(c.unbound) > 0:
+		return true, c.schedule()
+	case len(c.dirty) > 0:
+		return true, c.keepClaim()
+	}
+	if v, ok := c.due.first(); ok && !v.at.After(now) {
+		heap.Pop(&c.due)
+		return true, c.step(v.pod)
+	}
+	return false, nil
+}
+
+// step lets a kubelet look at a pod.
+func (c *cluster) step(t *tended) error {
+	pod, ok := c.store.Get(t.key).(*corev1.Pod)
+	if !ok || pod.UID != t.uid {
+		return nil
+	}
+	now := c.clock.Now()
+	out := c.Kubelet.Step(pod, t.memory, now)
+	if out.Next > 0 {
+		c.visit(t, now.Add(out.Next))
+	}
+	if out.Status != nil {
+		reported := *pod
+		reported.Status = *out.Status
+		if _, err := c.store.Update(sim.Write{Actor: kubeletActor, Subresource: "status"}, &reported); err != nil {
+			return fmt.Errorf("report the status of pod %s: %w", pod.Name, err)
+		}
+	}
+	t.memory = out.Memory
+	if !out.Remove {
+		return nil
+	}
+	err := c.store.Delete(sim.Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &t.uid},
+	}})
+	return client.IgnoreNotFound(err)
+}

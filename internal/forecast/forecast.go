@@ -1,0 +1,311 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// Forecast is what will happen to a set.
+type Forecast struct {
+	// Set is its namespace and name.
+	Set string
+	// Class is what kind of change is about to be made, and Field the field that decides it.
+	Class Class
+	Field string
+	// Changes is false if neither the set nor anything else would change.
+	Changes bool
+	// Writes are the requests of the controller, in the order in which they will be sent.
+	Writes []Write
+	// LowestAvailable is the least number of available pods at any moment, and Floor what the set promises.
+	LowestAvailable, Floor int
+	// MostPods is the most pods that exist at a moment and are not on their way out.
+	MostPods int
+	// Takes is the time until nothing changes any more, by what pods of the set took lately.
+	Takes time.Duration
+	// WaitsFor is what the set waits for at the end, in its own words; empty if it is complete.
+	WaitsFor string
+	// IfBroken is the same if the new pods never become ready.
+	IfBroken IfBroken
+	// CannotKnow are the assumptions, and InTheWay what stands in the way.
+	CannotKnow, InTheWay []string
+
+	// Lanes are what becomes of each pod, and Curve how many there are.
+	Lanes []Lane
+	Curve []Point
+	// Revisions are the names of the revisions in the lanes, the current one first, with what they run.
+	Revisions []Revision
+	// Replicas is the number of pods that are wanted.
+	Replicas int
+}
+
+// IfBroken is what happens if the new pods never become ready.
+type IfBroken struct {
+	// BrokenPods are the names of the pods that break, and of those with ordinals that do not come back behind them.
+	BrokenPods []string
+	// LowestAvailable is the least number of available pods.
+	LowestAvailable int
+	// StopsAt is what the set waits for then; empty if it is complete.
+	StopsAt string
+}
+
+// Revision is one version of the template.
+type Revision struct {
+	// Name is the name of the ControllerRevision.
+	Name string
+	// Images are the images of its containers.
+	Images []string
+}
+
+// Run forecasts what the controller will do to a set.
+func Run(ctx context.Context, in Input) (*Forecast, error) {
+	limits, err := snapshot.ResolveLimits(&in.After.Spec)
+	if err != nil {
+		return nil, err
+	}
+	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, in.Before) })
+	times := measure(pods, &in.After.Spec.Template.Spec)
+	around := Surroundings{
+		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods), Refuses: schedulerOf(pods),
+	}
+	good, err := simulate(ctx, in, around)
+	if err != nil {
+		return nil, err
+	}
+	f := &Forecast{
+		Set: in.After.Namespace + "/" + in.After.Name, Writes: numbered(good.record.writes), Lanes: good.lanes,
+		Floor: max(0, limits.Replicas-limits.MaxUnavailable), Replicas: limits.Replicas, WaitsFor: good.waitsFor(),
+		Changes: in.Before == nil || len(good.record.writes) > 0 || !apiequality.Semantic.DeepEqual(in.Before.Spec, in.After.Spec),
+	}
+	f.Class, f.Field = classify(in, f.Writes)
+	f.Curve, f.LowestAvailable, f.MostPods = curve(f.Lanes)
+	f.Takes = lasts(f)
+	f.Revisions = revisionsOf(good, in.Before)
+	f.CannotKnow = assumptions(in, times)
+	if good.set == nil {
+		return f, nil
+	}
+	around.Kubelet = newLifelike(pods, times, good.set.Status.UpdateRevision, in.Now)
+	around.Refuses = schedulerOf(pods)
+	bad, err := simulate(ctx, in, around)
+	if err != nil {
+		return nil, err
+	}
+	f.IfBroken.StopsAt = bad.waitsFor()
+	_, f.IfBroken.LowestAvailable, _ = curve(bad.lanes)
+	f.IfBroken.BrokenPods = brokenOf(bad, good.set.Status.UpdateRevision)
+	if in.After.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		f.IfBroken.BrokenPods = append(f.IfBroken.BrokenPods, missing(good.lanes, bad.lanes)...)
+	}
+	return f, nil
+}
+
+// isOf reports whether a set controls a pod.
+func isOf(pod *corev1.Pod, set *v1alpha1.RollSet) bool {
+	if set == nil {
+		return false
+	}
+	return slices.ContainsFunc(pod.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.UID == set.UID && ref.Controller != nil && *ref.Controller
+	})
+}
+
+// oneStep is how soon a write has to follow another to be a part of the same step.
+const oneStep = time.Second
+
+// numbered gives writes the numbers of their steps, and claims that come with a pod the pod's reason.
+func numbered(writes []Write) []Write {
+	step := 0
+	for i := range writes {
+		if i == 0 || writes[i].At-writes[i-1].At >= oneStep {
+			step++
+		}
+		writes[i].Step = step
+	}
+	for i := len(writes) - 2; i >= 0; i-- {
+		if w := &writes[i]; w.Reason == "" && w.Resource == "persistentvolumeclaims" && w.Verb == "create" && writes[i+1].Step == w.Step {
+			w.Reason = cmp.Or(writes[i+1].Reason, "a pod needs it")
+		}
+	}
+	for i := range writes {
+		if w := &writes[i]; w.Reason == "" && w.Resource == "controllerrevisions" {
+			w.Reason = "the history of the template"
+		}
+	}
+	return writes
+}
+
+// lasts is when the last thing happens to a pod.
+func lasts(f *Forecast) time.Duration {
+	var last time.Duration
+	for _, lane := range f.Lanes {
+		for _, span := range lane.Spans {
+			last = max(last, span.From)
+			if !span.open {
+				last = max(last, span.To)
+			}
+		}
+	}
+	for _, w := range f.Writes {
+		last = max(last, w.At)
+	}
+	return last
+}
+
+// brokenOf names the pods at a revision that are out of service in the end and were not so before.
+func brokenOf(r *run, revision string) []string {
+	var names []string
+	for _, lane := range r.lanes {
+		if len(lane.Spans) == 0 {
+			continue
+		}
+		last := lane.Spans[len(lane.Spans)-1]
+		if last.open && last.Revision == revision && last.order > 0 && (last.State == Starting || last.State == Updating) {
+			names = append(names, lane.Name)
+		}
+	}
+	return names
+}
+
+// missing names the pods that exist in the end of one run and not in that of another.
+func missing(good, bad []Lane) []string {
+	exists := map[string]bool{}
+	for _, lane := range bad {
+		exists[lane.Name] = len(lane.Spans) > 0 && lane.Spans[len(lane.Spans)-1].open
+	}
+	var names []string
+	for _, lane := range good {
+		if n := len(lane.Spans); n > 0 && lane.Spans[n-1].open && !exists[lane.Name] {
+			names = append(names, lane.Name)
+		}
+	}
+	return names
+}
+
+// revisionsOf are the revisions of all pods in a run, the current one first.
+func revisionsOf(r *run, before *v1alpha1.RollSet) []Revision {
+	current := ""
+	if before != nil {
+		current = before.Status.CurrentRevision
+	}
+	var names []string
+	for _, lane := range r.lanes {
+		for _, span := range lane.Spans {
+			if !slices.Contains(names, span.Revision) {
+				names = append(names, span.Revision)
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Or(-compareBool(a == current, b == current), compareBool(a == r.update(), b == r.update()))
+	})
+	objects := r.store.Objects()
+	revisions := make([]Revision, len(names))
+	for i, name := range names {
+		revisions[i].Name = name
+		if template := templateNamed(objects, name); template != nil {
+			for _, c := range template.Spec.Containers {
+				revisions[i].Images = append(revisions[i].Images, c.Image)
+			}
+		}
+	}
+	return revisions
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// assumptions are what a forecast cannot know.
+func assumptions(in Input, times Times) []string {
+	known := []string{
+		"scheduler: every pod is assumed to find a node, except where pods of its revision found none",
+		"quorums: each pod is assumed to become ready on its own",
+		"autoscaler and other users: nobody is assumed to change the set or its pods meanwhile",
+	}
+	took := fmt.Sprintf("time: pods are assumed to become ready after %s", (times.Start + times.Ready).Round(time.Second))
+	if times.Pods > 0 && !in.Offline {
+		took += fmt.Sprintf(", the median of the newest %d", times.Pods)
+	} else {
+		took += "; no pod of the set shows how long it takes"
+	}
+	known = append(known, took+fmt.Sprintf(", and to be gone %s after their deletion", times.Stop.Round(time.Second)))
+	if in.Before == nil {
+		known = append(known, "names: those of claims and pods without ordinals depend on the UID that the set gets")
+	}
+	if in.After.Spec.Lifecycle != nil {
+		known = append(known, "hooks: what holds pods by labels or finalizers is assumed to keep holding them")
+	}
+	if in.Sample == nil && in.Refusal == "" {
+		known = append(known, "admission: no API server was asked whether it accepts the pods")
+	}
+	return known
+}
+
+// asJSON is the forecast as programs read it.
+type asJSON struct {
+	Set             string       `json:"set"`
+	Class           Class        `json:"class"`
+	Field           string       `json:"field"`
+	Writes          []writeJSON  `json:"writes"`
+	LowestAvailable int          `json:"lowestAvailable"`
+	Floor           int          `json:"floor"`
+	MostPods        int          `json:"mostPods"`
+	Seconds         int          `json:"seconds"`
+	IfBroken        ifBrokenJSON `json:"ifBroken"`
+	CannotKnow      []string     `json:"cannotKnow"`
+}
+
+type writeJSON struct {
+	Step     int    `json:"step"`
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	Name     string `json:"name"`
+	Reason   string `json:"reason"`
+}
+
+type ifBrokenJSON struct {
+	BrokenPods      int    `json:"brokenPods"`
+	LowestAvailable int    `json:"lowestAvailable"`
+	StopsAt         string `json:"stopsAt"`
+}
+
+// JSON writes the forecast as JSON.
+func (f *Forecast) JSON(w io.Writer) error {
+	out := asJSON{
+		Set: f.Set, Class: f.Class, Field: f.Field, Writes: make([]writeJSON, len(f.Writes)),
+		LowestAvailable: f.LowestAvailable, Floor: f.Floor, MostPods: f.MostPods, Seconds: int(f.Takes.Round(time.Second).Seconds()),
+		IfBroken: ifBrokenJSON{
+			BrokenPods: len(f.IfBroken.BrokenPods), LowestAvailable: f.IfBroken.LowestAvailable, StopsAt: f.IfBroken.StopsAt,
+		},
+		CannotKnow: slices.Concat([]string{}, f.CannotKnow, f.InTheWay),
+	}
+	for i, write := range f.Writes {
+		out.Writes[i] = writeJSON{Step: write.Step, Verb: write.Verb, Resource: write.Resource, Name: write.Name, Reason: write.Reason}
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(out)
+}

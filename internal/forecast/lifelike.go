@@ -1,0 +1,292 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/testing/kubelet"
+)
+
+// never is when the containers of a broken pod become ready.
+const never = 100 * 365 * 24 * time.Hour
+
+// Times are how long pods of a set take.
+type Times struct {
+	// Start is the time from the creation of a pod until its containers run, Ready the time from then until it is ready.
+	Start, Ready time.Duration
+	// Stop is the time from a pod's deletion until it is gone.
+	Stop time.Duration
+	// Pods is how many pods Start and Ready were measured on; zero if they are assumed.
+	Pods int
+}
+
+// The times that are assumed where nothing could be measured.
+const (
+	assumedStart = 2 * time.Second
+	assumedReady = 3 * time.Second
+	assumedStop  = 2 * time.Second
+	// lately is how many of the newest pods are measured.
+	lately = 20
+)
+
+// measure returns how long pods took of late: the median of the newest ones that have run undisturbed since they were
+// created.
+func measure(pods []*corev1.Pod, spec *corev1.PodSpec) Times {
+	times := Times{Start: assumedStart, Ready: assumedReady, Stop: assumedStop}
+	if grace := spec.TerminationGracePeriodSeconds; grace != nil {
+		times.Stop = min(times.Stop, time.Duration(*grace)*time.Second)
+	}
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !undisturbed(pod) })
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	pods = pods[:min(len(pods), lately)]
+	if len(pods) == 0 {
+		return times
+	}
+	var starts, readies []time.Duration
+	for _, pod := range pods {
+		ready, _ := readySince(pod)
+		running := runningSince(pod)
+		starts = append(starts, max(0, running.Sub(pod.CreationTimestamp.Time)))
+		readies = append(readies, max(0, ready.Sub(running)))
+	}
+	times.Start, times.Ready, times.Pods = median(starts), median(readies), len(pods)
+	return times
+}
+
+// undisturbed reports whether a pod became ready once, and nothing happened to it since.
+func undisturbed(pod *corev1.Pod) bool {
+	since, ready := readySince(pod)
+	if !ready || pod.DeletionTimestamp != nil || pod.Annotations[inplace.StateAnnotation] != "" || since.Before(pod.CreationTimestamp.Time) {
+		return false
+	}
+	return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.RestartCount > 0 || c.State.Running == nil
+	})
+}
+
+// runningSince returns when the last container of a pod was started.
+func runningSince(pod *corev1.Pod) time.Time {
+	last := pod.CreationTimestamp.Time
+	for i := range pod.Status.ContainerStatuses {
+		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(last) {
+			last = running.StartedAt.Time
+		}
+	}
+	return last
+}
+
+func median(values []time.Duration) time.Duration {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// lifelike is the kubelet of pods that live in a real cluster: the model, with the times that these pods take. It knows
+// nothing of images but that new ones work, unless pods of the revision tell otherwise.
+type lifelike struct {
+	model kubelet.Model
+	// broken are the revisions whose pods never become ready.
+	broken map[string]bool
+	// stuck are the pods that stay as they are until somebody changes them, with the generation that is stuck.
+	stuck map[types.UID]int64
+	// images are the names of images by those that the model is given.
+	images map[string]string
+}
+
+var _ kubelet.Stepper = (*lifelike)(nil)
+
+// newLifelike returns the kubelets of a cluster with pods as they are. The pods of the revision bad never become ready.
+func newLifelike(pods []*corev1.Pod, times Times, bad string, now time.Time) *lifelike {
+	l := &lifelike{
+		model:  kubelet.Model{StartDelay: times.Start, ReadyDelay: times.Ready, TermDelay: times.Stop},
+		broken: map[string]bool{},
+		stuck:  map[types.UID]int64{},
+		images: map[string]string{},
+	}
+	working := map[string]bool{}
+	patience := max(time.Minute, 3*(times.Start+times.Ready))
+	for _, pod := range pods {
+		revision := pod.Labels[v1alpha1.RevisionLabel]
+		switch _, ready := readySince(pod); {
+		case ready:
+			working[revision] = true
+		case isStuck(pod, patience, now):
+			l.stuck[pod.UID] = pod.Generation
+			l.broken[revision] = true
+		}
+	}
+	maps.DeleteFunc(l.broken, func(revision string, _ bool) bool { return working[revision] })
+	if bad != "" {
+		l.broken[bad] = true
+	}
+	return l
+}
+
+// isStuck reports whether a pod has a node and does not become ready by itself.
+func isStuck(pod *corev1.Pod, patience time.Duration, now time.Time) bool {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || hasEnded(pod) || gateClosed(pod) {
+		return false
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if w := statuses[i].State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+				return true
+			}
+		}
+	}
+	return now.Sub(runningSince(pod)) > patience
+}
+
+// Step implements kubelet.Stepper.
+func (l *lifelike) Step(pod *corev1.Pod, memory kubelet.Memory, now time.Time) kubelet.Outcome {
+	if generation, ok := l.stuck[pod.UID]; ok && pod.DeletionTimestamp == nil && pod.Generation == generation {
+		return kubelet.Outcome{Memory: memory}
+	}
+	model := l.model
+	if !isProbed(pod) { // then it is ready as soon as it runs
+		model.StartDelay += model.ReadyDelay
+	}
+	broken := l.broken[pod.Labels[v1alpha1.RevisionLabel]]
+	if broken {
+		model.ReadyDelay = never
+	}
+	out := model.Step(l.veil(pod, broken), memory, now)
+	if out.Status != nil {
+		l.unveil(out.Status.InitContainerStatuses)
+		l.unveil(out.Status.ContainerStatuses)
+	}
+	return out
+}
+
+func isProbed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil || c.StartupProbe != nil })
+}
+
+// veil is a pod as the model is shown it: with names of images that mean nothing to it, with the readiness gates of others
+// open, and, if it is broken, with a probe that its containers have to pass.
+func (l *lifelike) veil(pod *corev1.Pod, broken bool) *corev1.Pod {
+	veiled := *pod
+	veiled.Spec.InitContainers = l.containers(pod.Spec.InitContainers, broken)
+	veiled.Spec.Containers = l.containers(pod.Spec.Containers, broken)
+	veiled.Status.InitContainerStatuses = l.statuses(pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	veiled.Status.ContainerStatuses = l.statuses(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	for _, gate := range pod.Spec.ReadinessGates {
+		if gate.ConditionType != v1alpha1.InPlaceUpdateReady && condition(&veiled, gate.ConditionType) == nil {
+			veiled.Status.Conditions = append(slices.Clone(veiled.Status.Conditions), corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
+		}
+	}
+	return &veiled
+}
+
+func (l *lifelike) containers(containers []corev1.Container, broken bool) []corev1.Container {
+	veiled := slices.Clone(containers)
+	for i := range veiled {
+		veiled[i].Image = l.alias(veiled[i].Image)
+		if broken {
+			veiled[i].ReadinessProbe = &corev1.Probe{}
+		}
+	}
+	return veiled
+}
+
+// statuses are statuses of containers with aliases of images. A container that runs what its spec asks for may report it
+// under another name.
+func (l *lifelike) statuses(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	veiled := slices.Clone(statuses)
+	for i := range veiled {
+		own := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == veiled[i].Name })
+		if own >= 0 && sameImage(containers[own].Image, veiled[i].Image) {
+			veiled[i].Image = containers[own].Image
+		}
+		veiled[i].Image = l.alias(veiled[i].Image)
+	}
+	return veiled
+}
+
+// sameImage reports whether two names are those of one image, one of them as a runtime reports it.
+func sameImage(a, b string) bool {
+	left, err := reference.ParseDockerRef(a)
+	if err != nil {
+		return a == b
+	}
+	right, err := reference.ParseDockerRef(b)
+	return err == nil && left.String() == right.String()
+}
+
+func (l *lifelike) unveil(statuses []corev1.ContainerStatus) {
+	for i := range statuses {
+		if name, ok := l.images[statuses[i].Image]; ok {
+			statuses[i].Image = name
+		}
+	}
+}
+
+// aliasPrefix precedes the digits that stand for an image.
+const aliasPrefix = "docker.io/library/image:"
+
+// alias returns the name that the model is given for an image: digits, which say nothing to it.
+func (l *lifelike) alias(image string) string {
+	if image == "" || strings.HasPrefix(image, aliasPrefix) {
+		return image
+	}
+	sum := sha256.Sum256([]byte(image))
+	alias := aliasPrefix + hex.EncodeToString(sum[:8])
+	l.images[alias] = image
+	return alias
+}
+
+// schedulerOf refuses pods of revisions none of which found a node, and the very pods that wait for one.
+func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
+	refused, bound := map[string]string{}, map[string]bool{}
+	waiting := map[types.UID]string{}
+	for _, pod := range pods {
+		revision := pod.Labels[v1alpha1.RevisionLabel]
+		switch {
+		case pod.Spec.NodeName != "":
+			bound[revision] = true
+		case isUnschedulable(pod):
+			waiting[pod.UID] = condition(pod, corev1.PodScheduled).Message
+			refused[revision] = waiting[pod.UID]
+		}
+	}
+	return func(pod *corev1.Pod) string {
+		if why, ok := waiting[pod.UID]; ok {
+			return why
+		}
+		if revision := pod.Labels[v1alpha1.RevisionLabel]; !bound[revision] {
+			return refused[revision]
+		}
+		return ""
+	}
+}
+
+// nodesOf are the nodes that pods are on; there is at least one.
+func nodesOf(pods []*corev1.Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" {
+			names = append(names, pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return []string{"node-a", "node-b", "node-c"}
+	}
+	return names
+}

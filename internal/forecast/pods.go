@@ -1,0 +1,85 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim"
+)
+
+// reasonNodeNotReady is the reason for which the pods of a node are not ready that answers no more.
+const reasonNodeNotReady = "NodeNotReady"
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func setCondition(status *corev1.PodStatus, c corev1.PodCondition) {
+	i := slices.IndexFunc(status.Conditions, func(other corev1.PodCondition) bool { return other.Type == c.Type })
+	if i < 0 {
+		status.Conditions = append(status.Conditions, c)
+		return
+	}
+	if status.Conditions[i].Status == c.Status {
+		c.LastTransitionTime = status.Conditions[i].LastTransitionTime
+	}
+	status.Conditions[i] = c
+}
+
+// readySince returns since when a pod has been ready.
+func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
+	c := condition(pod, corev1.PodReady)
+	if c == nil || c.Status != corev1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// isLost reports whether the node of a pod answers no more, so that nothing becomes of the pod.
+func isLost(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	return c != nil && c.Status != corev1.ConditionTrue && c.Reason == reasonNodeNotReady
+}
+
+func isUnschedulable(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodScheduled)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+}
+
+// gateClosed reports whether a pod is kept out of service by the gate of updates in place.
+func gateClosed(pod *corev1.Pod) bool {
+	gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == v1alpha1.InPlaceUpdateReady
+	})
+	c := condition(pod, v1alpha1.InPlaceUpdateReady)
+	return gated && c != nil && c.Status == corev1.ConditionFalse
+}
+
+// claimsOf names the claims that a pod mounts.
+func claimsOf(pod *corev1.Pod) []sim.Key {
+	if pod == nil {
+		return nil
+	}
+	var keys []sim.Key
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			keys = append(keys, sim.Key{Kind: sim.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
+		}
+	}
+	return keys
+}

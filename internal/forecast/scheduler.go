@@ -1,0 +1,91 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/internal/testing/sim"
+)
+
+// retry lets the scheduler look again at pods that found no node.
+func (c *cluster) retry(hopeful func(*corev1.Pod) bool) {
+	c.refused = slices.DeleteFunc(c.refused, func(key sim.Key) bool {
+		pod, ok := c.store.Get(key).(*corev1.Pod)
+		if ok && hopeful(pod) {
+			c.unbound = append(c.unbound, key)
+		}
+		return !ok || hopeful(pod)
+	})
+}
+
+// schedule binds the pod that has waited for longest to the node that has fewest.
+func (c *cluster) schedule() error {
+	key := c.unbound[0]
+	c.unbound = c.unbound[1:]
+	pod, ok := c.store.Get(key).(*corev1.Pod)
+	if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	pod = pod.DeepCopy()
+	if why := cmp.Or(c.missingClaim(pod), c.Refuses(pod)); why != "" {
+		c.refused = append(c.refused, key)
+		setCondition(&pod.Status, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: why, LastTransitionTime: metav1.NewTime(c.clock.Now()),
+		})
+		_, err := c.store.Update(sim.Write{Actor: schedulerActor, Subresource: "status"}, pod)
+		return err
+	}
+	pod.Spec.NodeName = slices.MinFunc(c.Nodes, func(a, b string) int { return cmp.Compare(c.load[a], c.load[b]) })
+	_, err := c.store.Update(sim.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
+	return err
+}
+
+// missingClaim returns which of its claims a pod cannot get; empty if it can get all.
+func (c *cluster) missingClaim(pod *corev1.Pod) string {
+	for _, key := range claimsOf(pod) {
+		switch claim := c.store.Get(key); {
+		case claim == nil:
+			return fmt.Sprintf("persistentvolumeclaim %q not found.", key.Name)
+		case claim.GetDeletionTimestamp() != nil:
+			return fmt.Sprintf("persistentvolumeclaim %q is being deleted.", key.Name)
+		}
+	}
+	return ""
+}
+
+// keepClaim binds one claim, or lets it go when no pod uses it any more.
+func (c *cluster) keepClaim() error {
+	key := c.dirty[0]
+	c.dirty = c.dirty[1:]
+	claim, ok := c.store.Get(key).(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return nil
+	}
+	claim = claim.DeepCopy()
+	w := sim.Write{Actor: claimActor}
+	switch {
+	case claim.DeletionTimestamp != nil:
+		if c.users[key] > 0 || !slices.Contains(claim.Finalizers, claimProtection) {
+			return nil
+		}
+		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == claimProtection })
+	case claim.Spec.VolumeName == "":
+		claim.Spec.VolumeName = "pv-" + string(claim.UID)
+	case claim.Status.Phase != corev1.ClaimBound:
+		claim.Status.Phase = corev1.ClaimBound
+		claim.Status.Capacity = claim.Spec.Resources.Requests
+		w.Subresource = "status"
+	default:
+		return nil
+	}
+	_, err := c.store.Update(w, claim)
+	return err
+}

@@ -1,0 +1,177 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/status"
+	"rollset.dev/rollset/internal/testing/sim"
+)
+
+// Input is what a forecast is made from.
+type Input struct {
+	// Before is the set as it is; nil if it does not exist yet.
+	Before *v1alpha1.RollSet
+	// After is the set as it will be, with the defaults of the API server.
+	After *v1alpha1.RollSet
+	// Objects are the pods, claims, revisions and storage classes that the controller may see.
+	Objects []client.Object
+	// Sample is a pod of the new template as the API server would store it; nil if that is not known.
+	Sample *corev1.Pod
+	// Refusal is why the API server refuses pods of the new template; empty if it does not.
+	Refusal string
+	// Offline is true if no cluster was asked.
+	Offline bool
+	// Now is the time at which all of this was read.
+	Now time.Time
+}
+
+// run is what one run of the controller left behind.
+type run struct {
+	record *record
+	lanes  []Lane
+	end    time.Time
+	store  *sim.Store
+	set    *v1alpha1.RollSet
+}
+
+// anyUID stands for the UID that a set gets when it is created.
+const anyUID types.UID = "00000000-0000-4000-8000-000000000001"
+
+// restAfter is for how long the controller may write nothing before that is called the end: longer than its longest back-off.
+const restAfter = 12 * time.Minute
+
+// simulate lets the controller work on the input until it has nothing more to write.
+func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err error) {
+	defer func() {
+		if what := recover(); what != nil { // the simulator stops at what it does not know
+			r, err = nil, fmt.Errorf("this cannot be simulated: %v", what)
+		}
+	}()
+	set := cmp.Or(in.Before, in.After)
+	objects := slices.Clone(in.Objects)
+	if in.Before == nil {
+		created := in.After.DeepCopy()
+		created.UID = cmp.Or(created.UID, anyUID)
+		created.Generation, created.CreationTimestamp = 1, metav1.NewTime(in.Now)
+		created.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+		set = created
+	}
+	objects = withoutForeignOwners(append([]client.Object{set}, objects...))
+	c := newCluster(around, objects, in.Now)
+	if in.Before != nil {
+		if err := c.edit(in.After); err != nil {
+			return nil, err
+		}
+	}
+	c.store.Admission = admission(in)
+	if around.Prepare != nil {
+		around.Prepare(c.store)
+	}
+	minReady := time.Duration(in.After.Spec.MinReadySeconds) * time.Second
+	record := newRecord(in.Now, minReady, podsAmong(objects))
+	c.store.OnWrite(record.observe)
+	record.actor = sim.ManagerActor
+	c.onWork = func() { record.since = len(record.writes) }
+	ctx = logr.NewContext(ctx, logr.New(reasons{record: record}))
+	if err := c.run(ctx, restOf(&in.After.Spec)); err != nil {
+		return nil, err
+	}
+	end := c.clock.Now()
+	if available := c.wrote.Add(minReady); available.After(end) {
+		end = available
+	}
+	after, _ := c.store.Get(sim.KeyOf(set)).(*v1alpha1.RollSet)
+	return &run{record: record, lanes: record.finish(end), end: end, store: c.store, set: after}, nil
+}
+
+// edit changes the set as the user is about to do.
+func (c *cluster) edit(after *v1alpha1.RollSet) error {
+	now, ok := c.store.Get(sim.KeyOf(after)).(*v1alpha1.RollSet)
+	if !ok {
+		return fmt.Errorf("rollset %s/%s is not among the objects", after.Namespace, after.Name)
+	}
+	edited := now.DeepCopy()
+	edited.Labels, edited.Annotations, edited.Spec = after.Labels, after.Annotations, *after.Spec.DeepCopy()
+	if _, err := c.store.Update(sim.Write{Actor: "user"}, edited); err != nil {
+		return fmt.Errorf("edit rollset %s: %w", after.Name, err)
+	}
+	return nil
+}
+
+// restOf is for how long the controller of a set may write nothing before that is called the end.
+func restOf(spec *v1alpha1.RollSetSpec) time.Duration {
+	seconds := spec.MinReadySeconds
+	if d := spec.ProgressDeadlineSeconds; d != nil && *d != math.MaxInt32 {
+		seconds += *d
+	}
+	return restAfter + time.Duration(seconds)*time.Second
+}
+
+// withoutForeignOwners takes references to owners out that are not there, unless they control the object: the garbage
+// collector would take the owners for deleted.
+func withoutForeignOwners(objects []client.Object) []client.Object {
+	known := map[any]bool{}
+	for _, obj := range objects {
+		known[obj.GetUID()] = true
+	}
+	kept := make([]client.Object, len(objects))
+	for i, obj := range objects {
+		foreign := func(ref metav1.OwnerReference) bool {
+			return !known[ref.UID] && (ref.Controller == nil || !*ref.Controller)
+		}
+		kept[i] = obj
+		if !slices.ContainsFunc(obj.GetOwnerReferences(), foreign) {
+			continue
+		}
+		if copied, ok := obj.DeepCopyObject().(client.Object); ok {
+			copied.SetOwnerReferences(slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), foreign))
+			kept[i] = copied
+		}
+	}
+	return kept
+}
+
+func podsAmong(objects []client.Object) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, obj := range objects {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// waitsFor returns what the set says at the end that it waits for; empty if it is complete.
+func (r *run) waitsFor() string {
+	if r.set == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, status.ConditionReady) {
+		return ""
+	}
+	if c := meta.FindStatusCondition(r.set.Status.Conditions, status.ConditionProgressing); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+// update is the name of the update revision; empty if there is none.
+func (r *run) update() string {
+	if r.set == nil {
+		return ""
+	}
+	return r.set.Status.UpdateRevision
+}

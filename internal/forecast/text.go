@@ -1,0 +1,210 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Text writes the forecast for people. A wide one has a line for each write; else equal writes of a step, and steps that
+// repeat, are folded.
+func (f *Forecast) Text(w io.Writer, wide bool) error {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s: %s", f.Set, f.Class)
+	if f.Field != "" {
+		fmt.Fprintf(b, " (%s)", f.Field)
+	}
+	b.WriteString("\n\n")
+	if len(f.Writes) == 0 {
+		b.WriteString("The controller will write nothing.\n")
+	} else {
+		f.table(b, wide)
+	}
+	b.WriteString("\n")
+	f.summary(b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (f *Forecast) table(b *strings.Builder, wide bool) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "STEP\tAFTER\tWRITES\tREASON")
+	if wide {
+		for _, w := range f.Writes {
+			fmt.Fprintf(t, "%d\t%s\t%s %s %s\t%s\n", w.Step, spelled(w.At), w.Verb, w.Resource, w.Name, w.Reason)
+		}
+	} else {
+		for _, l := range fold(f.Writes) {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.steps, l.after, l.what, l.why)
+		}
+	}
+	_ = t.Flush() // into memory
+}
+
+func (f *Forecast) summary(b *strings.Builder) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "Lowest availability:\t%d of %d pods; the set promises %d\n", f.LowestAvailable, f.Replicas, f.Floor)
+	fmt.Fprintf(t, "Most pods at once:\t%d\n", f.MostPods)
+	fmt.Fprintf(t, "Time:\t%s\n", spelled(f.Takes))
+	if f.WaitsFor != "" {
+		fmt.Fprintf(t, "Then it waits:\t%s\n", f.WaitsFor)
+	}
+	if n := len(f.IfBroken.BrokenPods); n > 0 {
+		fmt.Fprintf(t, "If new pods never become ready:\t%d break (%s), and %d stay available\n", n, some(f.IfBroken.BrokenPods), f.IfBroken.LowestAvailable)
+		if f.IfBroken.StopsAt != "" {
+			fmt.Fprintf(t, "It stops at:\t%s\n", f.IfBroken.StopsAt)
+		}
+	}
+	for i, why := range f.InTheWay {
+		fmt.Fprintf(t, "%s\t%s\n", heading(i, "In the way:"), why)
+	}
+	for i, why := range f.CannotKnow {
+		fmt.Fprintf(t, "%s\t%s\n", heading(i, "Not known:"), why)
+	}
+	_ = t.Flush() // into memory
+}
+
+func heading(i int, text string) string {
+	if i > 0 {
+		return ""
+	}
+	return text
+}
+
+// spelled is a time as people read it.
+func spelled(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// maxNames is how many names are spelled out.
+const maxNames = 3
+
+// some are the first of some names, and how many more there are.
+func some(names []string) string {
+	if len(names) <= maxNames+1 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+}
+
+// folded is a line about several writes.
+type folded struct{ steps, after, what, why string }
+
+// group is what is written in one step to objects of one resource, for one reason.
+type group struct {
+	verb, resource, why string
+	names               []string
+}
+
+// step is one moment at which the controller writes.
+type step struct {
+	number int
+	at     time.Duration
+	groups []group
+}
+
+// key tells steps apart that write different things.
+func (s step) key() string {
+	var b strings.Builder
+	for _, g := range s.groups {
+		fmt.Fprintf(&b, "%s %s %d %s\n", g.verb, g.resource, len(g.names), g.why)
+	}
+	return b.String()
+}
+
+func stepsOf(writes []Write) []step {
+	var steps []step
+	for _, w := range writes {
+		if n := len(steps); n == 0 || steps[n-1].number != w.Step {
+			steps = append(steps, step{number: w.Step, at: w.At})
+		}
+		s := &steps[len(steps)-1]
+		why := strings.ReplaceAll(w.Reason, w.Name, "the pod")
+		i := slices.IndexFunc(s.groups, func(g group) bool { return g.verb == w.Verb && g.resource == w.Resource && g.why == why })
+		if i < 0 {
+			i = len(s.groups)
+			s.groups = append(s.groups, group{verb: w.Verb, resource: w.Resource, why: why})
+		}
+		s.groups[i].names = append(s.groups[i].names, w.Name)
+	}
+	return steps
+}
+
+// longestPeriod is how many steps a pattern may have that is folded, and fewest how often it has to come.
+const (
+	longestPeriod = 6
+	fewest        = 3
+)
+
+// fold puts the writes of a step together that are alike, and the steps that come again and again.
+func fold(writes []Write) []folded {
+	steps := stepsOf(writes)
+	keys := make([]string, len(steps))
+	for i := range steps {
+		keys[i] = steps[i].key()
+	}
+	var lines []folded
+	for i := 0; i < len(steps); {
+		period, times := repetition(keys[i:])
+		for _, s := range steps[i : i+period] {
+			lines = append(lines, linesOf(s)...)
+		}
+		if times > 1 {
+			first, last := steps[i+period], steps[i+period*times-1]
+			lines = append(lines, folded{
+				steps: fmt.Sprintf("%d-%d", first.number, last.number),
+				after: spelled(first.at) + " to " + spelled(last.at),
+				what:  fmt.Sprintf("the same %d times more: %s", times-1, throughout(steps[i+period:i+period*times])),
+			})
+		}
+		i += period * times
+	}
+	return lines
+}
+
+// repetition returns how many steps the pattern has that comes most often from here on, and how often it comes.
+func repetition(keys []string) (period, times int) {
+	period, times = 1, 1
+	for p := 1; p <= longestPeriod && p <= len(keys); p++ {
+		n := 1
+		for (n+1)*p <= len(keys) && slices.Equal(keys[:p], keys[n*p:(n+1)*p]) {
+			n++
+		}
+		if n >= fewest && n*p > period*times {
+			period, times = p, n
+		}
+	}
+	return period, times
+}
+
+func linesOf(s step) []folded {
+	lines := make([]folded, len(s.groups))
+	for i, g := range s.groups {
+		what := fmt.Sprintf("%s %s %s", g.verb, g.resource, some(g.names))
+		if len(g.names) > 1 {
+			what = fmt.Sprintf("%s %d %s: %s", g.verb, len(g.names), g.resource, some(g.names))
+		}
+		lines[i] = folded{what: what, why: g.why}
+		if i == 0 {
+			lines[i].steps, lines[i].after = strconv.Itoa(s.number), spelled(s.at)
+		}
+	}
+	return lines
+}
+
+// throughout names the first and the last object that steps write.
+func throughout(steps []step) string {
+	first, last := steps[0].groups[0].names[0], steps[len(steps)-1].groups
+	names := last[len(last)-1].names
+	return first + " … " + names[len(names)-1]
+}

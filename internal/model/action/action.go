@@ -1,0 +1,276 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package action is the language in which planners say what is to be written, and what is not and why.
+//
+// The rule: every action carries its reason, every refusal is a hold that carries its own. One string feeds the log, the
+// event, the condition and the golden rollouts.
+package action
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Action is one planned write. The set of actions is closed.
+//
+//sumtype:decl
+type Action interface {
+	fmt.Stringer
+	isAction()
+}
+
+// Create makes the pod of an identity, and first those of its claims that do not exist.
+type Create struct {
+	// ID is the identity: the part of the pod's name behind "<set>-".
+	ID string
+	// Revision is the name of the revision whose template the pod gets.
+	Revision string
+	// Reason says why the pod is wanted.
+	Reason string
+}
+
+// Delete deletes a pod.
+type Delete struct {
+	// Pod is the pod as observed; its UID and resource version become preconditions.
+	Pod *corev1.Pod
+	// Reason says why the pod has to go.
+	Reason string
+	// Cause says what kind of reason that is.
+	Cause Cause
+}
+
+// Preflight asks the API server, without creating anything, whether it would accept a pod of a revision.
+type Preflight struct {
+	// Revision is the name of the revision.
+	Revision string
+}
+
+// Relabel gives a pod the label of a revision whose pods it equals.
+type Relabel struct {
+	// Pod is the pod as observed; its UID and resource version become preconditions.
+	Pod *corev1.Pod
+	// Revision is the name of the revision.
+	Revision string
+}
+
+// CreateClaims makes the claims that a pod waits for and that are gone.
+type CreateClaims struct {
+	// ID is the identity.
+	ID string
+	// Reason says what is missing.
+	Reason string
+}
+
+// OwnClaim labels a claim as the set's and changes who controls it, and with that, when the garbage collector deletes it.
+type OwnClaim struct {
+	// ID is the identity that the claim belongs to.
+	ID string
+	// Claim is the claim as observed.
+	Claim *corev1.PersistentVolumeClaim
+	// Owner is the controller it is to have, in place of the set and the identity's pod; nil for none. References to
+	// others stay.
+	Owner *metav1.OwnerReference
+	// Reason says why.
+	Reason string
+}
+
+// GrowClaim asks for more storage.
+type GrowClaim struct {
+	// Claim is the claim as observed.
+	Claim *corev1.PersistentVolumeClaim
+	// Size is the storage to request, in bytes; it is larger than what the claim requests now.
+	Size resource.Quantity
+}
+
+// DeleteClaim deletes a claim whose identity will not come back.
+type DeleteClaim struct {
+	// ID is the identity, which has no pod.
+	ID string
+	// Claim is the claim as observed; its UID and resource version become preconditions.
+	Claim *corev1.PersistentVolumeClaim
+	// Reason says by what policy.
+	Reason string
+}
+
+// Cause tells apart the deletions that are counted, reported and checked apart.
+type Cause string
+
+const (
+	// ScaleDown deletes a pod that is above the wanted number.
+	ScaleDown Cause = "scale-down"
+	// Move deletes a pod so that its successor comes at another revision.
+	Move Cause = "move"
+	// Replace deletes a pod because a user asked for its replacement.
+	Replace Cause = "replace"
+	// Finished deletes a pod that has failed or succeeded.
+	Finished Cause = "finished"
+)
+
+// Hold is a write that is due and refused for now.
+type Hold struct {
+	// Subject is the name of the pod, or of the identity without a pod, that waits.
+	Subject string
+	// Kind is a stable word for the reason, fit for a metric's label.
+	Kind HoldKind
+	// Reason is a sentence about what is waited for.
+	Reason string
+	// Count is how many pods wait for this kind of reason, the subject being the first of them.
+	Count int
+}
+
+// HoldKind is a stable word for the reason of a hold.
+type HoldKind string
+
+// The kinds of holds.
+const (
+	HeldByOrder     HoldKind = "order"     // OrderedReady: a pod before it, or above it, is in the way
+	HeldByBudget    HoldKind = "budget"    // no pod may become unavailable now
+	HeldByGuard     HoldKind = "guard"     // enough pods at the target revision are unavailable already
+	HeldByName      HoldKind = "name"      // the name is taken until the old pod is gone
+	HeldByClaim     HoldKind = "claim"     // a claim cannot be used
+	HeldByBackOff   HoldKind = "back-off"  // a finished pod is replaced later
+	HeldByLimit     HoldKind = "limit"     // scaleStrategy.maxUnavailable
+	HeldByPause     HoldKind = "pause"     // updateStrategy.rollingUpdate.paused
+	HeldByOnDelete  HoldKind = "on-delete" // updateStrategy.type OnDelete
+	HeldByOldPods   HoldKind = "old-pods"  // updateStrategy.type Recreate: an old pod is still there
+	HeldByHook      HoldKind = "hook"      // a lifecycle hook
+	HeldByPolicy    HoldKind = "policy"    // InPlaceOnly: the change needs a new pod
+	HeldByPreflight HoldKind = "preflight" // the API server refuses the template
+	HeldByGrace     HoldKind = "grace"     // out of service, and for gracePeriodSeconds nothing more
+	HeldByPartition HoldKind = "partition" // a broken pod that the partition keeps at its revision
+)
+
+// Plan is what one reconcile is to write, what it must not write yet, and when time alone could change the answer.
+type Plan struct {
+	// Actions are to be carried out in this order; creates may run in parallel.
+	Actions []Action
+	// Held are the refusals, the first to be told first.
+	Held []Hold
+	// RequeueAfter is when time alone could change the plan; zero means never.
+	RequeueAfter time.Duration
+	// EveryHold is true if Held keeps every refusal, and not only the first of each kind.
+	EveryHold bool
+}
+
+// Add appends an action.
+func (p *Plan) Add(a Action) { p.Actions = append(p.Actions, a) }
+
+// Hold notes a refusal. Of each kind the first is kept and the others are counted: thousands of pods may wait for one
+// thing, and one of them is enough to say what it is. With EveryHold all are kept.
+func (p *Plan) Hold(kind HoldKind, subject, format string, args ...any) {
+	p.HoldBecause(kind, subject, func() string { return fmt.Sprintf(format, args...) })
+}
+
+// HoldBecause is Hold with a reason that is spelled only if it is kept.
+func (p *Plan) HoldBecause(kind HoldKind, subject string, reason func() string) {
+	for i := range p.Held {
+		if p.Held[i].Kind == kind && !p.EveryHold {
+			p.Held[i].Count++
+			return
+		}
+	}
+	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: reason(), Count: 1})
+}
+
+// ScalesDown says whether the plan deletes a pod because it is too much.
+func (p *Plan) ScalesDown() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool {
+		d, ok := a.(Delete)
+		return ok && d.Cause == ScaleDown
+	})
+}
+
+// Wake asks for another look after d, unless an earlier one is due. A d of zero or less asks for nothing.
+func (p *Plan) Wake(d time.Duration) {
+	if d > 0 && (p.RequeueAfter == 0 || d < p.RequeueAfter) {
+		p.RequeueAfter = d
+	}
+}
+
+// Empty says whether nothing is to be written.
+func (p *Plan) Empty() bool { return len(p.Actions) == 0 }
+
+// Join appends what q holds to p.
+func (p *Plan) Join(q Plan) {
+	p.Actions = slices.Concat(p.Actions, q.Actions)
+	p.Held = slices.Concat(p.Held, q.Held)
+	p.Wake(q.RequeueAfter)
+}
+
+// String prints one line per action and per hold.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for _, a := range p.Actions {
+		fmt.Fprintln(&b, a)
+	}
+	for _, h := range p.Held {
+		fmt.Fprintf(&b, "hold %s\n", h)
+	}
+	return b.String()
+}
+
+func (Create) isAction() {}
+func (Delete) isAction() {}
+
+func (Preflight) isAction() {}
+
+func (Relabel) isAction() {}
+
+func (CreateClaims) isAction() {}
+
+func (OwnClaim) isAction() {}
+
+func (GrowClaim) isAction() {}
+
+func (DeleteClaim) isAction() {}
+
+// String is the line of logs and golden files.
+func (a Create) String() string {
+	return fmt.Sprintf("create %s at %s (%s)", a.ID, a.Revision, a.Reason)
+}
+
+// String is the line of logs and golden files.
+func (a Delete) String() string { return fmt.Sprintf("delete %s (%s)", a.Pod.Name, a.Reason) }
+
+// String is the line of logs and golden files.
+func (a Preflight) String() string { return "preflight " + a.Revision }
+
+// String is the line of logs and golden files.
+func (a Relabel) String() string {
+	return fmt.Sprintf("relabel %s to %s (it is what the template gives)", a.Pod.Name, a.Revision)
+}
+
+// String is the line of logs and golden files.
+func (a CreateClaims) String() string { return fmt.Sprintf("create claims of %s (%s)", a.ID, a.Reason) }
+
+// String is the line of logs and golden files.
+func (a OwnClaim) String() string {
+	owner := "nobody"
+	if a.Owner != nil {
+		owner = a.Owner.Kind + " " + a.Owner.Name
+	}
+	return fmt.Sprintf("own claim %s by %s (%s)", a.Claim.Name, owner, a.Reason)
+}
+
+// String is the line of logs and golden files.
+func (a GrowClaim) String() string { return fmt.Sprintf("grow claim %s to %s", a.Claim.Name, &a.Size) }
+
+// String is the line of logs and golden files.
+func (a DeleteClaim) String() string {
+	return fmt.Sprintf("delete claim %s (%s)", a.Claim.Name, a.Reason)
+}
+
+// String is the line of logs and golden files.
+func (h Hold) String() string {
+	if h.Count > 1 {
+		return fmt.Sprintf("%s and %d more: %s", h.Subject, h.Count-1, h.Reason)
+	}
+	return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
+}

@@ -1,0 +1,92 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+)
+
+// CloseGate takes a pod out of service by its readiness gate.
+type CloseGate struct {
+	// Pod is the pod as observed; its UID becomes a precondition.
+	Pod *corev1.Pod
+	// Reason says why it must not serve.
+	Reason string
+}
+
+// OpenGate puts a pod into service by its readiness gate.
+type OpenGate struct {
+	// Pod is the pod as observed; its UID becomes a precondition.
+	Pod *corev1.Pod
+	// Reason says why it may serve.
+	Reason string
+}
+
+// UpdateInPlace makes a running pod one of another revision.
+type UpdateInPlace struct {
+	// Pod is the pod as observed; its UID becomes a precondition, and its resource version too if a container restarts.
+	Pod *corev1.Pod
+	// Revision is the name of the revision that it goes to.
+	Revision string
+	// Change is what makes it one of that revision.
+	Change inplace.Change
+}
+
+// Resize gives containers of a pod the resources of the revision that it is at.
+type Resize struct {
+	// Pod is the pod as observed; its UID becomes a precondition.
+	Pod *corev1.Pod
+	// Revision is the name of the revision.
+	Revision string
+	// Patch is the patch of the resize subresource.
+	Patch []byte
+}
+
+// SetState writes where a pod stands as to lifecycle hooks.
+type SetState struct {
+	// Pod is the pod as observed; its UID becomes a precondition.
+	Pod *corev1.Pod
+	// State is the state to write.
+	State v1alpha1.LifecycleState
+	// Reason says why.
+	Reason string
+}
+
+func (CloseGate) isAction() {}
+
+func (OpenGate) isAction() {}
+
+func (UpdateInPlace) isAction() {}
+
+func (Resize) isAction() {}
+
+func (SetState) isAction() {}
+
+// String is the line of logs and golden files.
+func (a CloseGate) String() string {
+	return fmt.Sprintf("close gate of %s (%s)", a.Pod.Name, a.Reason)
+}
+
+// String is the line of logs and golden files.
+func (a OpenGate) String() string { return fmt.Sprintf("open gate of %s (%s)", a.Pod.Name, a.Reason) }
+
+// String is the line of logs and golden files.
+func (a UpdateInPlace) String() string {
+	return fmt.Sprintf("update %s in place to %s (%s)", a.Pod.Name, a.Revision, a.Change)
+}
+
+// String is the line of logs and golden files.
+func (a Resize) String() string {
+	return fmt.Sprintf("resize %s to the resources of %s", a.Pod.Name, a.Revision)
+}
+
+// String is the line of logs and golden files.
+func (a SetState) String() string {
+	return fmt.Sprintf("set %s to %s (%s)", a.Pod.Name, a.State, a.Reason)
+}

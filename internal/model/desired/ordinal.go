@@ -1,0 +1,60 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"slices"
+	"strconv"
+
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// ordinal is the State of a set with ordinals. Its cost grows with the pods that exist, never with spec.replicas.
+func ordinal(o *snapshot.Set) *State {
+	s := &State{Excess: map[string]int{}}
+	taken := make(map[int]bool, len(o.Replicas))
+	inRange := 0
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if r.Pod == nil {
+			continue
+		}
+		k, used := o.InUse(r.Ordinal)
+		if !used {
+			if r.Live() {
+				s.Outside = append(s.Outside, r)
+			}
+			continue
+		}
+		inRange++
+		taken[k] = true
+		if r.Live() {
+			s.judge(o, r, target(o, r, k))
+		}
+	}
+	slices.SortFunc(s.Outside, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
+	s.Surplus = len(s.Outside)
+	s.Missing = o.Limits.Replicas - inRange
+	for k := 0; len(s.Places) < min(s.Missing, Batch); k++ {
+		ordinal := o.Ordinals.At(k)
+		if ordinal < 0 { // more replicas than there are ordinals
+			break
+		}
+		if !taken[k] {
+			s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k))})
+		}
+	}
+	return s
+}
+
+// judge notes a live pod that is not what is wanted in its place, or that a user wants replaced.
+func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, to string) {
+	switch {
+	case r.Specified && replaceable(o, r):
+		s.Candidates = append(s.Candidates, Move{Replica: r, To: to, Named: true})
+	case to != r.Revision:
+		s.Excess[r.Revision]++
+		s.Candidates = append(s.Candidates, Move{Replica: r, To: to})
+	}
+}

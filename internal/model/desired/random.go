@@ -1,0 +1,217 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired
+
+import (
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// random is the State of a set with random names.
+func random(o *snapshot.Set) *State {
+	pods := count(o)
+	s, misplaced := excess(o, pods)
+	named := s.findCandidates(o, pods)
+	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
+	s.Missing = max(0, o.Limits.Replicas-pods.live-pods.held)
+	s.Surplus = max(0, pods.live-o.Limits.Replicas-s.Surge)
+	extra := min(s.Surge, max(0, misplaced-s.broken(o, pods))+named)
+	s.fill(o, pods.short(o.Current.Name), min(Batch, max(0, o.Limits.Replicas+extra-pods.live-pods.held)))
+	return s
+}
+
+// excess is a State with nothing in it but how many pods of each revision have to go, and how many others may come in their
+// place.
+func excess(o *snapshot.Set, pods mix) (s *State, misplaced int) {
+	s = &State{Excess: map[string]int{}, Short: map[string]int{}, lacking: obtainable(o, pods.lacking(o))}
+	for revision := range pods.want {
+		s.Short[revision] = pods.short(revision)
+	}
+	if !Frozen(o) {
+		misplaced = s.countExcess(o, pods)
+	}
+	if o.RefusesUpdate() {
+		misplaced = 0 // no extra pod comes for pods that cannot be moved
+	}
+	return s, misplaced
+}
+
+// mix is what pods a set with random names has.
+type mix struct {
+	// want, have and broken are how many are wanted and had of each revision, and how many of these are broken. The pods
+	// that users named are no part of it: they go, and what comes in their place will be.
+	want, have, broken map[string]int
+	// live is how many pods there are, held how many that are not live but hold a place: finished ones until they are
+	// deleted, and terminating ones whose claims their successor is to use.
+	live, held int
+}
+
+// count counts the pods of a set with random names.
+func count(o *snapshot.Set) mix {
+	pods := mix{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
+	for i := range o.Replicas {
+		switch r := &o.Replicas[i]; {
+		case r.Live():
+			pods.live++
+			if !r.Specified {
+				pods.have[r.Revision]++
+				if r.Broken() && !r.Updating {
+					pods.broken[r.Revision]++
+				}
+			}
+		case r.Finished && !r.Terminating, r.Terminating && len(r.Claims) > 0:
+			pods.held++
+		}
+	}
+	p := partition(o)
+	if o.Current.Template == nil { // none can be made, and those that are there stay
+		p = min(p, pods.have[o.Current.Name])
+	}
+	pods.want[o.Update.Name] = o.Limits.Replicas - p
+	pods.want[o.Current.Name] += p
+	return pods
+}
+
+// short is how many pods of a revision there are too few.
+func (m mix) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
+
+// onTop is how many pods at the update revision come on top of what is wanted there: under InPlaceOnly the extra pods take
+// nobody's place, so that every other pod is changed in place, and go when that is done.
+func (m mix) onTop(o *snapshot.Set) int {
+	if !o.Rolling() || o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
+		return 0
+	}
+	pods := 0
+	for _, n := range m.have {
+		pods += n
+	}
+	return max(0, min(o.Limits.MaxSurge, pods-o.Limits.Replicas))
+}
+
+// lacking is the revision at which the next pod is made: the current one if too few are at it, for it is known to work,
+// or if no other is wanted.
+func (m mix) lacking(o *snapshot.Set) string {
+	if m.short(o.Current.Name) > 0 || m.want[o.Update.Name] == 0 {
+		return o.Current.Name
+	}
+	return o.Update.Name
+}
+
+// countExcess notes how many pods of each revision have to go, and returns how many others may come in their place. Too
+// many pods at the only revision there is are surplus, not misplaced.
+func (s *State) countExcess(o *snapshot.Set, pods mix) (misplaced int) {
+	for revision, n := range pods.have {
+		excess := n - pods.want[revision]
+		if revision == o.Update.Name {
+			excess -= pods.onTop(o)
+		}
+		if excess <= 0 || !o.Rolling() && revision == o.Update.Name {
+			continue
+		}
+		s.Excess[revision] = excess
+		if !s.missed(o, revision) {
+			continue
+		}
+		misplaced += min(excess, o.Limits.Replicas-pods.want[revision])
+	}
+	return misplaced
+}
+
+// broken is how many of the pods that have to go are broken and keep their places, as InPlaceOnly has it: no extra pod is
+// made for those.
+func (s *State) broken(o *snapshot.Set, pods mix) int {
+	if o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
+		return 0
+	}
+	n := 0
+	for revision, excess := range s.Excess {
+		n += min(excess, pods.broken[revision])
+	}
+	return n
+}
+
+// missed says whether pods of a revision that has too many are missed while they are moved. Those whose containers notice
+// nothing are not, and need no surge.
+func (s *State) missed(o *snapshot.Set, revision string) bool {
+	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
+		return true
+	}
+	change, cannot := inplace.Diff(o.Known[revision], o.Known[s.destination(o, revision)])
+	if cannot != "" { // under InPlaceOnly they stay, and extra pods would stay with them
+		return o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod
+	}
+	return !change.MetadataOnly()
+}
+
+// findCandidates notes the pods that may have to move and returns how many of them were named by users.
+func (s *State) findCandidates(o *snapshot.Set, pods mix) (named int) {
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		switch {
+		case !r.Live():
+		case r.Specified && replaceable(o, r):
+			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.successor(o, r, pods), Named: true})
+			named++
+		case !r.Specified && s.Excess[r.Revision] > 0:
+			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.destination(o, r.Revision)})
+		}
+	}
+	return named
+}
+
+// destination is where the pods go of which a revision has too many. Strays go where pods are lacking.
+func (s *State) destination(o *snapshot.Set, from string) string {
+	if from == o.Update.Name {
+		return o.Current.Name
+	}
+	return s.lacking
+}
+
+// successor is the revision at which a pod is replaced that a user named: its own unless only another lacks pods.
+func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods mix) string {
+	if Frozen(o) || pods.short(r.Revision) > 0 || pods.short(s.lacking) == 0 {
+		return r.Revision
+	}
+	return comesBackAt(o, s.lacking)
+}
+
+// fill names n places: first those at the current revision, which is known to work, then those at the update revision.
+func (s *State) fill(o *snapshot.Set, atCurrent, n int) {
+	if n <= 0 {
+		return
+	}
+	for i, id := range identities(o, n) {
+		revision := o.Update.Name
+		if i < atCurrent {
+			revision = o.Current.Name
+		}
+		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision), Surge: i >= s.Missing})
+	}
+}
+
+// identities returns up to n for new pods: first those whose claims are free, then ids of the set's sequence that it has not
+// given out yet. Those that users want deleted are left out, or the successor would be deleted as well, and so on for ever.
+func identities(o *snapshot.Set, n int) []string {
+	taken := make(map[string]bool, len(o.Replicas))
+	for id := range o.Blocked {
+		taken[id] = true
+	}
+	if strategy := o.Spec.ScaleStrategy; strategy != nil {
+		for _, name := range strategy.PodsToDelete {
+			taken[o.IDOf(name)] = true
+		}
+	}
+	var ids []string
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if r.Pod == nil && !taken[r.ID] && len(ids) < n {
+			ids = append(ids, r.ID)
+		}
+		taken[r.ID] = true
+	}
+	fresh := identity.NewSequence(o.UID).Next(o.Issued, n-len(ids), func(id string) bool { return taken[id] })
+	return append(ids, fresh...)
+}

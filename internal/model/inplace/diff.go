@@ -1,0 +1,195 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inplace says whether a pod can go from one template to another without being recreated, what has to be written
+// to that end, and when it is done.
+//
+// The rule: a change can be made in place if a running pod can take it over whole. That holds for
+//   - the images of containers and of restartable init containers,
+//   - the cpu and memory of containers, as long as nothing is taken away and the QoS class stays,
+//   - labels and annotations, unless an environment variable or a volume of the pod reads the changed key.
+//
+// Everything else recreates the pod, and the reason names the first such field. The image of an ordinary init container
+// is among that: the API server would take it, but the container has run and will not run again. So is the order of
+// containers, which is the order in which they start, and an image whose tag changes the default of imagePullPolicy,
+// which a pod cannot change any more. The order of volumes and ports means nothing, and neither does nil against empty.
+// The label that carries the revision changes with every update, so a variable that reads it forbids them all; a volume
+// with all labels does not, for the kubelet writes it anew.
+//
+// What a patch writes comes from templates alone. What is kept in the pod's state annotation serves to see when the
+// kubelet is done, and for nothing else.
+package inplace
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// Change is what makes a pod of one template one of another. The zero value changes nothing but the revision label.
+type Change struct {
+	// Images maps the names of containers and restartable init containers to their new images.
+	Images map[string]string
+	// Resources maps the names of containers to all requests and limits of cpu and memory that they are to have.
+	Resources map[string]corev1.ResourceRequirements
+	// Restarts names the containers that restart, in order: for a new image, or because their resizePolicy says so.
+	Restarts []string
+	// Labels and Annotations are the changes of metadata.
+	Labels, Annotations Keys
+	// Restarted and Resized are true if the pod is known to be through with the restarts and the resize of its last
+	// update. What is not known to be done is waited for beside what changes.
+	Restarted, Resized bool
+}
+
+// Keys is a change of labels or annotations.
+type Keys struct {
+	// Set are the keys that are new or have a new value.
+	Set map[string]string
+	// Removed are the keys that the new template has no longer, in order.
+	Removed []string
+}
+
+// MetadataOnly says whether the containers notice nothing.
+func (c Change) MetadataOnly() bool { return len(c.Images) == 0 && len(c.Resources) == 0 }
+
+// NeedsRestart says whether a container restarts.
+func (c Change) NeedsRestart() bool { return len(c.Restarts) > 0 }
+
+// Diff returns what makes a pod of template from one of template to, or why that cannot be done in place: the path of
+// the first field that forbids it, and what is the matter with it. Either template may be nil, which forbids it too.
+func Diff(from, to *corev1.PodTemplateSpec) (c Change, cannot string) {
+	if from == nil || to == nil {
+		return Change{}, "the template that the pod was made from is lost"
+	}
+	rest, wanted := reduce(from), reduce(to)
+	c.Labels = keys(rest.Labels, wanted.Labels)
+	c.Annotations = keys(rest.Annotations, wanted.Annotations)
+	rest.Labels, rest.Annotations = wanted.Labels, wanted.Annotations
+	takeImages(&c, &rest.Spec, &wanted.Spec)
+	takeResources(&c, rest.Spec.Containers, wanted.Spec.Containers)
+	slices.Sort(c.Restarts)
+	c.Restarts = slices.Compact(c.Restarts)
+
+	// What is left after all that can be done in place has been taken out must be equal.
+	cannot = cmp.Or(
+		firstDifference("", reflect.ValueOf(*rest), reflect.ValueOf(*wanted)),
+		c.firstReader(&wanted.Spec),
+		c.firstPullPolicy(&from.Spec, &wanted.Spec),
+		c.otherQOS(&from.Spec, &wanted.Spec),
+	)
+	if cannot != "" {
+		return Change{}, cannot
+	}
+	return c, ""
+}
+
+// reduce is a copy of a template without the metadata that no pod gets, and with lists sorted whose order means
+// nothing.
+func reduce(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	t := template.DeepCopy()
+	t.ObjectMeta = metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers}
+	slices.SortStableFunc(t.Spec.Volumes, func(a, b corev1.Volume) int { return cmp.Compare(a.Name, b.Name) })
+	for _, m := range members(&t.Spec) {
+		slices.SortStableFunc(m.Ports, func(a, b corev1.ContainerPort) int {
+			return cmp.Or(cmp.Compare(a.ContainerPort, b.ContainerPort), cmp.Compare(a.Protocol, b.Protocol))
+		})
+	}
+	return t
+}
+
+// keys compares labels or annotations. The controller's own are none of a template's business.
+func keys(from, to map[string]string) Keys {
+	var k Keys
+	for key, value := range to {
+		if old, ok := from[key]; (!ok || old != value) && !own(key) {
+			if k.Set == nil {
+				k.Set = make(map[string]string)
+			}
+			k.Set[key] = value
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		if _, ok := to[key]; !ok && !own(key) {
+			k.Removed = append(k.Removed, key)
+		}
+	}
+	return k
+}
+
+// own says whether the controller, and it alone, writes a label or annotation of a pod.
+func own(key string) bool {
+	switch key {
+	case v1alpha1.RevisionLabel, v1alpha1.PodIndexLabel, v1alpha1.PodNameLabel:
+		return true
+	}
+	return strings.HasPrefix(key, v1alpha1.ReservedPrefix) || strings.Contains(key, "."+v1alpha1.ReservedPrefix)
+}
+
+// empty reports whether no key changes.
+func (k Keys) empty() bool { return len(k.Set)+len(k.Removed) == 0 }
+
+// changed says whether a key is set or removed.
+func (k Keys) changed(key string) bool {
+	_, set := k.Set[key]
+	return set || slices.Contains(k.Removed, key)
+}
+
+// first returns the first key that is set or removed, empty if there is none.
+func (k Keys) first() string {
+	all := slices.AppendSeq(slices.Clone(k.Removed), maps.Keys(k.Set))
+	if len(all) == 0 {
+		return ""
+	}
+	return slices.Min(all)
+}
+
+// takeImages moves differences of images from the old spec to the change.
+func takeImages(c *Change, rest, wanted *corev1.PodSpec) {
+	for _, r := range members(rest) {
+		w, ok := find(wanted, r.Name)
+		// A pod, unlike a template, must have an image.
+		if !ok || !r.stays() || !w.stays() || w.Image == r.Image || w.Image == "" {
+			continue
+		}
+		if c.Images == nil {
+			c.Images = make(map[string]string)
+		}
+		c.Images[r.Name] = w.Image
+		c.Restarts = append(c.Restarts, r.Name)
+		r.Image = w.Image
+	}
+}
+
+// firstPullPolicy finds a container whose new image has another default of imagePullPolicy. A pod keeps the policy that
+// it was created with.
+func (c Change) firstPullPolicy(from, to *corev1.PodSpec) string {
+	for _, w := range members(to) {
+		old, ok := find(from, w.Name)
+		if _, changed := c.Images[w.Name]; !ok || !changed || w.ImagePullPolicy != "" {
+			continue
+		}
+		if before, after := defaultPullPolicy(old.Image), defaultPullPolicy(w.Image); before != after {
+			return fmt.Sprintf("%s.imagePullPolicy: the new image changes the default from %s to %s", w.path(), before, after)
+		}
+	}
+	return ""
+}
+
+// defaultPullPolicy is the policy that the API server gives to a container without one: Always for the tag latest,
+// which is also the tag of an image that has neither tag nor digest.
+func defaultPullPolicy(image string) corev1.PullPolicy {
+	name, _, hasDigest := strings.Cut(image, "@")
+	_, tag, hasTag := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
+	if tag == "latest" || !hasTag && !hasDigest {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}

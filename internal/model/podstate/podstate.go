@@ -1,0 +1,140 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podstate says what a pod's status means.
+//
+// The rule: what the status says counts, and nothing that it leaves out is guessed; every answer that depends on time
+// also says when it changes; and every text is stable while nothing changes, bounded and safe to print.
+package podstate
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// Scheduled says whether the pod has a node.
+func Scheduled(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" || conditionTrue(pod, corev1.PodScheduled)
+}
+
+// ReadySince is when the pod became ready, and whether it is. A ready pod whose status does not say since when has the
+// zero time.
+func ReadySince(pod *corev1.Pod) (time.Time, bool) {
+	c := condition(pod, corev1.PodReady)
+	if c == nil || c.Status != corev1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// UnreadySince returns since when a pod that is not ready has not been ready.
+func UnreadySince(pod *corev1.Pod) time.Time {
+	since := pod.CreationTimestamp.Time
+	if c := condition(pod, corev1.PodReady); c != nil && c.LastTransitionTime.After(since) {
+		since = c.LastTransitionTime.Time
+	}
+	return since
+}
+
+// ContainersReady says whether all containers are ready, whatever the pod's readiness gates say.
+func ContainersReady(pod *corev1.Pod) bool { return conditionTrue(pod, corev1.ContainersReady) }
+
+// Returning says whether a pod that is not ready is about to be: its containers and gates are, and the last gate was
+// opened no earlier than its node said that it is not ready.
+func Returning(pod *corev1.Pod) bool {
+	ready := condition(pod, corev1.PodReady)
+	if ready == nil || ready.Status == corev1.ConditionTrue || !ContainersReady(pod) {
+		return false
+	}
+	var opened time.Time
+	for _, g := range pod.Spec.ReadinessGates {
+		c := condition(pod, g.ConditionType)
+		if c == nil || c.Status != corev1.ConditionTrue {
+			return false
+		}
+		if c.LastTransitionTime.After(opened) {
+			opened = c.LastTransitionTime.Time
+		}
+	}
+	return !opened.IsZero() && !opened.Before(ready.LastTransitionTime.Time)
+}
+
+// Available says whether a pod that has been ready since a time has been so for minReady. The kubelet's clock may be ahead of
+// ours: a pod that becomes ready in our future became ready now.
+func Available(since time.Time, minReady time.Duration, now time.Time) bool {
+	return max(now.Sub(since), 0) >= minReady // Sub saturates, so that the zero time is long ago
+}
+
+// Terminating says whether the pod is being deleted.
+func Terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+// Finished says whether the pod has failed or succeeded: its containers will never run again.
+func Finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// Restarts is the sum of the restarts of the containers that run while the pod does; init containers that come and go
+// before are not counted.
+func Restarts(pod *corev1.Pod) int32 {
+	var sum int64
+	for i := range pod.Status.ContainerStatuses {
+		sum += int64(max(pod.Status.ContainerStatuses[i].RestartCount, 0))
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		if s := &pod.Status.InitContainerStatuses[i]; restartable(pod, s.Name) {
+			sum += int64(max(s.RestartCount, 0))
+		}
+	}
+	return int32(min(sum, math.MaxInt32))
+}
+
+// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost. As in Kubernetes the value has no plus sign and
+// no leading zeros; what is malformed counts as 0.
+func DeletionCost(pod *corev1.Pod) int32 {
+	value := pod.Annotations[corev1.PodDeletionCost]
+	if value == "" || value[0] == '+' || value[0] == '0' {
+		return 0
+	}
+	cost, err := strconv.ParseInt(value, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(cost)
+}
+
+// SpecifiedDelete reports whether a user marked the pod to be deleted first, or replaced.
+func SpecifiedDelete(pod *corev1.Pod) bool {
+	value, marked := pod.Labels[v1alpha1.SpecifiedDeleteLabel]
+	return marked && value != "false"
+}
+
+// condition is the pod's condition of a type; nil if there is none.
+func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == t {
+			return c
+		}
+	}
+	return nil
+}
+
+// conditionTrue says whether the pod has a condition, and it is True.
+func conditionTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	c := condition(pod, t)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// restartable says whether the name is that of an init container that goes on running: a sidecar.
+func restartable(pod *corev1.Pod, name string) bool {
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == name {
+			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		}
+	}
+	return false
+}

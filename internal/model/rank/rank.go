@@ -1,0 +1,117 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rank orders pods by how little is lost with them. Scaling down and updating use the same order, so that a
+// pod's chances can be read in one place.
+//
+// The rule, first to go first: not scheduled; Pending before Unknown before Running; not ready; lower deletion cost; on
+// the node with more pods of the set; ready for a shorter time, in powers of two; more restarts; newer. It is the order
+// of the ReplicaSet controller (k8s.io/kubernetes/pkg/controller, ActivePodsWithRanks), names breaking ties.
+package rank
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// Loss is what is lost with a pod. A pod is compared many times, so what is compared is looked up once for each.
+type Loss struct {
+	// progress is how far the pod has come: unscheduled, pending, of unknown phase, running, ready.
+	progress int
+	cost     int32
+	// crowd is how many pods of the set are on the pod's node.
+	crowd int
+	// readiness is how long the pod has been ready, by its logarithm to base two, so that pods that became ready in one
+	// go do not crowd out what is compared after this.
+	readiness int
+	restarts  int32
+	created   int64
+	id        string
+}
+
+// Losses says what is lost with each of the live pods of a set.
+func Losses(o *snapshot.Set) func(*snapshot.Replica) Loss {
+	crowds := crowds(o)
+	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], o.Now) }
+}
+
+// LeastFirst is the order of the package comment: negative if a is to go before b, positive if after, and never 0 for
+// different pods.
+func LeastFirst(a, b *Loss) int {
+	switch {
+	case a.progress != b.progress:
+		return cmp.Compare(a.progress, b.progress)
+	case a.cost != b.cost:
+		return cmp.Compare(a.cost, b.cost)
+	case a.crowd != b.crowd:
+		return cmp.Compare(b.crowd, a.crowd)
+	case a.readiness != b.readiness:
+		return cmp.Compare(a.readiness, b.readiness)
+	case a.restarts != b.restarts:
+		return cmp.Compare(b.restarts, a.restarts)
+	case a.created != b.created:
+		return cmp.Compare(b.created, a.created)
+	default:
+		return cmp.Compare(a.id, b.id)
+	}
+}
+
+// SortByLoss sorts live pods of a set by the order of the package comment.
+func SortByLoss(o *snapshot.Set, pods []*snapshot.Replica) {
+	type ranked struct {
+		loss Loss
+		pod  *snapshot.Replica
+	}
+	losses := Losses(o)
+	sorted := make([]*ranked, len(pods))
+	for i, r := range pods {
+		sorted[i] = &ranked{loss: losses(r), pod: r}
+	}
+	slices.SortFunc(sorted, func(a, b *ranked) int { return LeastFirst(&a.loss, &b.loss) })
+	for i, r := range sorted {
+		pods[i] = r.pod
+	}
+}
+
+func lossOf(r *snapshot.Replica, crowd int, now time.Time) Loss {
+	l := Loss{
+		cost: r.DeletionCost, crowd: crowd, readiness: -1, restarts: r.Restarts, created: r.Created, id: r.ID,
+	}
+	if r.Scheduled {
+		l.progress += 8
+	}
+	switch r.Phase {
+	case corev1.PodPending, "":
+	case corev1.PodUnknown:
+		l.progress += 2
+	default:
+		l.progress += 4
+	}
+	if r.Ready {
+		l.progress++
+	}
+	if !r.ReadySince.IsZero() {
+		l.readiness = bits.Len64(uint64(max(0, now.Sub(r.ReadySince)/time.Second)))
+	}
+	return l
+}
+
+// crowds counts the live pods of a set on each node.
+func crowds(o *snapshot.Set) map[string]int {
+	onNode := map[string]int{}
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Live() && r.Node != "" {
+			onNode[r.Node]++
+		}
+	}
+	return onNode
+}
+
+// HighestFirst puts higher ordinals first.
+func HighestFirst(a, b *snapshot.Replica) int { return cmp.Compare(b.Ordinal, a.Ordinal) }

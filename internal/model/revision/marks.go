@@ -1,0 +1,92 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revision
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// CompletedAnnotation carries, on a ControllerRevision, the number that the revision had when it was last complete; 0 if
+	// it never was. The one with the highest number is the current revision of a set whose status was lost. Revisions without
+	// it are older than the annotation, or a user took it off: such a revision counts as completed if status calls it current.
+	CompletedAnnotation = "apps.rollset.dev/completed"
+
+	// EqualAnnotation carries, on a ControllerRevision, the digests of contents that count as equal to its own: what the API
+	// server made of the same template later, such as with a new default.
+	EqualAnnotation = "apps.rollset.dev/equal"
+
+	// maxEqual bounds the list of EqualAnnotation. Each entry stands for a release of the API server or of this program.
+	maxEqual = 20
+)
+
+// Completed returns a copy of a ControllerRevision that says that the revision is complete; nil if it says so already.
+func Completed(object *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	number := strconv.FormatInt(object.Revision, 10)
+	if object.Annotations[CompletedAnnotation] == number {
+		return nil
+	}
+	completed := object.DeepCopy()
+	metav1.SetMetaDataAnnotation(&completed.ObjectMeta, CompletedAnnotation, number)
+	return completed
+}
+
+// WasCompleted reports whether a ControllerRevision says that the revision was complete once, or does not say.
+func WasCompleted(object *appsv1.ControllerRevision) bool {
+	number, known := completedAt(object)
+	return number > 0 || !known
+}
+
+// completedAt is the number that a revision had when it was last complete; known is false if its object does not say.
+func completedAt(object *appsv1.ControllerRevision) (number int64, known bool) {
+	number, err := strconv.ParseInt(object.Annotations[CompletedAnnotation], 10, 64)
+	return number, err == nil && number >= 0
+}
+
+// lastCompleted is the name of the revision that was completed last; empty if none says so.
+func (r *resolver) lastCompleted() string {
+	var last string
+	var highest int64
+	for name, known := range r.intact {
+		if number, _ := completedAt(known.object); number > highest || number > 0 && number == highest && name < last {
+			last, highest = name, number
+		}
+	}
+	return last
+}
+
+// noteDrift has the content of the spec remembered as equal to the revision that it came from, if it differs although
+// nobody edited the spec since it was observed.
+func (r *resolver) noteDrift(found record) error {
+	// A default adds a field, so that the size differs. To compare more would cost more than all the rest of a resolution.
+	if found.template.Spec.Size() == r.Set.Spec.Template.Spec.Size() {
+		return nil
+	}
+	drifted, err := contentOf(r.Set)
+	if err != nil {
+		return err
+	}
+	entry := r.digest(drifted.canonical, 0)
+	if drifted.equal(found) || r.remembers(found, entry) {
+		return nil
+	}
+	if r.out.Bump == nil {
+		r.out.Bump = found.object.DeepCopy()
+	}
+	entries := append(strings.Split(found.object.Annotations[EqualAnnotation], ","), entry)
+	entries = slices.DeleteFunc(entries, func(e string) bool { return e == "" })
+	entries = entries[max(0, len(entries)-maxEqual):]
+	metav1.SetMetaDataAnnotation(&r.out.Bump.ObjectMeta, EqualAnnotation, strings.Join(entries, ","))
+	return nil
+}
+
+// remembers reports whether a revision counts the content with a digest as equal to its own.
+func (*resolver) remembers(found record, entry string) bool {
+	return slices.Contains(strings.Split(found.object.Annotations[EqualAnnotation], ","), entry)
+}

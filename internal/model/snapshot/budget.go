@@ -1,0 +1,31 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+// Budget is how many available pods may be given up.
+type Budget struct {
+	// Available is how many pods are available, those that were spent taken off.
+	Available int
+	// Floor is how many have to stay available.
+	Floor int
+}
+
+// Budget returns the budget of a set in which a number of pods has to stay available.
+func (s *Set) Budget(floor int) Budget { return Budget{Available: s.Available(), Floor: floor} }
+
+// Spare reports whether an available pod may be given up.
+func (b *Budget) Spare() bool { return b.Available > b.Floor }
+
+// Allows reports whether a replica's live pod may be disturbed. A pod that is out of service costs nothing. A pod that is
+// ready but not yet available counts as unavailable already: it may go if no more pods than allowed are unavailable with it.
+func (b *Budget) Allows(r *Replica) bool {
+	return r.OutOfService() || b.Spare() || !r.Available && b.Available == b.Floor
+}
+
+// Spend takes a pod that is disturbed into account.
+func (b *Budget) Spend(r *Replica) {
+	if r.Available {
+		b.Available--
+	}
+}

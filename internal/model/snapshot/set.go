@@ -1,0 +1,281 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package snapshot is what one reconcile knows, frozen: the spec with its defaults resolved, the two revisions, and one
+// Replica per identity. Everything that decides works on it and on nothing else.
+package snapshot
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/inplace"
+)
+
+// Set is the snapshot of a RollSet and all that it owns. Nobody changes it once it is built.
+type Set struct {
+	Name string
+	UID  types.UID
+	Spec *v1alpha1.RollSetSpec
+	// Limits are the numbers of the spec, resolved against replicas.
+	Limits Limits
+	// Priorities say which healthy pods are updated first.
+	Priorities Priorities
+	// Current is the revision that the set last completed, Update the one of the template in the spec. They are equal
+	// when no rollout is under way.
+	Current, Update Revision
+	// Unproven is true when no revision of the set was ever completed: Current is then the first one, and nothing is kept
+	// at it or taken back to it.
+	Unproven bool
+	// Known are the templates of all revisions of the set that can be used, by name.
+	Known map[string]*corev1.PodTemplateSpec
+	// Rejected is true when the update revision missed its deadline and was rolled back: then the current revision is
+	// wanted everywhere.
+	Rejected bool
+	// Ordinals are the numbers that the pods of a set with podIdentity Ordinal may have.
+	Ordinals identity.Ordinals
+	// Issued is how many ids of its sequence a set with random names has given out, as far as is known. Names do not come
+	// back: new pods get ids from that place on.
+	Issued int
+	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
+	Replicas []Replica
+	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
+	FinishedWait time.Duration
+	// Blocked says of identities without a pod why none can be made for them now: a claim in somebody else's hands, a
+	// name taken by a stranger. Other identities are not concerned.
+	Blocked map[string]Block
+	// Classes are the storage classes that the set's claims name, and whether they allow claims to grow. A class that is
+	// not in it does not exist.
+	Classes map[string]Class
+	// Preflights are the answers to preflights, by revision. A revision that is not in it was not asked about.
+	Preflights map[string]Preflight
+	// Refused is what the API server said when it last refused to create a pod of this set, empty once it accepts:
+	// quota, admission, an invalid template; no conflict, and no trouble of its own. Pods that were refused are not counted as under way.
+	Refused string
+	// EveryHold asks for a plan that keeps every refusal, for users who ask why nothing moves.
+	EveryHold bool
+	// Now is the time of the observation. It is the only clock that deciding has.
+	Now time.Time
+}
+
+// Preflight is what the API server answered when it was asked whether it would accept a pod of a revision.
+type Preflight struct {
+	// Refusal is what it said against the pod; empty if it would accept it.
+	Refusal string
+	// Failed is true if it, or an admission webhook on its behalf, could not judge the pod. Refusal says why.
+	Failed bool
+	// Retry is when to ask again after a refusal: a policy may change, though the template does not.
+	Retry time.Duration
+	// Pod is the pod as the API server would have created it, defaults and admission applied; nil after a refusal, and
+	// where the API server did not come to the end because a quota is full.
+	Pod *corev1.Pod
+}
+
+// Unclear says whether the API server has nothing against the pods but did not show what they would be.
+func (p Preflight) Unclear() bool { return p.Refusal == "" && p.Pod == nil }
+
+// Refuses says whether the API server wants no such pods.
+func (p Preflight) Refuses() bool { return p.Refusal != "" && !p.Failed }
+
+// Class is a storage class.
+type Class struct {
+	// Expandable classes let claims grow.
+	Expandable bool
+	// Immediate classes bind a claim before its pod is scheduled.
+	Immediate bool
+}
+
+// Block is why an identity cannot get its pod now.
+type Block struct {
+	// Claim is true when a claim is in the way, false when the name is taken.
+	Claim bool
+	// Reason names the object in the way and what to do about it.
+	Reason string
+	// Retry is when to look again, because nothing tells us that the obstacle is gone; zero if an event will.
+	Retry time.Duration
+}
+
+// Revision is one template of the set.
+type Revision struct {
+	// Name is the name of the ControllerRevision, and the value of the pods' revision label.
+	Name string
+	// Number orders revisions; the highest is the newest.
+	Number int64
+	// Template is nil when the ControllerRevision is gone: then no pod can be made from it.
+	Template *corev1.PodTemplateSpec
+}
+
+// Replica is one identity: its pod, if there is one, and its claims.
+type Replica struct {
+	// ID is the part of the name behind "<set>-". For a pod of a Random set that was adopted under another name it is
+	// the whole name.
+	ID string
+	// Ordinal is the number that ID spells in a set with podIdentity Ordinal; -1 otherwise.
+	Ordinal int
+	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
+	Place int
+	// Pod is nil when only claims remain.
+	Pod *corev1.Pod
+	// NameTaken is true when only claims remain and a pod that is not the set's, such as one that was released, has the
+	// name. It may mount the claims. It is not looked for where claims stay, nor in a set with ordinals, which come back.
+	NameTaken bool
+	// Claims are the claims of the identity that exist.
+	Claims []*corev1.PersistentVolumeClaim
+	// Selected says whether the set's selector matches the pod's labels.
+	Selected bool
+	// Revision is the name of the revision that the pod runs; empty if unknown.
+	Revision string
+	// Node is where the pod runs, Phase what its status says of it as a whole, and Created when it was made, in seconds since
+	// 1970. They are compared in every look, and pods are far apart in memory.
+	Node    string
+	Phase   corev1.PodPhase
+	Created int64
+	// Scheduled and Ready are as the pod's status says.
+	Scheduled, Ready bool
+	// Available is true for a live pod that has been ready for minReadySeconds and is not being updated in place.
+	Available bool
+	// Terminating pods are being deleted, Finished ones have failed or succeeded.
+	Terminating, Finished bool
+	// Specified pods are to be deleted first, by podsToDelete or by label.
+	Specified bool
+	// ReadySince is when the pod became ready; zero if it is not.
+	ReadySince time.Time
+	// Restarts is the sum of the containers' restarts.
+	Restarts int32
+	// Gate is the pod's readiness gate.
+	Gate inplace.Gate
+	// InPlace is the state of its last update in place, Progress how far that is, and Waiting what it still waits for;
+	// empty if it is done.
+	InPlace  inplace.State
+	Progress inplace.Progress
+	Waiting  string
+	// Restarting is true while the update has containers to restart, for new images or for a resize that is under way.
+	Restarting bool
+	// Unproven says why the pod cannot be known to run the images of its revision, though its containers are ready and
+	// the deadline is over; empty if it can. Until the deadline, ProofWait is the time that is left.
+	Unproven  string
+	ProofWait time.Duration
+	// Infeasible says why the pod cannot get the resources of its revision where it is; empty if nobody says so. AskAgain is
+	// true if it was the API server that said so, and long enough ago.
+	Infeasible string
+	AskAgain   bool
+	// Updating pods are out of service for an update in place or for a lifecycle hook, or have containers that are being
+	// restarted by an update. They count as unavailable whatever their readiness says.
+	Updating bool
+	// State is where the pod stands as to the lifecycle hooks that the set uses; empty if they have nothing to say. Hook is
+	// what it waits for there.
+	State v1alpha1.LifecycleState
+	Hook  string
+	// Withdrawn pods are to be out of service while they wait for a lifecycle hook.
+	Withdrawn bool
+	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
+	DeletionCost int32
+}
+
+// Live says whether the replica has a pod that counts towards spec.replicas.
+func (r *Replica) Live() bool { return r.Pod != nil && !r.Terminating && !r.Finished }
+
+// Broken says whether the replica has a live pod that is not ready.
+func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
+
+// OutOfService says whether nothing is lost by disturbing the replica's live pod: it is not ready, or we have taken it
+// out of service ourselves.
+func (r *Replica) OutOfService() bool { return r.Live() && (!r.Ready || r.Updating) }
+
+// PodName is the name of an identity's pod, whether it exists or not.
+func (s *Set) PodName(id string) string { return s.Name + "-" + id }
+
+// IDOf is the identity that a pod's name spells, and the whole name if it is not one of the set's own.
+func (s *Set) IDOf(podName string) string {
+	if id, ok := strings.CutPrefix(podName, s.Name+"-"); ok {
+		return id
+	}
+	return podName
+}
+
+// Rolling says whether a rollout can be under way: whether current and update revision differ.
+func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }
+
+// RefusesUpdate reports whether the API server refuses pods of the update revision, and there is another one at which the set
+// lives on meanwhile.
+func (s *Set) RefusesUpdate() bool {
+	return s.Preflights[s.Update.Name].Refuses() && s.Rolling() && !s.Unproven && s.Current.Template != nil
+}
+
+// Partition is how many pods are wanted at the current revision, a rollback aside. A revision that never worked holds
+// nothing back.
+func (s *Set) Partition() int {
+	if s.Unproven {
+		return 0
+	}
+	return s.Limits.Partition
+}
+
+// Ordinal says whether the set's pods have ordinals.
+func (s *Set) Ordinal() bool { return s.Spec.PodIdentity == v1alpha1.OrdinalIdentity }
+
+// OrderedReady says whether pods are created and scaled down one after the other.
+func (s *Set) OrderedReady() bool {
+	return s.Spec.ManagementPolicy() == v1alpha1.OrderedReadyPodManagement
+}
+
+// Paused says whether the mix of revisions is frozen by the user.
+func (s *Set) Paused() bool { return s.Spec.UpdateStrategy.RollingUpdate.Paused }
+
+// Strategy is the type of the update strategy.
+func (s *Set) Strategy() v1alpha1.UpdateStrategyType {
+	if t := s.Spec.UpdateStrategy.Type; t != "" {
+		return t
+	}
+	return v1alpha1.RollingUpdateStrategy
+}
+
+// Available counts the available replicas.
+func (s *Set) Available() int {
+	n := 0
+	for i := range s.Replicas {
+		if s.Replicas[i].Available {
+			n++
+		}
+	}
+	return n
+}
+
+// Live counts the replicas that have a live pod.
+func (s *Set) Live() int {
+	n := 0
+	for i := range s.Replicas {
+		if s.Replicas[i].Live() {
+			n++
+		}
+	}
+	return n
+}
+
+// InUse returns the place of an ordinal among those that the set uses, counted from 0; false if it uses it not.
+func (s *Set) InUse(ordinal int) (place int, ok bool) {
+	k, usable := s.Ordinals.Rank(ordinal)
+	return k, usable && k < s.Limits.Replicas
+}
+
+// MinReady is how long a pod must have been ready to be available.
+func (s *Set) MinReady() time.Duration { return time.Duration(s.Spec.MinReadySeconds) * time.Second }
+
+// ProgressDeadline is the time that a set has for each step; false if it has all the time in the world.
+func (s *Set) ProgressDeadline() (deadline time.Duration, limited bool) {
+	const standard = 600 * time.Second // the default of the API
+	switch seconds := s.Spec.ProgressDeadlineSeconds; {
+	case seconds == nil:
+		return standard, true
+	case *seconds == math.MaxInt32:
+		return 0, false
+	default:
+		return time.Duration(*seconds) * time.Second, true
+	}
+}

@@ -1,0 +1,126 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshottest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// configuration gathers the words of a configuration.
+type configuration struct {
+	set     *snapshot.Set
+	start   int32
+	reserve []intstr.IntOrString
+	// unasked says that the API server was not yet asked about the revisions.
+	unasked bool
+	// forgotten says that the template of the current revision is gone.
+	forgotten bool
+}
+
+func (c *configuration) read(word string) {
+	if from, to, ok := strings.Cut(word, ">"); ok {
+		c.set.Current, c.set.Update = revision(from), revision(to)
+		return
+	}
+	if key, value, ok := strings.Cut(word, "="); ok {
+		c.readNumber(key, value)
+		return
+	}
+	c.readSwitch(word)
+}
+
+func revision(name string) snapshot.Revision {
+	return snapshot.Revision{Name: name, Template: &corev1.PodTemplateSpec{}}
+}
+
+func (c *configuration) readNumber(key, value string) {
+	if key == "reserve" {
+		c.reserve = append(c.reserve, intstr.Parse(value))
+		return
+	}
+	number, err := strconv.ParseInt(value, 10, 32)
+	n := int(number)
+	if err != nil {
+		panic(fmt.Sprintf("configuration %s=%s: want a number", key, value))
+	}
+	switch l := &c.set.Limits; key {
+	case "R":
+		l.Replicas = n
+	case "p":
+		l.Partition = n
+	case "mu":
+		l.MaxUnavailable = n
+	case "surge":
+		l.MaxSurge = n
+	case "scalemu":
+		l.ScaleMaxUnavailable = n
+	case "start":
+		c.start = int32(number)
+	case "wait":
+		c.set.FinishedWait = time.Duration(n) * time.Second
+	default:
+		panic(fmt.Sprintf("configuration: no number %q", key))
+	}
+}
+
+func (c *configuration) readSwitch(word string) {
+	spec := c.set.Spec
+	switch word {
+	case "random":
+	case "unasked":
+		c.unasked = true
+	case "ordinal":
+		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
+	case "ordered":
+		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.OrderedReadyPodManagement
+	case "paused":
+		spec.UpdateStrategy.RollingUpdate.Paused = true
+	case "ondelete":
+		spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+	case "recreate":
+		spec.UpdateStrategy.Type = v1alpha1.RecreateStrategy
+	case "hooked":
+		hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}
+		spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
+	case "rejected":
+		c.set.Rejected = true
+	case "forgotten":
+		c.forgotten = true
+	case "refused":
+		c.set.Refused = "exceeded quota: pods"
+	default:
+		c.set.Current, c.set.Update = revision(word), revision(word)
+	}
+}
+
+func (c *configuration) finish() {
+	c.set.Known = map[string]*corev1.PodTemplateSpec{c.set.Current.Name: c.set.Current.Template, c.set.Update.Name: c.set.Update.Template}
+	for i := range 10 { // strays; pods at revisions with other names are from somewhere else
+		if name := fmt.Sprintf("v%d", i); c.set.Known[name] == nil {
+			c.set.Known[name] = &corev1.PodTemplateSpec{}
+		}
+	}
+	if !c.unasked {
+		c.set.Preflights = map[string]snapshot.Preflight{c.set.Current.Name: {}, c.set.Update.Name: {}}
+	}
+	var err error
+	if c.set.Ordinals, err = identity.NewOrdinals(c.start, c.reserve); err != nil {
+		panic(err)
+	}
+	if c.forgotten {
+		c.set.Current.Template = nil
+	}
+	replicas := int32(c.set.Limits.Replicas)
+	c.set.Spec.Replicas = &replicas
+}

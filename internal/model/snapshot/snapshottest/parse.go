@@ -1,0 +1,149 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package snapshottest writes observations in one line, for tests.
+//
+// A state is a list of identity:revision and a mark: + available, r ready but not yet available, . not ready since a moment
+// ago, ',' not ready for an hour, ~ taken out of service for an update in place, x terminating, X terminating and overdue, ! finished; "a:-" are claims without a
+// pod. An @ at the end marks a pod that a user named for deletion, a $ one that has claims. With the word hooked, a & marks a
+// pod that carries the mark of the hook preDelete, a ^ one that is in PreparingDelete and carries it, a % one that is in
+// PreparingDelete and does not. For example "0:v1+ 1:v1. 2:v2x".
+package snapshottest
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// Now is the time of every parsed observation.
+func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// Parse reads a configuration and a state. The configuration is a list of words:
+//
+//	random | ordinal (Parallel) | ordered (OrderedReady)
+//	R=3 p=1 mu=1 surge=1 scalemu=2 start=5      numbers as resolved; mu is 1 unless it is said
+//	v1>v2 | v1                                  current and update revision
+//	paused ondelete recreate rejected refused   switches
+//	hooked                                      the set uses the hook preDelete
+//	unasked                                     the API server was not asked about the revisions
+//	forgotten                                   the template of the current revision is gone
+//	wait=60                                     seconds until ended pods may be replaced
+//	reserve=3-5                                 an entry of reserveOrdinals
+//
+// It panics on anything else: a test's input is wrong, not what it tests.
+func Parse(config, state string) *snapshot.Set {
+	o := &snapshot.Set{
+		Name:   "web",
+		UID:    "uid-web",
+		Spec:   &v1alpha1.RollSetSpec{PodIdentity: v1alpha1.RandomIdentity},
+		Limits: snapshot.Limits{MaxUnavailable: 1, ScaleMaxUnavailable: -1},
+		Now:    Now(),
+	}
+	c := configuration{set: o}
+	for word := range strings.FieldsSeq(config) {
+		c.read(word)
+	}
+	c.finish()
+	for i, word := range strings.Fields(state) {
+		o.Replicas = append(o.Replicas, replica(o, word, i))
+	}
+	return o
+}
+
+// replica reads one word of a state. Pods are a minute older the earlier they stand.
+func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
+	id, rest, ok := strings.Cut(word, ":")
+	if !ok || rest == "" {
+		panic(fmt.Sprintf("state %q: want identity:revision and a mark", word))
+	}
+	r := snapshot.Replica{ID: id, Ordinal: -1}
+	if n, err := strconv.Atoi(id); err == nil {
+		r.Ordinal = n
+	}
+	if strings.HasSuffix(rest, "$") || rest == "-" {
+		rest = strings.TrimSuffix(rest, "$")
+		r.Claims = []*corev1.PersistentVolumeClaim{claim(o, id)}
+	}
+	if rest == "-" {
+		return r
+	}
+	rest, r.Specified = strings.CutSuffix(rest, "@")
+	hook := rest[strings.LastIndexAny(rest, "+r.,~xX!")+1:]
+	rest = strings.TrimSuffix(rest, hook)
+	mark := rest[len(rest)-1]
+	r.Revision = rest[:len(rest)-1]
+	r.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name:              o.PodName(id),
+		UID:               types.UID("uid-" + id),
+		CreationTimestamp: metav1.NewTime(o.Now.Add(time.Duration(index)*time.Minute - 24*time.Hour)),
+	}}
+	r.Pod.Status.Phase = corev1.PodRunning
+	r.Pod.Spec.NodeName = "node-" + id
+	r.Scheduled = true
+	setMark(o, &r, mark)
+	if hook != "" {
+		setHook(o, &r, hook)
+	}
+	r.Node, r.Phase, r.Created = r.Pod.Spec.NodeName, r.Pod.Status.Phase, r.Pod.CreationTimestamp.Unix()
+	return r
+}
+
+// claim is a claim that the default retention policy has nothing to say about.
+func claim(o *snapshot.Set, id string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-" + o.PodName(id)}}
+	if !o.Ordinal() {
+		c.OwnerReferences = []metav1.OwnerReference{{Kind: "RollSet", Name: o.Name, UID: o.UID, Controller: new(true)}}
+	}
+	return c
+}
+
+// setHook gives a pod the mark of the hook preDelete, or the state that it prepares for, or both.
+func setHook(o *snapshot.Set, r *snapshot.Replica, hook string) {
+	if hook != "%" {
+		r.Pod.Labels = maps.Clone(o.Spec.Lifecycle.PreDelete.LabelsHandler)
+	}
+	if hook != "&" {
+		r.State, r.Updating, r.Available = v1alpha1.LifecyclePreparingDelete, true, false
+	}
+}
+
+func setMark(o *snapshot.Set, r *snapshot.Replica, mark byte) {
+	switch mark {
+	case '+':
+		r.Ready, r.Available, r.ReadySince = true, true, o.Now.Add(-time.Hour)
+	case 'r':
+		r.Ready, r.ReadySince = true, o.Now.Add(-time.Second)
+	case '.', ',':
+		since := o.Now
+		if mark == ',' {
+			since = since.Add(-time.Hour)
+		}
+		r.Pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(since),
+		}}
+	case '~':
+		r.Updating, r.Gate = true, inplace.Gate{Declared: true, Status: corev1.ConditionFalse, Since: o.Now.Add(-time.Second)}
+	case 'x':
+		r.Terminating = true
+		r.Pod.DeletionTimestamp = &metav1.Time{Time: o.Now.Add(time.Second)}
+	case 'X':
+		r.Terminating = true
+		r.Pod.DeletionTimestamp = &metav1.Time{Time: o.Now.Add(-time.Hour)}
+	case '!':
+		r.Finished = true
+		r.Pod.Status.Phase = corev1.PodFailed
+	default:
+		panic(fmt.Sprintf("state of %s: no mark %q", r.ID, mark))
+	}
+}

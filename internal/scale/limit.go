@@ -1,0 +1,61 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"fmt"
+
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// limit is scaleStrategy.maxUnavailable: how many pods may be unavailable while pods are created. It is counted for each
+// revision apart, so that pods that are broken at one keep none from being created at another.
+//
+// It never limits replacements. A rollout takes no more pods than maxUnavailable and maxSurge allow, and nothing tells a
+// place that it has emptied from one that never had a pod: while a rollout is under way as many may be filled. A pod that a
+// user named is replaced as long as it can be seen to go.
+type limit struct {
+	set *snapshot.Set
+	// most is how many pods of a revision may be unavailable; negative means no limit.
+	most int
+	// unavailable counts the pods that are to stay, and those that this plan creates. Those that are to be replaced are not
+	// counted, or a broken pod could keep its own replacement out.
+	unavailable map[string]int
+}
+
+func newLimit(o *snapshot.Set, w *desired.State) limit {
+	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, unavailable: map[string]int{}}
+	if l.most < 0 {
+		return l
+	}
+	if o.Rolling() {
+		l.most = max(l.most, o.Limits.MaxUnavailable+o.Limits.MaxSurge)
+	}
+	for i := range o.Replicas {
+		switch r := &o.Replicas[i]; {
+		case r.Terminating && r.Specified:
+			l.most++
+		case r.Live() && !r.Available && !r.Specified && w.Stays(o, r):
+			l.unavailable[r.Revision]++
+		}
+	}
+	return l
+}
+
+// holds reports whether the limit holds a place, and takes the place into account if it does not.
+func (l *limit) holds(place desired.Place, p *action.Plan) bool {
+	if l.most < 0 {
+		return false
+	}
+	if l.unavailable[place.Revision] >= l.most {
+		p.HoldBecause(action.HeldByLimit, l.set.PodName(place.ID), func() string {
+			return fmt.Sprintf("scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", l.most)
+		})
+		return true
+	}
+	l.unavailable[place.Revision]++
+	return false
+}

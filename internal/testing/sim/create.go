@@ -1,0 +1,194 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// claimProtection is the finalizer that admission puts on every claim.
+const claimProtection = "kubernetes.io/pvc-protection"
+
+// Create stores a new object and returns it as the API server would.
+func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
+	w.Verb, w.Key = Create, KeyOf(obj)
+	obj = clone(obj)
+	if obj.GetName() == "" || obj.GetGenerateName() != "" {
+		unmodeled("generateName, or no name: %s", w)
+	}
+	if s.terminating[w.Key.Namespace] {
+		return nil, namespaceTerminating(w.Key)
+	}
+	s.prepare(obj)
+	if err := s.admit(Create, obj); err != nil {
+		return nil, err
+	}
+	if errs := validate(obj); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, errs)
+	}
+	if err := s.checkQuota(obj); err != nil {
+		return nil, err
+	}
+	if obj.GetResourceVersion() != "" && !w.DryRun { // the database minds, and nobody before it
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{ // the real one has no better answer either
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created",
+		}}
+	}
+	if s.objects[w.Key] != nil {
+		return nil, apierrors.NewAlreadyExists(groupResource(w.Key.Kind), w.Key.Name)
+	}
+	if w.DryRun {
+		return obj, nil
+	}
+	s.commit(w, nil, obj)
+	return obj, nil
+}
+
+func (s *Store) admit(verb Verb, obj client.Object) error {
+	for _, admission := range s.Admission {
+		if err := admission(verb, obj); err != nil {
+			return apierrors.NewForbidden(groupResource(kindOf(obj)), obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// prepare sets what the API server sets on a new object, and what it takes away. Kinds that it does not count the
+// generations of keep the one that a client sends.
+func (s *Store) prepare(obj client.Object) {
+	obj.SetUID(s.newUID())
+	obj.SetCreationTimestamp(s.stamp())
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetManagedFields(nil)
+	switch o := obj.(type) {
+	case *v1alpha1.RollSet:
+		o.Generation = 1
+		o.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+		defaultRollSet(&o.Spec)
+	case *corev1.Pod:
+		o.Generation = 1
+		defaultPod(&o.Spec)
+		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(&o.Spec)}
+	case *corev1.PersistentVolumeClaim:
+		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+		orNew(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		o.Finalizers = append(o.Finalizers, claimProtection)
+	}
+}
+
+// qualityOf is the class of a pod by what its containers request, and by their limits. A request that is not there is the
+// limit.
+func qualityOf(spec *corev1.PodSpec) corev1.PodQOSClass {
+	class, guaranteed := corev1.PodQOSBestEffort, len(spec.Containers) > 0
+	for i := range spec.Containers {
+		r := &spec.Containers[i].Resources
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			limit, limited := r.Limits[name]
+			request, requested := r.Requests[name]
+			guaranteed = guaranteed && limited && !limit.IsZero() && (!requested || request.Cmp(limit) == 0)
+			if limited && !limit.IsZero() || requested && !request.IsZero() {
+				class = corev1.PodQOSBurstable
+			}
+		}
+	}
+	if guaranteed {
+		return corev1.PodQOSGuaranteed
+	}
+	return class
+}
+
+// checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does.
+func (s *Store) checkQuota(obj client.Object) error {
+	created, ok := obj.(*corev1.Pod)
+	if !ok || s.MaxPods < 0 && s.MaxCPU == nil {
+		return nil
+	}
+	pods, cpu := 0, resource.Quantity{}
+	for key, other := range s.objects {
+		if pod, ok := other.(*corev1.Pod); ok && key.Namespace == obj.GetNamespace() && !hasEnded(pod) {
+			pods++
+			cpu.Add(requestedCPU(pod))
+		}
+	}
+	if s.MaxPods >= 0 && pods >= s.MaxPods {
+		return overQuota(created, "pods", "1", strconv.Itoa(pods), strconv.Itoa(s.MaxPods))
+	}
+	more := requestedCPU(created)
+	if sum := cpu.DeepCopy(); s.MaxCPU != nil {
+		if sum.Add(more); sum.Cmp(*s.MaxCPU) > 0 {
+			return overQuota(created, "requests.cpu", more.String(), cpu.String(), s.MaxCPU.String())
+		}
+	}
+	return nil
+}
+
+func requestedCPU(pod *corev1.Pod) resource.Quantity {
+	return pod.Spec.Containers[0].Resources.Requests.Cpu().DeepCopy()
+}
+
+// overQuota is the refusal of the ResourceQuota admission.
+func overQuota(pod *corev1.Pod, what, requested, used, limited string) error {
+	return apierrors.NewForbidden(groupResource(Pods), pod.Name, fmt.Errorf(
+		"exceeded quota: quota, requested: %[1]s=%[2]s, used: %[1]s=%[3]s, limited: %[1]s=%[4]s", what, requested, used, limited))
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// namespaceTerminating is the refusal of the NamespaceLifecycle admission.
+func namespaceTerminating(key Key) error {
+	err := apierrors.NewForbidden(groupResource(key.Kind), key.Name, fmt.Errorf(
+		"unable to create new content in namespace %s because it is being terminated", key.Namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type:    corev1.NamespaceTerminatingCause,
+		Message: fmt.Sprintf("namespace %s is being terminated", key.Namespace),
+		Field:   "metadata.namespace",
+	})
+	return err
+}
+
+// validate judges the little of an object that tests send wrong on purpose.
+func validate(obj client.Object) field.ErrorList {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		return validatePod(&o.Spec)
+	case *appsv1.ControllerRevision:
+		if o.Revision < 0 {
+			return field.ErrorList{field.Invalid(field.NewPath("revision"), o.Revision, "must be greater than or equal to 0")}
+		}
+	}
+	return nil
+}
+
+func validatePod(spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "containers")
+	if len(spec.Containers) == 0 {
+		errs = append(errs, field.Required(path, ""))
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		if c.Name == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("name"), ""))
+		}
+		if c.Image == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("image"), ""))
+		}
+	}
+	return errs
+}

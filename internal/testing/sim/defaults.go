@@ -1,0 +1,57 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// defaultRollSet sets the structural defaults of the CRD.
+func defaultRollSet(spec *v1alpha1.RollSetSpec) {
+	orDefault(&spec.PodIdentity, v1alpha1.RandomIdentity)
+	orDefault(&spec.UpdateStrategy.Type, v1alpha1.RollingUpdateStrategy)
+	orNew(&spec.Replicas, 1)
+	orNew(&spec.RevisionHistoryLimit, 10)
+	orNew(&spec.ProgressDeadlineSeconds, 600)
+	rolling := &spec.UpdateStrategy.RollingUpdate
+	orNew(&rolling.Partition, intstr.FromInt32(0))
+	orNew(&rolling.MaxSurge, intstr.FromInt32(0))
+	orDefault(&rolling.PodUpdatePolicy, v1alpha1.RecreatePod)
+	orDefault(&rolling.OnDeadlineExceeded, v1alpha1.HoldOnDeadline)
+}
+
+// defaultPod sets those of a pod's defaults that a controller can come to see.
+func defaultPod(spec *corev1.PodSpec) {
+	orDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	orDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	orDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	orNew(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	orNew(&spec.EnableServiceLinks, true)
+	orNew(&spec.SecurityContext, corev1.PodSecurityContext{})
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		orDefault(&c.ImagePullPolicy, corev1.PullIfNotPresent)
+		orDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+		orDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	}
+}
+
+// defaultLate sets the default that a newer API server adds.
+func defaultLate(spec *corev1.PodSpec) { orNew(&spec.ShareProcessNamespace, false) }
+
+func orDefault[T comparable](v *T, fallback T) {
+	var zero T
+	if *v == zero {
+		*v = fallback
+	}
+}
+
+func orNew[T any](v **T, fallback T) {
+	if *v == nil {
+		*v = &fallback
+	}
+}

@@ -1,0 +1,83 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+// everything is the state of all objects without what differs between two runs: names, UIDs, versions and times.
+func (w *World) everything() string {
+	lines := []string{"pods " + w.Ending(), "revisions " + w.history()}
+	for _, obj := range w.Store.objects {
+		switch o := obj.(type) {
+		case *corev1.PersistentVolumeClaim:
+			lines = append(lines, fmt.Sprintf("claim of %s, %s, owned by %s, gone %t", o.Labels[v1alpha1.PodIndexLabel],
+				o.Spec.Resources.Requests.Storage(), w.owners(o.OwnerReferences), o.DeletionTimestamp != nil))
+		case *v1alpha1.RollSet:
+			lines = append(lines, w.statusLine(&o.Status))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// history is what the revisions hold, oldest first.
+func (w *World) history() string {
+	var kept []*appsv1.ControllerRevision
+	for _, obj := range w.Store.objects {
+		if r, ok := obj.(*appsv1.ControllerRevision); ok {
+			kept = append(kept, r)
+		}
+	}
+	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+	var history []string
+	for _, r := range kept {
+		_, rejected := r.Annotations[revision.RejectedAnnotation]
+		history = append(history, fmt.Sprintf("%s rejected %t", w.readable(r.Name), rejected))
+	}
+	return strings.Join(history, ", ")
+}
+
+// owners are the kinds of an object's owners, and whether they exist.
+func (w *World) owners(refs []metav1.OwnerReference) string {
+	var kinds []string
+	for _, ref := range refs {
+		kinds = append(kinds, fmt.Sprintf("%s %t", ref.Kind, w.Store.ByUID(ref.UID) != nil))
+	}
+	return strings.Join(kinds, " ")
+}
+
+// statusLine is a status without names and times.
+func (w *World) statusLine(s *v1alpha1.RollSetStatus) string {
+	var conditions []string
+	for _, c := range s.Conditions {
+		conditions = append(conditions, c.Type+"="+string(c.Status)+" "+c.Reason)
+	}
+	return fmt.Sprintf("status %d/%d/%d of %d, updated %d/%d/%d, %s to %s, %s", s.AvailableReplicas, s.ReadyReplicas, s.Replicas,
+		s.ObservedGeneration, s.UpdatedAvailableReplicas, s.UpdatedReadyReplicas, s.UpdatedReplicas,
+		w.readable(s.CurrentRevision), w.readable(s.UpdateRevision), strings.Join(conditions, ", "))
+}
+
+// madeAndDeleted counts what managers created and deleted.
+func (w *World) madeAndDeleted() map[string]int {
+	count := map[string]int{}
+	for i := range w.Store.log {
+		e := &w.Store.log[i]
+		if strings.HasPrefix(e.Actor, managerActor) && (e.Verb == Create || e.Verb == Delete) {
+			count[string(e.Verb)+" "+string(e.Key.Kind)]++
+		}
+	}
+	return count
+}

@@ -1,0 +1,218 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"rollset.dev/rollset/internal/controller"
+)
+
+var (
+	update = flag.Bool("update", false, "rewrite the logs in testdata")
+	seeds  = flag.Int("seeds", seedsFromEnv(), "how many orders of events every scenario is replayed in")
+	start  = flag.Uint64("start", 1, "the first of these orders")
+	seed   = flag.Uint64("seed", 0, "replay only this seed")
+)
+
+// seedsFromEnv lets make set the number of seeds: SEEDS=1000 make test.
+func seedsFromEnv() int {
+	if n, err := strconv.Atoi(os.Getenv("SEEDS")); err == nil {
+		return n
+	}
+	return 50
+}
+
+// scenario is one file in testdata: a claim in prose, the script, and the film strip of the tidy run.
+type scenario struct {
+	path    string
+	archive *txtar.Archive
+	script  Script
+}
+
+func scenarios(t *testing.T) map[string]scenario {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	all := make(map[string]scenario)
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := scenario{path: path, archive: archive}
+		if s.script, err = ParseScript(string(s.section("script"))); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all[strings.TrimSuffix(filepath.Base(path), ".txtar")] = s
+	}
+	return all
+}
+
+func (s scenario) section(name string) []byte {
+	for _, f := range s.archive.Files {
+		if f.Name == name {
+			return f.Data
+		}
+	}
+	return nil
+}
+
+// play runs a script in a new world. The seed chooses the order of events; some seeds also cut the pauses short, and
+// some let writes go wrong.
+func play(ctx context.Context, script Script, seed uint64) (*World, error) {
+	w := NewWorld(ctx, seed)
+	if seed != 0 {
+		if seed%4 >= 2 {
+			script = script.Hurry(w)
+		}
+		if seed%4 >= 1 && seed%4 <= 2 {
+			w.Managers[0].Client.Faults = randomFaults(w.Chance)
+		}
+	}
+	if err := w.Play(ctx, script); err != nil {
+		return w, err
+	}
+	return w, nil
+}
+
+// hurried says whether a seed cuts pauses short, so that the end may differ from the tidy run's.
+func hurried(seed uint64) bool { return seed%4 >= 2 }
+
+// randomFaults lets one write in twenty go wrong.
+func randomFaults(chance *rand.Rand) FaultPlan {
+	faults := []Fault{Refused409, Refused429, Refused403, Failed500, TimeoutLost, TimeoutWritten, TimeoutLate, CrashBefore, CrashAfter}
+	return func(Write) Fault {
+		if chance.IntN(20) > 0 {
+			return NoFault
+		}
+		return faults[chance.IntN(len(faults))]
+	}
+}
+
+// TestGolden compares the film strip of every scenario, in the order in which nobody is late, with the recorded one.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenarios(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, err := play(t.Context(), s.script, 0)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, w.Film)
+			}
+			got := w.Film.String() + w.Tally()
+			if *update {
+				s.write(t, got)
+			} else if diff := cmp.Diff(string(s.section("log")), got); diff != "" {
+				t.Errorf("log (-want +got), go test ./internal/testing/sim -update rewrites it:\n%s", diff)
+			}
+			if err := w.CheckConverged(t.Context()); err != nil {
+				t.Errorf("%v\n%s", err, w.Film)
+			}
+		})
+	}
+}
+
+func (s scenario) write(t *testing.T, log string) {
+	t.Helper()
+	s.archive.Files = []txtar.File{{Name: "script", Data: s.section("script")}, {Name: "log", Data: []byte(log)}}
+	if err := os.WriteFile(s.path, txtar.Format(s.archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTrimmedPodsAreEnough plays the golden rollouts with pods of which the manager's cache keeps no more than it does in
+// a cluster. Nothing may come of that.
+func TestTrimmedPodsAreEnough(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenarios(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := NewWorld(t.Context(), 0)
+			w.trim = new(controller.Trim).Pod
+			w.Managers[0].Client.trim = w.trim
+			if err := w.Play(t.Context(), s.script); err != nil {
+				t.Fatalf("%v\n%s", err, w.Film)
+			}
+			if diff := cmp.Diff(string(s.section("log")), w.Film.String()+w.Tally()); diff != "" {
+				t.Errorf("log (-whole +trimmed):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReplays plays every scenario in many orders of events. Golden logs show what happens, replays whether it may.
+func TestReplays(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenarios(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tidy, err := play(t.Context(), s.script, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ending := tidy.Ending()
+			first, last := *start, *start+uint64(*seeds)-1
+			if *seed != 0 {
+				first, last = *seed, *seed
+			}
+			for n := first; n <= last; n++ {
+				if err := replay(t.Context(), s.script, n, ending); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// replay plays a script with a seed and checks its end.
+func replay(ctx context.Context, script Script, seed uint64, ending string) error {
+	w, err := play(ctx, script, seed)
+	if err == nil {
+		err = w.CheckConverged(ctx)
+	}
+	if err == nil && !hurried(seed) && w.Ending() != ending {
+		err = fmt.Errorf("ends with %s, the tidy run with %s", w.Ending(), ending)
+	}
+	if err != nil {
+		return fmt.Errorf("-seed=%d: %w\n%s", seed, err, w.Film.last(60))
+	}
+	return nil
+}
+
+// TestSameSeedSameHistory is what makes a seed a way to repeat a failure.
+func TestSameSeedSameHistory(t *testing.T) {
+	t.Parallel()
+	for name, s := range scenarios(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, seed := range []uint64{0, 5, 6} {
+				var logs [2]string
+				for i := range logs {
+					w, err := play(t.Context(), s.script, seed)
+					if err != nil {
+						t.Fatalf("-seed=%d: %v\n%s", seed, err, w.Film.last(60))
+					}
+					logs[i] = w.Transcript()
+				}
+				if diff := cmp.Diff(logs[0], logs[1]); diff != "" {
+					t.Fatalf("-seed=%d: two runs differ:\n%s", seed, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,269 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// word is a command with what may stand behind it.
+type word struct {
+	name string
+	arg  *rapid.Generator[string]
+}
+
+func among(values ...string) *rapid.Generator[string] { return rapid.SampledFrom(values) }
+
+func number(low, high int) *rapid.Generator[string] {
+	return rapid.Map(rapid.IntRange(low, high), strconv.Itoa)
+}
+
+// bound draws a number of pods or a share of them, with a bias towards the ends.
+func bound() *rapid.Generator[string] {
+	return rapid.OneOf(number(0, 4), among("0%", "1%", "25%", "50%", "99%", "100%"))
+}
+
+// specWords are the fields that every set has.
+func specWords() []word {
+	return []word{
+		{"replicas", number(0, 6)},
+		{"image", among("app:v1", "app:v2", "app:v3", "app:v2-again", "app:v3-bare", "app:v4-mirror", "app:missing", "app:broken", "app:slow", "app:quorum")},
+		{"partition", bound()},
+		{"maxUnavailable", bound()},
+		{"scaleMaxUnavailable", bound()},
+		{"paused", among("true", "false")},
+		{"minReady", number(0, 5)},
+		{"history", number(0, 2)},
+		{"deadline", number(8, 60)},
+		{"onDeadline", among("Hold", "Rollback")},
+		{"strategy", among("RollingUpdate", "OnDelete", "Recreate")},
+		{"policy", among("Recreate", "InPlaceIfPossible", "InPlaceOnly")},
+		{"annotate", among("team=a", "team=b")},
+		{"env", among("A=1", "A=2")},
+		{"memory", among("64Mi", "128Mi")},
+		{"cpu", among("1", "64")},
+		{"grace", number(0, 3)},
+		{"hook", among("preNormal", "preDelete", "preDelete!", "inPlaceUpdate", "inPlaceUpdate!", "none")},
+		{"weight", among("1 zone=a", "100 zone=b", "0 zone=a")},
+		{"order", among("zone", "rank")},
+		{"scatter", among("zone=a", "zone=b")},
+		{"whenDeleted", among("Retain", "Delete")},
+		{"whenScaled", among("Retain", "Delete")},
+		{"storage", among("1Gi", "2Gi")},
+	}
+}
+
+// podWords are what users, nodes and strangers do to pods; the pods are named as on the film strip.
+func podWords(pod *rapid.Generator[string]) []word {
+	var words []word
+	for _, name := range []string{
+		"delete", "kill", "fail", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
+		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "label zone=a", "label zone=b", "label rank=2",
+	} {
+		words = append(words, word{name, pod})
+	}
+	return words
+}
+
+// worldWords are what happens to the cluster and to the managers.
+func worldWords() []word {
+	return []word{
+		{"quota", among("2", "none")},
+		{"deny-image", among("app:v2", "app:v3")},
+		{"resize", rapid.Map(rapid.IntRange(0, 4), func(n int) string { return "300m " + letters(n) + " " + strconv.Itoa(n) })},
+		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
+		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
+		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
+		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision")},
+		{"skew", among("-20s", "-1s", "1s", "20s")},
+		{"delete-set", among("Background", "Foreground", "Orphan")},
+	}
+}
+
+// loneWords stand alone.
+func loneWords() []string {
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "managers 2", "forget", "leave", "create-set", "lose-status", "api-default"}
+}
+
+// randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
+// called.
+func randomSet() (preface *rapid.Generator[string], words []word) {
+	words = []word{
+		{"maxSurge", bound()},
+		{"stranger", among("qdl8b", "btr7l")}, // among the first names that the set would choose
+		{"orphan", among("12345", "xpb4r")},
+	}
+	return among("replicas 3", "replicas 3\nclaims data"), append(words, podWords(rapid.Map(rapid.IntRange(0, 11), letters))...)
+}
+
+func ordinalSet() (preface *rapid.Generator[string], words []word) {
+	words = []word{
+		{"start", number(0, 3)},
+		{"reserve", among("0", "1", "1-2", "2,4")},
+		{"management", among("Parallel", "OrderedReady")},
+		{"stranger", number(0, 4)},
+		{"orphan", number(0, 6)},
+	}
+	preface = among("identity Ordinal", "identity Ordinal\nclaims data", "identity Ordinal\nmanagement Parallel\nclaims data\nclaims log")
+	return preface, append(words, podWords(number(0, 6))...)
+}
+
+// history draws a script about a kind of set. Numbers are small and names few, so that what is drawn meets what was drawn
+// before.
+func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		preface, own := kind()
+		groups := [][]word{specWords(), own, worldWords()}
+		line := rapid.Custom(func(t *rapid.T) string {
+			group := rapid.IntRange(0, len(groups)).Draw(t, "group")
+			if group == len(groups) {
+				return among(loneWords()...).Draw(t, "word")
+			}
+			w := rapid.SampledFrom(groups[group]).Draw(t, "word")
+			return w.name + " " + w.arg.Draw(t, "argument")
+		})
+		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
+		return preface.Draw(t, "preface") + "\n" + strings.Join(lines, "\n")
+	})
+}
+
+// relief takes away what could keep the set from its wanted state for ever. A clock that was ahead has seen pods as available
+// that will be when it is right again. What was released has to go when it was.
+const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nhook none\nskew 0s\nrun 20s\nsettle\nleave\nsettle"
+
+// live plays a history to its end and checks that it converges.
+func live(ctx context.Context, text string, seed uint64) (*World, error) {
+	script, err := ParseScript(text)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := ParseScript(relief)
+	if err != nil {
+		return nil, err
+	}
+	w, err := play(ctx, script, seed)
+	if err == nil {
+		err = w.Play(ctx, rest)
+	}
+	if err == nil {
+		err = w.CheckConverged(ctx)
+	}
+	return w, err
+}
+
+// eachHistory draws scripts and orders of events at random, and calls check with them: of both kinds of sets as many as
+// -rapid.checks says, side by side.
+func eachHistory(t *testing.T, check func(t *rapid.T, text string, seed uint64)) {
+	t.Helper()
+	for name, kind := range map[string]func() (*rapid.Generator[string], []word){"Random": randomSet, "Ordinal": ordinalSet} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				text := history(kind).Draw(t, "history")
+				check(t, text, rapid.Uint64Range(0, 1<<20).Draw(t, "seed"))
+			})
+		})
+	}
+}
+
+// TestHistories plays histories. A failure is shrunk; its script, saved in testdata with a sentence about what it shows,
+// becomes a scenario.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	eachHistory(t, func(t *rapid.T, text string, seed uint64) {
+		if w, err := live(t.Context(), text, seed); err != nil {
+			t.Fatalf("seed %d: %v\n%s\n%s", seed, err, text, w.Film.last(60))
+		}
+	})
+}
+
+// TestHistoriesAgain plays histories that once raised an alarm, in the order of events that did.
+func TestHistoriesAgain(t *testing.T) {
+	t.Parallel()
+	for _, h := range []struct {
+		text string
+		seed uint64
+	}{
+		// One of two managers puts a pod on a claim that the other has given to the pod before it, and does not see that yet.
+		{"replicas 3\nclaims data\nrun 0s\nmanagers 2\nreplicas 0", 15},
+		// In the midst of a rollout surge comes for a pod that a user wants replaced and that has to stay for the time being.
+		{"replicas 3\nreplicas 1\norphan xpb4r\norphan xpb4r\nrun 3s\nmislabel i\nmanagers 2\nimage app:v2\nimage app:v3\nrun 3.5s\nimage app:v2\nrun 5s\n" +
+			"stranger qdl8b\nreplicas 1\nrestart\nreplicas 6\nrun 6.5s\nrewind 7\nmaxSurge 99%\nspecify f\npartition 0", 2},
+		// A pod is moved to a revision that somebody has just deleted, and the cache does not show it.
+		{"replicas 3\nrun 3.5s\nminReady 3\nexpensive a\nannotate team=a\nrewind 4\nimage app:v2\nrun 9s\nforget\nsettle\nresync", 12803},
+		// A delete of which the manager heard nothing shows in its cache only when it has given up waiting for that.
+		{"replicas 3\nsettle\nrun 4.5s\nenv A=1\nimage app:v2", 54},
+		// A set that is deleted leaves its revision behind, and the cache still shows the set.
+		{"identity Ordinal\nreplicas 0\npartition 1\nsettle\nannotate team=a\nreplicas 1\nreplicas 2\ndelete-set Orphan", 34},
+		// A pause keeps a broken pod of unknown origin as it is.
+		{"replicas 3\nimage app:broken\norphan 12345\npaused true\nimage app:v1", 0},
+		// Surge belongs to rolling updates; under OnDelete a pod that was named is replaced in its place.
+		{"replicas 3\nsettle\nmaxSurge 1%\nstrategy OnDelete\nspecify b", 0},
+		// A manager whose cache stays in the past wants to change a revision that another has changed.
+		{"replicas 3\nclaims data\nhook preDelete!\nsettle\nrewind 17\nannotate team=a\nmanagers 2\nsettle", 5523},
+		// One of two managers made a pod for a set that left it behind; the other gives it to the set of the same name that follows.
+		{"identity Ordinal\nclaims data\nimage app:v1\nimage app:v1\nreplicas 1\nrestart\nrewind 0\nimage app:v1\nrun 0s\ndelete-set Orphan\nimage app:v2\n" +
+			"managers 2\nonDeadline Rollback\ndelete-set Orphan\nrun 7s\nreplicas 6\ndelete-set Background\nonDeadline Hold\nforget\nstranger 4\n" +
+			"label zone=b 2\ncreate-set", 482491},
+		// A claim goes with the pod that it was handed to, and a manager whose cache begins before that wants to use it.
+		{"replicas 3\nclaims data\nsettle\nreplicas 1\nimage app:v2\nrestart\nrun 1.5s\nrewind 13", 741097},
+		// A set adopts pods of another, whose names it would not choose itself, and a manager whose cache begins before that makes its own.
+		{"replicas 3\nminReady 0\ndelete a\nimage app:v1\nsettle\ndelete-set Orphan\ncordon\nsettle\ncreate-set\nimage app:v1\nreplicas 0\nrestart\n" +
+			"delete a\ndelete a\nforget\nrun 0s\nreplicas 2\nreplicas 3\nrewind 7\nspecify j\nrewind 29", 2},
+		// The claims of three pods are there, and of two the pods, which a manager does not see that is to have one.
+		{"replicas 3\nclaims data\nrun 0s\nrewind 9 Pod\nreplicas 1", 125},
+		// A revision that nobody needs changed before it could be deleted, and nothing else happens to the set.
+		{"replicas 3\nsettle\nhistory 0\nimage app:v2\nminReady 1\nenv A=1", 33406},
+		// A manager whose cache stays in the past wants to reject a revision that another has changed.
+		{"replicas 3\nclaims data\nonDeadline Rollback\nstrategy OnDelete\nsettle\nimage app:broken\nreplicas 6\npodsToDelete c\nmanagers 2\ntamper a", 3045},
+		// The cache shows no pods of a set, but that its claims are on their way out; what it does not show is that the set goes.
+		{"replicas 3\nclaims data\nsettle\nrewind 21\ndelete-set Background", 187},
+		{"replicas 3\nclaims data\nsettle\ndelete-set Foreground\nimage app:v2\nsettle\nrewind 14", 910115},
+		// A manager whose cache begins in the past learns of one edit after the other, and undoes each time what it made.
+		{"replicas 3\nmanagers 2\nsettle\nrewind 9 Pod\nfail a\nreplicas 4\nimage app:broken\nlose a\nannotate team=b\nleave\ncpu 64", 4},
+		// A user closes the gate of the one pod that is available, and it is replaced before its kubelet has seen that.
+		{"replicas 3\nclaims data\nhook preDelete!\nrun 2s\nenv A=1\nmanagers 2\nclose-gate a", 1048576},
+		// A clock that was ahead has seen a pod as available, and nothing happens until it is.
+		{"identity Ordinal\nminReady 1\npolicy InPlaceIfPossible\nskew 1s\nsettle", 0},
+		// The revision of an earlier set has the name of the one that a set, or what a manager takes for one, wants to record.
+		{"identity Ordinal\nrun 1.5s\norphan 1\ndelete-set Orphan\nsettle\ncreate-set\nsettle", 2},
+		{"replicas 3\nrun 4s\nmaxUnavailable 0\nimage app:v2\nfail b\nmanagers 2\ndeny\nsettle\nrewind 2\ndelete-set Orphan", 100},
+		// A manager that does not see its last pod makes one of the new ordinals before it takes one of the old.
+		{"identity Ordinal\nminReady 1\nreserve 0\nsettle\nrun 500ms\nreplicas 4\nrun 10s\nrewind 9 Pod\nreserve 1", 1048576},
+		// A set that is deleted gives a revision away that the manager, behind, has no more need of.
+		{"replicas 3\nclaims data\nsettle\nreplicas 2\nimage app:slow\nrestart\nsettle\ndelete d\nhistory 0\ndelete-set Orphan", 1048576},
+		// Surge that a quota refuses does not let more pods be broken.
+		{"replicas 3\nclaims data\nmaxUnavailable 50%\norphan 12345\nquota 2\nmaxSurge 2\nsettle", 0},
+		// In the midst of a rollout the API server refuses one pod, and is asked again although there are pods like it.
+		{"replicas 4\nmaxSurge 1\nmaxUnavailable 0\nsettle\nimage app:v2\nrun 1s\ndeny-image app:v2\nrun 5s\nallow\nsettle", 0},
+	} {
+		if w, err := live(t.Context(), h.text, h.seed); err != nil {
+			t.Errorf("seed %d: %v\n%s\n%s", h.seed, err, h.text, w.Film.last(60))
+		}
+	}
+}
+
+// TestSameHistoryTwice plays histories twice: the same seed gives the same log, to the byte.
+func TestSameHistoryTwice(t *testing.T) {
+	t.Parallel()
+	eachHistory(t, func(t *rapid.T, text string, seed uint64) {
+		var logs [2]string
+		for i := range logs {
+			w, err := live(t.Context(), text, seed)
+			if err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, text)
+			}
+			logs[i] = w.Transcript()
+		}
+		if logs[0] != logs[1] {
+			t.Fatalf("seed %d: two logs differ\n%s", seed, text)
+		}
+	})
+}

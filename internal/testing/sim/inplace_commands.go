@@ -1,0 +1,139 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+)
+
+// inPlaceCommands are the words about updates in place.
+func inPlaceCommands() []command {
+	return []command{
+		specWord("policy", func(s *v1alpha1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.PodUpdatePolicy(v)
+		}),
+		specNumber("grace", func(s *v1alpha1.RollSetSpec, n int32) {
+			s.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: n}
+		}),
+		specWord("annotate", setAnnotation),
+		specWord("memory", setMemory),
+		{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
+		{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
+		specWord("hook", setHook),
+		{"mark", 1, eachPod("mark", (*World).markPod)},
+		{"unmark", 1, eachPod("unmark", (*World).unmarkPod)},
+		{"node-cpu", 1, limitNode},
+		{"refuse-cpu", 1, refuseResizes},
+		{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
+	}
+}
+
+// setAnnotation changes the metadata of the template and nothing else.
+func setAnnotation(spec *v1alpha1.RollSetSpec, v string) {
+	key, value, _ := strings.Cut(v, "=")
+	metav1.SetMetaDataAnnotation(&spec.Template.ObjectMeta, key, value)
+}
+
+// setMemory asks for memory, a change of which restarts the container.
+func setMemory(spec *v1alpha1.RollSetSpec, v string) {
+	c := &spec.Template.Spec.Containers[0]
+	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
+	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+}
+
+// setHook uses one lifecycle hook and no other; "none" uses none. A "!" at the end marks pods not ready.
+func setHook(spec *v1alpha1.RollSetSpec, v string) {
+	name, withdraws := strings.CutSuffix(v, "!")
+	hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{hookLabel: "true"}, MarkPodNotReady: withdraws}
+	switch name {
+	case "preNormal":
+		spec.Lifecycle = &v1alpha1.Lifecycle{PreNormal: hook}
+	case "inPlaceUpdate":
+		spec.Lifecycle = &v1alpha1.Lifecycle{InPlaceUpdate: hook}
+	case "preDelete":
+		spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
+	default:
+		spec.Lifecycle = nil
+	}
+}
+
+// hookLabel is the label that marks pods as hooked.
+const hookLabel = "example.com/hook"
+
+func (w *World) markPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[hookLabel] = "true" })
+}
+
+func (w *World) unmarkPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Labels, hookLabel) })
+}
+
+// limitNode says how much cpu a node has for one pod.
+func limitNode(_ context.Context, w *World, args []string) error {
+	quantity, err := resource.ParseQuantity(args[0])
+	w.note("node-cpu " + args[0])
+	w.kubelets.model.Allocatable = corev1.ResourceList{corev1.ResourceCPU: quantity}
+	return err
+}
+
+// refuseResizes says how much cpu the API server lets a running pod have, as it does when it knows the node.
+func refuseResizes(_ context.Context, w *World, args []string) error {
+	limit, err := resource.ParseQuantity(args[0])
+	w.note("refuse-cpu " + args[0])
+	w.Store.Admission = []Admission{func(verb Verb, obj client.Object) error {
+		pod, isPod := obj.(*corev1.Pod)
+		if !isPod || verb == Create {
+			return nil
+		}
+		cpu := pod.Spec.Containers[0].Resources.Requests.Cpu()
+		before := mustBe[*corev1.Pod](w.Store.Get(KeyOf(pod))).Spec.Containers[0].Resources.Requests.Cpu()
+		if cpu.Cmp(*before) == 0 || cpu.Cmp(limit) <= 0 {
+			return nil
+		}
+		return fmt.Errorf("node didn't have enough allocatable resources: cpu, requested: %d, allocatable: %d", cpu.MilliValue(), limit.MilliValue())
+	}}
+	return err
+}
+
+// turnGate writes the condition of the pod's readiness gate, as nobody but the controller should, in its words.
+func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
+	reason := "OutOfService"
+	if status == corev1.ConditionTrue {
+		reason = "InService"
+	}
+	return func(w *World, pod *corev1.Pod) error {
+		reported := clone(pod)
+		setPodCondition(&reported.Status, corev1.PodCondition{
+			Type: v1alpha1.InPlaceUpdateReady, Status: status, Reason: reason, LastTransitionTime: w.Store.stamp(),
+		})
+		_, err := w.Store.Update(Write{Actor: userActor, Subresource: "status"}, reported)
+		return err
+	}
+}
+
+// tamperPod writes what looks like the state of an update in place to another revision, which is not done yet.
+func (w *World) tamperPod(pod *corev1.Pod) error {
+	state := inplace.State{Revision: "evil", Generation: pod.Generation, Containers: map[string]inplace.Container{}}
+	for _, c := range pod.Status.ContainerStatuses {
+		state.Containers[c.Name] = inplace.Container{ID: c.ContainerID}
+	}
+	value, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	return w.editPod(pod, func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, inplace.StateAnnotation, string(value))
+	})
+}

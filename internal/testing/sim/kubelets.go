@@ -1,0 +1,155 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/testing/kubelet"
+)
+
+// kubelets drives the model of the kubelet for every pod that is bound to a node.
+type kubelets struct {
+	world *World
+	model kubelet.Model
+	pods  []*tended
+}
+
+// tended is one pod with what its kubelet remembers of it.
+type tended struct {
+	key    Key
+	uid    types.UID
+	memory kubelet.Memory
+	due    bool
+	at     time.Time
+	lost   bool // its node is gone, and the kubelet with it
+}
+
+// observe makes a kubelet look at a pod that was written.
+func (k *kubelets) observe(e *Entry) {
+	if e.Key.Kind != Pods {
+		return
+	}
+	t := k.find(uidOf(e.Old))
+	if e.Gone() {
+		k.forget(uidOf(e.Old))
+		return
+	}
+	if t == nil {
+		t = &tended{key: e.Key, uid: e.New.GetUID()}
+		k.pods = append(k.pods, t)
+	}
+	t.due, t.at = mustBe[*corev1.Pod](e.New).Spec.NodeName != "", e.At
+	if e.Verb == Create || e.Subresource == "binding" { // members of a quorum see that there is one more
+		for _, other := range k.pods {
+			if pod, ok := k.world.Store.Get(other.key).(*corev1.Pod); ok && isMember(pod) && !other.due {
+				other.due, other.at = pod.Spec.NodeName != "", e.At
+			}
+		}
+	}
+}
+
+// isMember reports whether a pod becomes ready only together with others: the tag of its image says quorum.
+func isMember(pod *corev1.Pod) bool {
+	return strings.Contains(pod.Spec.Containers[0].Image, "quorum")
+}
+
+// hasQuorum reports whether all pods that a pod's set wants are there and none of them is broken.
+func (k *kubelets) hasQuorum(pod *corev1.Pod) bool {
+	set := k.world.Set()
+	if set == nil || ownerOf(pod) != set.UID {
+		return true
+	}
+	members := 0
+	_, live := k.world.ownPods(set)
+	for _, other := range live {
+		if other.Spec.NodeName != "" && !hopeless(&corev1.PodTemplateSpec{Spec: other.Spec}) {
+			members++
+		}
+	}
+	return members >= int(*set.Spec.Replicas)
+}
+
+func (k *kubelets) find(uid types.UID) *tended {
+	for _, t := range k.pods {
+		if t.uid == uid {
+			return t
+		}
+	}
+	return nil
+}
+
+func (k *kubelets) forget(uid types.UID) {
+	for i, t := range k.pods {
+		if t.uid == uid {
+			k.pods = append(k.pods[:i:i], k.pods[i+1:]...)
+			return
+		}
+	}
+}
+
+func (k *kubelets) turns(add func(turn)) {
+	for _, t := range k.pods {
+		if t.due && !t.lost {
+			add(turn{who: kubeletActor, about: string(t.uid), at: t.at, take: func(context.Context) error { return k.step(t) }})
+		}
+	}
+}
+
+// step lets the kubelet look at one pod.
+func (k *kubelets) step(t *tended) error {
+	store, now := k.world.Store, k.world.Now()
+	pod := mustBe[*corev1.Pod](store.Get(t.key))
+	seen := pod
+	if isMember(pod) && !k.hasQuorum(pod) {
+		seen = clone(pod)
+		metav1.SetMetaDataAnnotation(&seen.ObjectMeta, kubelet.WithholdReadyAnnotation, "")
+	}
+	out := k.model.Step(seen, t.memory, now)
+	t.due = out.Next > 0
+	t.at = now.Add(out.Next)
+	w := Write{Actor: kubeletActor, Key: t.key}
+	if out.Status != nil {
+		w.Subresource = "status"
+		reported := clone(pod)
+		reported.Status = *out.Status
+		if _, err := store.Update(w, reported); err != nil {
+			return err
+		}
+	}
+	t.memory = out.Memory
+	if out.Remove {
+		err := store.Delete(Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
+			GracePeriodSeconds: new(int64(0)),
+			Preconditions:      &metav1.Preconditions{UID: &t.uid},
+		}})
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}
+
+// lose cuts a pod off from its kubelet, and lets the node controller write what it writes then: the pod is not ready,
+// and evicted, but nobody confirms that it has ended.
+func (k *kubelets) lose(pod *corev1.Pod) error {
+	if t := k.find(pod.UID); t != nil {
+		t.lost = true
+	}
+	reported := clone(pod)
+	setPodCondition(&reported.Status, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: k.world.Store.stamp(),
+	})
+	w := Write{Actor: nodeActor, Key: KeyOf(pod)}
+	if _, err := k.world.Store.Update(Write{Actor: nodeActor, Subresource: "status"}, reported); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return client.IgnoreNotFound(k.world.Store.Delete(w))
+}

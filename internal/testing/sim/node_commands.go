@@ -1,0 +1,91 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/testing/kubelet"
+)
+
+// nodeCommands are the words about what others than the controller do to running pods: nodes, autoscalers, injectors.
+func nodeCommands() []command {
+	return []command{
+		{"crash", 2, crash},
+		{"resize", 2, resizePods},
+		{"defer", 1, eachPod("leave no room for a resize of", (*World).deferPod)},
+		{"room", 1, eachPod("make room for a resize of", (*World).makeRoom)},
+		{"inject", 0, inject},
+		{"note", 1, eachPod("annotate", func(w *World, pod *corev1.Pod) error {
+			return w.editPod(pod, func(p *corev1.Pod) {
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, foreignKey, "kept")
+				p.Labels[foreignKey] = "kept"
+			})
+		})},
+	}
+}
+
+// foreignKey is a label and an annotation of pods that a template never has.
+const foreignKey = "example.com/foreign"
+
+// crash lets the containers of a pod end by themselves. They are started again at once, from the spec that the kubelet
+// knows; that it reports after a while: "crash a 5s".
+func crash(_ context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[1])
+	if pod := w.podNamed(args[0]); pod != nil && err == nil {
+		if t := w.kubelets.find(pod.UID); t != nil && !t.lost {
+			w.note("crash the containers of " + args[0])
+			t.memory = t.memory.Crash(pod, w.Now().Add(d))
+			t.due, t.at = true, w.Now()
+		}
+	}
+	return err
+}
+
+// resizePods gives pods more or less cpu, as an autoscaler does: "resize 300m a b".
+func resizePods(ctx context.Context, w *World, args []string) error {
+	cpu, err := resource.ParseQuantity(args[0])
+	if err != nil {
+		return err
+	}
+	return eachPod("resize to "+args[0], func(w *World, pod *corev1.Pod) error {
+		resized := clone(pod)
+		resized.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: cpu}
+		_, err := w.Store.Update(Write{Actor: userActor, Subresource: "resize"}, resized)
+		return err
+	})(ctx, w, args[1:])
+}
+
+func (w *World) deferPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, kubelet.DeferResizeAnnotation, "true")
+	})
+}
+
+func (w *World) makeRoom(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Annotations, kubelet.DeferResizeAnnotation) })
+}
+
+// inject puts a container into every pod that is created, which reads the annotation team.
+func inject(_ context.Context, w *World, _ []string) error {
+	w.note("inject a sidecar into new pods")
+	w.Store.Admission = append(w.Store.Admission, func(verb Verb, obj client.Object) error {
+		pod, isPod := obj.(*corev1.Pod)
+		if !isPod || verb != Create {
+			return nil
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:v1", Env: []corev1.EnvVar{{
+			Name:      "TEAM",
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['team']"}},
+		}}})
+		return nil
+	})
+	return nil
+}

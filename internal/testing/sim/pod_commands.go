@@ -1,0 +1,176 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/kubelet"
+)
+
+// note adds what a user does to the strip.
+func (w *World) note(what string) { w.Film.note(userActor, what) }
+
+// podNamed is the pod with a letter or ordinal on the strip; nil if it does not exist.
+func (w *World) podNamed(name string) *corev1.Pod {
+	for _, pod := range w.pods() {
+		if w.Film.name(pod) == name {
+			return pod
+		}
+	}
+	return nil
+}
+
+// eachPod is a command about the pods that its arguments name. In a replay a pod may not exist when its turn comes: then
+// the user was too early, or too late.
+func eachPod(what string, do func(*World, *corev1.Pod) error) func(context.Context, *World, []string) error {
+	return func(_ context.Context, w *World, args []string) error {
+		for _, arg := range args {
+			pod := w.podNamed(arg)
+			if pod == nil {
+				continue
+			}
+			w.note(what + " " + arg)
+			if err := do(w, pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (w *World) deletePod(pod *corev1.Pod) error {
+	return w.Store.Delete(Write{Actor: userActor, Key: KeyOf(pod)})
+}
+
+func (w *World) killPod(pod *corev1.Pod) error {
+	options := client.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	return w.Store.Delete(Write{Actor: userActor, Key: KeyOf(pod), DeleteOptions: options})
+}
+
+func (w *World) losePod(pod *corev1.Pod) error { return w.kubelets.lose(pod) }
+
+func (w *World) failPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, kubelet.EvictAnnotation, "true") })
+}
+
+func (w *World) specifyPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.SpecifiedDeleteLabel] = "true" })
+}
+
+func (w *World) unspecifyPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.SpecifiedDeleteLabel] = "false" })
+}
+
+func (w *World) relabelPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels["app"] = "other" })
+}
+
+func (w *World) labelBackPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels["app"] = SetName })
+}
+
+func (w *World) makeExpensive(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "controller.kubernetes.io/pod-deletion-cost", "100")
+	})
+}
+
+func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error {
+	edited := clone(pod)
+	change(edited)
+	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	return err
+}
+
+// orphan creates a pod that the set selects and nobody controls.
+func orphan(_ context.Context, w *World, args []string) error {
+	return w.createPod("orphan", SetName+"-"+args[0], map[string]string{"app": SetName})
+}
+
+// stranger creates a pod that the set does not select, under a name that the set may want.
+func stranger(_ context.Context, w *World, args []string) error {
+	w.occupied = true
+	return w.createPod("stranger", SetName+"-"+args[0], map[string]string{"app": "other"})
+}
+
+func (w *World) createPod(what, name string, labels map[string]string) error {
+	w.createSet()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: labels}}
+	pod.Spec = *w.draft.Spec.Template.Spec.DeepCopy()
+	w.note(what + " " + name)
+	_, err := w.Store.Create(Write{Actor: userActor}, pod)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) { // the set was faster, or policies apply to users too
+		return nil
+	}
+	return err
+}
+
+// claimOf creates a claim that another set has made: "claim data-web-0 other".
+func claimOf(_ context.Context, w *World, args []string) error {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: Namespace, Name: args[0], Labels: map[string]string{v1alpha1.SetLabel: args[1]},
+	}}
+	w.note("claim " + strings.Join(args, " of set "))
+	_, err := w.Store.Create(Write{Actor: userActor}, claim)
+	return err
+}
+
+// deleteClaim deletes a claim by its name, which stays while a pod mounts it.
+func deleteClaim(_ context.Context, w *World, args []string) error {
+	w.note("delete claim " + args[0])
+	key := Key{Kind: Claims, Namespace: Namespace, Name: args[0]}
+	return client.IgnoreNotFound(w.Store.Delete(Write{Actor: userActor, Key: key}))
+}
+
+func deleteSet(_ context.Context, w *World, args []string) error {
+	w.note("delete the set: " + strings.ToLower(args[0]))
+	options := client.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation(args[0]))}
+	return client.IgnoreNotFound(w.Store.Delete(Write{Actor: userActor, Key: KeyOf(w.draft), DeleteOptions: options}))
+}
+
+func cordon(_ context.Context, w *World, _ []string) error {
+	w.note("cordon")
+	w.scheduler.changeNodes(true)
+	return nil
+}
+
+func uncordon(_ context.Context, w *World, _ []string) error {
+	w.note("uncordon")
+	w.scheduler.changeNodes(false)
+	return nil
+}
+
+// errDenied is what the admission plug-in of a script says.
+var errDenied = errors.New(`admission webhook "policy.example.com" denied the request: no pods on Fridays`)
+
+// denyImage lets a policy deny the pods that have an image.
+func denyImage(_ context.Context, w *World, args []string) error {
+	w.note("deny image " + args[0])
+	w.Store.Admission = []Admission{func(verb Verb, obj client.Object) error {
+		if pod, ok := obj.(*corev1.Pod); ok && verb == Create && pod.Spec.Containers[0].Image == args[0] {
+			return errDenied
+		}
+		return nil
+	}}
+	return nil
+}
+
+func (w *World) denyPods() {
+	w.note("deny pods")
+	w.Store.Admission = []Admission{func(verb Verb, obj client.Object) error {
+		if verb == Create && kindOf(obj) == Pods {
+			return errDenied
+		}
+		return nil
+	}}
+}

@@ -1,0 +1,119 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+)
+
+// outline is what of a set never depends on where it comes from: how many pods there are, and which ordinals. Whether
+// they are available does, if a spec keeps pods of a template that was no good.
+func (w *World) outline() []string {
+	var lines []string
+	for _, pod := range w.pods() {
+		lines = append(lines, "pod "+pod.Labels[v1alpha1.PodIndexLabel])
+	}
+	set := w.Set()
+	updated := strconv.Itoa(int(set.Status.ExpectedUpdatedReplicas))
+	if int(set.Status.ExpectedUpdatedReplicas) == w.expectedUpdated(set) {
+		updated = "as many as expected"
+	}
+	slices.Sort(lines)
+	return append(lines, fmt.Sprintf("%d replicas, %s to be updated", set.Status.Replicas, updated))
+}
+
+// expectedUpdated is how many pods are to be at the update revision.
+func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
+	l := w.limits(set)
+	if set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
+		return l.replicas
+	}
+	return l.replicas - l.partition
+}
+
+// portrait is the set with its pods and their claims, without what legitimately remembers:
+//   - names of random identities, UIDs, versions, times and nodes, which are others in every run;
+//   - the number and the count of revisions, and how many ids were given out, which tell a history by purpose;
+//   - claims that no pod mounts, which were kept because a user may want them back;
+//   - the readiness gate, which a pod has from its creation or never: a later policy does not recreate it for that;
+//   - the state label of hooks, which stays behind when a set no longer uses them.
+func (w *World) portrait() []string {
+	set := w.Set()
+	var lines []string
+	for _, pod := range w.pods() {
+		lines = append(lines, w.portraitOf(set, pod))
+	}
+	slices.Sort(lines)
+	status := set.Status.DeepCopy()
+	status.ObservedGeneration, status.IssuedIDs = 0, 0
+	status.CurrentRevision, status.UpdateRevision = w.contentOf(status.CurrentRevision), w.contentOf(status.UpdateRevision)
+	for i := range status.Revisions {
+		status.Revisions[i].Name = w.contentOf(status.Revisions[i].Name)
+	}
+	slices.SortFunc(status.Revisions, func(a, b v1alpha1.RevisionStatus) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range status.Conditions {
+		status.Conditions[i].LastTransitionTime = metav1.Time{}
+		status.Conditions[i].ObservedGeneration = 0
+		lines = append(lines, encoded(status.Conditions[i]))
+	}
+	status.Conditions = nil
+	return append(lines, encoded(status))
+}
+
+func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
+	p := clone(pod)
+	random := set.Spec.PodIdentity == v1alpha1.RandomIdentity
+	if random {
+		p.Name, p.Spec.Hostname = "", ""
+		delete(p.Labels, v1alpha1.InstanceIDLabel)
+	}
+	content := w.contentOf(p.Labels[v1alpha1.RevisionLabel])
+	delete(p.Labels, v1alpha1.RevisionLabel)
+	delete(p.Labels, v1alpha1.LifecycleStateLabel)
+	delete(p.Annotations, inplace.StateAnnotation)
+	p.Spec.NodeName, p.Spec.ReadinessGates = "", nil
+	var claims []string
+	for i := range p.Spec.Volumes {
+		if source := p.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			claims = append(claims, w.claimOf(set, pod, source.ClaimName))
+			if random {
+				source.ClaimName = ""
+			}
+		}
+	}
+	return fmt.Sprintf("%s%s %v %v %s %s runs %s", p.Name, w.mark(pod), p.Labels, p.Annotations, encoded(p.Spec), claims, content)
+}
+
+// claimOf tells who keeps a claim, and how large it is.
+func (w *World) claimOf(set *v1alpha1.RollSet, pod *corev1.Pod, name string) string {
+	claim, ok := w.Store.Get(Key{Kind: Claims, Namespace: Namespace, Name: name}).(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return "missing"
+	}
+	owners := map[string]string{string(set.UID): "the set", string(pod.UID): "the pod"}
+	text := []string{claim.Spec.Resources.Requests.Storage().String()}
+	for _, ref := range claim.OwnerReferences {
+		text = append(text, "owned by "+owners[string(ref.UID)])
+	}
+	return strings.Join(text, " ")
+}
+
+// contentOf is what a revision holds, instead of its name.
+func (w *World) contentOf(revision string) string {
+	template := w.templateOf(revision)
+	if template == nil {
+		return "nothing"
+	}
+	return encoded(template)
+}

@@ -1,0 +1,160 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+)
+
+// rogueCommands are the words about clocks that are wrong, caches that go back in time, and users who should know better.
+func rogueCommands() []command {
+	return []command{
+		{"skew", 1, skew},
+		{"rewind", 1, rewind},
+		{"late", 2, late},
+		{"garble", 1, eachPod("garble the state of", (*World).garblePod)},
+		{"mislabel", 1, eachPod("mislabel", (*World).mislabelPod)},
+		{"forget", 0, forgetRevisions},
+		{"leave", 0, leave},
+		{"lose-status", 0, loseStatus},
+		{"api-default", 0, addDefault},
+		{"create-set", 0, func(_ context.Context, w *World, _ []string) error { w.createAgain(); return nil }},
+	}
+}
+
+// skew sets the clocks of the managers: "skew -5s" is behind all others.
+func skew(_ context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[0])
+	w.note("skew " + args[0])
+	for _, m := range w.Managers {
+		m.Skew = d
+	}
+	return err
+}
+
+// rewind restarts the managers with caches from a number of writes ago; with a kind, only those of that kind.
+func rewind(ctx context.Context, w *World, args []string) error {
+	n, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	past, from := max(1, w.Store.Version()-n), w.Store.Version()
+	if len(args) == 1 {
+		from = past
+	}
+	for _, m := range w.Managers {
+		if len(args) > 1 {
+			m.Behind = map[Kind]int64{Kind(args[1]): past}
+		}
+		w.Restart(ctx, m, from)
+		m.Behind = nil
+	}
+	return nil
+}
+
+// late keeps for a while from the caches of the managers what happens to a kind: "late Pod 3s".
+func late(_ context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[1])
+	w.note("late " + args[0] + "s")
+	for _, m := range w.Managers {
+		w.asleep[m.Name+args[0]] = w.Now().Add(d)
+	}
+	return err
+}
+
+// garblePod makes what the controller remembers on a pod unreadable.
+func (w *World) garblePod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, inplace.StateAnnotation, `{"revision":{"`)
+	})
+}
+
+// mislabelPod says that a pod is of a revision that does not exist.
+func (w *World) mislabelPod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.RevisionLabel] = "none" })
+}
+
+// forgetRevisions deletes all revisions.
+func forgetRevisions(_ context.Context, w *World, _ []string) error {
+	w.note("delete all revisions")
+	for _, key := range sortedKeys(w.Store.objects, nil) {
+		if _, ok := w.Store.Get(key).(*appsv1.ControllerRevision); ok {
+			if err := w.Store.Delete(Write{Actor: userActor, Key: key}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loseStatus empties the status of the set, as a restore from a backup does.
+func loseStatus(_ context.Context, w *World, _ []string) error {
+	set := w.Set()
+	if set == nil {
+		return nil
+	}
+	w.note("the status is lost")
+	emptied := clone(set)
+	emptied.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+	_, err := w.Store.Update(Write{Actor: userActor, Subresource: "status"}, emptied)
+	return err
+}
+
+// addDefault is a newer API server, which shows a field of the template that nobody wrote, without another generation or
+// resource version. Managers come to see it when they list sets anew.
+func addDefault(ctx context.Context, w *World, _ []string) error {
+	set := w.Set()
+	if set == nil || set.Spec.Template.Spec.ShareProcessNamespace != nil {
+		return nil
+	}
+	w.note("the API gets a default")
+	shown := clone(set)
+	defaultLate(&shown.Spec.Template.Spec)
+	key := KeyOf(set)
+	w.Store.objects[key] = shown
+	for i := range w.Store.log {
+		if e := &w.Store.log[i]; e.Key == key && e.New == client.Object(set) {
+			e.New = shown
+		}
+	}
+	return restart(ctx, w, nil)
+}
+
+// leave takes away what is in the way of the set: strangers, and pods of which nobody will ever say that they have ended.
+func leave(_ context.Context, w *World, _ []string) error {
+	w.note("strangers leave, lost pods are given up")
+	w.occupied = false
+	for _, pod := range w.pods() {
+		if t := w.kubelets.find(pod.UID); t != nil && t.lost {
+			if err := w.killPod(pod); err != nil {
+				return err
+			}
+			continue
+		}
+		if pod.Labels["app"] != SetName && ownerOf(pod) == "" && pod.DeletionTimestamp == nil {
+			if err := w.deletePod(pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// createAgain creates a set that was deleted, as it was described at first.
+func (w *World) createAgain() {
+	if w.created && w.Set() == nil {
+		w.created = false
+		w.createSet()
+	}
+}

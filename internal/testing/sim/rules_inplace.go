@@ -1,0 +1,198 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/testing/kubelet"
+)
+
+// podUpdate is a write that changes a pod where it is. The last two pods tell what the write did; another manager may
+// have been there since the first was seen.
+type podUpdate struct {
+	// known is the pod as the manager knew it, before as it was, after as it is now.
+	known, before, after *corev1.Pod
+}
+
+// update returns what a write did to a pod; false for other writes.
+func (v *verdict) update() (u podUpdate, ok bool) {
+	u.known = v.pod()
+	before, wasPod := v.Old.(*corev1.Pod)
+	after, isPod := v.New.(*corev1.Pod)
+	u.before, u.after = before, after
+	return u, v.Verb == Patch && u.known != nil && wasPod && isPod && v.set != nil
+}
+
+// sameImages says whether the write leaves all images as they are.
+func (u podUpdate) sameImages() bool {
+	for i := range u.before.Spec.Containers {
+		if u.before.Spec.Containers[i].Image != u.after.Spec.Containers[i].Image {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsServing is I4 for updates in place: taking an available pod out of service, or restarting its containers, leaves
+// enough of them, from what the manager knows.
+func keepsServing(v *verdict) string {
+	u, ok := v.update()
+	if !ok || !v.isAvailable(u.known) || restarts(u.known) {
+		return ""
+	}
+	if isUpdating(u.after) == isUpdating(u.before) && u.sameImages() {
+		return ""
+	}
+	l := v.world.limits(v.set)
+	if left := v.count(v.isAvailable) - 1; left < l.replicas-l.maxUnavailable {
+		return fmt.Sprintf("%d pods left in service, at least %d-%d wanted", left, l.replicas, l.maxUnavailable)
+	}
+	return ""
+}
+
+// restarts says whether a kubelet has yet to restart a container of a pod for an update in place. From its first write
+// such a pod counts as unavailable; if it has no gate, its readiness does not say so.
+func restarts(pod *corev1.Pod) bool {
+	if pod.Annotations[inplace.StateAnnotation] == "" {
+		return false // who changed it was not a manager
+	}
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		c := containerNamed(pod, status.Name)
+		if c == nil {
+			continue
+		}
+		if status.ContainerID != "" && !kubelet.StartedFrom(pod, status, c.Image) {
+			return true
+		}
+		for _, p := range c.ResizePolicy {
+			if p.RestartPolicy == corev1.RestartContainer && status.Resources != nil && !status.Resources.Requests[p.ResourceName].Equal(c.Resources.Requests[p.ResourceName]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// containerNamed is the container of a pod that a status tells of; nil if there is none.
+func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == name {
+			return &pod.Spec.Containers[i]
+		}
+	}
+	return nil
+}
+
+// runsOldImage is the first container of a pod that runs another image than its spec has, so that its kubelet is about to
+// end it; empty if there is none.
+func runsOldImage(pod *corev1.Pod) string {
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		c := containerNamed(pod, status.Name)
+		if c != nil && status.State.Running != nil && !kubelet.Runs(pod, status, c.Image) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// opensWhenDone says that no manager puts a pod into service while it knows of a container that is about to be ended for
+// another image.
+func opensWhenDone(v *verdict) string {
+	u, ok := v.update()
+	if !ok || v.Subresource != "status" || isUpdating(u.after) || !isUpdating(u.before) {
+		return ""
+	}
+	if name := runsOldImage(u.known); name != "" {
+		return fmt.Sprintf("it is put into service, and container %s is about to be ended", name)
+	}
+	return ""
+}
+
+// idleAfter is how long a healthy pod may be out of service although it is not being changed, beyond the deadline within
+// which its update has to be proven.
+const idleAfter = 15 * time.Minute
+
+// checkService is I17: a healthy pod is out of service only while it is being changed. What a hook holds is another
+// program's business, and under InPlaceOnly a pod may be past help.
+func (w *World) checkService() error {
+	set := w.Set()
+	if set == nil || set.DeletionTimestamp != nil || set.Spec.Lifecycle != nil {
+		return nil
+	}
+	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod
+	_, live := w.ownPods(set)
+	for _, pod := range live {
+		gate := inplace.GateOf(pod)
+		t := w.kubelets.find(pod.UID)
+		switch {
+		case !gate.Closed(), !podstate.ContainersReady(pod), t == nil || t.lost, runsOldImage(pod) != "":
+		case only && pod.Annotations[inplace.StateAnnotation] != "":
+		case w.Now().Sub(gate.Since) > idleAfter+time.Duration(*set.Spec.ProgressDeadlineSeconds)*time.Second:
+			return fmt.Errorf("I17: %s is healthy and has been out of service since %s", w.Film.name(pod), w.Film.time(gate.Since))
+		}
+	}
+	return nil
+}
+
+// closesFirst says that containers of a pod with a gate are not touched while it is in service.
+func closesFirst(v *verdict) string {
+	u, ok := v.update()
+	if !ok || u.sameImages() || !isReady(u.known) || isUpdating(u.known) {
+		return ""
+	}
+	for _, gate := range u.known.Spec.ReadinessGates {
+		if gate.ConditionType == v1alpha1.InPlaceUpdateReady {
+			return "its containers are changed while it is in service"
+		}
+	}
+	return ""
+}
+
+// updatesAsWanted is I6 for updates in place.
+func updatesAsWanted(v *verdict) string {
+	u, ok := v.update()
+	if !ok || v.set.Status.CurrentRevision == "" || v.world.version(u.before) == v.world.version(u.after) || v.world.version(u.before) == "?" {
+		return ""
+	}
+	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
+		return "a pod is moved although the set is paused, or has another strategy"
+	}
+	current, update := v.world.templateOf(v.set.Status.CurrentRevision), v.world.versionOf(&v.set.Spec.Template)
+	if current == nil || v.world.versionOf(current) == update || v.world.version(u.after) != update {
+		return ""
+	}
+	return v.addedTo(update, u.after)
+}
+
+// runsItsRevision says that whatever is written to a pod comes from the template of its revision.
+func runsItsRevision(v *verdict) string {
+	u, ok := v.update()
+	if !ok || u.sameImages() {
+		return ""
+	}
+	revision := u.after.Labels[v1alpha1.RevisionLabel]
+	template := v.world.templateOf(revision)
+	if template == nil { // the manager may not know yet that somebody has deleted it
+		known := v.world.checker.manager.Client.View.caches[Revisions].objects
+		template = v.world.templateIn(known[Key{Kind: Revisions, Namespace: Namespace, Name: revision}])
+	}
+	if template == nil {
+		return "it is moved to a revision that does not exist"
+	}
+	for i := range template.Spec.Containers {
+		if wanted := template.Spec.Containers[i].Image; u.after.Spec.Containers[i].Image != wanted {
+			return fmt.Sprintf("it gets the image %s, its revision has %s", u.after.Spec.Containers[i].Image, wanted)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/identity"
+)
+
+// namesOnce says that no pod of a set with random names has the name of an earlier one, unless claims tie it to that. A
+// manager knows the names that its caches have shown in its present life, and those that the status counts. What was
+// created and was gone before either showed it, it cannot know.
+func namesOnce(v *verdict) string {
+	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || len(claimsOf(v.New)) > 0 {
+		return ""
+	}
+	known := v.world.checker.manager.Client.caches[Pods].ever[v.Key] || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
+	if known && v.hadName() {
+		return "a pod of the set had that name before"
+	}
+	return ""
+}
+
+// hadName says whether the set had a pod of that name before.
+func (v *verdict) hadName() bool {
+	for _, position := range v.world.Store.byKind[Pods] {
+		if e := &v.world.Store.log[position]; e.Key == v.Key && e.Gone() && ownerOf(e.Old) == v.set.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// countsNames says that a status counts every id that the set has given to a pod that its manager knows.
+func countsNames(v *verdict) string {
+	set, ok := v.New.(*v1alpha1.RollSet)
+	if !ok || v.set == nil || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		return ""
+	}
+	old := mustBe[*v1alpha1.RollSet](v.Old).Status.IssuedIDs
+	if set.Status.IssuedIDs < old {
+		return fmt.Sprintf("%d ids were issued, and now %d", old, set.Status.IssuedIDs)
+	}
+	for key, pod := range v.pods {
+		_, made := v.made[creation{pod.UID, set.UID}]
+		if made && v.place(key.Name) >= int(set.Status.IssuedIDs) && v.shows(pod) {
+			return fmt.Sprintf("%d ids are counted, and %s has the one in place %d", set.Status.IssuedIDs, v.world.Film.name(pod), v.place(key.Name))
+		}
+	}
+	return ""
+}
+
+// shows says whether the manager's cache shows a pod.
+func (v *verdict) shows(pod client.Object) bool {
+	shown, ok := v.world.checker.manager.Client.caches[Pods].objects[KeyOf(pod)].(*corev1.Pod)
+	return ok && shown.UID == pod.GetUID()
+}
+
+// place is the place of a name in the sequence of the set.
+func (v *verdict) place(name string) int {
+	return identity.NewSequence(v.set.UID).PlaceOf(strings.TrimPrefix(name, v.set.Name+"-"))
+}

@@ -1,0 +1,319 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	claimplan "rollset.dev/rollset/internal/claims"
+)
+
+// inScope is I14: only the set's namespace, only the kinds that a set owns, and of the set itself only the status.
+func inScope(v *verdict) string {
+	switch v.Key.Kind {
+	case Pods, Claims, Revisions:
+	case RollSets:
+		if v.Subresource != "status" {
+			return "the spec is the user's"
+		}
+	default:
+		return "not an object of a set"
+	}
+	if v.set != nil && v.Key.Namespace != v.set.Namespace {
+		return "another namespace than " + v.set.Namespace
+	}
+	return ""
+}
+
+// ownsIt is I2: what is written belongs to the set, and a delete names the very object that was judged,
+// of what can be given away also the state in which it was.
+func ownsIt(v *verdict) string {
+	if v.set == nil {
+		return "the manager sees no set"
+	}
+	if v.Key.Kind == RollSets {
+		return ""
+	}
+	if v.Verb == Delete {
+		p := v.DeleteOptions.Preconditions
+		if p == nil || p.UID == nil || p.ResourceVersion == nil && v.Key.Kind != Revisions {
+			return "a delete without the UID or the resource version as precondition"
+		}
+	}
+	owner := ownerOf(v.Old)
+	if v.Old == nil {
+		owner = ownerOf(v.New)
+	}
+	claimOfPod := v.Key.Kind == Claims && v.ownsPod(owner)
+	switch {
+	case owner == v.set.UID, claimOfPod:
+		return ""
+	case owner == "" && v.Verb != Delete && v.Key.Kind != Revisions: // an adoption, judged by I8; or a claim that is kept
+		return ""
+	}
+	return fmt.Sprintf("it is controlled by %q, the set is %q", owner, v.set.UID)
+}
+
+// ownsPod says whether a UID is the one of a pod of the set.
+func (v *verdict) ownsPod(uid any) bool {
+	return v.count(func(pod *corev1.Pod) bool { return pod.UID == uid }) > 0
+}
+
+// keepsIdentity is I1: no kill without grace, no foreign finalizer taken away, no claim mounted twice.
+func keepsIdentity(v *verdict) string {
+	if g := v.DeleteOptions.GracePeriodSeconds; v.Verb == Delete && g != nil {
+		return "the grace period is not ours to set"
+	}
+	if v.Old != nil && v.New != nil {
+		for _, f := range v.Old.GetFinalizers() {
+			if !slices.Contains(v.New.GetFinalizers(), f) {
+				return "finalizer " + f + " was taken away"
+			}
+		}
+	}
+	if !v.createsPod() {
+		return ""
+	}
+	return v.mountedTwice()
+}
+
+// claimsFirst says that the claims of a new pod are there before it is, as far as its manager knows, and nobody else's.
+func claimsFirst(v *verdict) string {
+	if !v.createsPod() || v.set == nil {
+		return ""
+	}
+	known := v.world.checker.manager.Client.View.caches[Claims].objects
+	for _, key := range claimsOf(v.New) {
+		seen, claim := known[key], v.world.Store.Get(key)
+		if seen != nil && seen.GetDeletionTimestamp() != nil {
+			return "claim " + key.Name + " is being deleted"
+		}
+		if claim == nil || seen != nil && seen.GetUID() == claim.GetUID() && len(v.world.Managers) > 1 {
+			claim = seen // nobody knows what another manager did to it meanwhile
+		}
+		if wrong := v.notIts(claim); wrong != "" {
+			return "claim " + key.Name + " " + wrong
+		}
+	}
+	return ""
+}
+
+// notIts says why a pod of the set cannot have a claim.
+func (v *verdict) notIts(claim client.Object) string {
+	if claim == nil {
+		return "does not exist"
+	}
+	if owner := ownerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
+		return fmt.Sprintf("is controlled by %q", owner)
+	}
+	if set, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && set != v.set.Name {
+		return "is of the set " + set
+	}
+	return ""
+}
+
+// mountedTwice says which claim of a new pod another pod mounts.
+func (v *verdict) mountedTwice() string {
+	wanted := claimsOf(v.New)
+	for _, pod := range v.world.pods() {
+		i := slices.IndexFunc(claimsOf(pod), func(claim Key) bool { return slices.Contains(wanted, claim) })
+		if i >= 0 && KeyOf(pod) != v.Key {
+			return fmt.Sprintf("claim %s is mounted by %s", claimsOf(pod)[i].Name, pod.Name)
+		}
+	}
+	return ""
+}
+
+// keepsClaims is I7: what the policy wants gone a manager gives to an owner. The only claim that it deletes itself is one
+// that a set with random names has left over.
+func keepsClaims(v *verdict) string {
+	if v.Key.Kind != Claims || v.Verb != Delete {
+		return ""
+	}
+	switch keep := claimplan.RetentionOf(&v.set.Spec); {
+	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || keep.WhenScaled != v1alpha1.DeleteClaims:
+		return "claims go with their owners only"
+	case slices.ContainsFunc(v.world.pods(), func(pod *corev1.Pod) bool { return slices.Contains(claimsOf(pod), v.Key) }):
+		return "a pod mounts it"
+	default:
+		return ""
+	}
+}
+
+// keepsRevisions says that no revision is deleted that a pod of the set runs, as far as the manager knows.
+func keepsRevisions(v *verdict) string {
+	if v.Key.Kind != Revisions || v.Verb != Delete {
+		return ""
+	}
+	for key, pod := range v.pods {
+		if pod.Labels[v1alpha1.RevisionLabel] == v.Key.Name {
+			return "pod " + key.Name + " runs it"
+		}
+	}
+	return ""
+}
+
+// adoptsOrphansOnly is I8: only orphans that match and stay are adopted, with their UID and resource version, by a set
+// that exists; only pods that do not match are let go.
+func adoptsOrphansOnly(v *verdict) string {
+	if v.Key.Kind != Pods || v.Old == nil || v.New == nil || v.Verb == Delete || v.set == nil {
+		return ""
+	}
+	was, is := ownerOf(v.Old), ownerOf(v.New)
+	switch {
+	case was == is:
+		return ""
+	case was == v.set.UID && is == "":
+		if matches(v.set, v.Old) {
+			return "a pod that matches was released"
+		}
+		return preconditions(v)
+	case was != "":
+		return fmt.Sprintf("the pod was controlled by %q", was)
+	}
+	live := v.world.Store.ByUID(v.set.UID)
+	switch {
+	case live == nil || live.GetDeletionTimestamp() != nil:
+		return "a set that is going or gone adopts"
+	case !matches(v.set, v.Old):
+		return "the adopted pod does not match"
+	case v.Old.GetDeletionTimestamp() != nil:
+		return "the adopted pod is being deleted"
+	}
+	return preconditions(v)
+}
+
+// preconditions demands the UID of a patch that changes the owner, and of an adoption the resource version as well.
+func preconditions(v *verdict) string {
+	var body struct {
+		Metadata struct {
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(v.Body, &body); err != nil {
+		return "the patch cannot be read: " + err.Error()
+	}
+	if body.Metadata.UID == "" || body.Metadata.ResourceVersion == "" {
+		return "the patch carries no UID, or no resource version"
+	}
+	return ""
+}
+
+// tellsTheTruth is I12: the numbers of a status are possible, it never goes back to an older spec, and a condition that
+// did not change keeps its date. The date of Progressing is the one from which the deadline counts, so it moves with what
+// progresses.
+func tellsTheTruth(v *verdict) string {
+	set, ok := v.New.(*v1alpha1.RollSet)
+	if !ok {
+		return ""
+	}
+	s := &set.Status
+	old := &mustBe[*v1alpha1.RollSet](v.Old).Status
+	switch {
+	case s.ReadyReplicas > s.Replicas, s.AvailableReplicas > s.ReadyReplicas,
+		s.UpdatedReplicas > s.Replicas, s.UpdatedReadyReplicas > s.UpdatedReplicas,
+		s.UpdatedAvailableReplicas > s.UpdatedReadyReplicas, s.CurrentReplicas > s.Replicas,
+		s.ExpectedUpdatedReplicas < 0:
+		return fmt.Sprintf("impossible numbers: %+v", *s)
+	case s.ObservedGeneration < old.ObservedGeneration:
+		return fmt.Sprintf("observedGeneration goes from %d back to %d", old.ObservedGeneration, s.ObservedGeneration)
+	case s.ObservedGeneration > set.Generation:
+		return "a generation is observed that is yet to come"
+	case len(s.Conditions) == 0:
+		return "no conditions"
+	}
+	for _, is := range s.Conditions {
+		for _, was := range old.Conditions {
+			if is.Type != "Progressing" && is.Type == was.Type && is.Status == was.Status && !is.LastTransitionTime.Equal(&was.LastTransitionTime) {
+				return "condition " + is.Type + " did not change and its lastTransitionTime did"
+			}
+		}
+	}
+	return ""
+}
+
+// agreesWithItself is I12 for what users compare: every count is there, the revisions add up to no more than all pods, a set
+// that is stalled does not progress, and no sentence tells of more pods than it says there are.
+func agreesWithItself(v *verdict) string {
+	set, ok := v.New.(*v1alpha1.RollSet)
+	if !ok {
+		return ""
+	}
+	s := &set.Status
+	text := encoded(s)
+	for _, count := range []string{
+		"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas", "updatedReadyReplicas",
+		"updatedAvailableReplicas", "expectedUpdatedReplicas",
+	} {
+		if !strings.Contains(text, `"`+count+`":`) {
+			return count + " is not there"
+		}
+	}
+	pods := int32(0)
+	for _, r := range s.Revisions {
+		if pods += r.Replicas; r.AvailableReplicas > r.Replicas {
+			return fmt.Sprintf("revision %s has %d available of %d pods", r.Name, r.AvailableReplicas, r.Replicas)
+		}
+	}
+	if pods > s.Replicas {
+		return fmt.Sprintf("%d pods at all revisions, %d in all", pods, s.Replicas)
+	}
+	return conditionsAgree(s)
+}
+
+// conditionsAgree judges the conditions of a status.
+func conditionsAgree(s *v1alpha1.RollSetStatus) string {
+	stalled := meta.IsStatusConditionTrue(s.Conditions, "Stalled")
+	for _, c := range s.Conditions {
+		if stalled && (c.Type == "Progressing" || c.Type == "Ready") && c.Status != metav1.ConditionFalse {
+			return fmt.Sprintf("%s is %s and Stalled is True", c.Type, c.Status)
+		}
+		for _, m := range share.FindAllStringSubmatch(c.Message, -1) {
+			if n, of := atoi(m[1]), atoi(m[2]); n > of {
+				return fmt.Sprintf("condition %s tells of %q", c.Type, m[0])
+			}
+		}
+	}
+	return ""
+}
+
+// share is what a message tells of some of all pods.
+var share = regexp.MustCompile(`(\d+) of (\d+)`)
+
+func atoi(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		unmodeled("the number %s: %v", digits, err)
+	}
+	return n
+}
+
+// leavesDeletingSets is I13: a set that is being deleted creates, adopts and updates nothing.
+func leavesDeletingSets(v *verdict) string {
+	if v.set != nil && v.set.DeletionTimestamp != nil && v.Verb != Delete && v.Subresource != "status" {
+		return "the set is being deleted"
+	}
+	return ""
+}
+
+// encoded is a value as JSON.
+func encoded(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		unmodeled("%T as JSON: %v", v, err)
+	}
+	return string(text)
+}

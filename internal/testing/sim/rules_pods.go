@@ -1,0 +1,333 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+// limits are the numbers of a spec, worked out a second time: what judges the controller must not share its mistakes.
+type limits struct{ replicas, partition, maxUnavailable, maxSurge int }
+
+func limitsOf(spec *v1alpha1.RollSetSpec) limits {
+	l := limits{replicas: int(*spec.Replicas)}
+	rolling := &spec.UpdateStrategy.RollingUpdate
+	if spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		l.maxSurge = scaled(rolling.MaxSurge, l.replicas, 99)
+	}
+	unavailable := rolling.MaxUnavailable
+	switch {
+	case unavailable != nil:
+	case spec.PodIdentity == v1alpha1.OrdinalIdentity:
+		unavailable = new(intstr.FromInt32(1))
+	default:
+		unavailable = new(intstr.FromString("20%"))
+	}
+	up := 99
+	if l.maxSurge > 0 {
+		up = 0
+	}
+	l.maxUnavailable = scaled(unavailable, l.replicas, up)
+	if l.maxUnavailable == 0 && l.maxSurge == 0 {
+		l.maxUnavailable = 1
+	}
+	l.partition = min(scaled(rolling.Partition, l.replicas, 99), l.replicas)
+	if p := rolling.Partition; p != nil && p.Type == intstr.String && p.StrVal != "0%" && p.StrVal != "100%" && l.replicas > 1 {
+		l.partition = min(max(l.partition, 1), l.replicas-1)
+	}
+	return l
+}
+
+// limits are those of a set: a revision that was never complete holds nothing back.
+func (w *World) limits(set *v1alpha1.RollSet) limits {
+	l := limitsOf(&set.Spec)
+	if w.unproven(set) {
+		l.partition = 0
+	}
+	return l
+}
+
+// unproven says whether the current revision of a set was never complete.
+func (w *World) unproven(set *v1alpha1.RollSet) bool {
+	r, ok := w.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
+	return ok && ownerOf(r) == set.UID && r.Annotations[revision.CompletedAnnotation] == "0"
+}
+
+func scaled(v *intstr.IntOrString, replicas, up int) int {
+	if v == nil {
+		return 0
+	}
+	if v.Type == intstr.Int {
+		return int(v.IntVal)
+	}
+	percent := 0
+	if _, err := fmt.Sscanf(v.StrVal, "%d%%", &percent); err != nil {
+		unmodeled("the percentage %q", v.StrVal)
+	}
+	return (replicas*percent + up) / 100
+}
+
+// withinBound is I3: what the manager knows, and what is, never exceed replicas and surge.
+func withinBound(v *verdict) string {
+	if !v.createsPod() || v.set == nil {
+		return ""
+	}
+	l := v.world.limits(v.set)
+	if live := v.count(isLive) + 1; live > l.replicas+l.maxSurge {
+		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.replicas, l.maxSurge)
+	}
+	if now := v.world.Set(); now == nil || now.UID != v.set.UID || now.DeletionTimestamp != nil {
+		return "" // what is made for a set that goes, or is gone, goes as well
+	}
+	if len(v.world.Managers) > 1 {
+		return "" // names come from the revision, too: two managers that want different ones do not collide
+	}
+	bound := l.replicas + l.maxSurge
+	for i := range v.world.Store.byKind[RollSets] {
+		e := v.world.Store.entry(RollSets, i)
+		if set, ok := e.New.(*v1alpha1.RollSet); ok && set.UID == v.set.UID && set.Generation >= v.set.Generation {
+			l := limitsOf(&set.Spec)
+			bound = max(bound, l.replicas+l.maxSurge)
+		}
+	}
+	live := 0
+	for _, pod := range v.world.pods() {
+		if isLive(pod) && ownerOf(pod) == v.set.UID && v.collides(pod) {
+			live++
+		}
+	}
+	if live > bound {
+		return fmt.Sprintf("%d live pods, at most %d wanted by any spec since the manager's", live, bound)
+	}
+	return ""
+}
+
+// collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
+// name that it tries again, even if its caches begin before that; unless the spec has changed, a name that is tried
+// earlier has become free, or an earlier pod of that name is still in sight (docs/adr/0023).
+func (v *verdict) collides(pod *corev1.Pod) bool {
+	key := KeyOf(pod)
+	if known := v.pods[key]; known != nil {
+		return known.UID == pod.UID
+	}
+	return key == v.Key || v.made[creation{pod.UID, v.set.UID}] == v.set.Generation && !v.comesBack()
+}
+
+// comesBack says whether a pod has the name of one that is gone.
+func (v *verdict) comesBack() bool {
+	return slices.ContainsFunc(v.world.Store.byKind[Pods], func(position int) bool {
+		e := &v.world.Store.log[position]
+		return e.Key == v.Key && e.Gone()
+	})
+}
+
+// withinBudget is I4: deleting a pod that is ready leaves enough available ones, from what the manager knows. One that is
+// not available yet counts as unavailable already.
+func withinBudget(v *verdict) string {
+	pod := v.pod()
+	if !v.deletesPod() || v.set == nil || pod == nil || !isReady(pod) || isUpdating(pod) || restarts(pod) {
+		return ""
+	}
+	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {
+		return ""
+	}
+	l := v.world.limits(v.set)
+	if v.specified(pod) && v.count(isLive) > l.replicas {
+		return "" // scaling down takes first what a user named, whatever the others are worth
+	}
+	left := v.count(v.isAvailable)
+	switch {
+	case v.isAvailable(pod):
+		left--
+	case !isLive(pod) || v.count(isLive) > l.replicas: // one that counts as unavailable already may be too many
+		return ""
+	}
+	if left < l.replicas-l.maxUnavailable {
+		return fmt.Sprintf("%d available pods left, at least %d-%d wanted", left, l.replicas, l.maxUnavailable)
+	}
+	return ""
+}
+
+// outside says whether a pod's ordinal is not among those in use, so that scaling down takes it whatever is broken.
+func (v *verdict) outside(pod *corev1.Pod) bool {
+	if v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+		return false
+	}
+	rank, usable := v.ordinals().Rank(ordinalByName(pod))
+	return !usable || rank >= int(*v.set.Spec.Replicas)
+}
+
+func (v *verdict) ordinals() identity.Ordinals {
+	start := int32(0)
+	if o := v.set.Spec.Ordinals; o != nil {
+		start = o.Start
+	}
+	ordinals, err := identity.NewOrdinals(start, v.set.Spec.ReserveOrdinals)
+	if err != nil {
+		unmodeled("ordinals: %v", err)
+	}
+	return ordinals
+}
+
+// inOrder is I5: under OrderedReady a pod comes when all before it are available, and goes when all above it have gone.
+func inOrder(v *verdict) string {
+	if v.set == nil || v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity || v.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement {
+		return ""
+	}
+	pod := v.pod()
+	switch {
+	case v.createsPod():
+		return v.comesInOrder(ordinalByName(mustBe[*corev1.Pod](v.New)))
+	case v.deletesPod() && pod != nil && v.outside(pod):
+		return v.goesInOrder(pod)
+	default:
+		return ""
+	}
+}
+
+func (v *verdict) comesInOrder(number int) string {
+	rank, _ := v.ordinals().Rank(number)
+	for k := range rank {
+		below := v.ordinals().At(k)
+		if v.count(func(pod *corev1.Pod) bool { return ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
+			return fmt.Sprintf("%d is not available", below)
+		}
+	}
+	return ""
+}
+
+func (v *verdict) goesInOrder(pod *corev1.Pod) string {
+	if hasEnded(pod) {
+		return "" // nothing runs in it any more
+	}
+	going := func(other *corev1.Pod) bool { return other.DeletionTimestamp != nil && v.outside(other) }
+	if v.count(going) > 0 {
+		return "another pod above the range is still terminating"
+	}
+	above := func(other *corev1.Pod) bool {
+		return isLive(other) && v.outside(other) && ordinalByName(other) > ordinalByName(pod)
+	}
+	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
+		return "a higher pod has to go first"
+	}
+	return ""
+}
+
+// isInTheWay says whether Recreate takes a pod before its turn: nothing new comes while it is there, and the highest
+// cannot go, for a pod that stays is not available, or for none is too many.
+func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
+	wanted := v.world.versionOf(&v.set.Spec.Template)
+	if v.world.rejected(v.set) {
+		wanted = v.world.versionNamed(v.set.Status.CurrentRevision)
+	}
+	strategy := &v.set.Spec.UpdateStrategy
+	if strategy.Type != v1alpha1.RecreateStrategy || strategy.RollingUpdate.Paused || v.world.version(pod) == wanted {
+		return false
+	}
+	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
+	return v.count(stays) > 0 || v.count(isLive) <= limitsOf(&v.set.Spec).replicas
+}
+
+// atWantedRevision is I6: no more pods at the update revision than the partition allows, and no move while paused.
+func atWantedRevision(v *verdict) string {
+	if v.set == nil {
+		return ""
+	}
+	l := v.world.limits(v.set)
+	rolling := v.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+	if pod := v.pod(); v.deletesPod() && pod != nil {
+		frozen := !rolling && v.set.Spec.UpdateStrategy.Type != v1alpha1.RecreateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Paused
+		if frozen && isLive(pod) && !v.specified(pod) && !v.outside(pod) && v.count(isLive) <= l.replicas {
+			return "a pod is moved although the set is paused or OnDelete"
+		}
+	}
+	if !v.createsPod() || !rolling || v.set.Status.CurrentRevision == "" {
+		return ""
+	}
+	return v.createdAsWanted()
+}
+
+// createdAsWanted says what is wrong with a new pod at the update revision.
+func (v *verdict) createdAsWanted() string {
+	update := v.world.versionOf(&v.set.Spec.Template)
+	revision := v.world.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: v.set.Status.CurrentRevision})
+	if revision == nil || ownerOf(revision) != v.set.UID { // the set was deleted, and leaves it behind
+		return ""
+	}
+	current := v.world.templateIn(revision)
+	created := mustBe[*corev1.Pod](v.New)
+	if current == nil || v.world.versionOf(current) == update || v.world.version(created) != update {
+		return ""
+	}
+	return v.addedTo(update, created)
+}
+
+// addedTo says what is wrong with one more pod at the update revision: there are enough of them or, with ordinals, its place
+// is one of those below the partition.
+func (v *verdict) addedTo(update string, pod *corev1.Pod) string {
+	l := v.world.limits(v.set)
+	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		if rank, _ := v.ordinals().Rank(ordinalByName(pod)); rank < l.partition {
+			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.partition)
+		}
+		return "" // others at that revision may be in other places, and go in their turn
+	}
+	if v.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod {
+		l.replicas += l.maxSurge // no pod goes because surge has taken its place
+	}
+	staysThere := func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) }
+	if n := v.count(staysThere) + 1; n > l.replicas-l.partition {
+		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
+	}
+	return ""
+}
+
+// specified says whether a user asked for the pod to go.
+func (v *verdict) specified(pod *corev1.Pod) bool {
+	if value, ok := pod.Labels[v1alpha1.SpecifiedDeleteLabel]; ok && value != "false" {
+		return true
+	}
+	return v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
+}
+
+// notesTheTruth says that a revision is noted as complete when it was at the beginning of the reconcile: the manager's cache
+// shows as many pods at it as are wanted, all of them available, and no others.
+func notesTheTruth(v *verdict) string {
+	is, ok := v.New.(*appsv1.ControllerRevision)
+	was, existed := v.Old.(*appsv1.ControllerRevision)
+	if !ok || v.set == nil {
+		return ""
+	}
+	note, noted := is.Annotations[revision.CompletedAnnotation]
+	switch {
+	case !existed && noted && note != "0":
+		return "a new revision is complete"
+	case !existed, was.Annotations[revision.CompletedAnnotation] == note, was.Annotations[revision.CompletedAnnotation] == "":
+		return "" // where there was no note, it repeats what the status says of the current revision
+	}
+	version, complete := v.world.versionNamed(is.Name), 0
+	for _, obj := range v.world.checker.manager.Client.caches[Pods].objects {
+		pod := mustBe[*corev1.Pod](obj)
+		switch {
+		case ownerOf(pod) != v.set.UID:
+		case v.world.version(pod) != version, isLive(pod) && !v.isAvailable(pod):
+			return fmt.Sprintf("%s is not complete: %s is left", is.Name, v.world.Film.name(pod))
+		case isLive(pod):
+			complete++
+		}
+	}
+	if complete != int(*v.set.Spec.Replicas) {
+		return fmt.Sprintf("%s is not complete: %d pods of %d", is.Name, complete, *v.set.Spec.Replicas)
+	}
+	return ""
+}

@@ -1,0 +1,42 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestScatterWhicheverPods names any three of six pods and expects that no two of them are replaced in a row.
+func TestScatterWhicheverPods(t *testing.T) {
+	t.Parallel()
+	pods := []string{"a", "b", "c", "d", "e", "f"}
+	for i := range pods {
+		for j := range i {
+			for k := range j {
+				named := fmt.Sprintf("%s %s %s", pods[k], pods[j], pods[i])
+				script, err := ParseScript("replicas 6\nmaxUnavailable 1\nsettle\nlabel rack=x " + named + "\nscatter rack=x\nimage app:v2\nsettle")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := NewWorld(t.Context(), 0)
+				if err := w.Play(t.Context(), script); err != nil {
+					t.Fatalf("%v\n%s", err, w.Film)
+				}
+				var order strings.Builder
+				for _, e := range w.Store.Log() {
+					if old, ok := e.Old.(*corev1.Pod); ok && e.Verb == Delete && e.Actor == managerActor {
+						fmt.Fprintf(&order, "%d", len(old.Labels["rack"]))
+					}
+				}
+				if strings.Count(order.String(), "1") != 3 || strings.Contains(order.String(), "11") {
+					t.Errorf("pods %s named: replaced in the order %s\n%s", named, order.String(), w.Film)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Step is one line of a script.
+type Step struct {
+	// Line is the line as it was written.
+	Line string
+
+	command command
+	args    []string
+}
+
+// Script is what users, nodes and managers do in a scenario, line by line. Everything before the first line that lets
+// time pass shapes the set that is then created.
+type Script []Step
+
+// command is one word of the language of scripts.
+type command struct {
+	name string
+	// args is how many arguments it takes at least.
+	args int
+	do   func(ctx context.Context, w *World, args []string) error
+}
+
+// ParseScript reads a script: one command a line, "#" begins a comment.
+func ParseScript(text string) (Script, error) {
+	known := make(map[string]command)
+	for _, c := range commands() {
+		known[c.name] = c
+	}
+	var script Script
+	for n, raw := range strings.Split(text, "\n") {
+		words, _, _ := strings.Cut(raw, "#")
+		fields := strings.Fields(words)
+		if len(fields) == 0 {
+			continue
+		}
+		c, ok := known[fields[0]]
+		if !ok || len(fields)-1 < c.args {
+			return nil, fmt.Errorf("line %d: %q is no command", n+1, raw)
+		}
+		script = append(script, Step{Line: strings.Join(fields, " "), command: c, args: fields[1:]})
+	}
+	return script, nil
+}
+
+// Play carries out a script.
+func (w *World) Play(ctx context.Context, script Script) error {
+	for _, step := range script {
+		if err := step.command.do(ctx, w, step.args); err != nil {
+			return fmt.Errorf("%s: %w", step.Line, err)
+		}
+		if w.violation != nil {
+			return fmt.Errorf("%s: %w", step.Line, w.violation)
+		}
+		if err := w.checkService(); err != nil {
+			return fmt.Errorf("%s: %w", step.Line, err)
+		}
+	}
+	return nil
+}
+
+// Hurry is the script with its pauses cut short by chance, so that every change meets the one before it half done. The
+// last one stays.
+func (s Script) Hurry(w *World) Script {
+	run := command{name: "run", do: run}
+	hurried := make(Script, len(s))
+	for i, step := range s {
+		hurried[i] = step
+		if step.command.name == "settle" && i < len(s)-1 && w.Chance.IntN(3) > 0 {
+			d := time.Duration(w.Chance.IntN(4000)) * time.Millisecond
+			hurried[i] = Step{Line: "run " + d.String(), command: run, args: []string{d.String()}}
+		}
+	}
+	return hurried
+}
+
+// commands is the language. A new word is a new line here.
+func commands() []command {
+	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), rogueCommands(), nodeCommands()),
+		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
+		command{"run", 1, run},
+		command{"restart", 0, restart},
+		command{"managers", 1, managers},
+		command{"resync", 0, func(_ context.Context, w *World, _ []string) error { w.Resync(); return nil }},
+		command{"quota", 1, quota},
+		command{"deny", 0, func(_ context.Context, w *World, _ []string) error { w.denyPods(); return nil }},
+		command{"deny-image", 1, denyImage},
+		command{"allow", 0, func(_ context.Context, w *World, _ []string) error { w.Store.Admission = nil; return nil }},
+		command{"cordon", 0, cordon},
+		command{"uncordon", 0, uncordon},
+		command{"delete", 1, eachPod("delete", (*World).deletePod)},
+		command{"kill", 1, eachPod("force-delete", (*World).killPod)},
+		command{"fail", 1, eachPod("fail", (*World).failPod)},
+		command{"lose", 1, eachPod("lose the node of", (*World).losePod)},
+		command{"specify", 1, eachPod("label for deletion", (*World).specifyPod)},
+		command{"unspecify", 1, eachPod("label not for deletion", (*World).unspecifyPod)},
+		command{"relabel", 1, eachPod("relabel", (*World).relabelPod)},
+		command{"label-back", 1, eachPod("label back", (*World).labelBackPod)},
+		command{"expensive", 1, eachPod("make expensive", (*World).makeExpensive)},
+		command{"orphan", 1, orphan},
+		command{"stranger", 1, stranger},
+		command{"claim", 2, claimOf},
+		command{"delete-claim", 1, deleteClaim},
+		command{"delete-set", 1, deleteSet},
+	)
+}
+
+func settle(ctx context.Context, w *World) error {
+	w.createSet()
+	return w.Settle(ctx)
+}
+
+func run(ctx context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[0])
+	if err != nil {
+		return err
+	}
+	w.createSet()
+	return w.Run(ctx, d)
+}
+
+func restart(ctx context.Context, w *World, _ []string) error {
+	for _, m := range w.Managers {
+		w.Restart(ctx, m, w.Store.Version())
+	}
+	return nil
+}
+
+func managers(ctx context.Context, w *World, args []string) error {
+	n, err := strconv.Atoi(args[0])
+	for len(w.Managers) < n {
+		w.AddManager(ctx)
+	}
+	return err
+}
+
+// quota limits the pods, or with "cpu=" what they request; "none" takes all limits away.
+func quota(_ context.Context, w *World, args []string) error {
+	w.note("quota " + args[0])
+	w.Store.MaxPods, w.Store.MaxCPU = -1, nil
+	if args[0] == "none" {
+		return nil
+	}
+	if cpu, ok := strings.CutPrefix(args[0], "cpu="); ok {
+		limit, err := resource.ParseQuantity(cpu)
+		w.Store.MaxCPU = &limit
+		return err
+	}
+	n, err := strconv.Atoi(args[0])
+	w.Store.MaxPods = n
+	return err
+}

@@ -1,0 +1,137 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// writing are the methods of client.Writer and client.SubResourceWriter.
+var writing = []string{"Create", "Update", "Patch", "Delete", "Apply", "DeleteAllOf"}
+
+// writingPackages are those that write.
+var writingPackages = []string{"controller", "podcontrol"}
+
+// siteBook notes which lines of the controller were interrupted, and by which faults.
+type siteBook struct {
+	mu    sync.Mutex
+	sites map[string]map[Fault]bool
+	plans int
+}
+
+// enter notes the line that writes now. It is called from within the write.
+func (b *siteBook) enter(fault Fault) {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		dir, file := filepath.Split(frame.File)
+		if pkg := filepath.Base(dir); slices.Contains(writingPackages, pkg) {
+			b.note(fmt.Sprintf("%s/%s:%d", pkg, file, frame.Line), fault)
+			return
+		}
+		if !more {
+			unmodeled("a write from nowhere")
+		}
+	}
+}
+
+func (b *siteBook) note(site string, fault Fault) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sites == nil {
+		b.sites = map[string]map[Fault]bool{}
+	}
+	if b.sites[site] == nil {
+		b.sites[site] = map[Fault]bool{}
+	}
+	b.sites[site][fault] = true
+}
+
+// count notes that one plan was played to its end.
+func (b *siteBook) count() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.plans++
+}
+
+// compare fails for every line that writes and was not interrupted both before and after.
+func (b *siteBook) compare(t *testing.T) {
+	written := callSites(t)
+	for _, site := range written {
+		for _, fault := range []Fault{CrashBefore, CrashAfter} {
+			if !b.sites[site][fault] {
+				t.Errorf("%s was never interrupted by a %s", site, fault)
+			}
+		}
+	}
+	for site := range b.sites {
+		if !slices.Contains(written, site) {
+			t.Errorf("%s writes, and is not among the calls found in the source", site)
+		}
+	}
+	t.Logf("%d plans, %d places that write", b.plans, len(written))
+}
+
+// callSites are all lines of the controller that call a method by which a client writes.
+func callSites(t *testing.T) []string {
+	t.Helper()
+	var sites []string
+	for _, pkg := range writingPackages {
+		paths, err := filepath.Glob("../../" + pkg + "/*.go")
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no sources of %s: %v", pkg, err)
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && writes(call) {
+					sites = append(sites, fmt.Sprintf("%s/%s:%d", pkg, filepath.Base(path), files.Position(call.Pos()).Line))
+				}
+				return true
+			})
+		}
+	}
+	return sites
+}
+
+// writes says whether a call is one of a method by which clients write. Plans are applied, and events handled, by methods
+// of the same names; those belong to no client.
+func writes(call *ast.CallExpr) bool {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !slices.Contains(writing, method.Sel.Name) || len(call.Args) == 0 {
+		return false
+	}
+	ctx, ok := call.Args[0].(*ast.Ident)
+	return ok && ctx.Name == "ctx" && writesWith(method.X)
+}
+
+// writesWith says whether an expression is a client: r.Client, or the subresource of one.
+func writesWith(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.SelectorExpr:
+		return x.Sel.Name == "Client"
+	case *ast.CallExpr:
+		sub, ok := x.Fun.(*ast.SelectorExpr)
+		return ok && slices.Contains([]string{"Status", "SubResource"}, sub.Sel.Name)
+	default:
+		return false
+	}
+}

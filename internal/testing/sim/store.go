@@ -1,0 +1,149 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Store is the API server and its database: objects by key, and the log of every write.
+//
+// Objects in it are never changed once they are stored: a write stores another one. Views and the log can therefore
+// share them, and only what leaves towards a client is copied.
+type Store struct {
+	// MaxPods is the quota of pods that have neither failed nor succeeded; negative means none.
+	MaxPods int
+	// MaxCPU is the quota of the processors that they request; nil means none.
+	MaxCPU *resource.Quantity
+	// Admission is asked about every object before it is written, in this order.
+	Admission []Admission
+
+	now         func() time.Time
+	objects     map[Key]client.Object
+	uids        map[types.UID]Key
+	owned       dependents
+	terminating map[string]bool
+	rv          int64
+	uid         int64
+	log         []Entry
+	byKind      map[Kind][]int
+	garbage     []Key
+	observers   []func(*Entry)
+}
+
+// Admission may refuse a write by an error, or change the object that is about to be stored.
+type Admission func(verb Verb, obj client.Object) error
+
+// NewStore returns an empty store that takes the time from now.
+func NewStore(now func() time.Time) *Store {
+	return &Store{
+		MaxPods:     -1,
+		now:         now,
+		rv:          1, // no list is ever at version 0
+		objects:     make(map[Key]client.Object),
+		uids:        make(map[types.UID]Key),
+		owned:       make(dependents),
+		terminating: make(map[string]bool),
+		byKind:      make(map[Kind][]int),
+	}
+}
+
+// OnWrite adds a function that sees every entry of the log as soon as it is written.
+func (s *Store) OnWrite(f func(*Entry)) { s.observers = append(s.observers, f) }
+
+// TerminateNamespace makes the API server refuse to create anything in a namespace any more.
+func (s *Store) TerminateNamespace(namespace string) { s.terminating[namespace] = true }
+
+// Get returns an object, or nil. It belongs to the store and must not be changed.
+func (s *Store) Get(key Key) client.Object { return s.objects[key] }
+
+// ByUID returns the object with a UID, or nil.
+func (s *Store) ByUID(uid types.UID) client.Object {
+	key, ok := s.uids[uid]
+	if !ok {
+		return nil
+	}
+	return s.objects[key]
+}
+
+// Version is the resource version of the newest write.
+func (s *Store) Version() int64 { return s.rv }
+
+// find returns an object or the error that the API server has for its absence.
+func (s *Store) find(key Key) (client.Object, error) {
+	obj, ok := s.objects[key]
+	if !ok {
+		return nil, apierrors.NewNotFound(groupResource(key.Kind), key.Name)
+	}
+	return obj, nil
+}
+
+// commit stores an object in place of old and appends the write to the log. Either of old and obj may be nil.
+func (s *Store) commit(w Write, old, obj client.Object) {
+	s.rv++
+	if obj != nil {
+		obj.SetResourceVersion(strconv.FormatInt(s.rv, 10))
+		s.objects[w.Key] = obj
+		s.uids[obj.GetUID()] = w.Key
+	} else {
+		delete(s.objects, w.Key)
+		delete(s.uids, old.GetUID())
+	}
+	s.owned.update(w.Key, old, obj)
+	s.log = append(s.log, Entry{Version: s.rv, At: s.now(), Write: w, Old: old, New: obj})
+	s.byKind[w.Key.Kind] = append(s.byKind[w.Key.Kind], len(s.log)-1)
+	s.soil(w.Key, old, obj)
+	entry := &s.log[len(s.log)-1]
+	for _, f := range s.observers {
+		f(entry)
+	}
+}
+
+// uidFormat is the form of all UIDs that are handed out here.
+const uidFormat = "00000000-0000-4000-8000-%012d"
+
+// newUID hands out UIDs in the order of creation, so that every run has the same.
+func (s *Store) newUID() types.UID {
+	s.uid++
+	return types.UID(fmt.Sprintf(uidFormat, s.uid))
+}
+
+// reserveUID keeps a UID of an object that was loaded from being handed out again.
+func (s *Store) reserveUID(uid types.UID) {
+	var n int64
+	if _, err := fmt.Sscanf(string(uid), uidFormat, &n); err == nil {
+		s.uid = max(s.uid, n)
+	}
+}
+
+// stamp is the time as the API server writes it: in whole seconds.
+func (s *Store) stamp() metav1.Time { return metav1.NewTime(s.now().UTC().Truncate(time.Second)) }
+
+// dependents tells by an owner's UID what names it as an owner.
+type dependents map[types.UID]map[Key]struct{}
+
+func (d dependents) update(key Key, old, obj client.Object) {
+	if old != nil {
+		for _, ref := range old.GetOwnerReferences() {
+			delete(d[ref.UID], key)
+		}
+	}
+	if obj == nil {
+		return
+	}
+	for _, ref := range obj.GetOwnerReferences() {
+		if d[ref.UID] == nil {
+			d[ref.UID] = make(map[Key]struct{})
+		}
+		d[ref.UID][key] = struct{}{}
+	}
+}

@@ -1,0 +1,121 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+// changeCause is the annotation that "kubectl rollout history" shows.
+const changeCause = "kubernetes.io/change-cause"
+
+// tellCommands are the words that show what users can read of the set, and the one that explains a change to them.
+func tellCommands() []command {
+	return []command{
+		{"status", 0, func(_ context.Context, w *World, _ []string) error { w.tellStatus(); return nil }},
+		{"revisions", 0, func(_ context.Context, w *World, _ []string) error { w.tellRevisions(); return nil }},
+		{"names", 0, func(_ context.Context, w *World, _ []string) error { w.tellNames(); return nil }},
+		{"cause", 1, cause},
+	}
+}
+
+// tellStatus puts the conditions of the set into the strip, and what Progressing says.
+func (w *World) tellStatus() {
+	set := w.Set()
+	if set == nil {
+		return
+	}
+	var conditions []string
+	for _, c := range set.Status.Conditions {
+		conditions = append(conditions, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+	}
+	w.Film.tell(strings.Join(conditions, ", "))
+	if c := meta.FindStatusCondition(set.Status.Conditions, "Progressing"); c != nil {
+		w.Film.tell(w.withoutNames(c.Message))
+	}
+}
+
+// tellNames puts into the strip how many names the managers have given to pods, and how many of them were given once.
+func (w *World) tellNames() {
+	names, pods := make(map[string]int), 0
+	for _, position := range w.Store.byKind[Pods] {
+		if e := &w.Store.log[position]; e.Old == nil && strings.HasPrefix(e.Actor, managerActor) {
+			names[e.Key.Name]++
+			pods++
+		}
+	}
+	w.Film.tell(fmt.Sprintf("%d pods, %d names", pods, len(names)))
+}
+
+// withoutNames writes identities and versions for the names of pods and revisions.
+func (w *World) withoutNames(text string) string {
+	for _, pod := range w.pods() {
+		text = strings.ReplaceAll(text, pod.Name, w.Film.name(pod))
+	}
+	return w.readable(text)
+}
+
+// tellRevisions puts the revisions that are kept into the strip, oldest first.
+func (w *World) tellRevisions() {
+	var kept []*appsv1.ControllerRevision
+	for _, obj := range w.Store.objects {
+		if r, ok := obj.(*appsv1.ControllerRevision); ok {
+			kept = append(kept, r)
+		}
+	}
+	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), strings.Compare(a.Name, b.Name))
+	})
+	for _, r := range kept {
+		text := fmt.Sprintf("revision %d is %s", r.Revision, w.readable(r.Name))
+		if why := r.Annotations[changeCause]; why != "" {
+			text += ": " + why
+		}
+		if verdict := r.Annotations[revision.RejectedAnnotation]; verdict != "" {
+			text += " (rejected: " + verdict + ")"
+		}
+		w.Film.tell(text)
+	}
+}
+
+// tell adds a line of what a user reads.
+func (f *Film) tell(what string) {
+	f.lines = append(f.lines, line{at: f.world.Now(), actor: "reads", what: what})
+}
+
+// cause notes on the set why its template is changed next.
+func cause(_ context.Context, w *World, args []string) error {
+	why := strings.Join(args, " ")
+	set := w.Set()
+	if set == nil {
+		metav1.SetMetaDataAnnotation(&w.draft.ObjectMeta, changeCause, why)
+		return nil
+	}
+	edited := clone(set)
+	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, changeCause, why)
+	w.note("cause " + why)
+	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	return err
+}
+
+// rejected says whether the template of the set was given up when its deadline had passed.
+func (w *World) rejected(set *v1alpha1.RollSet) bool {
+	r, ok := w.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
+	if !ok || !metav1.IsControlledBy(r, set) {
+		return false
+	}
+	_, rejected := r.Annotations[revision.RejectedAnnotation]
+	return rejected
+}

@@ -1,0 +1,286 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// View is what the caches of one manager hold: per kind, the store as it was at some point of the log.
+type View struct {
+	store  *Store
+	caches map[Kind]*cache
+	// Listed counts the objects that were listed.
+	Listed map[Kind]int
+	// trim, if not nil, is what objects go through on their way into the cache.
+	trim func(any) (any, error)
+	// order puts the results of a list into another order; a real cache has none. Nil leaves them sorted by name.
+	order func(n int, swap func(i, j int))
+}
+
+// cache holds the objects of one kind up to a place in the log.
+type cache struct {
+	kind    Kind
+	objects map[Key]client.Object
+	indexes map[string]*index
+	// ever are the keys of all objects that it has held.
+	ever map[Key]bool
+	// next is the first entry of the kind's log that was not delivered, version the resource version that it has
+	// reached: of the last event delivered, or of the list.
+	next    int
+	version int64
+}
+
+// index finds objects by the values that a function derives from them.
+type index struct {
+	extract client.IndexerFunc
+	keys    map[string]map[Key]struct{}
+}
+
+// Event is one delivery to the handlers of a kind. Old is nil for a new object, New for one that has gone.
+type Event struct {
+	Kind     Kind
+	Old, New client.Object
+	// Unknown says of an object that has gone that Old is not its last state.
+	Unknown bool
+	// Initial says that a new object came with the first list.
+	Initial bool
+}
+
+// NewView returns empty caches.
+func NewView(store *Store) *View {
+	v := &View{store: store, caches: make(map[Kind]*cache), Listed: make(map[Kind]int)}
+	for _, kind := range kinds() {
+		v.caches[kind] = &cache{kind: kind, objects: make(map[Key]client.Object), indexes: make(map[string]*index), ever: make(map[Key]bool)}
+	}
+	return v
+}
+
+// IndexField implements client.FieldIndexer, so that the controller's own registration can be used.
+func (v *View) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	c := v.caches[kindOf(obj)]
+	ix := &index{extract: extract, keys: make(map[string]map[Key]struct{})}
+	for key, o := range c.objects {
+		ix.add(key, o)
+	}
+	c.indexes[field] = ix
+	return nil
+}
+
+// Pending says whether the log has something of a kind that was not delivered.
+func (v *View) Pending(kind Kind) bool { return v.pending(kind) != nil }
+
+// pending returns the next write of a kind to be delivered; nil if there is none.
+func (v *View) pending(kind Kind) *Entry { return v.store.entry(kind, v.caches[kind].next) }
+
+// Lag is how many events of a kind are under way.
+func (v *View) Lag(kind Kind) int { return len(v.store.byKind[kind]) - v.caches[kind].next }
+
+// Deliver brings the next event of a kind. There must be one.
+func (v *View) Deliver(kind Kind) Event {
+	c := v.caches[kind]
+	e := v.store.entry(kind, c.next)
+	c.next++
+	c.version = e.Version
+	old := c.objects[e.Key]
+	c.set(e.Key, e.New)
+	if e.Gone() {
+		old = e.Old // the watch sends the last state along
+	}
+	return Event{Kind: kind, Old: old, New: e.New}
+}
+
+// Relist brings the cache of a kind to the state at a resource version in one go, as after a cut watch: what came and
+// went in between is never seen, and a namesake looks like a change.
+func (v *View) Relist(kind Kind, version int64) []Event {
+	c := v.caches[kind]
+	first := c.version == 0
+	state, next := v.store.at(kind, version)
+	var events []Event
+	for _, key := range sortedKeys(state, c.objects) {
+		old, obj := c.objects[key], state[key]
+		switch {
+		case old == obj:
+			continue
+		case obj == nil:
+			events = append(events, Event{Kind: kind, Old: old, Unknown: true})
+		default:
+			events = append(events, Event{Kind: kind, Old: old, New: obj, Initial: first})
+		}
+		c.set(key, obj)
+	}
+	c.next, c.version = next, version
+	return events
+}
+
+// Synced is the resource version that the cache of a kind has reached; empty before the first list.
+func (v *View) Synced(gk schema.GroupKind) string {
+	c, ok := v.caches[kindFor(gk)]
+	if !ok {
+		unmodeled("the watermark of %s", gk)
+	}
+	if c.version == 0 {
+		return ""
+	}
+	return strconv.FormatInt(c.version, 10)
+}
+
+// Get implements client.Reader.
+func (v *View) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	kind := kindOf(obj)
+	found, ok := v.caches[kind].objects[Key{Kind: kind, Namespace: key.Namespace, Name: key.Name}]
+	if !ok {
+		return apierrors.NewNotFound(groupResource(kind), key.Name)
+	}
+	assign(obj, clone(v.trimmed(found)))
+	return nil
+}
+
+// List implements client.Reader.
+func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	c := v.caches[kindOf(list)]
+	found := matching(c.candidates(&options), &options)
+	if v.order != nil {
+		v.order(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+	}
+	if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
+		for i := range found {
+			found[i] = clone(found[i])
+		}
+	}
+	for i := range found {
+		found[i] = v.trimmed(found[i])
+	}
+	v.Listed[c.kind] += len(found)
+	fill(list, found)
+	list.SetResourceVersion(strconv.FormatInt(c.version, 10))
+	return nil
+}
+
+// trimmed is an object as the cache has it.
+func (v *View) trimmed(obj client.Object) client.Object {
+	if v.trim == nil {
+		return obj
+	}
+	out, err := v.trim(clone(obj))
+	trimmed, ok := out.(client.Object)
+	if err != nil || !ok {
+		unmodeled("a cache that has %T, %v", out, err)
+	}
+	return trimmed
+}
+
+// candidates are the objects that an index, if one is asked for, lets through, by name.
+func (c *cache) candidates(options *client.ListOptions) []client.Object {
+	var keys []Key
+	if options.FieldSelector == nil || options.FieldSelector.Empty() {
+		keys = sortedKeys(c.objects, nil)
+	} else {
+		requirements := options.FieldSelector.Requirements()
+		ix, ok := c.indexes[requirements[0].Field]
+		if !ok || len(requirements) > 1 {
+			unmodeled("a list of %s by %s", c.kind, options.FieldSelector)
+		}
+		keys = sortedKeys(ix.keys[requirements[0].Value], nil)
+	}
+	found := make([]client.Object, len(keys))
+	for i, key := range keys {
+		found[i] = c.objects[key]
+	}
+	return found
+}
+
+func matching(objs []client.Object, options *client.ListOptions) []client.Object {
+	if options.Continue != "" {
+		unmodeled("lists in pieces")
+	}
+	found := slices.DeleteFunc(objs, func(obj client.Object) bool {
+		if options.Namespace != "" && obj.GetNamespace() != options.Namespace {
+			return true
+		}
+		return options.LabelSelector != nil && !options.LabelSelector.Matches(labelsOf(obj))
+	})
+	if options.Limit > 0 {
+		found = found[:min(int64(len(found)), options.Limit)]
+	}
+	return found
+}
+
+// set puts an object into the cache, or removes it if it is nil.
+func (c *cache) set(key Key, obj client.Object) {
+	old := c.objects[key]
+	for _, ix := range c.indexes {
+		if old != nil {
+			ix.remove(key, old)
+		}
+		if obj != nil {
+			ix.add(key, obj)
+		}
+	}
+	if obj == nil {
+		delete(c.objects, key)
+		return
+	}
+	c.objects[key] = obj
+	c.ever[key] = true
+}
+
+func (ix *index) add(key Key, obj client.Object) {
+	for _, value := range ix.extract(obj) {
+		if ix.keys[value] == nil {
+			ix.keys[value] = make(map[Key]struct{})
+		}
+		ix.keys[value][key] = struct{}{}
+	}
+}
+
+func (ix *index) remove(key Key, obj client.Object) {
+	for _, value := range ix.extract(obj) {
+		delete(ix.keys[value], key)
+	}
+}
+
+// at is the state of a kind at a resource version, and the first entry of its log that is newer.
+func (s *Store) at(kind Kind, version int64) (state map[Key]client.Object, next int) {
+	state = make(map[Key]client.Object)
+	for _, position := range s.byKind[kind] {
+		e := &s.log[position]
+		if e.Version > version {
+			break
+		}
+		next++
+		if e.Gone() {
+			delete(state, e.Key)
+			continue
+		}
+		state[e.Key] = e.New
+	}
+	return state, next
+}
+
+// sortedKeys are the keys of one or two maps in the order of namespaces and names.
+func sortedKeys[V any](a, b map[Key]V) []Key {
+	keys := make([]Key, 0, len(a)+len(b))
+	for key := range a {
+		keys = append(keys, key)
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return keys
+}

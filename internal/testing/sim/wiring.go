@@ -1,0 +1,137 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/podcontrol"
+)
+
+// AddManager starts another manager. All managers work at the same time, as they do when a leader does not know yet
+// that it has been replaced.
+func (w *World) AddManager(ctx context.Context) {
+	m := &Manager{Name: managerActor}
+	if n := len(w.Managers); n > 0 {
+		m.Name = fmt.Sprintf("%s-%d", managerActor, n+1)
+	}
+	w.Managers = append(w.Managers, m)
+	w.start(ctx, m, w.Store.Version())
+}
+
+// newScheme knows the modeled kinds.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			unmodeled("scheme: %v", err)
+		}
+	}
+	return scheme
+}
+
+// Restart ends a manager's process and starts it again. Its caches show the store as it was at a version: an API server
+// that lags behind may answer the first list.
+func (w *World) Restart(ctx context.Context, m *Manager, version int64) {
+	w.Film.note(m.Name, "restarts")
+	w.start(ctx, m, version)
+}
+
+// start gives a manager a new life: empty memory, empty queue, and the real controller wired to the simulated world.
+func (w *World) start(ctx context.Context, m *Manager, version int64) {
+	view := NewView(w.Store)
+	view.trim = w.trim
+	if w.Chance != nil {
+		view.order = w.Chance.Shuffle
+	}
+	faults := FaultPlan(nil)
+	if m.Client != nil {
+		faults = m.Client.Faults
+	}
+	m.Client = NewClient(view, m.Name, w.scheme)
+	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.tried, w.network.send
+	w.checker.restart(m)
+	m.born = w.Store.Version()
+	m.Live = &Live{store: w.Store}
+	m.queue = NewQueue(w.clock)
+	m.clock = skewed{PassiveClock: w.clock, manager: m}
+	m.wire(ctx, runner(w.Chance))
+	for _, kind := range kinds() {
+		for _, e := range view.Relist(kind, min(version, m.behind(kind))) {
+			m.dispatch(ctx, e)
+		}
+	}
+}
+
+// wire builds the controller and takes its indexes and its event handlers from it.
+func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
+	if err := controller.IndexFields(ctx, m.Client.View); err != nil {
+		unmodeled("indexes: %v", err)
+	}
+	m.expectations = expectations.New(m.clock)
+	r := &controller.Reconciler{
+		Client:       m.Client,
+		Live:         m.Live,
+		Pods:         controller.ListedPods(m.Client),
+		Watermarks:   func(kind schema.GroupKind, _ string) string { return m.Client.Synced(kind) },
+		Clock:        m.clock,
+		Events:       &recorder{manager: m},
+		Runner:       run,
+		Expectations: m.expectations,
+		Metrics:      controller.NewMetrics(prometheus.NewRegistry(), m.expectations),
+	}
+	m.reconciler = reconcile.AsReconciler(m.Client, r)
+	m.handlers = make(map[Kind]handler.EventHandler)
+	for _, watch := range r.Watches() {
+		m.handlers[kindOf(watch.Object)] = watch.Handler
+	}
+}
+
+// runner runs a batch one call after the other, in an order by chance if there is any.
+func runner(chance *rand.Rand) podcontrol.Runner {
+	return func(n int, f func(int)) {
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		if chance != nil {
+			chance.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		for _, i := range order {
+			f(i)
+		}
+	}
+}
+
+// recorder counts events. They are not a part of the state of the world.
+type recorder struct{ manager *Manager }
+
+// Eventf implements events.EventRecorder.
+func (r *recorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
+	r.manager.Events++
+}
+
+// Resync puts the set into the queue of every manager, as a periodic resync does.
+func (w *World) Resync() {
+	for _, m := range w.Managers {
+		m.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: Namespace, Name: SetName}})
+	}
+}

@@ -1,0 +1,262 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/kubelet"
+)
+
+// maxTurnsAtOnce is how many turns may be taken without the clock moving before that is called a hot loop, and
+// turnsOfPod how many more for each pod that there is.
+const (
+	maxTurnsAtOnce = 5000
+	turnsOfPod     = 20
+)
+
+// World is a simulated cluster with the real controller in it.
+type World struct {
+	// Store is its API server.
+	Store *Store
+	// Managers run the controller, all of them at once.
+	Managers []*Manager
+	// Film is what happened, one line a write.
+	Film *Film
+	// Chance chooses the order of turns, and who skips one; nil means the tidy order, in which nobody is ever late.
+	Chance *rand.Rand
+
+	clock     *Clock
+	scheduler *scheduler
+	kubelets  *kubelets
+	claims    *claims
+	network   *network
+	checker   *Checker
+	scheme    *runtime.Scheme
+	templates []corev1.PodTemplateSpec
+	versions  map[string]string
+	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
+	asleep    map[string]time.Time
+	atOnce    int
+	violation error
+	// draft is the set to be, until it is created.
+	draft   *v1alpha1.RollSet
+	created bool
+	// trim is what the pods in the managers' caches have gone through; nil if they are whole.
+	trim func(any) (any, error)
+	// occupied is true once a stranger has a name that the set may want.
+	occupied bool
+}
+
+// epoch is when every world begins.
+func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// NewWorld returns a world with one manager. The seed 0 is the tidy order; any other one chooses an order by chance.
+func NewWorld(ctx context.Context, seed uint64) *World {
+	w := &World{clock: NewClock(epoch()), scheme: newScheme(), asleep: make(map[string]time.Time), versions: make(map[string]string), held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), draft: draft()}
+	if seed != 0 {
+		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
+	}
+	w.Store = NewStore(w.Now)
+	w.scheduler = &scheduler{world: w}
+	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
+	w.claims = &claims{world: w}
+	w.network = &network{world: w}
+	w.Film = newFilm(w)
+	w.checker = newChecker(w)
+	for _, observe := range []func(*Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.observe} {
+		w.Store.OnWrite(observe)
+	}
+	w.AddManager(ctx)
+	return w
+}
+
+// Now is the virtual time.
+func (w *World) Now() time.Time { return w.clock.Now() }
+
+// Set is the set that scripts are about; nil if it does not exist.
+func (w *World) Set() *v1alpha1.RollSet {
+	set, _ := w.Store.Get(Key{Kind: RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
+	return set
+}
+
+// turn is something that some part of the world could do.
+type turn struct {
+	who, about string
+	at         time.Time
+	take       func(context.Context) error
+}
+
+// turns lists all that could be done, in the tidy order.
+func (w *World) turns() []turn {
+	var all []turn
+	add := func(t turn) {
+		if until, ok := w.asleep[t.who+t.about]; ok && until.After(t.at) {
+			t.at = until
+		}
+		all = append(all, t)
+	}
+	for _, m := range w.Managers {
+		w.managerTurns(m, add)
+	}
+	if w.Store.HasGarbage() {
+		add(turn{who: gcActor, at: w.Now(), take: func(context.Context) error { return w.Store.Collect() }})
+	}
+	w.scheduler.turns(add)
+	w.claims.turns(add)
+	w.network.turns(add)
+	w.kubelets.turns(add)
+	return all
+}
+
+// managerTurns are the deliveries to a manager's caches and the work in its queue.
+func (w *World) managerTurns(m *Manager, add func(turn)) {
+	for _, kind := range kinds() {
+		if m.Client.Pending(kind) {
+			add(turn{who: m.Name, about: string(kind), at: w.Now(), take: func(ctx context.Context) error {
+				w.deliver(ctx, m, kind)
+				return nil
+			}})
+		}
+	}
+	if at, ok := m.queue.Next(); ok {
+		add(turn{who: m.Name, at: at, take: func(ctx context.Context) error { return w.work(ctx, m) }})
+	}
+}
+
+// deliver brings one event to a manager, or at times the rest of them in one go, as after a cut watch.
+func (w *World) deliver(ctx context.Context, m *Manager, kind Kind) {
+	if w.Chance != nil && m.Client.Lag(kind) > 1 && w.Chance.IntN(8) == 0 {
+		for _, e := range m.Client.Relist(kind, w.Store.Version()) {
+			m.dispatch(ctx, e)
+		}
+		return
+	}
+	m.dispatch(ctx, m.Client.Deliver(kind))
+}
+
+// work lets a manager reconcile once; one that crashes in it starts again.
+func (w *World) work(ctx context.Context, m *Manager) error {
+	w.checker.begin(m)
+	err := m.work(w.Film.withLog(ctx))
+	w.checker.end(m)
+	if errors.Is(err, errCrashed) {
+		w.Film.note(m.Name, "crashes")
+		w.start(ctx, m, w.Store.Version())
+		return nil
+	}
+	return err
+}
+
+// step takes one turn that is due not later than the deadline. It says false when there is none.
+func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
+	if w.violation != nil {
+		return false, w.violation
+	}
+	all := w.turns()
+	if len(all) == 0 {
+		return false, nil
+	}
+	due := all[:0:0]
+	next := all[0].at
+	for _, t := range all {
+		if !t.at.After(w.Now()) {
+			due = append(due, t)
+		}
+		if t.at.Before(next) {
+			next = t.at
+		}
+	}
+	if len(due) == 0 {
+		if next.After(deadline) {
+			return false, nil
+		}
+		w.clock.SetTime(next)
+		w.atOnce = 0
+		return true, nil
+	}
+	if w.atOnce++; w.atOnce > maxTurnsAtOnce+turnsOfPod*len(w.kubelets.pods) {
+		return false, fmt.Errorf("hot loop: %d turns at %s", w.atOnce, w.Film.time(w.Now()))
+	}
+	return true, w.takeOne(ctx, due)
+}
+
+// takeOne takes the first turn, or one by chance; then it may also be that its owner sleeps on it.
+func (w *World) takeOne(ctx context.Context, due []turn) error {
+	if w.Chance == nil {
+		return due[0].take(ctx)
+	}
+	t := due[w.Chance.IntN(len(due))]
+	if w.Chance.IntN(4) == 0 {
+		w.asleep[t.who+t.about] = w.Now().Add(nap(w.Chance))
+		return nil
+	}
+	if err := t.take(ctx); err != nil {
+		return fmt.Errorf("%s %s: %w", t.who, t.about, err)
+	}
+	return w.violation
+}
+
+// nap is mostly short, and at times long.
+func nap(chance *rand.Rand) time.Duration {
+	scale := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second}
+	return time.Duration(1+chance.IntN(20)) * scale[chance.IntN(len(scale))] / 10
+}
+
+// Run lets d pass.
+func (w *World) Run(ctx context.Context, d time.Duration) error {
+	deadline := w.Now().Add(d)
+	for {
+		more, err := w.step(ctx, deadline)
+		if err != nil {
+			return err
+		}
+		if !more {
+			w.clock.SetTime(deadline)
+			w.atOnce = 0
+			return nil
+		}
+	}
+}
+
+// quiet is how long no manager may have written anything but status for the world to count as settled, and patience
+// how long that may take.
+const (
+	quiet    = 12 * time.Minute
+	patience = 6 * time.Hour
+)
+
+// Settle lets time pass until nothing is due any more, or nothing but status has been written by a manager for long.
+func (w *World) Settle(ctx context.Context) error {
+	start := w.Now()
+	for {
+		more, err := w.step(ctx, w.lastWrite(start).Add(quiet))
+		if err != nil {
+			return err
+		}
+		if !more {
+			return w.violation
+		}
+		if w.Now().Sub(start) > patience {
+			return fmt.Errorf("not settled after %s", patience)
+		}
+	}
+}
+
+// lastWrite is when a manager last wrote something other than a status.
+func (w *World) lastWrite(start time.Time) time.Time {
+	if last := w.checker.lastWrite; last.After(start) {
+		return last
+	}
+	return start
+}

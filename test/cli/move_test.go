@@ -1,0 +1,337 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// podTemplate is a template with what real ones have.
+func podTemplate(name string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}, Annotations: map[string]string{"example.com/team": "a"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "app", Image: "nginx:1.28", Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
+		}}},
+	}
+}
+
+func selector(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+}
+
+// newStatefulSet creates a StatefulSet with claims.
+func (u *user) newStatefulSet(t *testing.T, name string) {
+	t.Helper()
+	u.create(t, &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(3)), ServiceName: name, Selector: selector(name), Template: podTemplate(name),
+			PodManagementPolicy: appsv1.ParallelPodManagement,
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+				ObjectMeta: metav1.ObjectMeta{Name: "data"},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+				},
+			}},
+		},
+	})
+}
+
+// newDeployment creates a Deployment and an autoscaler that points to it.
+func (u *user) newDeployment(t *testing.T, name string) {
+	t.Helper()
+	u.create(t, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(3)), Selector: selector(name), Template: podTemplate(name)},
+	})
+	u.create(t, &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			MinReplicas: new(int32(3)), MaxReplicas: 3,
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
+		},
+	})
+}
+
+// newCloneSet creates a CloneSet and the pods that OpenKruise would make of it.
+func (u *user) newCloneSet(t *testing.T, name string) {
+	t.Helper()
+	installCloneSets(t)
+	spec := map[string]any{"replicas": int64(3), "updateStrategy": map[string]any{"type": "ReCreate"}}
+	var err error
+	template := podTemplate(name)
+	if spec["template"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&template); err != nil {
+		t.Fatal(err)
+	}
+	spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": name}}
+	set := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": map[string]any{"name": name}, "spec": spec,
+	}}
+	u.create(t, set)
+	for _, id := range []string{"bcdfg", "x7k2p", "m4t8z"} {
+		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+		pod.Name = name + "-" + id
+		pod.Labels["apps.kruise.io/cloneset-instance-id"] = id
+		pod.Labels[v1alpha1.RevisionLabel] = name + "-6c8f5d7b9c"
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "InPlaceUpdateReady"}}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, set.GroupVersionKind())}
+		u.create(t, pod)
+		eventually(t, "the gate to open", func() error {
+			now := &corev1.Pod{}
+			if err := shared.Get(t.Context(), client.ObjectKeyFromObject(pod), now); err != nil {
+				return err
+			}
+			now.Status.Conditions = append(now.Status.Conditions, corev1.PodCondition{Type: "InPlaceUpdateReady", Status: corev1.ConditionTrue})
+			return shared.Status().Update(t.Context(), now)
+		})
+	}
+}
+
+// installCloneSets teaches the API server the kind CloneSet, as far as these tests need it.
+func installCloneSets(t *testing.T) {
+	t.Helper()
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "clonesets.apps.kruise.io"},
+		"spec": map[string]any{
+			"group": "apps.kruise.io", "scope": "Namespaced",
+			"names": map[string]any{"kind": "CloneSet", "plural": "clonesets", "singular": "cloneset"},
+			"versions": []any{map[string]any{
+				"name": "v1alpha1", "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := shared.Create(t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("apps.kruise.io/v1alpha1")
+	list.SetKind("CloneSetList")
+	eventually(t, "CloneSets to be served", func() error { return shared.List(t.Context(), list) })
+}
+
+// create creates an object in the user's namespace.
+func (u *user) create(t *testing.T, o client.Object) {
+	t.Helper()
+	o.SetNamespace(u.namespace)
+	eventually(t, "an object to be accepted", func() error { return shared.Create(t.Context(), o) })
+}
+
+// awaitPods waits until so many pods are ready, and returns their UIDs by name.
+func (u *user) awaitPods(t *testing.T, app string, n int) map[string]types.UID {
+	t.Helper()
+	uids := map[string]types.UID{}
+	eventually(t, fmt.Sprintf("%d ready pods", n), func() error {
+		clear(uids)
+		for _, pod := range u.pods(t, app) {
+			for _, c := range pod.Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+					uids[pod.Name] = pod.UID
+				}
+			}
+		}
+		if len(uids) != n {
+			return fmt.Errorf("there are %d", len(uids))
+		}
+		return nil
+	})
+	return uids
+}
+
+// sameProcesses fails unless the pods are the very ones that were there before, none of them restarted, and controlled by
+// something of a kind.
+func (u *user) sameProcesses(t *testing.T, app string, before map[string]types.UID, kind string) {
+	t.Helper()
+	now := u.pods(t, app)
+	if len(now) != len(before) {
+		t.Errorf("there are %d pods, not %d", len(now), len(before))
+	}
+	for i := range now {
+		pod := &now[i]
+		if before[pod.Name] != pod.UID || pod.DeletionTimestamp != nil {
+			t.Errorf("pod %s is not the one that was there before", pod.Name)
+		}
+		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != kind {
+			t.Errorf("pod %s belongs to %v, not to a %s", pod.Name, owner, kind)
+		}
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.RestartCount > 0 {
+				t.Errorf("pod %s was restarted", pod.Name)
+			}
+		}
+	}
+}
+
+// killAfter runs a command line and kills it as soon as it begins a step; false if it ends before.
+func (u *user) killAfter(t *testing.T, step int, args ...string) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := u.command(ctx, args...)
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killed := false
+	for scanner := bufio.NewScanner(out); scanner.Scan(); {
+		if strings.HasPrefix(scanner.Text(), fmt.Sprintf("%d/", step)) {
+			killed = true
+			if err := command.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	err = command.Wait()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatal(err)
+	}
+	return killed
+}
+
+// TestAdopt moves workloads of three kinds over while their pods run, killed at each step and then begun again, and back.
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	for kind, begin := range map[string]func(*user, *testing.T, string){
+		"statefulset": (*user).newStatefulSet, "deployment": (*user).newDeployment, "cloneset": (*user).newCloneSet,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t)
+			begin(u, t, "web")
+			before := u.awaitPods(t, "web", 3)
+
+			dry := u.run(t, "adopt", kind+"/web")
+			contains(t, dry, kind+"/web becomes rollset/web; 3 of 3 pods are what its template gives", "1. keep the manifest", "Nothing was done; --yes does it.")
+			err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "web"}, &v1alpha1.RollSet{})
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("a dry run made a set: %v", err)
+			}
+
+			step := 1
+			for u.killAfter(t, step, "adopt", kind+"/web", "--yes") {
+				step++
+			}
+			if step < 6 {
+				t.Errorf("it was killed at %d steps only", step-1)
+			}
+			contains(t, u.run(t, "adopt", kind+"/web", "--yes"), "3 of 3 pods run on; their containers have been restarted 0 times in all")
+			contains(t, u.run(t, "status", "web", "--timeout=2m"), "")
+			u.sameProcesses(t, "web", before, "RollSet")
+			u.scales(t, "web", "RollSet")
+
+			if kind == "cloneset" {
+				u.fails(t, 1, []string{"release", "web"}, "the way back to a CloneSet is OpenKruise's")
+				return
+			}
+			contains(t, u.run(t, "release", "web"), "1. keep what becomes of rollset/web", "Nothing was done; --yes does it.")
+			for step = 1; u.killAfter(t, step, "release", "web", "--yes"); {
+				step++
+			}
+			controller := map[string]string{"statefulset": "StatefulSet", "deployment": "ReplicaSet"}[kind]
+			u.sameProcesses(t, "web", before, controller)
+			u.scales(t, "web", map[string]string{"statefulset": "StatefulSet", "deployment": "Deployment"}[kind])
+		})
+	}
+}
+
+// scales fails unless the autoscaler, if there is one, scales something of a kind.
+func (u *user) scales(t *testing.T, name, kind string) {
+	t.Helper()
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
+	err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: name}, scaler)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if err == nil && scaler.Spec.ScaleTargetRef.Kind != kind {
+		t.Errorf("the autoscaler scales a %s, not a %s", scaler.Spec.ScaleTargetRef.Kind, kind)
+	}
+}
+
+// TestAdoptRefuses gives adopt what it must not touch.
+func TestAdoptRefuses(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newDeployment(t, "web")
+	before := u.awaitPods(t, "web", 3)
+	// A change by hand, which the template does not give.
+	for name := range before {
+		pod := &corev1.Pod{}
+		if err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: name}, pod); err != nil {
+			t.Fatal(err)
+		}
+		patch := client.MergeFrom(pod.DeepCopy())
+		pod.Annotations["example.com/team"] = "b"
+		if err := shared.Patch(t.Context(), pod, patch); err != nil {
+			t.Fatal(err)
+		}
+		r := u.try(t, "", "adopt", "deployment/web", "--yes")
+		contains(t, r.err, name+": metadata.annotations.example.com/team", "--allow-restarts accepts that")
+		if r.code != 1 {
+			t.Errorf("exit code %d", r.code)
+		}
+		break
+	}
+	u.sameProcesses(t, "web", before, "ReplicaSet")
+	u.fails(t, 1, []string{"adopt", "deployment/nosuch"}, "there is no deployment/nosuch")
+	u.fails(t, 1, []string{"adopt", "web"}, `"web" is not KIND/NAME`)
+	u.fails(t, 1, []string{"adopt", "job/web"}, "job cannot be moved to a RollSet")
+	u.fails(t, 1, []string{"release", "nosuch"}, "was not adopted by this plugin")
+}
+
+// TestConvertedIsAccepted shows what convert prints to the API server.
+func TestConvertedIsAccepted(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	inputs, err := filepath.Glob(filepath.Join(shared.root, "internal/cli/move/testdata/*.in.yaml"))
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no input: %v", err)
+	}
+	for _, input := range inputs {
+		manifest, err := os.ReadFile(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(manifest), "namespace: prod", "namespace: "+u.namespace)
+		r := u.try(t, text, "convert", "-f", "-", "--lossy")
+		if r.code != 0 {
+			t.Fatalf("%s: %s", input, r.err)
+		}
+		command := exec.CommandContext(t.Context(), filepath.Join(shared.BinDir, "kubectl"),
+			"--kubeconfig="+shared.Kubeconfig, "--namespace="+u.namespace, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+		command.Stdin = strings.NewReader(r.out)
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", input, err, out)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// TestTree prints a set with its revisions, pods and claims.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "db", func(set *v1alpha1.RollSet) {
+		set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+		set.Spec.Replicas = new(int32(2))
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}}
+	})
+	tree := u.run(t, "get", "db")
+	contains(t, tree, "rollset/db  Complete  2 desired, 2 updated, 2 ready, 2 available, 2 total", "└─ revision 1 (current)", "nginx:1.28",
+		"✔ db-0", "✔ db-1", "claim data-db-0", "1Gi", "available")
+	if strings.Contains(tree, "\x1b") {
+		t.Errorf("there are colors, though the output is no terminal:\n%q", tree)
+	}
+	contains(t, u.run(t, "get"), "NAME", "db", "Complete")
+	contains(t, u.run(t, "get", "-o", "wide"), "nginx:1.28", "MESSAGE")
+	contains(t, u.run(t, "get", "db", "-o", "yaml"), "kind: RollSet", "podIdentity: Ordinal")
+	contains(t, u.run(t, "get", "-o", "name"), "rollset.apps.rollset.dev/db")
+	anywhere := &user{kubeconfig: u.kubeconfig, dir: u.dir} // what is completed has to come last
+	contains(t, anywhere.run(t, "__complete", "--namespace="+u.namespace, "status", "d"), "db\n")
+}
+
+// TestWatch prints a line for each change where there is no terminal, and ends when it is interrupted.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "web", nil)
+	command := u.command(t.Context(), "get", "web", "-w")
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 1000)
+	go func() {
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+		close(lines)
+	}()
+	await := func(text string) {
+		t.Helper()
+		deadline := time.After(patience)
+		for {
+			select {
+			case line, ok := <-lines:
+				if !ok {
+					t.Fatalf("ended before %q\n%s", text, stderr.String())
+				}
+				if strings.Contains(line, text) {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("no line with %q", text)
+			}
+		}
+	}
+	await("rollset/web Complete")
+	u.run(t, "set", "image", "web", "app=nginx:1.29")
+	await("pod/web-")
+	await("gone")
+	await("rollset/web Complete")
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait()
+	if code := command.ProcessState.ExitCode(); code != 130 || stderr.String() != "interrupted\n" {
+		t.Errorf("interrupted, it ends with exit code %d and says %q", code, stderr.String())
+	}
+}
+
+// TestOnTerminals draws a set on terminals of several kinds, which the program script gives to it.
+func TestOnTerminals(t *testing.T) {
+	t.Parallel()
+	script, err := exec.LookPath("script")
+	if err != nil {
+		t.Fatal("the program script of util-linux is needed to have a terminal:", err)
+	}
+	u := newUser(t)
+	u.newSet(t, "web", nil)
+	for name, test := range map[string]struct {
+		term, size string
+		want       []string
+		never      []string
+	}{
+		"a wide one":        {"xterm-256color", "cols 120 rows 30", []string{"rollset/web", "✔", "100%", "\x1b["}, nil},
+		"one of 20 columns": {"xterm-256color", "cols 20 rows 10", []string{"rollset/web", "…"}, []string{"restarts"}},
+		"a dumb one":        {"dumb", "cols 80 rows 24", []string{"rollset/web Complete"}, []string{"\x1b["}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			typescript := filepath.Join(t.TempDir(), "typescript")
+			watch := "stty " + test.size + " && exec " + shared.plugin + " get web -w --namespace=" + u.namespace
+			command := exec.CommandContext(t.Context(), script, "--quiet", "--return", "--flush", "--command", watch, typescript)
+			command.Env = append(os.Environ(), "KUBECONFIG="+u.kubeconfig, "TERM="+test.term)
+			keys, err := command.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the picture", func() error {
+				seen, err := os.ReadFile(typescript)
+				if err != nil {
+					return err
+				}
+				for _, text := range test.want {
+					if !strings.Contains(string(seen), text) {
+						return &missing{text, string(seen)}
+					}
+				}
+				return nil
+			})
+			if _, err := keys.Write([]byte{3}); err != nil { // Ctrl-C
+				t.Fatal(err)
+			}
+			_ = command.Wait()
+			if code := command.ProcessState.ExitCode(); code != 130 {
+				t.Errorf("Ctrl-C ends it with exit code %d", code)
+			}
+			seen, _ := os.ReadFile(typescript)
+			for _, text := range test.never {
+				if strings.Contains(string(seen), text) {
+					t.Errorf("there is %q in\n%q", text, seen)
+				}
+			}
+		})
+	}
+}
+
+type missing struct{ text, in string }
+
+func (m *missing) Error() string { return "no " + m.text + " in\n" + m.in }
+
+// TestRights runs the plugin as a user with the roles that users get, and names what is missing to others.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	admin := newUser(t)
+	admin.newSet(t, "web", nil)
+	editor, viewer, stranger := *admin, *admin, *admin
+	for _, who := range []struct {
+		user  *user
+		name  string
+		roles []string
+	}{{&editor, "editor", []string{"edit", "rollset-editor"}}, {&viewer, "viewer", []string{"view", "rollset-viewer"}}, {&stranger, "stranger", nil}} {
+		var err error
+		name := who.name + "-" + admin.namespace
+		if who.user.kubeconfig, err = shared.KubeconfigFor(name); err != nil {
+			t.Fatal(err)
+		}
+		for _, role := range who.roles {
+			bind(t, admin.namespace, name, role)
+		}
+	}
+	eventually(t, "the roles", func() error {
+		if r := editor.try(t, "", "get", "web"); r.code != 0 || r.err != "" {
+			return &missing{"success", r.err}
+		}
+		return nil
+	})
+	contains(t, editor.run(t, "get", "web"), "✔")
+	contains(t, editor.run(t, "restart", "web", "--wait", "--timeout=2m"), "restarted")
+	contains(t, editor.run(t, "undo", "web"), "rolled back")
+	contains(t, editor.run(t, "delete-pod", editor.pods(t, "web")[0].Name), "marked")
+	contains(t, viewer.run(t, "status", "web", "--timeout=2m"), "3")
+	contains(t, viewer.run(t, "history", "web"), "nginx:1.28")
+	viewer.fails(t, 1, []string{"pause", "web"}, `cannot patch resource "rollsets"`, "rollset-editor-role")
+	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace)
+}
+
+// bind gives a user a cluster role in a namespace. The roles of this project are made as they are shipped.
+func bind(t *testing.T, namespace, name, role string) {
+	t.Helper()
+	if strings.HasPrefix(role, "rollset-") {
+		verbs := []string{"get", "list", "watch"}
+		if role == "rollset-editor" {
+			verbs = append(verbs, "create", "delete", "patch", "update")
+		}
+		own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"rollsets"}, Verbs: verbs},
+		}}
+		if err := shared.Create(t.Context(), own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kind := "ClusterRole"
+	if strings.HasPrefix(role, "rollset-") {
+		kind = "Role"
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}
+	if err := shared.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBadInput gives the plugin what it cannot use: one line, an exit code, and nothing is done.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	set := u.newSet(t, "web", nil)
+	two := filepath.Join(u.dir, "two.yaml")
+	text := "apiVersion: apps.rollset.dev/v1alpha1\nkind: RollSet\nmetadata: {name: web}\n---\napiVersion: apps.rollset.dev/v1alpha1\nkind: RollSet\nmetadata: {name: db}\n"
+	if err := os.WriteFile(two, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"a set that is not there":     {[]string{"get", "nosuch"}, []string{`rollsets.apps.rollset.dev "nosuch" not found`}},
+		"another kind":                {[]string{"restart", "deployment/web"}, []string{"deployment/web is no RollSet"}},
+		"no set":                      {[]string{"pause"}, []string{"which RollSet?"}},
+		"two sets":                    {[]string{"pause", "a", "b"}, []string{"2 RollSets are given"}},
+		"a file with two sets":        {[]string{"restart", "-f", two}, []string{"2 RollSets are given (web, db"}},
+		"a file that is not there":    {[]string{"restart", "-f", "nosuch.yaml"}, []string{"nosuch.yaml"}},
+		"no image":                    {[]string{"set", "image", "web"}, []string{"CONTAINER=IMAGE"}},
+		"a container that is not":     {[]string{"set", "image", "web", "nosuch=a"}, []string{`there is no container "nosuch"; the containers are app`}},
+		"an empty image":              {[]string{"set", "image", "web", "app="}, []string{`"app=" is not CONTAINER=IMAGE`}},
+		"no partition":                {[]string{"set", "partition", "web", "some"}, []string{`"some" is no partition`}},
+		"a partition below 0":         {[]string{"set", "partition", "web", "101%"}, []string{`"101%" is no partition`}},
+		"a revision that is not":      {[]string{"undo", "web", "--to-revision=9"}, []string{"no revision 9; it has 1"}},
+		"nothing to go back to":       {[]string{"undo", "web"}, []string{"no earlier revision"}},
+		"a range that is none":        {[]string{"diff", "web", "--revision=a..b"}, []string{`--revision is a number, or two such as 3..5, not "a"`}},
+		"a flag that is not":          {[]string{"get", "--nosuch"}, []string{"unknown flag: --nosuch"}},
+		"a command that is not":       {[]string{"nosuch"}, []string{`unknown command "nosuch"`}},
+		"a dry run that is none":      {[]string{"pause", "web", "--dry-run=client"}, []string{"--dry-run is none or server"}},
+		"a server that is not there":  {[]string{"get", "web", "--server=https://127.0.0.1:1"}, []string{"the API server does not answer", "connection refused"}},
+		"a pod of someone else":       {[]string{"delete-pod", "nosuch"}, []string{"nothing was done"}},
+		"a context that is not there": {[]string{"get", "--context=nosuch"}, []string{"nosuch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u.fails(t, 1, test.args, test.want...)
+		})
+	}
+	t.Cleanup(func() {
+		now := &v1alpha1.RollSet{}
+		if err := shared.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(set), now); err == nil && now.Generation != set.Generation {
+			t.Errorf("the set was changed")
+		}
+	})
+}
+
+// TestWhy explains what is held, pod by pod, and what lifts it.
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "web", nil)
+	contains(t, u.run(t, "why", "web"), "rollset/web", "nothing is held")
+	u.run(t, "pause", "web")
+	u.run(t, "set", "image", "web", "app=nginx:1.29")
+	why := ""
+	eventually(t, "the controller to see the change", func() error {
+		if why = u.run(t, "why"); strings.Count(why, "the rollout is paused") != 3 {
+			return &missing{"hold of each pod", why}
+		}
+		return nil
+	})
+	contains(t, why, "pause", "kubectl rollset resume web")
+	for _, pod := range u.pods(t, "web") {
+		contains(t, why, pod.Name)
+	}
+	contains(t, u.run(t, "why", "web", "-o", "json"), `"kind": "pause"`, `"liftedBy": "kubectl rollset resume web"`)
+}

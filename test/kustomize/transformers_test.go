@@ -1,0 +1,252 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kustomize tests that, with config/components/kustomize, kustomize does to a RollSet what it does to a Deployment
+// and to a StatefulSet.
+package kustomize
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"rollset.dev/rollset/internal/testing/testbed/assets"
+)
+
+// transformation is what an overlay asks for.
+type transformation struct {
+	overlay string // its kustomization, without resources and components
+	patch   string // a file patch.yaml beside it
+	// unlike is a part of the overlay's output that the base does not have, so that nothing passes by doing nothing.
+	unlike string
+}
+
+// onAll applies the patch to each of the three kinds.
+const onAll = `
+patches:
+- {path: patch.yaml, target: {kind: Deployment}}
+- {path: patch.yaml, target: {kind: StatefulSet}}
+- {path: patch.yaml, target: {kind: RollSet}}
+`
+
+func strategic(template string) string {
+	return "apiVersion: any\nkind: any\nmetadata: {name: any}\nspec:\n  template:\n    spec:\n" + template
+}
+
+func transformations() map[string]transformation {
+	return map[string]transformation{
+		"images are set":   {overlay: "images: [{name: nginx, newTag: '2'}]", unlike: "nginx:2"},
+		"replicas are set": {overlay: "replicas: [{name: web, count: 7}]", unlike: "replicas:7"},
+		"names of generated ConfigMaps and Secrets are referred to": {
+			overlay: "configMapGenerator: [{name: config, literals: [b=1]}]\nsecretGenerator: [{name: secret, literals: [c=1]}, {name: pull, literals: [d=1]}]",
+			unlike:  "name:config-",
+		},
+		"prefixes and suffixes":                    {overlay: "namePrefix: a-\nnameSuffix: -z", unlike: "name:a-web-z"},
+		"a namespace":                              {overlay: "namespace: elsewhere", unlike: "namespace:elsewhere"},
+		"labels of selectors":                      {overlay: "labels: [{includeSelectors: true, pairs: {tier: front}}]", unlike: "tier:front"},
+		"labels of templates":                      {overlay: "labels: [{includeTemplates: true, pairs: {tier: front}}]", unlike: "tier:front"},
+		"labels of objects only":                   {overlay: "labels: [{pairs: {tier: front}}]", unlike: "tier:front"},
+		"annotations":                              {overlay: "commonAnnotations: {team: shop}", unlike: "team:shop"},
+		"a patch adds an env variable":             {overlay: onAll, patch: strategic("      containers: [{name: web, env: [{name: D, value: d}]}]"), unlike: "name:D"},
+		"a patch changes an env variable":          {overlay: onAll, patch: strategic("      containers: [{name: web, env: [{name: A, value: changed}]}]"), unlike: "changed"},
+		"a patch deletes a container":              {overlay: onAll, patch: strategic("      containers: [{name: sidecar, $patch: delete}, {name: web, image: left}]"), unlike: "left"},
+		"a patch replaces the containers":          {overlay: onAll, patch: strategic("      containers: [{name: only, image: only}, {$patch: replace}]"), unlike: "only"},
+		"a patch adds a container":                 {overlay: onAll, patch: strategic("      containers: [{name: third, image: third}]"), unlike: "third"},
+		"a patch of a container that is not there": {overlay: onAll, patch: strategic("      containers: [{name: absent, env: [{name: D}]}]"), unlike: "absent"},
+		"a patch of one of two equal ports":        {overlay: onAll, patch: strategic("      containers: [{name: web, ports: [{containerPort: 443, protocol: UDP, name: changed}]}]"), unlike: "changed"},
+		"a patch of a mount":                       {overlay: onAll, patch: strategic("      containers: [{name: web, volumeMounts: [{mountPath: /config, name: changed}]}]"), unlike: "changed"},
+		"a patch of a volume's kind":               {overlay: onAll, patch: strategic("      volumes: [{name: secret, emptyDir: {sizeLimit: 7Mi}}]"), unlike: "7Mi"},
+		"a patch adds a toleration":                {overlay: onAll, patch: strategic("      tolerations: [{key: spot, operator: Exists}]"), unlike: "spot"},
+		"a patch adds a pull secret":               {overlay: onAll, patch: strategic("      imagePullSecrets: [{name: second}]"), unlike: "second"},
+		"a patch of a spread constraint":           {overlay: onAll, patch: strategic("      topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 3}]"), unlike: "maxSkew:3"},
+		"a patch of an init container":             {overlay: onAll, patch: strategic("      initContainers: [{name: init, image: changed}]"), unlike: "changed"},
+		"a JSON patch":                             {overlay: onAll, patch: "- {op: replace, path: /spec/template/spec/containers/1/image, value: changed}", unlike: "changed"},
+	}
+}
+
+// TestSameAsBuiltIn compares what every transformer makes of a Deployment, a StatefulSet and a RollSet with the same pod
+// template.
+func TestSameAsBuiltIn(t *testing.T) {
+	for name, tr := range transformations() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compare(t, tr, build(t, folders{
+				"base":    "resources: [objects.yaml]",
+				"overlay": "resources: [../base]\ncomponents: [COMPONENT]\n" + tr.overlay,
+			}, tr.patch))
+		})
+	}
+}
+
+// TestListedInTheBase lists the component where the manifests are, once for all overlays.
+func TestListedInTheBase(t *testing.T) {
+	for _, name := range []string{
+		"replicas are set", "prefixes and suffixes", "labels of selectors", "a patch adds an env variable", "a patch deletes a container",
+		"names of generated ConfigMaps and Secrets are referred to",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := transformations()[name]
+			compare(t, tr, build(t, folders{
+				"base":    "resources: [objects.yaml]\ncomponents: [COMPONENT]",
+				"overlay": "resources: [../base]\n" + tr.overlay,
+			}, tr.patch))
+		})
+	}
+}
+
+// compare fails where the three kinds differ.
+func compare(t *testing.T, tr transformation, built string) {
+	t.Helper()
+	objects := decode(t, built)
+	if spec := fmt.Sprint(objects["RollSet"].Object); !strings.Contains(spec, tr.unlike) {
+		t.Errorf("there is no %q in %s", tr.unlike, spec)
+	}
+	deployment, statefulSet, set := parts(t, objects["Deployment"]), parts(t, objects["StatefulSet"]), parts(t, objects["RollSet"])
+	if diff := cmp.Diff(statefulSet, set); diff != "" {
+		t.Errorf("not as of a StatefulSet (-StatefulSet +RollSet):\n%s", diff)
+	}
+	maps.DeleteFunc(set, func(key string, _ any) bool { return key == "serviceName" || key == "volumeClaimTemplates" })
+	if diff := cmp.Diff(deployment, set); diff != "" {
+		t.Errorf("not as of a Deployment (-Deployment +RollSet):\n%s", diff)
+	}
+	for _, kind := range []string{"Deployment", "StatefulSet", "RollSet"} {
+		target, _, err := unstructured.NestedString(objects["HorizontalPodAutoscaler "+kind].Object, "spec", "scaleTargetRef", "name")
+		if want := objects[kind].GetName(); err != nil || target != want {
+			t.Errorf("the autoscaler of the %s scales %q, not %q: %v", kind, target, want, err)
+		}
+	}
+}
+
+// parts is what transformers change in an object: its metadata and its spec.
+func parts(t *testing.T, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	if object == nil {
+		t.Fatal("the output lacks one of the three kinds")
+	}
+	found, _, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found["metadata"] = object.Object["metadata"]
+	return found
+}
+
+// TestWithout holds what docs/how-to/kustomize.md says of a kustomization without the component.
+func TestWithout(t *testing.T) {
+	all := transformations()
+	overlay := func(tr transformation) folders {
+		return folders{"base": "resources: [objects.yaml]", "overlay": "resources: [../base]\n" + tr.overlay}
+	}
+	if _, err := tryBuild(t, overlay(transformation{overlay: "replicas: [{name: only, count: 7}]"}), ""); err == nil ||
+		!strings.Contains(err.Error(), "does not match a config with the following GVK") {
+		t.Errorf("replicas are set, or refused in other words: %v", err)
+	}
+	for name, untouched := range map[string]string{
+		"prefixes and suffixes": "serviceAccountName:web ",
+		"labels of selectors":   "matchLabels:map[app:web]",
+		"labels of templates":   "labels:map[app:web]",
+		"names of generated ConfigMaps and Secrets are referred to": "configMapKeyRef:map[key:b name:config]",
+	} {
+		set := decode(t, build(t, overlay(all[name]), ""))["RollSet"]
+		if !strings.Contains(fmt.Sprint(set.Object), untouched) {
+			t.Errorf("%s: no %q in %v", name, untouched, set.Object)
+		}
+	}
+	patched := all["a patch adds an env variable"]
+	set := decode(t, build(t, overlay(patched), patched.patch))["RollSet"]
+	if spec := fmt.Sprint(set.Object); strings.Contains(spec, "nginx") || strings.Contains(spec, "sidecar") {
+		t.Errorf("the list of containers was merged: %s", spec)
+	}
+}
+
+// folders are kustomizations, by the name of their folder.
+type folders map[string]string
+
+// build builds the folder overlay.
+func build(t *testing.T, kustomizations folders, patch string) string {
+	t.Helper()
+	built, err := tryBuild(t, kustomizations, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+func tryBuild(t *testing.T, kustomizations folders, patch string) (string, error) {
+	t.Helper()
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for folder, text := range kustomizations {
+		path := filepath.Join(dir, folder)
+		component, err := filepath.Rel(path, filepath.Join(root, "config/components/kustomize"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = strings.ReplaceAll(text, "COMPONENT", component)
+		for name, content := range map[string]string{"kustomization.yaml": text, "objects.yaml": base(), "patch.yaml": patch} {
+			err := errors.Join(os.MkdirAll(path, 0o750), os.WriteFile(filepath.Join(path, name), []byte(content), 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	program, err := kustomizeProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "build", filepath.Join(dir, "overlay"))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("kustomize build: %w\n%s", err, stderr.Bytes())
+	}
+	return stdout.String(), nil
+}
+
+// kustomizeProgram is the pinned kustomize.
+var kustomizeProgram = sync.OnceValues(func() (string, error) {
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "tool", "-modfile=go.tools.mod", "-n", "kustomize")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// decode are the objects of a manifest by kind; autoscalers by the kind that they scale, too.
+func decode(t *testing.T, manifest string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	found := map[string]*unstructured.Unstructured{}
+	for documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096); ; {
+		u := &unstructured.Unstructured{}
+		switch err := documents.Decode(&u.Object); {
+		case errors.Is(err, io.EOF):
+			return found
+		case err != nil:
+			t.Fatal(err)
+		}
+		key := u.GetKind()
+		if kind, ok, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind"); ok {
+			key += " " + kind
+		}
+		found[key] = u
+	}
+}
