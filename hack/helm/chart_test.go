@@ -1,0 +1,289 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+const (
+	root  = "../.."
+	chart = root + "/charts/rollset"
+)
+
+// run runs a program and returns what it prints.
+func run(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir())
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return stdout.String(), nil
+}
+
+// template renders a chart as helm install would, in the namespace that config/default has.
+func template(t *testing.T, chart string, args ...string) (string, error) {
+	t.Helper()
+	return run(t, "go", append([]string{"tool", "helm", "template", "rollset", chart, "--namespace=rollset-system"}, args...)...)
+}
+
+// kustomize builds a folder of the project.
+func kustomize(t *testing.T, folder string) string {
+	t.Helper()
+	built, err := run(t, "go", "tool", "-C", root, "-modfile=go.tools.mod", "kustomize", "build", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+// objects are those of a manifest, by kind, namespace and name, without what Helm and kustomize say of themselves.
+func objects(t *testing.T, manifest string) map[string]map[string]any {
+	t.Helper()
+	found := map[string]map[string]any{}
+	for documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096); ; {
+		u := &unstructured.Unstructured{}
+		switch err := documents.Decode(&u.Object); {
+		case errors.Is(err, io.EOF):
+			return found
+		case err != nil:
+			t.Fatal(err)
+		case len(u.Object) == 0:
+			continue
+		}
+		labels := u.GetLabels()
+		for _, key := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/name", "helm.sh/chart"} {
+			delete(labels, key)
+		}
+		u.SetLabels(labels)
+		annotations := u.GetAnnotations()
+		delete(annotations, "helm.sh/resource-policy")
+		u.SetAnnotations(annotations)
+		for _, empty := range []string{"labels", "annotations"} {
+			if value, ok, _ := unstructured.NestedMap(u.Object, "metadata", empty); ok && len(value) == 0 {
+				unstructured.RemoveNestedField(u.Object, "metadata", empty)
+			}
+		}
+		found[strings.Join([]string{u.GetKind(), u.GetNamespace(), u.GetName()}, " ")] = u.Object
+	}
+}
+
+// TestSameAsKustomize compares the chart with the kustomizations of config, object by object.
+func TestSameAsKustomize(t *testing.T) {
+	for name, c := range map[string]struct {
+		folder string
+		values []string
+	}{
+		"the default": {folder: "config/default"},
+		"monitored": {
+			folder: "config/overlays/monitored",
+			values: []string{"--set=metrics.serviceMonitor=true,metrics.rules=true,networkPolicy=true"},
+		},
+		"some namespaces": {
+			folder: "config/overlays/namespaced",
+			values: []string{"--set=namespaces={team-a,team-b}"},
+		},
+		"verbose": {folder: "config/overlays/debug", values: []string{"--set=logLevel=1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rendered, err := template(t, chart, c.values...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := objects(t, kustomize(t, c.folder)), objects(t, rendered)
+			delete(want, "Namespace  rollset-system") // helm install --create-namespace makes it
+			for _, list := range []map[string]map[string]any{want, got} {
+				for _, o := range list {
+					sortArgs(t, o)
+				}
+			}
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Fatalf("objects (-kustomize +helm):\n%s", diff)
+			}
+			for key := range want {
+				if diff := cmp.Diff(want[key], got[key]); diff != "" {
+					t.Errorf("%s (-kustomize +helm):\n%s", key, diff)
+				}
+			}
+		})
+	}
+}
+
+// sortArgs puts the manager's flags in order, which has no meaning.
+func sortArgs(t *testing.T, object map[string]any) {
+	t.Helper()
+	containers, _, _ := unstructured.NestedSlice(object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		container, ok := c.(map[string]any)
+		if !ok {
+			t.Fatalf("a container is %v", c)
+		}
+		args, _, err := unstructured.NestedStringSlice(container, "args")
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(args)
+		if err := unstructured.SetNestedStringSlice(container, args, "args"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(containers) > 0 {
+		if err := unstructured.SetNestedSlice(object, containers, "spec", "template", "spec", "containers"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWithoutNamespaceObject is that helm install --create-namespace does not meet a Namespace of the chart.
+func TestWithoutNamespaceObject(t *testing.T) {
+	rendered, err := template(t, chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(rendered, "kind: Namespace") {
+		t.Error("the chart makes a Namespace, as helm install --create-namespace does")
+	}
+}
+
+// TestKept is that the CRD outlives the release, unless a user wants otherwise.
+func TestKept(t *testing.T) {
+	for values, want := range map[string]string{"crds.keep=true": "helm.sh/resource-policy: keep", "crds.keep=false": ""} {
+		rendered, err := template(t, chart, "--set="+values, "--show-only=templates/crd.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(rendered, "helm.sh/resource-policy") != (want != "") {
+			t.Errorf("with %s the CRD is not as it should be", values)
+		}
+	}
+	rendered, err := template(t, chart, "--set=crds.install=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(rendered, "kind: CustomResourceDefinition") {
+		t.Error("crds.install=false installs the CRD")
+	}
+}
+
+// TestImages are the ways to name an image.
+func TestImages(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0", 64)
+	for values, want := range map[string]string{
+		"image.repository=r/rollset,image.tag=v1":                        "image: r/rollset:v1\n",
+		"image.repository=r/rollset,image.tag=,image.digest=" + digest:   "image: r/rollset@" + digest + "\n",
+		"image.repository=r/rollset,image.tag=v1,image.digest=" + digest: "image: r/rollset:v1@" + digest + "\n",
+	} {
+		rendered, err := template(t, chart, "--set="+values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(rendered, want) {
+			t.Errorf("%s: there is no %q", values, want)
+		}
+	}
+}
+
+// TestRefusedValues are values that contradict each other or mean nothing. Helm refuses them before it does anything.
+func TestRefusedValues(t *testing.T) {
+	for values, want := range map[string]string{
+		"metrics.enabled=false,metrics.serviceMonitor=true":    "serviceMonitor",
+		"metrics.enabled=false,metrics.rules=true":             "rules",
+		"metrics.enabled=false,metrics.certificateSecret=cert": "certificateSecret",
+		"rbac.roles=false,rbac.aggregate=true":                 "aggregate",
+		"namespaces={team-a,team-a}":                           "namespaces",
+		"namespaces={Team}":                                    "namespaces",
+		"replicas=0":                                           "replicas",
+		"replicas=two":                                         "replicas",
+		"image.tag=":                                           "image",
+		"image.digest=latest":                                  "digest",
+		"image.repository=":                                    "repository",
+		"goMemLimit=lots":                                      "goMemLimit",
+		"extraArgs={--namespaces=team-a}":                      "extraArgs",
+		"extraArgs={--leader-elect=false}":                     "extraArgs",
+		"replicaCount=3":                                       "replicaCount",
+		"metrics.serviceMonitors=true":                         "serviceMonitors",
+	} {
+		_, err := template(t, chart, "--set="+values)
+		if err == nil || !strings.Contains(err.Error(), "values don't meet the specifications of the schema") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a refusal that names %s", values, err, want)
+		}
+	}
+}
+
+// TestFiles is that the chart has the generated files of config as they are.
+func TestFiles(t *testing.T) {
+	for file, from := range map[string]string{
+		"crd.yaml":                 "config/crd/bases/apps.rollset.dev_rollsets.yaml",
+		"role.yaml":                "config/rbac/manager/role.yaml",
+		"rollset_admin_role.yaml":  "config/rbac/rollset_admin_role.yaml",
+		"rollset_editor_role.yaml": "config/rbac/rollset_editor_role.yaml",
+		"rollset_viewer_role.yaml": "config/rbac/rollset_viewer_role.yaml",
+		"rules.yaml":               "config/prometheus/rules.yaml",
+		"manager_traffic.yaml":     "config/network-policy/manager_traffic.yaml",
+	} {
+		want, err := os.ReadFile(filepath.Join(root, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(chart, "files", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, got) {
+			t.Errorf("%s is not %s; run make manifests", file, from)
+		}
+	}
+}
+
+// TestLint has Helm judge the charts.
+func TestLint(t *testing.T) {
+	for _, folder := range []string{chart, root + "/charts/application"} {
+		if _, err := run(t, "go", "tool", "helm", "lint", "--strict", folder); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestArtifactHub is that what Artifact Hub reads from annotations is YAML, and names the CRD that there is.
+func TestArtifactHub(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(chart, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := sigsyaml.Unmarshal(raw, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	var crds []struct{ Kind, Version, Name, DisplayName, Description string }
+	if err := sigsyaml.UnmarshalStrict([]byte(metadata.Annotations["artifacthub.io/crds"]), &crds); err != nil {
+		t.Fatal(err)
+	}
+	if len(crds) != 1 || crds[0].Name != "rollsets.apps.rollset.dev" || crds[0].Kind != "RollSet" || crds[0].Version != "v1alpha1" {
+		t.Errorf("the CRDs are %v", crds)
+	}
+	var examples []map[string]any
+	if err := sigsyaml.Unmarshal([]byte(metadata.Annotations["artifacthub.io/crdsExamples"]), &examples); err != nil || len(examples) != 1 {
+		t.Errorf("the examples are %v: %v", examples, err)
+	}
+}
