@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/observed/observedtest"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
 )
@@ -22,9 +22,9 @@ import (
 // generation is that of every set here.
 const generation = 3
 
-// inState is what the controller knows of a set, in the words of observedtest.
+// inState is what the controller knows of a set, in the words of snapshottest.
 func inState(configuration, state string) status.Input {
-	set := observedtest.Parse(configuration, state)
+	set := snapshottest.Parse(configuration, state)
 	return status.Input{Set: set, Generation: generation, Plan: plan.Next(set)}
 }
 
@@ -110,7 +110,7 @@ func TestHealth(t *testing.T) {
 			expect(tt.argo, tt.kstatus)
 			tt.set.SetGeneration(tt.set.GetGeneration() + 1) // nobody has looked since
 			expect("Progressing", kstatus.InProgressStatus)
-			tt.set.SetDeletionTimestamp(&metav1.Time{Time: observedtest.Now()})
+			tt.set.SetDeletionTimestamp(&metav1.Time{Time: snapshottest.Now()})
 			if result, err := kstatus.Compute(tt.set); err != nil || result.Status != kstatus.TerminatingStatus {
 				t.Errorf("kstatus says %+v, %v of a set that is being deleted", result, err)
 			}
