@@ -20,18 +20,25 @@ func architectures() []string { return []string{"amd64", "arm64"} }
 // binaryPath is where the binary for an architecture lies.
 func binaryPath(out, arch string) string { return filepath.Join(out, "manager-linux-"+arch) }
 
-// build builds a static binary of the module in a folder. Nothing of the folder's name, of the machine or of the time gets
+// target is what a program is built of, and for what.
+type target struct {
+	// program is the folder of the program, relative to that of the project.
+	program  string
+	os, arch string
+}
+
+// build builds a static binary of a program in a project. Nothing of the folder's name, of the machine or of the time gets
 // into it.
-func build(ctx context.Context, root, arch, path string) error {
+func build(ctx context.Context, root string, t target, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", path, ".")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", path, t.program)
 	command.Dir = root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build for %s: %w\n%s", arch, err, out)
+		return fmt.Errorf("build %s for %s/%s: %w\n%s", t.program, t.os, t.arch, err, out)
 	}
 	return nil
 }

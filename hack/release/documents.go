@@ -40,6 +40,10 @@ func writeDocuments(out string) error {
 	for _, b := range binaries {
 		products = append(products, filepath.Base(b.path), filepath.Base(b.path)+".cdx.json")
 	}
+	products = append(products, krewManifest)
+	for _, t := range plugins() {
+		products = append(products, t.archive(), t.archive()+".cdx.json")
+	}
 	subjects, err := describe(out, products)
 	if err != nil {
 		return err

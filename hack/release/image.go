@@ -38,7 +38,7 @@ func writeImage(ctx context.Context, root, out, version string) error {
 	var binaries []binary
 	for _, arch := range architectures() {
 		path := binaryPath(out, arch)
-		if err := build(ctx, root, arch, path); err != nil {
+		if err := build(ctx, root, target{".", "linux", arch}, path); err != nil {
 			return err
 		}
 		b, err := inspect(path, arch)

@@ -38,7 +38,13 @@ func project(t *testing.T) string {
 	for name, content := range map[string]string{
 		"go.mod":  "module example.org/program\n\ngo 1.26.0\n",
 		"main.go": "package main\n\nimport \"os\"\n\nfunc main() { os.Exit(len(os.Args) - 1) }\n",
+		"LICENSE": "Apache License\n",
+
+		"cmd/kubectl-rollset/main.go": "package main\n\nfunc main() { println(1) }\n",
 	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o750); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -67,6 +73,10 @@ func release(t *testing.T, root string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
 	if err := run(t.Context(), []string{"image", "-root", root, "-out", out, "-version", version}); err != nil {
+		t.Fatal(err)
+	}
+	plugin := []string{"plugin", "-root", root, "-out", out, "-version", version, "-downloads", "https://example.org/" + version}
+	if err := run(t.Context(), plugin); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(out, installerName), []byte("kind: List\n"), 0o600); err != nil {
@@ -111,6 +121,7 @@ func TestRelease(t *testing.T) {
 	}
 	t.Run("binaries", func(t *testing.T) { checkBinaries(t, out) })
 	t.Run("image", func(t *testing.T) { checkImage(t, out) })
+	t.Run("krew", func(t *testing.T) { checkKrew(t, out) })
 	t.Run("provenance", func(t *testing.T) { checkProvenance(t, out) })
 	t.Run("checksums", func(t *testing.T) { checkSums(t, out) })
 }
@@ -342,8 +353,12 @@ func checkProvenance(t *testing.T, out string) {
 	}
 	want := []string{
 		installerName, imageName, "manager-linux-amd64", "manager-linux-amd64.cdx.json",
-		"manager-linux-arm64", "manager-linux-arm64.cdx.json", "image",
+		"manager-linux-arm64", "manager-linux-arm64.cdx.json", krewManifest,
 	}
+	for _, platform := range plugins() {
+		want = append(want, platform.archive(), platform.archive()+".cdx.json")
+	}
+	want = append(want, "image")
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
