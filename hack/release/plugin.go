@@ -85,13 +85,7 @@ func writePlugin(ctx context.Context, root, out, version, downloads string) erro
 				return err
 			}
 		}
-		if err := t.pack(b, filepath.Join(root, licenseName), filepath.Join(out, t.archive())); err != nil {
-			return fmt.Errorf("pack %s: %w", t.archive(), err)
-		}
-		if err := writeJSON(filepath.Join(out, t.archive()+".cdx.json"), materials(b)); err != nil {
-			return err
-		}
-		sum, err := sha256Of(filepath.Join(out, t.archive()))
+		sum, err := t.publish(b, filepath.Join(root, licenseName), out)
 		if err != nil {
 			return err
 		}
@@ -103,6 +97,18 @@ func writePlugin(ctx context.Context, root, out, version, downloads string) erro
 		return fmt.Errorf("write %s: %w", krewManifest, err)
 	}
 	return os.WriteFile(filepath.Join(out, krewManifest), text, 0o644)
+}
+
+// publish writes the archive of a binary and its bill of materials into a folder. It returns the archive's SHA-256.
+func (t target) publish(b binary, license, out string) (sum string, err error) {
+	archive := filepath.Join(out, t.archive())
+	if err := t.pack(b, license, archive); err != nil {
+		return "", fmt.Errorf("pack %s: %w", t.archive(), err)
+	}
+	if err := writeJSON(archive+".cdx.json", materials(b)); err != nil {
+		return "", err
+	}
+	return sha256Of(archive)
 }
 
 // pack writes a binary and its license into an archive. The only time in it is that of the commit.

@@ -73,7 +73,7 @@ func TestKarmadaHealth(t *testing.T) {
 			t.Errorf("%q is healthy: %v", state, got)
 		}
 		set.SetGeneration(generation + 1)
-		if got := call(t, "healthInterpretation", "InterpretHealth", set.Object); got != false {
+		if got := call(t, "healthInterpretation", "InterpretHealth", set.Object); got != any(false) {
 			t.Errorf("%q is healthy before it was looked at", state)
 		}
 	}
