@@ -95,6 +95,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	f.Curve, f.LowestAvailable, f.MostPods = curve(f.Lanes)
 	f.Takes = lasts(f)
 	f.Revisions = revisionsOf(good, in.Before)
+	good.store = nil // what was can be much, and is not needed beside what else may be
 	f.CannotKnow = assumptions(in, times)
 	if good.set == nil {
 		return f, nil

@@ -78,3 +78,21 @@ func (s *Store) entry(kind Kind, n int) *Entry {
 	}
 	return &s.log[positions[n]]
 }
+
+// at is the state of a kind at a resource version, and the first entry of its log that is newer.
+func (s *Store) at(kind Kind, version int64) (state map[Key]client.Object, next int) {
+	state = make(map[Key]client.Object)
+	for _, position := range s.byKind[kind] {
+		e := &s.log[position]
+		if e.Version > version {
+			break
+		}
+		next++
+		if e.Gone() {
+			delete(state, e.Key)
+			continue
+		}
+		state[e.Key] = e.New
+	}
+	return state, next
+}

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/controller"
 )
 
 // View is what the caches of one manager hold: per kind, the store as it was at some point of the log.
@@ -148,8 +151,29 @@ func (v *View) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var options client.ListOptions
 	options.ApplyOptions(opts)
-	c := v.caches[kindOf(list)]
-	found := matching(c.candidates(&options), &options)
+	kind := kindOf(list)
+	fill(list, v.find(kind, &options))
+	list.SetResourceVersion(strconv.FormatInt(v.caches[kind].version, 10))
+	return nil
+}
+
+// Pods returns pods as the indexer of a cache does: the objects of the cache themselves.
+func (v *View) Pods(_ context.Context, namespace, owner string) ([]*corev1.Pod, error) {
+	var options client.ListOptions
+	options.ApplyOptions([]client.ListOption{
+		client.InNamespace(namespace), client.MatchingFields{controller.ControllerIndex: owner}, client.UnsafeDisableDeepCopy,
+	})
+	found := v.find(Pods, &options)
+	pods := make([]*corev1.Pod, len(found))
+	for i := range found {
+		pods[i] = mustBe[*corev1.Pod](found[i])
+	}
+	return pods, nil
+}
+
+// find returns the objects of a kind that a list asks for.
+func (v *View) find(kind Kind, options *client.ListOptions) []client.Object {
+	found := matching(v.caches[kind].candidates(options), options)
 	if v.order != nil {
 		v.order(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	}
@@ -161,10 +185,8 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	for i := range found {
 		found[i] = v.trimmed(found[i])
 	}
-	v.Listed[c.kind] += len(found)
-	fill(list, found)
-	list.SetResourceVersion(strconv.FormatInt(c.version, 10))
-	return nil
+	v.Listed[kind] += len(found)
+	return found
 }
 
 // trimmed is an object as the cache has it.
@@ -248,24 +270,6 @@ func (ix *index) remove(key Key, obj client.Object) {
 	for _, value := range ix.extract(obj) {
 		delete(ix.keys[value], key)
 	}
-}
-
-// at is the state of a kind at a resource version, and the first entry of its log that is newer.
-func (s *Store) at(kind Kind, version int64) (state map[Key]client.Object, next int) {
-	state = make(map[Key]client.Object)
-	for _, position := range s.byKind[kind] {
-		e := &s.log[position]
-		if e.Version > version {
-			break
-		}
-		next++
-		if e.Gone() {
-			delete(state, e.Key)
-			continue
-		}
-		state[e.Key] = e.New
-	}
-	return state, next
 }
 
 // sortedKeys are the keys of one or two maps in the order of namespaces and names.

@@ -90,7 +90,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 	r := &controller.Reconciler{
 		Client:       m.Client,
 		Live:         m.Live,
-		Pods:         controller.ListedPods(m.Client),
+		Pods:         m.Client.Pods,
 		Watermarks:   func(kind schema.GroupKind, _ string) string { return m.Client.Synced(kind) },
 		Clock:        m.clock,
 		Events:       &recorder{manager: m},
