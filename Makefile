@@ -116,6 +116,8 @@ presubmit: test vulncheck ## Everything that a change has to pass.
 # the simulator has one goroutine. All others are plain unit tests.
 PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
 CLUSTER := rollset/test/(cli|e2e|fidelity|install|node)
+# BROWSER is the browser of the Chromium family that looks at the pictures of plans.
+BROWSER ?= $$(command -v chromium chromium-browser google-chrome google-chrome-stable | head -n 1 || true)
 API := ^[^ ]*/internal/controller |rollset/internal/testing/testbed|controller-runtime/pkg/envtest
 SIM := rollset/internal/testing/sim$$
 NAMES := cut -d' ' -f1
@@ -125,11 +127,11 @@ test: SHORT := -short
 test: export KUBECONFIG :=
 # The same random inputs each time; `make histories` and its like look for new ones.
 test: export RAPID_SEED := 1
-test: verify lint test-unit test-envtest test-e2e test-node test-install test-cli ## All checks and tests, e2e on the local cluster; what CI runs.
+test: verify lint test-unit test-envtest test-e2e test-node test-install test-cli test-browser ## All checks and tests, e2e on the local cluster; what CI runs.
 
 .PHONY: test-unit
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
-	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)' | $(NAMES) | grep -vE '$(SIM)'); \
+	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)|rollset/test/browser' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
 	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim
 	go test -timeout 30m -run TestHistories ./internal/testing/sim -rapid.checks=2500
@@ -163,6 +165,12 @@ test-node: ## On a real node, with kubelet and containerd, which are built first
 		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m ./test/node; \
 	else echo "test-node did not run: $${why%%$$'\n'*}"; fi
+
+.PHONY: test-browser
+test-browser: ## Look at the pictures of plans in a headless browser; says so where there is none. SHOTS=folder keeps what it shows.
+	browser=$(BROWSER); \
+		if [[ -n $$browser ]]; then go test -count=1 -timeout 15m ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
+		else echo "test-browser did not run: there is no chromium in the PATH, and BROWSER names none"; fi
 
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.

@@ -133,6 +133,9 @@ func (p *plan) fromFiles(ctx context.Context, args []string) (in forecast.Input,
 	if p.edit.toRevision > 0 {
 		return in, errors.New("--offline knows no revisions; give -f OLD -f NEW")
 	}
+	if len(p.edit.filenames) == 0 {
+		return in, errors.New("--offline asks no cluster for the set; give -f OLD -f NEW")
+	}
 	sets, err := rollSets(p.session, p.edit.filenames)
 	if err != nil {
 		return in, err
