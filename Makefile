@@ -133,7 +133,7 @@ test: verify lint test-unit test-envtest test-e2e test-node test-install test-cl
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)|rollset/test/browser' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
-	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim
+	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim -sample=4
 	go test -timeout 30m -run TestHistories ./internal/testing/sim -rapid.checks=2500
 	@# Not from the cache, which sees no change of a file outside a test's module.
 	for module in $(MODULES); do go -C $$module test -count=1 -shuffle=on ./...; done

@@ -272,6 +272,7 @@ func TestPreflight(t *testing.T) {
 		"a name in use was judged first": {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "web")},
 		"a webhook with side effects":    {err: webhook},
 		"a webhook that is down":         {err: outage, want: outage.Error(), wantFailed: true},
+		"a quota that others use as well": {err: errConflict, want: errConflict.Error(), wantFailed: true},
 		"a cut connection":               {err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF.Error(), wantFailed: true},
 	}
 	for name, tt := range tests {

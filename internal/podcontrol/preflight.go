@@ -80,5 +80,8 @@ func isVerdict(err error) bool {
 	if !errors.As(err, &status) || namespaceGone(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) {
 		return false
 	}
+	if apierrors.IsConflict(err) { // a quota that others use at the same time, say
+		return false
+	}
 	return status.Status().Code < http.StatusInternalServerError
 }
