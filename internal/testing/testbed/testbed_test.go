@@ -169,7 +169,7 @@ func testImage(t *testing.T, client kubernetes.Interface) {
 	patch(t, client, "image", `{"spec":{"containers":[{"name":"app","image":"app:v2"}]}}`)
 	after := wait(t, client, "image", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 })
 	was, is := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]
-	if is.Image != "app:v2" || is.ImageID == was.ImageID || is.ContainerID == was.ContainerID {
+	if is.Image != updatedImage || is.ImageID == was.ImageID || is.ContainerID == was.ContainerID {
 		t.Errorf("container status = %+v, want another image in another container than %+v", is, was)
 	}
 	if after.Status.ObservedGeneration != after.Generation || !isReady(after) {
@@ -243,6 +243,9 @@ func testDelete(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
+// updatedImage is how nodes report app:v2: by its name in full.
+const updatedImage = "docker.io/library/app:v2"
+
 func testSilence(t *testing.T, cluster *testbed.Cluster, client kubernetes.Interface) {
 	t.Helper()
 	pod := create(t, client, newPod("silent", "app:v1"), isReady)
@@ -254,7 +257,7 @@ func testSilence(t *testing.T, cluster *testbed.Cluster, client kubernetes.Inter
 		t.Errorf("the silent node observed generation %d", pod.Status.ObservedGeneration)
 	}
 	cluster.Nodes.Wake(pod.Spec.NodeName)
-	wait(t, client, "silent", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].Image == "app:v2" })
+	wait(t, client, "silent", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].Image == updatedImage })
 }
 
 func testClaims(t *testing.T, client kubernetes.Interface) {
