@@ -28,6 +28,15 @@ const (
 	// InPlaceUpdateReady is the readiness gate that turns traffic away while a pod is updated in place.
 	InPlaceUpdateReady = "apps.rollset.dev/InPlaceUpdateReady"
 
+	// PromoteAnnotation, on a set, ends the pause of a step: <revision>/<step>. <revision>/all ends all steps.
+	PromoteAnnotation = "apps.rollset.dev/promote"
+
+	// AbortAnnotation, on a set, names an update revision that is to be given up.
+	AbortAnnotation = "apps.rollset.dev/abort"
+
+	// RetryAnnotation, on a set, names an update revision that was given up and is to be tried again.
+	RetryAnnotation = "apps.rollset.dev/retry"
+
 	// ReservedPrefix is the prefix of label and annotation keys that templates must not use.
 	ReservedPrefix = "rollset.dev/"
 )

@@ -247,6 +247,7 @@ type ScaleStrategy struct {
 }
 
 // UpdateStrategy says how pods are moved to a new template.
+// +kubebuilder:validation:XValidation:fieldPath=".rollingUpdate.steps",rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.steps) || size(self.rollingUpdate.steps) == 0 || !has(self.type) || self.type == 'RollingUpdate'",message="must not be set unless type is RollingUpdate: the other types move pods by other rules"
 type UpdateStrategy struct {
 	// type is RollingUpdate (within partition, maxUnavailable and maxSurge), OnDelete (a pod moves when somebody
 	// deletes it) or Recreate (all old pods go before any new one comes).
@@ -314,6 +315,22 @@ type RollingUpdate struct {
 	// +optional
 	// +kubebuilder:default=Hold
 	OnDeadlineExceeded DeadlinePolicy `json:"onDeadlineExceeded,omitempty"`
+
+	// steps are the parts in which pods are moved to a new revision; after each the update waits for time, gates or a person,
+	// as the step says. After the last all other pods follow. Sizes must not fall from one step to the next. A set that was
+	// never complete, and one that goes back to a revision that was, take no steps.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:XValidation:rule="self.map(s, type(s.updated) == int, int(s.updated)).isSorted()",message="updated must not fall from one step to the next"
+	// +kubebuilder:validation:XValidation:rule="self.map(s, type(s.updated) == string && s.updated.matches('^[0-9]{1,3}%$'), int(s.updated.substring(0, s.updated.size() - 1))).isSorted()",message="updated must not fall from one step to the next"
+	Steps []RolloutStep `json:"steps,omitempty"`
+
+	// onStepFailed is what happens when a gate of a step is False or takes too long: Hold (report it, and go on if the gate
+	// becomes True after all) or Rollback (move all pods back to the current revision until the template changes).
+	// +optional
+	// +kubebuilder:default=Hold
+	OnStepFailed StepFailurePolicy `json:"onStepFailed,omitempty"`
 }
 
 // InPlaceUpdateStrategy shapes updates in place.
@@ -506,7 +523,12 @@ type RollSetStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
 
-	// conditions are Ready, Available, Progressing, ReplicaFailure and Stalled.
+	// rollout is how far a rollout in steps has come. It is there from its beginning until the set is complete.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
+	// conditions are Ready, Available, Progressing, ReplicaFailure and Stalled, and those that others write: the gates of
+	// steps among them.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

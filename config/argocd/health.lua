@@ -19,7 +19,7 @@ end
 local progressing = conditions.Progressing
 if progressing ~= nil then
   health.message = progressing.message
-  if progressing.reason == "Paused" then
+  if progressing.reason == "Paused" or progressing.reason == "AwaitingPromotion" then
     health.status = "Suspended"
     return health
   end

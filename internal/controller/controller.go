@@ -50,7 +50,8 @@ type Reconciler struct {
 	// Client reads from the cache and writes to the API server. The cache needs the indexes of IndexFields.
 	Client client.Client
 	// Live reads past the cache. It is asked before an adoption, before a new pod uses a claim that is there already, before
-	// a revision is made again or the verdict on one is taken back, before the partition is ignored because its revision was
+	// a revision is made again, or given up or tried again as a user asks, at the first sight of a rollout in steps, before the
+	// partition is ignored because its revision was
 	// never complete, after the API server said that a name is taken or that
 	// a pod changed before it could be deleted, and when a cache that has just been filled shows none of the pods that a
 	// status tells of, or pods are to be made and it has never shown the newest one that a status tells of.
@@ -97,6 +98,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	o := r.observe(ctx, v, revisions)
+	if behind, err := r.checkSteps(ctx, v, o); behind || err != nil {
+		return answer(lookAgain, err)
+	}
 	s := step{view: v, observed: o, revisions: revisions, failure: prepareErr}
 	if v.invalid == nil && prepareErr == nil {
 		s.wanted = plan.Next(o)

@@ -46,6 +46,8 @@ type recollection struct {
 	// sawPods is true once the cache has shown a pod of the set, and doubt paces the questions whether it should have.
 	sawPods bool
 	doubt   backOff
+	// sawSteps is true once the API server said how far the set has come in steps.
+	sawSteps bool
 	// issued is how many ids of its sequence the set has given out, and shown how many of them the cache has shown.
 	issued, shown int
 	// finished paces the replacement of pods that keep ending.

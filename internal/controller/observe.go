@@ -22,6 +22,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/update/steps"
 )
 
 // observe freezes what the view shows into the observation that everything is decided on. Of a spec that cannot be
@@ -38,7 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolu
 func (v *view) freeze(found revision.Resolution) *snapshot.Set {
 	o := &snapshot.Set{
 		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
-		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Unproven: found.Unproven,
+		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Verdict: found.Verdict, Unproven: found.Unproven,
 		Known:        v.knownTemplates(found),
 		Replicas:     v.replicas,
 		FinishedWait: v.memory.finished.wait(found.Update.Name, v.now),
@@ -53,6 +54,9 @@ func (v *view) freeze(found revision.Resolution) *snapshot.Set {
 	o.Issued = v.issued(o)
 	v.seeChanges(o)
 	v.memory.forgetProofs(o)
+	o.Rollout = steps.Plan(steps.Input{
+		Set: o, Status: &v.set.Status, Promotion: v.set.Annotations[v1alpha1.PromoteAnnotation], WasComplete: found.WasComplete,
+	})
 	return o
 }
 
@@ -236,6 +240,7 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 		Finished:     podstate.Finished(pod),
 		Specified:    podstate.SpecifiedDelete(pod),
 		Restarts:     podstate.Restarts(pod),
+		Started:      podstate.Started(pod),
 		DeletionCost: podstate.DeletionCost(pod),
 	}
 	r.ReadySince, r.Ready = podstate.ReadySince(pod)

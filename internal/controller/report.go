@@ -113,6 +113,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 	}
 	s.memory.reported = s.now
 	r.Expectations.Wrote(set.UID, setKind(), set.ResourceVersion)
+	r.tellStep(s, report.Status.Rollout)
 	return nil
 }
 
@@ -120,8 +121,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 // rest is when to try again.
 func (r *Reconciler) mark(ctx context.Context, s step, report status.Report) (rest time.Duration, err error) {
 	switch {
-	case report.RollsBack:
-		return r.reject(ctx, s)
+	case report.Verdict != "":
+		return r.reject(ctx, s, report.Verdict)
 	case s.failure == nil && s.invalid == nil && status.Complete(s.observed):
 		return r.complete(ctx, s)
 	default:
@@ -149,7 +150,7 @@ func (r *Reconciler) complete(ctx context.Context, s step) (rest time.Duration, 
 
 // reject notes on the update revision that its rollout was given up, so that nobody forgets it. If it cannot be done now,
 // rest is when to try again.
-func (r *Reconciler) reject(ctx context.Context, s step) (rest time.Duration, err error) {
+func (r *Reconciler) reject(ctx context.Context, s step, verdict string) (rest time.Duration, err error) {
 	for _, seen := range s.view.revisions {
 		if seen.Name != s.observed.Update.Name {
 			continue
@@ -158,15 +159,15 @@ func (r *Reconciler) reject(ctx context.Context, s step) (rest time.Duration, er
 		if rejected.Annotations == nil {
 			rejected.Annotations = map[string]string{}
 		}
-		rejected.Annotations[revision.RejectedAnnotation] = status.ReasonProgressDeadlineExceeded
+		rejected.Annotations[revision.RejectedAnnotation] = verdict
 		if rest, err = r.patchRevision(ctx, s.view, seen, rejected); err != nil {
 			return 0, fmt.Errorf("reject revision %s: %w", seen.Name, err)
 		} else if rest > 0 {
 			return rest, nil
 		}
-		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", "progress deadline exceeded")
+		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
 		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, status.ReasonRolledBack, "Reject",
-			"Revision %s missed its deadline; all pods go back to revision %s", seen.Name, s.observed.Current.Name)
+			"Revision %s %s; all pods go back to revision %s", seen.Name, status.Sentence(verdict), s.observed.Current.Name)
 	}
 	return 0, nil
 }

@@ -119,15 +119,15 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 	return false, nil
 }
 
-// bumpRevision writes the changed number or annotations of a revision. Of one that was rejected only the newest spec takes
-// the verdict back: an old one, in a cache that begins in the past, would see the revision that was made after it as one
-// that was left again.
+// bumpRevision writes the changed number or annotations of a revision. Only the newest set gives a revision up or takes that
+// verdict back: an old one, in a cache that begins in the past, would see the revision that was made after it as one that was
+// left again, and do once more what a user asked for long ago.
 func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
 	for _, seen := range v.revisions {
 		if seen.UID != wanted.UID || v.memory.contested[seen.UID].left(seen, v.now) > 0 { // nothing is asked in vain
 			continue
 		}
-		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected {
+		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected || revision.Judged(seen, wanted) {
 			if newest, err := r.isNewest(ctx, v.set); err != nil || !newest {
 				return err
 			}
@@ -138,6 +138,7 @@ func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.C
 		}
 		if rest == 0 {
 			logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
+			r.tellVerdict(v.set, seen, wanted)
 		}
 	}
 	return nil
@@ -179,13 +180,14 @@ func (r *Reconciler) patchRevision(ctx context.Context, v *view, seen, wanted *a
 	}
 }
 
-// isNewest says whether the spec is the newest one, past the cache. If it is not, the cache is waited for.
+// isNewest says whether the spec, and what users ask for beside it, is the newest, past the cache. If it is not, the cache is
+// waited for.
 func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, error) {
 	live := &v1alpha1.RollSet{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
 		return false, fmt.Errorf("get the set: %w", err)
 	}
-	if live.UID == set.UID && live.Generation == set.Generation {
+	if live.UID == set.UID && live.Generation == set.Generation && revision.Asked(live, set) {
 		return true, nil
 	}
 	r.Expectations.Wrote(set.UID, setKind(), live.ResourceVersion)

@@ -265,15 +265,15 @@ func TestPreflight(t *testing.T) {
 		want       string
 		wantFailed bool
 	}{
-		"accepted":                       {},
-		"a full quota says nothing":      {err: errQuota},
-		"an invalid template":            {err: errInvalid, want: errInvalid.Error()},
-		"a policy":                       {err: errDenied, want: errDenied.Error()},
-		"a name in use was judged first": {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "web")},
-		"a webhook with side effects":    {err: webhook},
-		"a webhook that is down":         {err: outage, want: outage.Error(), wantFailed: true},
+		"accepted":                        {},
+		"a full quota says nothing":       {err: errQuota},
+		"an invalid template":             {err: errInvalid, want: errInvalid.Error()},
+		"a policy":                        {err: errDenied, want: errDenied.Error()},
+		"a name in use was judged first":  {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "web")},
+		"a webhook with side effects":     {err: webhook},
+		"a webhook that is down":          {err: outage, want: outage.Error(), wantFailed: true},
 		"a quota that others use as well": {err: errConflict, want: errConflict.Error(), wantFailed: true},
-		"a cut connection":               {err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF.Error(), wantFailed: true},
+		"a cut connection":                {err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF.Error(), wantFailed: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,10 @@ const (
 	BlockedByTermination Blocking = "terminating"   // a pod is on its way out
 	BlockedByRejection   Blocking = "rolled-back"   // the update revision was rejected
 	BlockedByInvalidSpec Blocking = "invalid-spec"  // the spec makes no sense
+	BlockedBySoak        Blocking = "soak"          // a step soaks
+	BlockedByGate        Blocking = "gate"          // a step waits for a gate
+	BlockedByPromotion   Blocking = "promotion"     // a step waits for a person
+	BlockedByFailedStep  Blocking = "step-failed"   // a step failed
 )
 
 // blocker is the first thing that a set waits for; the zero value if there is none.
@@ -47,6 +51,8 @@ func (f *facts) blocker() blocker {
 		return blocker{kind: BlockedByInvalidSpec}
 	case f.settled && f.set.Rejected:
 		return blocker{kind: BlockedByRejection}
+	case f.atWork() && (f.settled || f.set.Rollout.Failure != ""):
+		return f.stepBlocker()
 	case f.settled:
 		return f.hold()
 	}

@@ -66,7 +66,7 @@ func (f *facts) tellTime() timing {
 // idle says whether the clock stands still: nothing is wanted that is not there, or a user has stopped it. Pods on their
 // way out do not count. If a node is gone for good they never go, and that is no fault of the revision.
 func (f *facts) idle() bool {
-	return f.in.Invalid != "" || f.set.Paused() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
+	return f.in.Invalid != "" || f.set.Paused() || f.set.Rollout.Rests() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
 // advance notes what was reached. The clock starts again at every new revision, and whenever more was reached than ever

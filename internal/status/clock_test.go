@@ -300,9 +300,9 @@ func TestRollback(t *testing.T) {
 	} {
 		m.config = step.config
 		r := m.shoot(step.after, step.state)
-		if got := progressing(&r.Status).Reason; got != step.wantReason || r.RollsBack != step.wantBack || stalled(&r.Status) != step.wantStalled {
+		if got := progressing(&r.Status).Reason; got != step.wantReason || (r.Verdict != "") != step.wantBack || stalled(&r.Status) != step.wantStalled {
 			t.Errorf("%s, %s:\n\tgot  %s, RollsBack %t, Stalled %q\n\twant %s, RollsBack %t, Stalled %q", step.config, step.state,
-				got, r.RollsBack, stalled(&r.Status), step.wantReason, step.wantBack, step.wantStalled)
+				got, r.Verdict != "", stalled(&r.Status), step.wantReason, step.wantBack, step.wantStalled)
 		}
 	}
 }
@@ -312,9 +312,9 @@ func TestRollbackNeedsSomewhereToGo(t *testing.T) {
 	m := &film{config: "random R=1 v2", now: snapshottest.Now(), generation: 1, policy: v1alpha1.RollbackOnDeadline}
 	m.shoot(0, "a:v2.")
 	r := m.shoot(time.Hour, "a:v2.")
-	if !r.DeadlineExceeded || r.RollsBack || stalled(&r.Status) != "True ProgressDeadlineExceeded" {
+	if !r.DeadlineExceeded || r.Verdict != "" || stalled(&r.Status) != "True ProgressDeadlineExceeded" {
 		t.Errorf("DeadlineExceeded %t, RollsBack %t, Stalled %q: the first revision has none before it, a human must help",
-			r.DeadlineExceeded, r.RollsBack, stalled(&r.Status))
+			r.DeadlineExceeded, r.Verdict != "", stalled(&r.Status))
 	}
 }
 

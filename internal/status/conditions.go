@@ -44,11 +44,7 @@ func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 	if stalled != "" {
 		set(ConditionStalled, verdict{metav1.ConditionTrue, stalled}, stalledMessage)
 	}
-	for i := range f.previous.Conditions {
-		if c := f.previous.Conditions[i]; !ours(c.Type) {
-			list = append(list, c)
-		}
-	}
+	list = append(list, f.foreign()...)
 	return list[:min(len(list), maxConditions)]
 }
 
@@ -93,7 +89,7 @@ func find(conditions []metav1.Condition, name string) *metav1.Condition {
 // ready is the condition Ready. A set that was rolled back is not: it does not run what the spec asks for.
 func (f *facts) ready(progressing verdict, stalled string) verdict {
 	switch {
-	case f.settled && !f.set.Rejected:
+	case f.settled && !f.set.Rejected && !f.atWork():
 		return verdict{metav1.ConditionTrue, progressing.reason}
 	case stalled != "":
 		return verdict{metav1.ConditionFalse, stalled}
@@ -131,6 +127,8 @@ func (f *facts) stalled(t timing, progress string) (reason, message string) {
 		return ReasonInvalidTemplate, f.failure().Message
 	case f.rollbackDone():
 		return ReasonRolledBack, progress
+	case f.stepHolds():
+		return ReasonStepFailed, progress
 	case t.exceeded && !f.canRollBack():
 		return ReasonProgressDeadlineExceeded, progress
 	default:

@@ -176,14 +176,18 @@ func (f *facts) rollbackDone() bool {
 
 // canRollBack says whether the set asks for a rollback and has a revision to go back to.
 func (f *facts) canRollBack() bool {
-	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1alpha1.RollbackOnDeadline &&
-		f.set.Rolling() && !f.set.Rejected && !f.set.Unproven && f.set.Current.Template != nil
+	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1alpha1.RollbackOnDeadline && f.canGoBack()
+}
+
+// canGoBack says whether there is a revision to go back to.
+func (f *facts) canGoBack() bool {
+	return f.set.Rolling() && !f.set.Rejected && !f.set.Unproven && f.set.Current.Template != nil
 }
 
 // Complete says whether a rollout has come to its end, so that the update revision becomes the current one: as many
-// pods as are wanted run it and are available, and no other pod is left, not even one that is terminating.
+// pods as are wanted run it and are available, no other pod is left, not even one that is terminating, and no step is at work.
 func Complete(o *snapshot.Set) bool {
-	if o.Rejected || o.Update.Name == "" {
+	if o.Rejected || o.Update.Name == "" || o.Rollout.AtWork() {
 		return false
 	}
 	live := 0

@@ -31,6 +31,8 @@ func (f *facts) progressing(t timing) verdict {
 		return verdict{metav1.ConditionUnknown, ReasonPaused}
 	case t.exceeded:
 		return verdict{metav1.ConditionFalse, ReasonProgressDeadlineExceeded}
+	case f.atWork():
+		return f.stepVerdict()
 	default:
 		return verdict{metav1.ConditionTrue, f.phase()}
 	}
@@ -102,8 +104,8 @@ func (f *facts) headline(v verdict) string {
 		return "the spec is invalid and nothing is done: " + f.in.Invalid
 	case ReasonRolledBack:
 		back := f.revision(f.set.Current.Name).live
-		return fmt.Sprintf("revision %s missed its deadline and is rolled back; %s",
-			f.set.Update.Name, share(back, replicas, "at revision "+f.set.Current.Name))
+		return fmt.Sprintf("revision %s %s and is rolled back; %s",
+			f.set.Update.Name, Sentence(f.set.Verdict), share(back, replicas, "at revision "+f.set.Current.Name))
 	case ReasonProgressDeadlineExceeded:
 		deadline, _ := f.set.ProgressDeadline()
 		return fmt.Sprintf("no progress for %d seconds%s; %s", int64(deadline.Seconds()), f.nowhereToGo(), f.numbers())
@@ -137,6 +139,8 @@ func (f *facts) numbers() string {
 	current, stay := f.revision(f.set.Current.Name), f.want[f.set.Current.Name]
 	rolling := f.set.Rolling() || f.outdated > 0
 	switch {
+	case f.atWork():
+		return f.stepNumbers()
 	case f.settled && f.outdated == 0:
 		return share(f.total.available, replicas, "updated and available")
 	case f.outdated > 0 && f.moving == 0: // the others stay where they are

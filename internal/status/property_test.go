@@ -123,8 +123,8 @@ func TestStatusIsConsistent(t *testing.T) {
 		if r.RequeueAfter < 0 {
 			t.Errorf("RequeueAfter is %v", r.RequeueAfter)
 		}
-		if r.RollsBack && (!r.DeadlineExceeded || stalled(s) != "" && in.Failure == nil && s.UpdateRevision == s.CurrentRevision) {
-			t.Errorf("RollsBack without a reason, or with nowhere to go")
+		if r.Verdict != "" && (!r.DeadlineExceeded || stalled(s) != "" && in.Failure == nil && s.UpdateRevision == s.CurrentRevision) {
+			t.Errorf("a verdict without a reason, or with nowhere to go")
 		}
 		checkConditions(t, s)
 	})
@@ -162,7 +162,7 @@ func TestStatusIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		first := status.Compute(in)
-		if first.RollsBack {
+		if first.Verdict != "" {
 			t.Skip("the revision would be rejected now")
 		}
 		if first.Status.CurrentRevision != in.Set.Current.Name { // what completes is current in the next observation

@@ -60,9 +60,11 @@ type Report struct {
 	Status v1alpha1.RollSetStatus
 	// Blocking is the kind of the first thing that is waited for; empty if nothing is.
 	Blocking Blocking
-	// DeadlineExceeded is true when a rollout made no progress for progressDeadlineSeconds. Where the set asks for it and
-	// there is a revision to go back to, the update revision is now to be rejected: RollsBack says so.
-	DeadlineExceeded, RollsBack bool
+	// DeadlineExceeded is true when a rollout made no progress for progressDeadlineSeconds.
+	DeadlineExceeded bool
+	// Verdict is the verdict by which the update revision is to be rejected now: its rollout made no progress or failed at a
+	// step, the set asks for a rollback then, and there is a revision to go back to. Empty if it is not.
+	Verdict string
 	// Progress is for the Input of the next reconcile.
 	Progress Progress
 	// RequeueAfter is when time alone will change the status: a pod becomes available, or the deadline strikes. Zero
@@ -78,12 +80,14 @@ func Compute(in Input) Report {
 	r := Report{
 		Blocking:         blocker.kind,
 		DeadlineExceeded: t.exceeded,
-		RollsBack:        t.exceeded && f.canRollBack(),
+		Verdict:          f.rejection(t),
 		Progress:         t.progress,
 		RequeueAfter:     f.untilAvailable(),
 	}
-	if t.wait > 0 && (r.RequeueAfter == 0 || t.wait < r.RequeueAfter) {
-		r.RequeueAfter = t.wait
+	for _, wait := range []time.Duration{t.wait, f.set.Rollout.Wake} {
+		if wait > 0 && (r.RequeueAfter == 0 || wait < r.RequeueAfter) {
+			r.RequeueAfter = wait
+		}
 	}
 	r.Status = f.counters()
 	r.Status.Conditions = f.conditions(t, blocker)
@@ -107,6 +111,7 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 		UpdateRevision:           cmp.Or(f.set.Update.Name, f.previous.UpdateRevision),
 		IssuedIDs:                max(f.previous.IssuedIDs, int64(f.set.Issued)),
 		Revisions:                f.listRevisions(),
+		Rollout:                  f.rollout(),
 		VolumeClaims:             slices.Clone(f.in.VolumeClaims),
 	}
 	if f.in.CollisionCount != nil {

@@ -36,9 +36,17 @@ const (
 	ReasonComplete = "Complete"
 	// ReasonProgressDeadlineExceeded: nothing was reached for progressDeadlineSeconds. Stalled has it too.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonRolledBack: the update revision missed its deadline, and the current one is wanted everywhere until the
-	// template changes. Stalled has it too.
+	// ReasonRolledBack: the update revision missed its deadline, failed at a step or was aborted, and the current one is wanted
+	// everywhere until the template changes. Stalled has it too.
 	ReasonRolledBack = "RolledBack"
+	// ReasonSoaking: the pods of a step are available, and have to stay so for a while.
+	ReasonSoaking = "Soaking"
+	// ReasonAwaitingGate: a step waits for a condition that somebody else sets to True.
+	ReasonAwaitingGate = "AwaitingGate"
+	// ReasonAwaitingPromotion: a step waits for a person.
+	ReasonAwaitingPromotion = "AwaitingPromotion"
+	// ReasonStepFailed: a gate of a step is False, or took too long. Stalled has it too if nothing is rolled back for that.
+	ReasonStepFailed = "StepFailed"
 	// ReasonInvalidSpec: the spec is older than the validation that would refuse it. Every condition has it then.
 	ReasonInvalidSpec = "InvalidSpec"
 )
@@ -57,6 +65,16 @@ const (
 	ReasonNameConflict = "NameConflict"
 	// ReasonInvalidTemplate: the API server refuses pods made from the template. Ready, Progressing and Stalled have it too.
 	ReasonInvalidTemplate = "InvalidTemplate"
+)
+
+// The reasons of events about steps, beside those of conditions.
+const (
+	// ReasonStepStarted: a step has begun. A gate has it too until somebody judges the step.
+	ReasonStepStarted = "StepStarted"
+	// ReasonStepsDone: all steps are done, and all other pods follow.
+	ReasonStepsDone = "StepsDone"
+	// ReasonRetried: a revision that was given up is tried again.
+	ReasonRetried = "Retried"
 )
 
 // The reasons of the conditions Ready and Available that are not a reason of Progressing.

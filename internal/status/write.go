@@ -22,6 +22,7 @@ func Urgent(previous, next *v1alpha1.RollSetStatus) bool {
 		previous.CurrentRevision != next.CurrentRevision ||
 		previous.UpdateRevision != next.UpdateRevision ||
 		previous.LabelSelector != next.LabelSelector ||
+		!sameStep(previous.Rollout, next.Rollout) ||
 		!equality.Semantic.DeepEqual(previous.CollisionCount, next.CollisionCount) {
 		return true
 	}

@@ -72,6 +72,9 @@ func TestEdgesAreAccepted(t *testing.T) {
 		"a partition of 100%":               {rolling + ".partition": "100%"},
 		"a maxSurge of 99999%":              {rolling + ".maxSurge": "99999%"},
 		"neither unavailable nor surge":     {rolling + ".maxUnavailable": "0", rolling + ".maxSurge": "0"},
+		"equal steps, and of both forms":    {rolling + ".steps": "[{updated: 1}, {updated: 1}, {updated: 5%}, {updated: 2147483647}, {updated: 10%}, {updated: 100%}]"},
+		"steps of more than replicas":       {"spec.replicas": "0", rolling + ".steps": "[{updated: 7, soakSeconds: 2147483647, pause: true, gates: [{conditionType: example.com/A, timeoutSeconds: 2147483647}, {conditionType: A}]}]"},
+		"no steps under OnDelete":           {"spec.updateStrategy.type": "OnDelete", rolling + ".steps": "[]"},
 		"no strategy":                       {"spec.updateStrategy": "null"},
 		"an empty strategy":                 {"spec.updateStrategy": "{}"},
 		"a null rolling update":             {"spec.updateStrategy": "{type: OnDelete, rollingUpdate: null}"},
@@ -158,7 +161,7 @@ func TestDefaults(t *testing.T) {
 		"replicas": int64(1), "podIdentity": "Random", "serviceName": "", "minReadySeconds": int64(0),
 		"revisionHistoryLimit": int64(10), "progressDeadlineSeconds": int64(600),
 		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
-			"partition": int64(0), "maxSurge": int64(0), "podUpdatePolicy": "Recreate", "onDeadlineExceeded": "Hold",
+			"partition": int64(0), "maxSurge": int64(0), "podUpdatePolicy": "Recreate", "onDeadlineExceeded": "Hold", "onStepFailed": "Hold",
 		}},
 	}
 	if diff := cmp.Diff(want, spec); diff != "" {

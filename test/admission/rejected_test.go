@@ -39,7 +39,7 @@ const (
 
 func TestRejected(t *testing.T) {
 	var cases []rejection
-	for _, group := range [][]rejection{names, numbers, percentages, selectors, templates, identities, ordinals, claims, strategies, hooks} {
+	for _, group := range [][]rejection{names, numbers, percentages, selectors, templates, identities, ordinals, claims, strategies, rolloutSteps, hooks} {
 		cases = append(cases, group...)
 	}
 	if len(cases) < 80 {
@@ -242,6 +242,42 @@ var strategies = []rejection{
 	{"an ordinal to delete", fields{"spec.podIdentity": "Ordinal", "spec.scaleStrategy.podsToDelete": "[web-0]"}, "spec.scaleStrategy.podsToDelete", "must be empty when podIdentity is Ordinal"},
 	{"a pod to delete twice", fields{"spec.scaleStrategy.podsToDelete": "[web-a, web-a]"}, "spec.scaleStrategy.podsToDelete[1]", "Duplicate value"},
 	{"a pod to delete with a malformed name", fields{"spec.scaleStrategy.podsToDelete": "[Web_1]"}, "spec.scaleStrategy.podsToDelete[0]", "must be the name of a pod"},
+}
+
+const aStepSize = `must be a number of pods of at least 1, or a percentage of replicas from "1%" to "100%"`
+
+var rolloutSteps = []rejection{
+	{"a step of nothing", fields{rolling + ".steps": "[{updated: 0}]"}, rolling + ".steps[0].updated", aStepSize},
+	{"a step of 0%", fields{rolling + ".steps": "[{updated: 0%}]"}, rolling + ".steps[0].updated", aStepSize},
+	{"a step of 101%", fields{rolling + ".steps": "[{updated: 101%}]"}, rolling + ".steps[0].updated", aStepSize},
+	{"a step of half a percent", fields{rolling + ".steps": "[{updated: 0.5%}]"}, rolling + ".steps[0].updated", aStepSize},
+	{"a negative step", fields{rolling + ".steps": "[{updated: -1}]"}, rolling + ".steps[0].updated", aStepSize},
+	{"a step without a size", fields{rolling + ".steps": "[{pause: true}]"}, rolling + ".steps[0].updated", "Required value"},
+	{"a negative soak", fields{rolling + ".steps": "[{updated: 1, soakSeconds: -1}]"}, rolling + ".steps[0].soakSeconds", "greater than or equal to 0"},
+	{"numbers that fall", fields{rolling + ".steps": "[{updated: 1}, {updated: 10}, {updated: 9}]"}, rolling + ".steps", "must not fall"},
+	{"numbers that fall around a percentage", fields{rolling + ".steps": "[{updated: 10}, {updated: 50%}, {updated: 9}]"}, rolling + ".steps", "must not fall"},
+	{"percentages that fall", fields{rolling + ".steps": "[{updated: 5%}, {updated: 100%}, {updated: 20%}]"}, rolling + ".steps", "must not fall"},
+	{"percentages that fall around a number", fields{rolling + ".steps": "[{updated: 20%}, {updated: 3}, {updated: 5%}]"}, rolling + ".steps", "must not fall"},
+	{"21 steps", fields{rolling + ".steps": "[" + strings.Repeat("{updated: 1}, ", 20) + "{updated: 1}]"}, rolling + ".steps", "must have at most 20 items"},
+	{"steps under OnDelete", fields{"spec.updateStrategy.type": "OnDelete", rolling + ".steps": "[{updated: 1}]"}, rolling + ".steps", "must not be set unless type is RollingUpdate"},
+	{"steps under Recreate", fields{"spec.updateStrategy.type": "Recreate", rolling + ".steps": "[{updated: 1}]"}, rolling + ".steps", "must not be set unless type is RollingUpdate"},
+	{"a gate without a type", fields{rolling + ".steps": "[{updated: 1, gates: [{timeoutSeconds: 1}]}]"}, rolling + ".steps[0].gates[0].conditionType", "Required value"},
+	{"a gate with an empty type", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: ''}]}]"}, rolling + ".steps[0].gates[0].conditionType", "should be at least 1 chars long"},
+	{"a gate of a type of the controller's", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: Ready}]}]"}, rolling + ".steps[0].gates[0].conditionType", "the controller writes those conditions itself"},
+	{"a gate that means no progress", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: Stalled}]}]"}, rolling + ".steps[0].gates[0].conditionType", "the controller writes those conditions itself"},
+	{"a gate of a malformed type", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: error rate}]}]"}, rolling + ".steps[0].gates[0].conditionType", "must be the type of a condition"},
+	{"one gate twice", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: A}, {conditionType: A}]}]"}, rolling + ".steps[0].gates[1]", "Duplicate value"},
+	{"a gate without time", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: A, timeoutSeconds: 0}]}]"}, rolling + ".steps[0].gates[0].timeoutSeconds", "greater than or equal to 1"},
+	{"nine gates", fields{rolling + ".steps": "[{updated: 1, gates: [" + manyGates(9) + "]}]"}, rolling + ".steps[0].gates", "must have at most 8 items"},
+	{"an unknown policy for a step that failed", fields{rolling + ".onStepFailed": "Abort"}, rolling + ".onStepFailed", `supported values: "Hold", "Rollback"`},
+}
+
+func manyGates(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{conditionType: G%d}, ", i)
+	}
+	return strings.TrimSuffix(b.String(), ", ")
 }
 
 var hooks = []rejection{

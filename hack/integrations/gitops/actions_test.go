@@ -78,7 +78,12 @@ func act(t *testing.T, name string, set *unstructured.Unstructured) map[string]a
 // steps puts a set into a step of a rollout.
 func steps(t *testing.T, set *unstructured.Unstructured, phase string) *unstructured.Unstructured {
 	t.Helper()
-	rollout := map[string]any{"revision": "web-abc", "step": int64(2), "steps": int64(4), "phase": phase}
+	return atStep(t, set, 2, phase)
+}
+
+func atStep(t *testing.T, set *unstructured.Unstructured, step int64, phase string) *unstructured.Unstructured {
+	t.Helper()
+	rollout := map[string]any{"revision": "web-abc", "step": step, "steps": int64(4), "phase": phase}
 	if err := unstructured.SetNestedMap(set.Object, rollout, "status", "rollout"); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +102,9 @@ func TestOfferedActions(t *testing.T) {
 		"paused":             {object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2+")), []string{"restart", "resume"}},
 		"in a step":          {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Rolling"), []string{"abort", "pause", "promote-full", "restart"}},
 		"at a step's pause":  {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Paused"), []string{"abort", "pause", "promote", "promote-full", "restart"}},
-		"after a failed one": {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Failed"), []string{"pause", "restart", "retry"}},
+		"after a failed one": {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Failed"), []string{"abort", "pause", "promote-full", "restart"}},
+		"given up":           {atStep(t, object(t, inState("random R=2 rejected v1>v2", "a:v1+ b:v2.")), 0, "Failed"), []string{"pause", "restart", "retry"}},
+		"after the last":     {atStep(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), 5, "Rolling"), []string{"abort", "pause", "restart"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +130,7 @@ func TestActions(t *testing.T) {
 		"promote":      {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Paused"), annotation("apps.rollset.dev/promote"), "web-abc/2"},
 		"promote-full": {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Rolling"), annotation("apps.rollset.dev/promote"), "web-abc/all"},
 		"abort":        {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Rolling"), annotation("apps.rollset.dev/abort"), "web-abc"},
-		"retry":        {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Failed"), annotation("apps.rollset.dev/retry"), "web-abc"},
+		"retry":        {atStep(t, object(t, inState("random R=2 rejected v1>v2", "a:v1+ b:v2.")), 0, "Failed"), annotation("apps.rollset.dev/retry"), "web-abc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -93,6 +93,24 @@ func Restarts(pod *corev1.Pod) int32 {
 	return int32(min(sum, math.MaxInt32))
 }
 
+// Started is when the last of the containers that run while the pod does was started; the zero time if none runs.
+func Started(pod *corev1.Pod) (last time.Time) {
+	consider := func(s *corev1.ContainerStatus) {
+		if running := s.State.Running; running != nil && running.StartedAt.After(last) {
+			last = running.StartedAt.Time
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		consider(&pod.Status.ContainerStatuses[i])
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		if s := &pod.Status.InitContainerStatuses[i]; restartable(pod, s.Name) {
+			consider(s)
+		}
+	}
+	return last
+}
+
 // DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost. As in Kubernetes the value has no plus sign and
 // no leading zeros; what is malformed counts as 0.
 func DeletionCost(pod *corev1.Pod) int32 {

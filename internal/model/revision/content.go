@@ -31,10 +31,6 @@ const (
 	// CollisionAnnotation carries, on a ControllerRevision, the collision count that went into its name, if not 0.
 	CollisionAnnotation = "apps.rollset.dev/collision-count"
 
-	// RejectedAnnotation marks, with any value, a ControllerRevision whose rollout was given up. It goes when the
-	// revision becomes the newest again.
-	RejectedAnnotation = "apps.rollset.dev/rejected"
-
 	// changeCause is the annotation that kubectl rollout history shows.
 	changeCause = "kubernetes.io/change-cause"
 )

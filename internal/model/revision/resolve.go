@@ -35,7 +35,8 @@ import (
 
 // Input is what [Resolve] judges. Resolve does not change it.
 type Input struct {
-	// Set is the set; of its status, observedGeneration, currentRevision, updateRevision and collisionCount matter.
+	// Set is the set; of its status, observedGeneration, currentRevision, updateRevision and collisionCount matter, of its
+	// annotations those by which users give a revision up or try it again.
 	Set *v1alpha1.RollSet
 	// Revisions are the ControllerRevisions that the set controls.
 	Revisions []*appsv1.ControllerRevision
@@ -58,14 +59,17 @@ type Resolution struct {
 	Update snapshot.Revision
 	// Unproven is true if Current is not Update and was never completed: no revision of the set was.
 	Unproven bool
-	// Rejected is true if the ControllerRevision of Update carries [RejectedAnnotation].
+	// Rejected is true if the ControllerRevision of Update carries [RejectedAnnotation], and Verdict what that says.
 	Rejected bool
+	Verdict  string
+	// WasComplete is true if Update was complete before.
+	WasComplete bool
 	// Create, if not nil, is to be created. If its name turns out to exist, a live read tells whether the set controls
 	// it: then the cache is behind. Else resolve again with the name among Taken.
 	Create *appsv1.ControllerRevision
 	// Bump, if not nil, is a changed copy of an existing ControllerRevision, to be written: Update's, with a number
-	// that makes it the newest, with the change cause that the set has now, or with a content that is equal to its own; or
-	// Current's, with the note that it was completed.
+	// that makes it the newest, with the change cause that the set has now, with a content that is equal to its own, or with
+	// the verdict that a user asked for; or Current's, with the note that it was completed.
 	Bump *appsv1.ControllerRevision
 	// Prune names the ControllerRevisions to be deleted, oldest first: those beyond the history limit that are neither
 	// Current nor Update nor used by a pod, and one that blocks the name of Update with a content that is not its own.
@@ -99,6 +103,7 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 		return Resolution{}, err
 	}
 	r.resolveCurrent()
+	r.judge()
 	r.prune()
 	return r.out, nil
 }
@@ -237,7 +242,9 @@ func (r *resolver) reuse(found record) {
 	}
 	r.out.Update = found.revision()
 	r.out.Update.Number = object.Revision
-	_, r.out.Rejected = object.Annotations[RejectedAnnotation]
+	r.out.Verdict, r.out.Rejected = object.Annotations[RejectedAnnotation], has(object, RejectedAnnotation)
+	completed, _ := completedAt(object)
+	r.out.WasComplete = completed > 0
 }
 
 // newest is the highest number of a revision other than the named one; 0 if there is none.

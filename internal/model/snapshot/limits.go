@@ -20,6 +20,8 @@ type Limits struct {
 	// Partition is how many pods are wanted at the current revision, at most Replicas. It counts for nothing before a revision
 	// was completed: see Set.Partition.
 	Partition int
+	// Steps are how many pods are at the update revision when each step of a rollout is done.
+	Steps []int
 	// MaxUnavailable is how many pods may be unavailable because of an update; at least 1 if MaxSurge is 0.
 	MaxUnavailable int
 	// MaxSurge is how many pods may exist above Replicas because of an update.
@@ -48,6 +50,9 @@ func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 	var err error
 	if l.Partition, err = resolvePartition(rolling.Partition, l.Replicas); err != nil {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.partition: %w", err)
+	}
+	if l.Steps, err = ResolveSteps(spec, l.Replicas); err != nil {
+		return Limits{}, err
 	}
 	if l.MaxSurge, err = resolve(rolling.MaxSurge, l.Replicas, roundUp); err != nil {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxSurge: %w", err)

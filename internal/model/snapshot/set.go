@@ -35,9 +35,12 @@ type Set struct {
 	Unproven bool
 	// Known are the templates of all revisions of the set that can be used, by name.
 	Known map[string]*corev1.PodTemplateSpec
-	// Rejected is true when the update revision missed its deadline and was rolled back: then the current revision is
-	// wanted everywhere.
+	// Rejected is true when the update revision missed its deadline, failed at a step or was aborted, and is rolled back: then
+	// the current revision is wanted everywhere. Verdict says which of these.
 	Rejected bool
+	Verdict  string
+	// Rollout is how far a rollout in steps has come.
+	Rollout Rollout
 	// Ordinals are the numbers that the pods of a set with podIdentity Ordinal may have.
 	Ordinals identity.Ordinals
 	// Issued is how many ids of its sequence a set with random names has given out, as far as is known. Names do not come
@@ -146,8 +149,9 @@ type Replica struct {
 	Specified bool
 	// ReadySince is when the pod became ready; zero if it is not.
 	ReadySince time.Time
-	// Restarts is the sum of the containers' restarts.
+	// Restarts is the sum of the containers' restarts, Started when the last of those that run was started.
 	Restarts int32
+	Started  time.Time
 	// Gate is the pod's readiness gate.
 	Gate inplace.Gate
 	// InPlace is the state of its last update in place, Progress how far that is, and Waiting what it still waits for;
@@ -208,13 +212,13 @@ func (s *Set) RefusesUpdate() bool {
 	return s.Preflights[s.Update.Name].Refuses() && s.Rolling() && !s.Unproven && s.Current.Template != nil
 }
 
-// Partition is how many pods are wanted at the current revision, a rollback aside. A revision that never worked holds
-// nothing back.
+// Partition is how many pods are wanted at the current revision, a rollback aside: as many as the spec or the step at work
+// keeps there. A revision that never worked holds nothing back.
 func (s *Set) Partition() int {
 	if s.Unproven {
 		return 0
 	}
-	return s.Limits.Partition
+	return max(s.Limits.Partition, s.Rollout.Keeps)
 }
 
 // Ordinal says whether the set's pods have ordinals.

@@ -13,6 +13,7 @@ const (
 	managerActor   = "manager"
 	nodeActor      = "node"
 	networkActor   = "network"
+	gateActor      = "gates"
 )
 
 // Namespace is the namespace of everything in a world, and SetName the name of the set that scripts are about.

@@ -133,6 +133,8 @@ func rules() []rule {
 		{"I10, I11 bounded writes", writesLittle},
 		{"I15 bounded growth", staysSmall},
 		{"guard", guardsMoves},
+		{"steps in turn", stepsInTurn},
+		{"I9 soak", soaksInSilence},
 	}
 }
 

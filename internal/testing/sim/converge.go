@@ -101,7 +101,8 @@ func (w *World) checkWanted() error {
 	}
 	if w.rolls(set) {
 		w.checkMix(set, live, check)
-		if l.partition == 0 && len(own) == len(live) && !w.rejected(set) {
+		_, atWork := w.stepAtWork(set)
+		if l.partition == 0 && len(own) == len(live) && !w.rejected(set) && !atWork {
 			check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
 		}
 	}
@@ -112,9 +113,11 @@ func (w *World) checkWanted() error {
 	// A pod that never finishes terminating is left over, and the rollout waits for it. A set that was rolled back does not
 	// run what its spec asks for.
 	ready := meta.IsStatusConditionTrue(s.Conditions, "Ready")
-	check(len(own) > len(live) || ready != w.rejected(set), "condition Ready is True: %t", ready)
+	_, atWork := w.stepAtWork(set)
+	check(len(own) > len(live) || ready != (w.rejected(set) || atWork), "condition Ready is True: %t", ready)
+	check(!w.willing || !atWork || !w.rolls(set), "a step is at work that everybody lets pass")
 	for _, c := range s.Conditions {
-		check(c.ObservedGeneration == set.Generation, "condition %s is about generation %d", c.Type, c.ObservedGeneration)
+		check(c.Reason == "Judged" || c.Reason == "StepStarted" || c.ObservedGeneration == set.Generation, "condition %s is about generation %d", c.Type, c.ObservedGeneration)
 	}
 	check(w.unusedRevisions(set) <= int(*set.Spec.RevisionHistoryLimit), "%d unused revisions", w.unusedRevisions(set))
 	return errors.Join(errs...)

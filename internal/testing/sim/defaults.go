@@ -22,6 +22,7 @@ func defaultRollSet(spec *v1alpha1.RollSetSpec) {
 	orNew(&rolling.MaxSurge, intstr.FromInt32(0))
 	orDefault(&rolling.PodUpdatePolicy, v1alpha1.RecreatePod)
 	orDefault(&rolling.OnDeadlineExceeded, v1alpha1.HoldOnDeadline)
+	orDefault(&rolling.OnStepFailed, v1alpha1.HoldOnStepFailed)
 }
 
 // defaultPod sets those of a pod's defaults that a controller can come to see.

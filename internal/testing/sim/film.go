@@ -71,6 +71,9 @@ func (f *Film) note(actor, what string) {
 
 // observe adds a line for a write, unless it changes nothing that the strip shows.
 func (f *Film) observe(e *Entry) {
+	if e.Key.Kind == RollSets {
+		f.observeStep(e)
+	}
 	if e.Key.Kind != Pods {
 		return
 	}
@@ -86,6 +89,20 @@ func (f *Film) observe(e *Entry) {
 	}
 	f.byPod[pod.Name] = len(f.lines)
 	f.lines = append(f.lines, line{at: e.At, actor: e.Actor, what: f.describe(e, pod), result: f.state})
+}
+
+// observeStep adds a line for a status that tells of another step of a rollout, or of another phase.
+func (f *Film) observeStep(e *Entry) {
+	was, existed := e.Old.(*v1alpha1.RollSet)
+	is, exists := e.New.(*v1alpha1.RollSet)
+	if !existed || !exists || is.Status.Rollout == nil || e.Subresource != "status" {
+		return
+	}
+	before, after := was.Status.Rollout, is.Status.Rollout
+	if before != nil && before.Step == after.Step && before.Phase == after.Phase && before.Revision == after.Revision {
+		return
+	}
+	f.note(e.Actor, fmt.Sprintf("step %d of %d: %s", after.Step, after.Steps, after.Phase))
 }
 
 // describe says what became of a pod.

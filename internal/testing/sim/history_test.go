@@ -57,6 +57,8 @@ func specWords() []word {
 		{"whenDeleted", among("Retain", "Delete")},
 		{"whenScaled", among("Retain", "Delete")},
 		{"storage", among("1Gi", "2Gi")},
+		{"steps", among("1,soak=2", "1,gate=A:5 50%,pause", "25%,pause 50%,gate=A 100%,soak=3", "2 3,gate=A:4,gate=B", "1 2 3,pause 100%,gate=B", "none")},
+		{"onStepFailed", among("Hold", "Rollback")},
 	}
 }
 
@@ -83,13 +85,15 @@ func worldWords() []word {
 		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
 		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision")},
 		{"skew", among("-20s", "-1s", "1s", "20s")},
+		{"gate", among("A True", "A False", "B True", "B Unknown")},
+		{"promote", among("1", "2", "3", "all", "old", "junk")},
 		{"delete-set", among("Background", "Foreground", "Orphan")},
 	}
 }
 
 // loneWords stand alone.
 func loneWords() []string {
-	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "managers 2", "forget", "leave", "create-set", "lose-status", "api-default"}
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "managers 2", "forget", "leave", "create-set", "lose-status", "api-default", "abort", "retry"}
 }
 
 // randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
@@ -136,7 +140,7 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 
 // relief takes away what could keep the set from its wanted state for ever. A clock that was ahead has seen pods as available
 // that will be when it is right again. What was released has to go when it was.
-const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nhook none\nskew 0s\nrun 20s\nsettle\nleave\nsettle"
+const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
 func live(ctx context.Context, text string, seed uint64) (*World, error) {

@@ -48,9 +48,11 @@ func limitsOf(spec *v1alpha1.RollSetSpec) limits {
 	return l
 }
 
-// limits are those of a set: a revision that was never complete holds nothing back.
+// limits are those of a set: the step at work holds back what the partition lets go, and a revision that was never complete
+// holds nothing back.
 func (w *World) limits(set *v1alpha1.RollSet) limits {
 	l := limitsOf(&set.Spec)
+	l.partition = max(l.partition, w.kept(set))
 	if w.unproven(set) {
 		l.partition = 0
 	}
@@ -282,14 +284,16 @@ func (v *verdict) addedTo(update string, pod *corev1.Pod) string {
 		}
 		return "" // others at that revision may be in other places, and go in their turn
 	}
+	onTop := 0
 	if v.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod {
-		l.replicas += l.maxSurge // no pod goes because surge has taken its place
+		onTop = l.maxSurge // no pod goes because surge has taken its place
 	}
 	staysThere := func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) }
-	if n := v.count(staysThere) + 1; n > l.replicas-l.partition {
-		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
+	n := v.count(staysThere) + 1
+	if n > l.replicas+onTop-l.partition {
+		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas+onTop, l.partition)
 	}
-	return ""
+	return v.withinStep(n - onTop)
 }
 
 // specified says whether a user asked for the pod to go.

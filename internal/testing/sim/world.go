@@ -54,6 +54,8 @@ type World struct {
 	created bool
 	// trim is what the pods in the managers' caches have gone through; nil if they are whole.
 	trim func(any) (any, error)
+	// willing is true once whoever is waited for lets every step of a rollout pass.
+	willing bool
 	// occupied is true once a stranger has a name that the set may want.
 	occupied bool
 }
@@ -115,6 +117,7 @@ func (w *World) turns() []turn {
 	w.scheduler.turns(add)
 	w.claims.turns(add)
 	w.network.turns(add)
+	w.willingTurns(add)
 	w.kubelets.turns(add)
 	return all
 }

@@ -1,0 +1,77 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/status"
+)
+
+// checkSteps asks the API server, once in the life of this process, how far a set has come in steps, and reports whether the
+// cache is behind. The status says which step is at work: one from before a step would take pods back that the step has moved.
+// What this process writes itself its cache is waited for to show.
+func (r *Reconciler) checkSteps(ctx context.Context, v *view, o *snapshot.Set) (behind bool, err error) {
+	if o.Rollout.Next == nil || v.memory.sawSteps {
+		return false, nil
+	}
+	live := &v1alpha1.RollSet{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(v.set), live); err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("ask how far the set has come in steps: %w", err)
+	}
+	v.memory.sawSteps = true
+	if live.UID != v.set.UID || live.ResourceVersion == v.set.ResourceVersion {
+		return false, nil
+	}
+	r.Expectations.Wrote(v.set.UID, setKind(), live.ResourceVersion)
+	return true, nil
+}
+
+// tellStep tells users that a step has begun, waits for a person or has failed, once the status says so.
+func (r *Reconciler) tellStep(s step, now *v1alpha1.RolloutStatus) {
+	before := s.set.Status.Rollout
+	if now == nil || now.Step == 0 || equality.Semantic.DeepEqual(before, now) {
+		return
+	}
+	begins := before == nil || before.Revision != now.Revision || before.Step != now.Step
+	switch {
+	case begins && now.Step > now.Steps:
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonStepsDone, "Step",
+			"All %d steps of revision %s are done; all other pods follow", now.Steps, now.Revision)
+	case begins:
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonStepStarted, "Step",
+			"Step %d of %d of revision %s begins: %s of the pods", now.Step, now.Steps, now.Revision, now.Updated.String())
+	case before.Phase == now.Phase:
+	case now.Phase == v1alpha1.RolloutPaused && !s.observed.Paused():
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonAwaitingPromotion, "Step",
+			"Step %d of %d of revision %s waits for annotation %s=%s/%d", now.Step, now.Steps, now.Revision,
+			v1alpha1.PromoteAnnotation, now.Revision, now.Step)
+	case now.Phase == v1alpha1.RolloutFailed:
+		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, status.ReasonStepFailed, "Step",
+			"Step %d of %d of revision %s failed: %s", now.Step, now.Steps, now.Revision, s.observed.Rollout.Failure)
+	}
+}
+
+// tellVerdict tells users that what they asked for was done to a revision: it was given up, or is tried again.
+func (r *Reconciler) tellVerdict(set *v1alpha1.RollSet, before, now *appsv1.ControllerRevision) {
+	was, is := before.Annotations[revision.RejectedAnnotation], now.Annotations[revision.RejectedAnnotation]
+	switch {
+	case was == is:
+	case is == revision.Aborted:
+		r.Events.Eventf(set, nil, corev1.EventTypeWarning, status.ReasonRolledBack, "Reject",
+			"Revision %s %s; all pods go back to revision %s", now.Name, status.Sentence(is), set.Status.CurrentRevision)
+	case revision.Judged(before, now) && before.Revision == now.Revision:
+		r.Events.Eventf(set, nil, corev1.EventTypeNormal, status.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
+	}
+}

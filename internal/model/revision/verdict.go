@@ -1,0 +1,88 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revision
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+const (
+	// RejectedAnnotation marks, with any value, a ControllerRevision whose rollout was given up. The value says why: a word, and
+	// maybe a sentence after a colon. It goes when the revision becomes the newest again, or is tried again.
+	RejectedAnnotation = "apps.rollset.dev/rejected"
+
+	// AbortedAnnotation says, on a ControllerRevision, that what the set's annotation abort asks for was done, so that it is
+	// done once. It goes when that annotation no longer names the revision.
+	AbortedAnnotation = "apps.rollset.dev/aborted"
+
+	// RetriedAnnotation says the same of the set's annotation retry.
+	RetriedAnnotation = "apps.rollset.dev/retried"
+
+	// Aborted is the value of RejectedAnnotation for a rollout that a user gave up.
+	Aborted = "Aborted"
+)
+
+// judge carries out what users ask for on the set: to give the update revision up, or to try it again. What was done is noted
+// on the ControllerRevision, and is so once that is written. A revision is given up only if there is another one to go back to.
+func (r *resolver) judge() {
+	found, ok := r.intact[r.out.Update.Name]
+	if !ok || r.out.Bump != nil { // what was changed is written first
+		return
+	}
+	object := found.object.DeepCopy()
+	_, rejected := object.Annotations[RejectedAnnotation]
+	abort := r.asks(v1alpha1.AbortAnnotation, object, AbortedAnnotation)
+	retry := r.asks(v1alpha1.RetryAnnotation, object, RetriedAnnotation)
+	switch {
+	case abort && r.canGoBack():
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, RejectedAnnotation, Aborted)
+	case retry && rejected:
+		delete(object.Annotations, RejectedAnnotation)
+	}
+	if marked(object) != marked(found.object) {
+		r.out.Bump = object
+	}
+}
+
+// asks reports whether an annotation of the set asks for something that was not done yet, and notes that it is now.
+func (r *resolver) asks(key string, object *appsv1.ControllerRevision, mark string) bool {
+	if r.Set.Annotations[key] != object.Name {
+		delete(object.Annotations, mark)
+		return false
+	}
+	if has(object, mark) {
+		return false
+	}
+	metav1.SetMetaDataAnnotation(&object.ObjectMeta, mark, "true")
+	return true
+}
+
+// canGoBack reports whether there is another revision that the pods can go back to.
+func (r *resolver) canGoBack() bool {
+	return r.out.Current.Name != r.out.Update.Name && !r.out.Unproven && r.out.Current.Template != nil
+}
+
+// marks are the annotations of a ControllerRevision that say what users did.
+type marks struct{ rejected, aborted, retried bool }
+
+func marked(object *appsv1.ControllerRevision) marks {
+	return marks{has(object, RejectedAnnotation), has(object, AbortedAnnotation), has(object, RetriedAnnotation)}
+}
+
+func has(object *appsv1.ControllerRevision, annotation string) bool {
+	_, ok := object.Annotations[annotation]
+	return ok
+}
+
+// Asked reports whether two states of a set ask for the same of its update revision.
+func Asked(a, b *v1alpha1.RollSet) bool {
+	return a.Annotations[v1alpha1.AbortAnnotation] == b.Annotations[v1alpha1.AbortAnnotation] &&
+		a.Annotations[v1alpha1.RetryAnnotation] == b.Annotations[v1alpha1.RetryAnnotation]
+}
+
+// Judged reports whether two states of a ControllerRevision differ in the verdict on it, or in what users asked for.
+func Judged(a, b *appsv1.ControllerRevision) bool { return marked(a) != marked(b) }

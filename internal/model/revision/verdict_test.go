@@ -1,0 +1,99 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revision_test
+
+import (
+	"testing"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+// asked is a world in which users ask for something of revisions by their images.
+type asked struct {
+	*world
+	t *testing.T
+}
+
+func (a asked) set(key, image string) {
+	if a.world.set.Annotations == nil {
+		a.world.set.Annotations = map[string]string{}
+	}
+	name := image
+	if object := a.named(image); object != nil {
+		name = object.Name
+	}
+	a.world.set.Annotations[key] = name
+}
+
+func (a asked) unset(key string) { delete(a.world.set.Annotations, key) }
+
+// want says whether the update revision is to be given up now, for good.
+func (a asked) want(rejected bool, when string) {
+	a.t.Helper()
+	if r := a.settle(a.t); r.Rejected != rejected || r.Rejected != (r.Verdict != "") {
+		a.t.Errorf("%s: rejected %t, %q", when, r.Rejected, r.Verdict)
+	}
+}
+
+func TestAbortAndRetry(t *testing.T) {
+	t.Parallel()
+	const abort, retry = v1alpha1.AbortAnnotation, v1alpha1.RetryAnnotation
+	a := asked{rolledOut(t, 2), t}
+	a.set(abort, "app:v1")
+	a.want(false, "the current revision is named")
+	a.set(abort, "garbage")
+	a.want(false, "nothing is named")
+	a.set(retry, "app:v2")
+	a.want(false, "there is no verdict to take back")
+	a.set(abort, "app:v2")
+	a.want(true, "aborted, and the retry is older")
+	if got := a.settle(t).Verdict; got != revision.Aborted {
+		t.Errorf("the verdict is %q", got)
+	}
+	a.unset(retry)
+	a.want(true, "the annotation that asked for a retry is gone")
+	a.unset(abort)
+	a.want(true, "the annotation that asked for it is gone")
+	a.set(retry, "app:v1")
+	a.want(true, "a retry of another revision")
+	a.set(retry, "app:v2")
+	a.want(false, "tried again")
+	a.settle(t)
+	a.named("app:v2").Annotations[revision.RejectedAnnotation] = "StepFailed"
+	a.want(true, "given up by itself, and the retry was of the time before")
+	a.unset(retry)
+	a.settle(t)
+	a.set(retry, "app:v2")
+	a.want(false, "tried again once more")
+	a.set(abort, "app:v2")
+	a.want(true, "aborted again")
+	a.image("app:v3")
+	a.want(false, "another template")
+	a.image("app:v2")
+	a.want(false, "the same one again, and the abort was of the time before")
+}
+
+func TestAbortNeedsSomewhereToGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.settle(t)
+	w.image("app:v2")
+	w.settle(t)
+	a := asked{w, t}
+	a.set(v1alpha1.AbortAnnotation, "app:v2")
+	a.want(false, "the first revision was never complete")
+}
+
+func TestWasComplete(t *testing.T) {
+	t.Parallel()
+	w := rolledOut(t, 3)
+	if w.settle(t).WasComplete {
+		t.Error("a new revision was complete before")
+	}
+	w.image("app:v1")
+	if !w.resolve(t).WasComplete || !w.settle(t).WasComplete {
+		t.Error("the first revision was never complete")
+	}
+}

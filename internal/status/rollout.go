@@ -1,0 +1,159 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+// maxVerdict is the largest number of bytes of a verdict on a revision.
+const maxVerdict = 512
+
+// atWork says whether a step of a rollout is at work.
+func (f *facts) atWork() bool { return f.in.Invalid == "" && f.set.Rollout.AtWork() }
+
+// rollout is how far the rollout has come in steps. A spec that makes no sense says nothing of it.
+func (f *facts) rollout() *v1alpha1.RolloutStatus {
+	switch {
+	case f.in.Invalid != "":
+		return f.previous.Rollout.DeepCopy()
+	case f.complete:
+		return nil
+	default:
+		return f.set.Rollout.Next.DeepCopy()
+	}
+}
+
+// stepVerdict is the condition Progressing while a step is at work.
+func (f *facts) stepVerdict() verdict {
+	switch f.set.Rollout.Next.Phase {
+	case v1alpha1.RolloutFailed:
+		return verdict{metav1.ConditionFalse, ReasonStepFailed}
+	case v1alpha1.RolloutSoaking:
+		return verdict{metav1.ConditionTrue, ReasonSoaking}
+	case v1alpha1.RolloutGated:
+		return verdict{metav1.ConditionTrue, ReasonAwaitingGate}
+	case v1alpha1.RolloutPaused:
+		return verdict{metav1.ConditionUnknown, ReasonAwaitingPromotion}
+	default:
+		return verdict{metav1.ConditionTrue, ReasonRollingUpdate}
+	}
+}
+
+// stepNumbers says which step is at work, and how many of all pods are updated.
+func (f *facts) stepNumbers() string {
+	next := f.set.Rollout.Next
+	return fmt.Sprintf("step %d of %d: ", next.Step, next.Steps) +
+		share(f.revision(f.set.Update.Name).live, f.set.Limits.Replicas, "updated")
+}
+
+// stepBlocker is what a step waits for that has all its pods, or why it failed.
+func (f *facts) stepBlocker() blocker {
+	r := &f.set.Rollout
+	switch r.Next.Phase {
+	case v1alpha1.RolloutFailed:
+		return blocker{BlockedByFailedStep, r.Failure}
+	case v1alpha1.RolloutSoaking:
+		return blocker{BlockedBySoak, "soaking until " + clockTime(r.Next.Until, r.Next.Since)}
+	case v1alpha1.RolloutGated:
+		text := "waiting for gate " + strings.Join(r.Closed, ", ")
+		if r.Next.Until != nil {
+			text += " until " + clockTime(r.Next.Until, r.Next.Since)
+		}
+		return blocker{BlockedByGate, text}
+	case v1alpha1.RolloutPaused:
+		if f.set.Paused() {
+			return blocker{kind: BlockedByPromotion} // the headline says why
+		}
+		return blocker{BlockedByPromotion, fmt.Sprintf("waiting for annotation %s=%s/%d", v1alpha1.PromoteAnnotation, r.Next.Revision, r.Next.Step)}
+	default:
+		return blocker{}
+	}
+}
+
+// clockTime writes a time for people: with its date if that is not the one of another time.
+func clockTime(t, beside *metav1.Time) string {
+	at, from := t.UTC(), beside.UTC()
+	if at.Format(time.DateOnly) == from.Format(time.DateOnly) {
+		return at.Format("15:04:05Z")
+	}
+	return at.Format(time.RFC3339)
+}
+
+// stepHolds says whether a step failed and stays as it is.
+func (f *facts) stepHolds() bool {
+	return f.atWork() && f.set.Rollout.Failure != "" && !f.stepRollsBack()
+}
+
+// stepRollsBack says whether a step failed, so that the update revision is to be given up.
+func (f *facts) stepRollsBack() bool {
+	return f.atWork() && f.set.Rollout.Failure != "" && f.canGoBack() &&
+		f.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed == v1alpha1.RollbackOnStepFailed
+}
+
+// rejection is the verdict on the update revision if it is to be given up now; empty if it is not.
+func (f *facts) rejection(t timing) string {
+	switch {
+	case f.stepRollsBack():
+		next := f.set.Rollout.Next
+		text := fmt.Sprintf("%s: step %d of %d: %s", ReasonStepFailed, next.Step, next.Steps, f.set.Rollout.Failure)
+		return podstate.Printable(text, maxVerdict)
+	case t.exceeded && f.canRollBack():
+		return ReasonProgressDeadlineExceeded
+	default:
+		return ""
+	}
+}
+
+// Sentence says of a verdict on a revision what it means: what the revision did, or what was done to it.
+func Sentence(verdict string) string {
+	reason, why, _ := strings.Cut(verdict, ": ")
+	switch reason {
+	case revision.Aborted:
+		return "was aborted"
+	case ReasonStepFailed:
+		at, what, _ := strings.Cut(why, ": ")
+		return "failed at " + at + " (" + what + ")"
+	default:
+		return "missed its deadline"
+	}
+}
+
+// foreign are the conditions that others write. The gates of a step come first, for there is room for so many only, and those
+// that begin anew are Unknown.
+func (f *facts) foreign() []metav1.Condition {
+	var list []metav1.Condition
+	r := &f.set.Rollout
+	for _, name := range r.Gates {
+		if slices.Contains(r.Begins, name) {
+			message := fmt.Sprintf("step %d of %d of revision %s waits for it", r.Next.Step, r.Next.Steps, r.Next.Revision)
+			list = append(list, f.condition(name, verdict{metav1.ConditionUnknown, ReasonStepStarted}, message))
+		} else if c := find(f.previous.Conditions, name); c != nil {
+			list = append(list, *c)
+		}
+	}
+	for i := range f.previous.Conditions {
+		if c := f.previous.Conditions[i]; !ours(c.Type) && !slices.Contains(r.Gates, c.Type) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// sameStep says whether two statuses tell of the same step, in the same phase.
+func sameStep(a, b *v1alpha1.RolloutStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Revision == b.Revision && a.Step == b.Step && a.Phase == b.Phase
+}

@@ -1,0 +1,119 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// stepsInTurn says that a rollout in steps takes one step after the other: the next begins when the one before it has ended,
+// and none begins twice.
+func stepsInTurn(v *verdict) string {
+	is, ok := v.New.(*v1alpha1.RollSet)
+	was, existed := v.Old.(*v1alpha1.RollSet)
+	if !ok || !existed {
+		return ""
+	}
+	before, after := was.Status.Rollout, is.Status.Rollout
+	switch {
+	case before == nil || after == nil || before.Revision != after.Revision:
+		return "" // another rollout, or the status was lost
+	case after.Step == 0:
+		if !v.world.rejected(was) {
+			return "the steps are given up, and nobody gave the revision up"
+		}
+		return ""
+	case before.Step == 0 && after.Step != 1:
+		return "a revision that is tried again does not begin at step 1"
+	case before.Step == 0:
+		return ""
+	case before.Step == after.Step, edited(before, is):
+		return ""
+	case after.Step < before.Step:
+		return fmt.Sprintf("step %d after step %d", after.Step, before.Step)
+	case was.Annotations[v1alpha1.PromoteAnnotation] == before.Revision+"/all" && after.Step == after.Steps+1:
+		return ""
+	case after.Step != before.Step+1:
+		return fmt.Sprintf("step %d after step %d", after.Step, before.Step)
+	default:
+		return v.stepEnded(was)
+	}
+}
+
+// edited says whether the size of the step at work is another one now, so that it is looked up anew.
+func edited(before *v1alpha1.RolloutStatus, set *v1alpha1.RollSet) bool {
+	steps := set.Spec.UpdateStrategy.RollingUpdate.Steps
+	if int(before.Steps) != len(steps) {
+		return true
+	}
+	return before.Step >= 1 && int(before.Step) <= len(steps) && (before.Updated == nil || *before.Updated != steps[before.Step-1].Updated)
+}
+
+// stepEnded says why the step that a status tells of has not ended yet.
+func (v *verdict) stepEnded(set *v1alpha1.RollSet) string {
+	r := set.Status.Rollout
+	step := &set.Spec.UpdateStrategy.RollingUpdate.Steps[r.Step-1]
+	for _, g := range step.Gates {
+		if !meta.IsStatusConditionTrue(set.Status.Conditions, g.ConditionType) {
+			return fmt.Sprintf("step %d ends, and gate %s is not True", r.Step, g.ConditionType)
+		}
+	}
+	promoted := set.Annotations[v1alpha1.PromoteAnnotation] == r.Revision+"/"+strconv.Itoa(int(r.Step)) &&
+		set.Annotations[v1alpha1.PromoteAnnotation] != r.IgnoredPromotion
+	if step.Pause && !promoted {
+		return fmt.Sprintf("step %d ends, and nobody promoted it", r.Step)
+	}
+	if step.SoakSeconds > 0 && v.now.Sub(r.Since.Time) < time.Duration(step.SoakSeconds)*time.Second {
+		return fmt.Sprintf("step %d ends, and it has not soaked", r.Step)
+	}
+	return ""
+}
+
+// soaksInSilence says that a status is not written while a step soaks and nothing else changes.
+func soaksInSilence(v *verdict) string {
+	is, ok := v.New.(*v1alpha1.RollSet)
+	was, existed := v.Old.(*v1alpha1.RollSet)
+	if !ok || !existed || is.Status.Rollout == nil || was.Status.Rollout == nil {
+		return ""
+	}
+	if r := is.Status.Rollout; r.Phase != v1alpha1.RolloutSoaking || !r.Since.Equal(was.Status.Rollout.Since) {
+		return ""
+	}
+	before, after := was.Status.DeepCopy(), is.Status.DeepCopy()
+	if before.Rollout.Phase != after.Rollout.Phase || before.ObservedGeneration != after.ObservedGeneration {
+		return ""
+	}
+	before.Conditions, after.Conditions = nil, nil
+	before.Rollout, after.Rollout = nil, nil
+	sameWords := len(was.Status.Conditions) == len(is.Status.Conditions)
+	for _, c := range is.Status.Conditions {
+		old := meta.FindStatusCondition(was.Status.Conditions, c.Type)
+		sameWords = sameWords && old != nil && old.Message == c.Message && old.Status == c.Status
+	}
+	if !sameWords || !equality.Semantic.DeepEqual(before, after) || edited(was.Status.Rollout, is) {
+		return ""
+	}
+	return "a status is written that says nothing new of a step that soaks"
+}
+
+// withinStep says how many pods more than the step at work allows are at the update revision.
+func (v *verdict) withinStep(updated int) string {
+	live := v.world.Set()
+	if live == nil || live.UID != v.set.UID || live.Generation != v.set.Generation {
+		return "" // somebody has edited the set, and the manager does not know
+	}
+	if step, ok := v.world.stepAtWork(live); ok {
+		if size := sizesOf(&live.Spec)[step]; updated > size {
+			return fmt.Sprintf("%d pods at the update revision, step %d allows %d", updated, step+1, size)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// stepCommands are the words about rollouts in steps.
+func stepCommands() []command {
+	return []command{
+		{"steps", 1, setSteps},
+		specWord("onStepFailed", func(s *v1alpha1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.OnStepFailed = v1alpha1.StepFailurePolicy(v)
+		}),
+		{"gate", 2, gate},
+		{"promote", 1, promote},
+		{"abort", 0, verdictOf(v1alpha1.AbortAnnotation, v1alpha1.RetryAnnotation)},
+		{"retry", 0, verdictOf(v1alpha1.RetryAnnotation, v1alpha1.AbortAnnotation)},
+		{"let-pass", 0, func(_ context.Context, w *World, _ []string) error {
+			w.note("all gates open, and whoever is waited for promotes")
+			w.willing = true
+			return nil
+		}},
+	}
+}
+
+// setSteps describes steps: "steps 1,soak=10 25%,gate=Errors:60 50%,pause", or "steps none".
+func setSteps(_ context.Context, w *World, args []string) error {
+	var steps []v1alpha1.RolloutStep
+	for _, arg := range args {
+		words := strings.Split(arg, ",")
+		if words[0] == "none" {
+			break
+		}
+		step := v1alpha1.RolloutStep{Updated: intstr.Parse(words[0])}
+		for _, word := range words[1:] {
+			if err := addToStep(&step, word); err != nil {
+				return err
+			}
+		}
+		steps = append(steps, step)
+	}
+	return w.Edit("steps "+strings.Join(args, " "), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Steps = steps })
+}
+
+func addToStep(step *v1alpha1.RolloutStep, word string) error {
+	key, value, _ := strings.Cut(word, "=")
+	switch key {
+	case "pause":
+		step.Pause = true
+		return nil
+	case "soak":
+		seconds, err := strconv.ParseInt(value, 10, 32)
+		step.SoakSeconds = int32(seconds)
+		return err
+	case "gate":
+		name, limit, limited := strings.Cut(value, ":")
+		g := v1alpha1.StepGate{ConditionType: name}
+		if limited {
+			seconds, err := strconv.ParseInt(limit, 10, 32)
+			if err != nil {
+				return err
+			}
+			g.TimeoutSeconds = new(int32(seconds))
+		}
+		step.Gates = append(step.Gates, g)
+		return nil
+	default:
+		return fmt.Errorf("%q says nothing of a step", word)
+	}
+}
+
+// gate writes a gate into the status, as whoever judges a step does: "gate Errors True".
+func gate(_ context.Context, w *World, args []string) error {
+	set := w.Set()
+	if set == nil {
+		return nil
+	}
+	w.Film.note(gateActor, strings.Join(args, " is "))
+	return w.writeGate(set, args[0], metav1.ConditionStatus(args[1]))
+}
+
+func (w *World) writeGate(set *v1alpha1.RollSet, name string, status metav1.ConditionStatus) error {
+	judged := clone(set)
+	meta.SetStatusCondition(&judged.Status.Conditions, metav1.Condition{
+		Type: name, Status: status, Reason: "Judged", Message: "so it is", LastTransitionTime: metav1.NewTime(w.Now().Truncate(time.Second)),
+	})
+	_, err := w.Store.Update(Write{Actor: gateActor, Subresource: "status"}, judged)
+	return err
+}
+
+// promote promotes a step of the rollout that the status tells of, or all; "old" and "junk" name no step that there is.
+func promote(_ context.Context, w *World, args []string) error {
+	set := w.Set()
+	if set == nil {
+		return nil
+	}
+	value := set.Status.UpdateRevision + "/" + args[0]
+	switch args[0] {
+	case "old":
+		value = set.Status.CurrentRevision + "/1"
+	case "junk":
+		value = strings.Repeat("/", 1000)
+	}
+	return w.annotate("promote "+args[0], v1alpha1.PromoteAnnotation, value, "")
+}
+
+// verdictOf asks for a verdict on the update revision, and no longer for the opposite.
+func verdictOf(key, opposite string) func(context.Context, *World, []string) error {
+	return func(_ context.Context, w *World, _ []string) error {
+		set := w.Set()
+		if set == nil {
+			return nil
+		}
+		_, word, _ := strings.Cut(key, "/")
+		return w.annotate(word, key, set.Status.UpdateRevision, opposite)
+	}
+}
+
+// annotate sets one annotation of the set, and takes another away.
+func (w *World) annotate(what, key, value, gone string) error {
+	edited := clone(w.Set())
+	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, key, value)
+	delete(edited.Annotations, gone)
+	w.note(what)
+	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	return err
+}
+
+// willingTurns are those of people and programs that let every step of a rollout pass.
+func (w *World) willingTurns(add func(turn)) {
+	set := w.Set()
+	if !w.willing || set == nil || set.Status.Rollout == nil || set.DeletionTimestamp != nil {
+		return
+	}
+	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
+	if r.Step < 1 || int(r.Step) > len(steps) || r.Phase == v1alpha1.RolloutRolling {
+		return
+	}
+	act := func(do func() error) {
+		add(turn{who: gateActor, at: w.Now(), take: func(context.Context) error { return do() }})
+	}
+	for _, g := range steps[r.Step-1].Gates {
+		if c := meta.FindStatusCondition(set.Status.Conditions, g.ConditionType); c != nil && c.Status != metav1.ConditionTrue {
+			act(func() error { return w.writeGate(w.Set(), g.ConditionType, metav1.ConditionTrue) })
+			return
+		}
+	}
+	value := fmt.Sprintf("%s/%d", r.Revision, r.Step)
+	switch {
+	case r.Phase != v1alpha1.RolloutPaused:
+	case r.IgnoredPromotion != "" && r.IgnoredPromotion == set.Annotations[v1alpha1.PromoteAnnotation]: // it has to go first
+		act(func() error { return w.annotate("promote no more", v1alpha1.PromoteAnnotation, "", "") })
+	case set.Annotations[v1alpha1.PromoteAnnotation] != value:
+		act(func() error {
+			return w.annotate("promote "+strconv.Itoa(int(r.Step)), v1alpha1.PromoteAnnotation, value, "")
+		})
+	}
+}
+
+// stepAtWork is the step that the status of a set tells of, counted from 0; not ok if none is at work.
+func (w *World) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
+	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
+	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || w.versionNamed(r.Revision) != w.versionOf(&set.Spec.Template) {
+		return 0, false
+	}
+	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+}
+
+// kept is how many pods the step at work keeps at the current revision, worked out a second time.
+func (w *World) kept(set *v1alpha1.RollSet) int {
+	step, ok := w.stepAtWork(set)
+	if !ok {
+		return 0
+	}
+	return int(*set.Spec.Replicas) - sizesOf(&set.Spec)[step]
+}
+
+// sizesOf are the sizes of the steps.
+func sizesOf(spec *v1alpha1.RollSetSpec) []int {
+	var sizes []int
+	for _, step := range spec.UpdateStrategy.RollingUpdate.Steps {
+		n := min(max(1, scaled(&step.Updated, int(*spec.Replicas), 0)), int(*spec.Replicas))
+		sizes = append(sizes, max(n, slices.Max(append(sizes, 0))))
+	}
+	return sizes
+}

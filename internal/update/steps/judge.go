@@ -1,0 +1,189 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// judge says what the step at work waits for, and begins the next one if that is nothing.
+func (p *planner) judge(step int) {
+	spec := &p.steps[step-1]
+	next := p.was.DeepCopy()
+	if p.Promotion != next.IgnoredPromotion {
+		next.IgnoredPromotion = ""
+	}
+	available, calm := p.available()
+	next.Since, next.Until = p.since(available, calm), nil
+	p.readGates(spec, next.Since.Time, available)
+
+	soaked := next.Since.Add(time.Duration(spec.SoakSeconds) * time.Second)
+	now := p.Set.Now
+	switch {
+	case p.out.Failure != "":
+		next.Phase = v1alpha1.RolloutFailed
+	case !available:
+		next.Phase = v1alpha1.RolloutRolling
+	case spec.SoakSeconds > 0 && now.Before(soaked):
+		next.Phase, next.Until = v1alpha1.RolloutSoaking, &metav1.Time{Time: soaked}
+		p.wakeAt(soaked)
+	case len(p.out.Closed) > 0:
+		next.Phase, next.Until = v1alpha1.RolloutGated, p.firstTimeout(spec, next.Since.Time)
+	case p.Set.Paused(), spec.Pause && !p.promoted(strconv.Itoa(step)):
+		next.Phase = v1alpha1.RolloutPaused
+	default:
+		keeps := p.out.Keeps
+		p.out = snapshot.Rollout{Keeps: keeps}
+		p.begin(step + 1)
+		return
+	}
+	p.out.Next = next
+}
+
+// since is when the pods of the step became available or, until they are, when they began not to be. A date in the future
+// comes from a clock that is wrong.
+func (p *planner) since(available bool, calm time.Time) *metav1.Time {
+	was, now := p.was.Since, p.now()
+	if was == nil || was.After(now.Time) {
+		was = now
+	}
+	before := p.was.Phase == v1alpha1.RolloutRolling || p.was.Phase == v1alpha1.RolloutFailed
+	switch {
+	case available && calm.After(was.Time):
+		return ceil(calm)
+	case !available && !before:
+		return now
+	default:
+		return was
+	}
+}
+
+// readGates reads what others say of the step. Until all its pods are available no time runs out.
+func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, available bool) {
+	for i := range spec.Gates {
+		gate := &spec.Gates[i]
+		p.out.Gates = append(p.out.Gates, gate.ConditionType)
+		c := p.condition(gate.ConditionType)
+		if c == nil {
+			p.out.Begins = append(p.out.Begins, gate.ConditionType)
+		}
+		if c != nil && c.Status == metav1.ConditionTrue {
+			continue
+		}
+		p.out.Closed = append(p.out.Closed, gate.ConditionType)
+		timeout, limited := p.timeout(gate, since)
+		switch {
+		case p.out.Failure != "":
+		case c != nil && c.Status == metav1.ConditionFalse:
+			p.out.Failure = fmt.Sprintf("gate %s is False: %s", c.Type, c.Message)
+		case !available || !limited:
+		case p.Set.Now.Before(timeout):
+			p.wakeAt(timeout)
+		default:
+			p.out.Failure = fmt.Sprintf("gate %s did not become True within %d seconds", gate.ConditionType, *gate.TimeoutSeconds)
+		}
+	}
+}
+
+// timeout is when a gate takes too long; false if it may take for ever.
+func (*planner) timeout(gate *v1alpha1.StepGate, since time.Time) (at time.Time, limited bool) {
+	if gate.TimeoutSeconds == nil {
+		return time.Time{}, false
+	}
+	return since.Add(time.Duration(*gate.TimeoutSeconds) * time.Second), true
+}
+
+// firstTimeout is when the first gate that is not True takes too long; nil if none has a limit.
+func (p *planner) firstTimeout(spec *v1alpha1.RolloutStep, since time.Time) *metav1.Time {
+	var first *metav1.Time
+	for i := range spec.Gates {
+		gate := &spec.Gates[i]
+		at, limited := p.timeout(gate, since)
+		c := p.condition(gate.ConditionType)
+		open := c != nil && c.Status == metav1.ConditionTrue
+		if limited && !open && (first == nil || at.Before(first.Time)) {
+			first = &metav1.Time{Time: at}
+		}
+	}
+	return first
+}
+
+func (p *planner) wakeAt(t time.Time) {
+	if wait := t.Sub(p.Set.Now); p.out.Wake == 0 || wait < p.out.Wake {
+		p.out.Wake = wait
+	}
+}
+
+// condition is the condition of a type in the status; nil if there is none.
+func (p *planner) condition(name string) *metav1.Condition {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// available says whether as many pods as the step wants are at the update revision, and all of those are available; and
+// since when they are so and none of their containers was started. What a clock dates into the future has not happened yet.
+func (p *planner) available() (all bool, since time.Time) {
+	o := p.Set
+	partition := max(o.Limits.Partition, p.out.Keeps)
+	pods := 0
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if !r.Live() || r.Revision != o.Update.Name || !belongs(o, r, partition) {
+			continue
+		}
+		if !r.Available || r.Waiting != "" {
+			return false, since
+		}
+		pods++
+		for _, t := range []time.Time{r.ReadySince.Add(o.MinReady()), r.Started} {
+			if t.After(since) && !t.After(o.Now) {
+				since = t
+			}
+		}
+	}
+	return pods >= o.Limits.Replicas-partition, since
+}
+
+// belongs says whether a pod at the update revision is in a place that is wanted there. Any is in a set with random names.
+func belongs(o *snapshot.Set, r *snapshot.Replica, partition int) bool {
+	if !o.Ordinal() {
+		return true
+	}
+	place, used := o.InUse(r.Ordinal)
+	return used && place >= partition
+}
+
+// updated is how many pods a set has at the update revision. A terminating pod of a set with random names is not counted, for
+// its successor may be there already; nor are extra pods that take nobody's place.
+func (p *planner) updated() int {
+	o := p.Set
+	updated, live := 0, 0
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if r.Live() {
+			live++
+		}
+		_, used := o.InUse(r.Ordinal)
+		switch {
+		case r.Pod == nil || r.Revision != o.Update.Name:
+		case o.Ordinal() && used, !o.Ordinal() && !r.Terminating:
+			updated++
+		}
+	}
+	if !o.Ordinal() && o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
+		updated -= min(o.Limits.MaxSurge, max(0, live-o.Limits.Replicas))
+	}
+	return updated
+}

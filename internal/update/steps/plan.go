@@ -1,0 +1,159 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package steps plans how a rollout in steps goes on.
+//
+// The rule: a step is a partition in time and nothing else. Which step is at work is in the status, and a step begins with the
+// write of the status that says so: pods move for it, and gates count for it, only from then on. So no crash can let a step be
+// skipped or taken twice. Where the status does not tell, because it was lost or somebody edited the steps, the pods do: the
+// step at work is the smallest that allows as many at the update revision as there are.
+package steps
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// Input is what [Plan] judges. Plan does not change it.
+type Input struct {
+	// Set is the observation, all but its Rollout.
+	Set *snapshot.Set
+	// Status is the status that the API server has.
+	Status *v1alpha1.RollSetStatus
+	// Promotion is the value of the annotation that promotes a step.
+	Promotion string
+	// WasComplete is true if the update revision was complete before: to go back to it takes no steps.
+	WasComplete bool
+}
+
+// Plan says which step is at work, what it waits for, and what the status is to say of it.
+func Plan(in Input) snapshot.Rollout {
+	o := in.Set
+	sizes := o.Limits.Steps
+	if len(sizes) == 0 || o.Strategy() != v1alpha1.RollingUpdateStrategy || !o.Rolling() || o.Unproven || in.WasComplete {
+		return snapshot.Rollout{}
+	}
+	p := planner{Input: in, sizes: sizes, steps: o.Spec.UpdateStrategy.RollingUpdate.Steps}
+	if r := in.Status.Rollout; r != nil && r.Revision == o.Update.Name {
+		p.was = r
+	}
+	if o.Rejected {
+		return p.givenUp()
+	}
+	step, begins := p.locate()
+	p.out.Keeps = p.keeps(step)
+	switch {
+	case begins:
+		p.begin(step)
+	case step > len(sizes):
+		p.out.Next = p.was.DeepCopy()
+	case p.promoted("all"):
+		p.begin(len(sizes) + 1)
+	default:
+		p.judge(step)
+	}
+	return p.out
+}
+
+type planner struct {
+	Input
+	sizes []int
+	steps []v1alpha1.RolloutStep
+	// was is what the status says of this rollout; nil if it says nothing.
+	was *v1alpha1.RolloutStatus
+	out snapshot.Rollout
+}
+
+// givenUp is the rollout of a revision that is rolled back: no step is at work.
+func (p *planner) givenUp() snapshot.Rollout {
+	next := &v1alpha1.RolloutStatus{
+		Revision: p.Set.Update.Name, Steps: int32(len(p.sizes)), Phase: v1alpha1.RolloutFailed, Since: p.now(),
+	}
+	if p.was != nil && p.was.Step == 0 {
+		next.Since = p.was.Since
+	}
+	return snapshot.Rollout{Next: next}
+}
+
+// keeps is how many pods a step keeps at the current revision; none when all are done.
+func (p *planner) keeps(step int) int {
+	if step > len(p.sizes) {
+		return 0
+	}
+	return p.Set.Limits.Replicas - p.sizes[step-1]
+}
+
+// locate returns the step at work, and whether it is yet to begin. A revision that was given up, and is tried again, begins
+// with the first.
+func (p *planner) locate() (step int, begins bool) {
+	switch {
+	case p.was != nil && p.was.Step == 0:
+		return 1, true
+	case p.was == nil, int(p.was.Steps) != len(p.steps), int(p.was.Step) > len(p.steps)+1:
+		return p.reached(), true
+	}
+	step = int(p.was.Step)
+	if edited := step <= len(p.steps) && (p.was.Updated == nil || *p.was.Updated != p.steps[step-1].Updated); edited {
+		return p.reached(), true
+	}
+	return step, false
+}
+
+// reached is the smallest step that allows as many pods at the update revision as there are; one more than all if none does.
+func (p *planner) reached() int {
+	pods := p.updated()
+	for i, size := range p.sizes {
+		if pods <= size {
+			return i + 1
+		}
+	}
+	return len(p.sizes) + 1
+}
+
+// begin makes a step the one at work. Its gates are closed, whatever was written of them before.
+func (p *planner) begin(step int) {
+	next := &v1alpha1.RolloutStatus{
+		Revision: p.Set.Update.Name, Step: int32(step), Steps: int32(len(p.steps)), Phase: v1alpha1.RolloutRolling, Since: p.now(),
+	}
+	p.out.Next = next
+	if step > len(p.steps) {
+		return
+	}
+	next.Updated = &p.steps[step-1].Updated
+	if p.names(strconv.Itoa(step)) || p.names("all") && p.stale() {
+		next.IgnoredPromotion = p.Promotion
+	}
+	for _, g := range p.steps[step-1].Gates {
+		p.out.Gates = append(p.out.Gates, g.ConditionType)
+	}
+	p.out.Begins, p.out.Closed = p.out.Gates, p.out.Gates
+}
+
+// names says whether the promotion is about this revision, and a step or all.
+func (p *planner) names(what string) bool { return p.Promotion == p.Set.Update.Name+"/"+what }
+
+// stale says whether the promotion was there before this rollout began.
+func (p *planner) stale() bool {
+	return p.was == nil || p.was.Step == 0 || p.was.IgnoredPromotion == p.Promotion
+}
+
+// promoted says whether somebody promoted a step, or all, since the one at work began.
+func (p *planner) promoted(what string) bool {
+	return p.names(what) && p.Promotion != p.was.IgnoredPromotion
+}
+
+// now is the time of the observation in whole seconds, as the API keeps it. It is rounded up, so that nothing ends early.
+func (p *planner) now() *metav1.Time { return ceil(p.Set.Now) }
+
+func ceil(t time.Time) *metav1.Time {
+	whole := t.Truncate(time.Second)
+	if whole.Before(t) {
+		whole = whole.Add(time.Second)
+	}
+	return &metav1.Time{Time: whole}
+}

@@ -1,0 +1,232 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
+	"rollset.dev/rollset/internal/update/steps"
+)
+
+// step reads a step: "25%,soak=10,pause,gate=A,gate=B:60".
+func step(text string) v1alpha1.RolloutStep {
+	words := strings.Split(text, ",")
+	s := v1alpha1.RolloutStep{Updated: intstr.Parse(words[0])}
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		name, limit, limited := strings.Cut(value, ":")
+		n, _ := strconv.ParseInt(limit, 10, 32)
+		switch {
+		case key == "pause":
+			s.Pause = true
+		case key == "soak":
+			seconds, _ := strconv.ParseInt(value, 10, 32)
+			s.SoakSeconds = int32(seconds)
+		case limited:
+			s.Gates = append(s.Gates, v1alpha1.StepGate{ConditionType: name, TimeoutSeconds: new(int32(n))})
+		default:
+			s.Gates = append(s.Gates, v1alpha1.StepGate{ConditionType: name})
+		}
+	}
+	return s
+}
+
+// observed is an observation of a set with steps.
+func observed(t *testing.T, config, state, plan string) *snapshot.Set {
+	t.Helper()
+	o := snapshottest.Parse(config, state)
+	for text := range strings.FieldsSeq(plan) {
+		o.Spec.UpdateStrategy.RollingUpdate.Steps = append(o.Spec.UpdateStrategy.RollingUpdate.Steps, step(text))
+	}
+	var err error
+	if o.Limits.Steps, err = snapshot.ResolveSteps(o.Spec, o.Limits.Replicas); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// at is a status of a rollout that was at a step for so long: "2 Soaking 10s"; nil for nothing.
+func at(o *snapshot.Set, text string) *v1alpha1.RolloutStatus {
+	if text == "" {
+		return nil
+	}
+	r := &v1alpha1.RolloutStatus{Revision: o.Update.Name, Steps: int32(len(o.Limits.Steps))}
+	var age string
+	if _, err := fmt.Sscan(text, &r.Step, &r.Phase, &age); err != nil {
+		panic(err)
+	}
+	d, err := time.ParseDuration(age)
+	if err != nil {
+		panic(err)
+	}
+	r.Since = &metav1.Time{Time: o.Now.Add(-d)}
+	if n := int(r.Step); n >= 1 && n <= len(o.Limits.Steps) {
+		r.Updated = &o.Spec.UpdateStrategy.RollingUpdate.Steps[n-1].Updated
+	}
+	return r
+}
+
+// conditions reads gates: "A=True B=False".
+func conditions(text string) []metav1.Condition {
+	var all []metav1.Condition
+	for word := range strings.FieldsSeq(text) {
+		name, status, _ := strings.Cut(word, "=")
+		all = append(all, metav1.Condition{Type: name, Status: metav1.ConditionStatus(status), Message: "m"})
+	}
+	return all
+}
+
+// show is a rollout in one line.
+func show(o *snapshot.Set, r snapshot.Rollout) string {
+	if r.Next == nil {
+		return "none"
+	}
+	text := fmt.Sprintf("keeps %d, step %d %s", r.Keeps, r.Next.Step, r.Next.Phase)
+	if r.Next.Until != nil {
+		text += " for " + r.Next.Until.Sub(o.Now).String()
+	}
+	if len(r.Begins) > 0 {
+		text += ", begins " + strings.Join(r.Begins, " ")
+	}
+	if r.Failure != "" {
+		text += ": " + r.Failure
+	}
+	if r.Wake > 0 {
+		text += ", wakes in " + r.Wake.String()
+	}
+	if r.Next.IgnoredPromotion != "" {
+		text += ", ignores " + r.Next.IgnoredPromotion
+	}
+	return text
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	const four = "random R=4 v1>v2"
+	tests := map[string]struct {
+		config, state, steps, was, gates, promotion string
+		before                                      bool
+		want                                        string
+	}{
+		"begins at the first":                     {config: four, state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A 2", want: "keeps 3, step 1 Rolling, begins A"},
+		"no steps":                                {config: four, state: "a:v1+", want: "none"},
+		"nothing is rolled out":                   {config: "random R=1 v1", state: "a:v1+", steps: "1", want: "none"},
+		"OnDelete takes none":                     {config: four + " ondelete", state: "a:v1+", steps: "1", want: "none"},
+		"a revision that was complete takes none": {config: four, state: "a:v1+", steps: "1", before: true, want: "none"},
+		"given up":                                {config: four + " rejected", state: "a:v1+", steps: "1", was: "1 Failed 1m", want: "keeps 0, step 0 Failed"},
+		"tried again, with pods of the first try": {config: four, state: "a:v2+ b:v2+ c:v1+ d:v1+", steps: "1 2 3", was: "0 Failed 1m", want: "keeps 3, step 1 Rolling"},
+
+		"percentages round down":   {config: "random R=10 v1>v2", steps: "19% 20%", want: "keeps 9, step 1 Rolling"},
+		"but to one":               {config: "random R=3 v1>v2", steps: "1%", want: "keeps 2, step 1 Rolling"},
+		"more pods than there are": {config: "random R=3 v1>v2", steps: "7", want: "keeps 0, step 1 Rolling"},
+		"a mixture never falls":    {config: "random R=3 v1>v2", state: "a:v2+ b:v2+ c:v1+", steps: "2 50%", was: "2 Rolling 1s", want: "keeps 1, step 3 Rolling"},
+		"no pods at all":           {config: "random R=0 v1>v2", steps: "1,soak=5", was: "1 Soaking 2s", want: "keeps 0, step 1 Soaking for 3s, wakes in 3s"},
+
+		"still rolling":           {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1", was: "1 Rolling 5s", want: "keeps 3, step 1 Rolling"},
+		"soaks":                   {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30", was: "1 Rolling 10s", want: "keeps 3, step 1 Soaking for 20s, wakes in 20s"},
+		"soaked":                  {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30 2,gate=A", was: "1 Soaking 30s", want: "keeps 3, step 2 Rolling, begins A"},
+		"a pod is lost in a soak": {config: four, state: "a:v1+ b:v1+ c:v1+", steps: "1,soak=30", was: "1 Soaking 10s", want: "keeps 3, step 1 Rolling"},
+		"the last ends":           {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1", was: "1 Rolling 1s", want: "keeps 3, step 2 Rolling"},
+		"all are done":            {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1", was: "2 Rolling 1s", want: "keeps 0, step 2 Rolling"},
+		"a pause of the set":      {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1 2", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused"},
+		"a larger partition":      {config: four + " p=4", state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,pause", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused"},
+
+		"gated":                          {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:60,gate=B", was: "1 Rolling 10s", gates: "A=Unknown B=True", want: "keeps 3, step 1 Gated for 50s, wakes in 50s"},
+		"True while rolling counts":      {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A 2", was: "1 Rolling 10s", gates: "A=True", want: "keeps 3, step 2 Rolling"},
+		"False while rolling fails":      {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,gate=A", was: "1 Rolling 10s", gates: "A=False", want: "keeps 3, step 1 Failed: gate A is False: m"},
+		"no time runs out while rolling": {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5", was: "1 Rolling 10s", gates: "A=Unknown", want: "keeps 3, step 1 Rolling"},
+		"too late":                       {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5", was: "1 Gated 5s", gates: "A=Unknown", want: "keeps 3, step 1 Failed: gate A did not become True within 5 seconds"},
+		"True after all":                 {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5 2", was: "1 Failed 50s", gates: "A=True", want: "keeps 3, step 2 Rolling"},
+		"a gate that was taken away":     {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A", was: "1 Gated 5s", want: "keeps 3, step 1 Gated, begins A"},
+		"times out while soaking":        {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=60,gate=A:20", was: "1 Soaking 5s", gates: "A=Unknown", want: "keeps 3, step 1 Soaking for 55s, wakes in 15s"},
+
+		"waits for a person":             {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused"},
+		"promoted":                       {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause 2", was: "1 Paused 1s", promotion: "v2/1", want: "keeps 3, step 2 Rolling"},
+		"a promotion opens no gate":      {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause,gate=A", was: "1 Gated 1s", gates: "A=Unknown", promotion: "v2/1", want: "keeps 3, step 1 Gated"},
+		"a promotion of another step":    {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause 2", was: "1 Paused 1s", promotion: "v2/2", want: "keeps 3, step 1 Paused"},
+		"of another revision":            {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause 2", was: "1 Paused 1s", promotion: "v1/1", want: "keeps 3, step 1 Paused"},
+		"of nothing":                     {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause 2", was: "1 Paused 1s", promotion: strings.Repeat("v2/1", 25000), want: "keeps 3, step 1 Paused"},
+		"of a step that is yet to begin": {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1 2,pause", was: "1 Rolling 1s", promotion: "v2/2", want: "keeps 3, step 2 Rolling, ignores v2/2"},
+		"all":                            {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,soak=60,gate=A,pause 2,gate=B", was: "1 Failed 1s", gates: "A=False", promotion: "v2/all", want: "keeps 3, step 3 Rolling"},
+		"all of an earlier rollout":      {config: four, state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,pause", promotion: "v2/all", want: "keeps 3, step 1 Rolling, ignores v2/all"},
+
+		"status lost":            {config: four, state: "a:v2+ b:v2+ c:v1+ d:v1+", steps: "1 2 3", want: "keeps 2, step 2 Rolling"},
+		"lost between two steps": {config: "random R=6 v1>v2", state: "a:v2+ b:v2+ c:v2+ d:v1+", steps: "2 4 5", want: "keeps 2, step 2 Rolling"},
+		"lost behind the last":   {config: four, state: "a:v2+ b:v2+ c:v2+ d:v1+", steps: "1 2", want: "keeps 0, step 3 Rolling"},
+		"lost with a pod at U on its way out, and its successor": {config: four, state: "a:v2x b:v2. c:v1+ d:v1+ e:v1+", steps: "1 2 3", want: "keeps 3, step 1 Rolling"},
+		"lost with an ordinal at U on its way out":               {config: "ordinal R=4 v1>v2", state: "0:v1+ 1:v1+ 2:v2+ 3:v2x", steps: "1 2 3", want: "keeps 2, step 2 Rolling"},
+		"an ordinal on the other side does not count":            {config: "ordinal R=4 v1>v2", state: "0:v1+ 1:v2+ 2:v1+ 3:v2. ", steps: "1", was: "1 Soaking 1s", want: "keeps 3, step 1 Rolling"},
+		"nor does one below, broken as it is":                    {config: "ordinal R=4 v1>v2", state: "0:v2. 1:v1+ 2:v1+ 3:v2+ ", steps: "1,pause", was: "1 Paused 1s", want: "keeps 3, step 1 Paused"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observed(t, tt.config, tt.state, tt.steps)
+			status := &v1alpha1.RollSetStatus{Rollout: at(o, tt.was), Conditions: conditions(tt.gates)}
+			in := steps.Input{Set: o, Status: status, Promotion: tt.promotion, WasComplete: tt.before}
+			if diff := cmp.Diff(tt.want, show(o, steps.Plan(in))); diff != "" {
+				t.Errorf("rollout (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPlanWasEdited looks at a rollout whose status tells of other steps than the spec has now.
+func TestPlanWasEdited(t *testing.T) {
+	t.Parallel()
+	o := observed(t, "random R=4 v1>v2", "a:v2+ b:v2+ c:v1+ d:v1+", "1 2 3")
+	for name, edit := range map[string]func(*v1alpha1.RolloutStatus){
+		"one more step": func(r *v1alpha1.RolloutStatus) { r.Steps = 2 },
+		"another size":  func(r *v1alpha1.RolloutStatus) { r.Updated = new(intstr.FromString("10%")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			was := at(o, "1 Rolling 1s")
+			edit(was)
+			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}}))
+			if want := "keeps 2, step 2 Rolling"; got != want {
+				t.Errorf("got %s, want %s: that is the step that two pods at the revision tell of", got, want)
+			}
+		})
+	}
+}
+
+// TestPlanRestarts looks at a soak in which a container was started again, and at clocks that are wrong.
+func TestPlanRestarts(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		started time.Duration
+		since   time.Duration
+		want    string
+	}{
+		"before the soak":          {-time.Minute, -10 * time.Second, "keeps 1, step 1 Soaking for 20s, wakes in 20s"},
+		"in the soak":              {-4 * time.Second, -10 * time.Second, "keeps 1, step 1 Soaking for 26s, wakes in 26s"},
+		"in the future":            {time.Hour, -10 * time.Second, "keeps 1, step 1 Soaking for 20s, wakes in 20s"},
+		"soaking since tomorrow":   {-time.Minute, 24 * time.Hour, "keeps 1, step 1 Soaking for 30s, wakes in 30s"},
+		"fractions are rounded up": {-4*time.Second - 300*time.Millisecond, -10 * time.Second, "keeps 1, step 1 Soaking for 26s, wakes in 26s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observed(t, "random R=2 v1>v2", "a:v2+ b:v1+", "1,soak=30")
+			o.Replicas[0].Started = o.Now.Add(tt.started)
+			was := at(o, "1 Soaking 0s")
+			was.Since = &metav1.Time{Time: o.Now.Add(tt.since)}
+			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}}))
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
