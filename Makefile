@@ -22,6 +22,8 @@ BUDGET ?= 10m
 # What `make deflake` repeats, and which benchmarks `make microbench` runs.
 FOCUS ?= .
 PKG ?= ./...
+# How many random edits `make plans` makes.
+EDITS ?= 50
 # Flags of test/e2e: images that the nodes of KUBECONFIG can run, and the like. Its package comment has them.
 E2E_FLAGS ?=
 # How often `make microbench` runs each benchmark: it takes several runs to tell a change from chance.
@@ -172,6 +174,11 @@ test-browser: ## Look at the pictures of plans in a headless browser; says so wh
 		if [[ -n $$browser ]]; then go test -count=1 -timeout 15m ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
 		else echo "test-browser did not run: there is no chromium in the PATH, and BROWSER names none"; fi
 
+.PHONY: plans
+plans: ## Plan EDITS random edits, make them on a local cluster, and compare with what the manager writes.
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 0 -v -run TestPlanIsWhatHappens ./test/cli -edits=$(EDITS) -seed=$(START)
+
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.
 	go test ./internal/testing/sim -update
@@ -240,6 +247,14 @@ bench: ## Measure beside Kubernetes' own controllers, on a local cluster; an hou
 .PHONY: bench-memory
 bench-memory: ## Measure the manager's memory with 10,000 pods, and what it does when nothing happens; some minutes.
 	go run ./hack/bench -work=memory
+
+.PHONY: bench-plugin
+bench-plugin: ## Measure the kubectl plugin with 1,000 pods on a local cluster, and an offline plan of 10,000; some minutes.
+	mkdir -p bin && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
+	ls -l bin/kubectl-rollset
+	go test -count=1 -v -timeout 0 -run TestPlanOfManyPods ./internal/cli/predict -pods=10000
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -v -timeout 0 -run TestNumbers ./test/cli -pods=1000
 
 ##@ Build
 

@@ -15,11 +15,13 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/kubelet"
 )
 
 // now is when all forecasts of the tests are made.
@@ -50,6 +52,16 @@ func inPlace(s *v1alpha1.RollSetSpec) {
 func unavailable(n int) func(*v1alpha1.RollSetSpec) {
 	return func(s *v1alpha1.RollSetSpec) {
 		s.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt(n))
+	}
+}
+
+// storage gives each pod a claim.
+func storage(size string) func(*v1alpha1.RollSetSpec) {
+	return func(s *v1alpha1.RollSetSpec) {
+		s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		claim := &s.VolumeClaimTemplates[0].Spec
+		claim.StorageClassName = new("standard")
+		claim.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 	}
 }
 
@@ -155,6 +167,74 @@ func TestForecasts(t *testing.T) {
 				t.Errorf("class, field, writes, lowest, broken, done (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// onSimulatedNode gives a pod the status that the nodes of a local cluster report.
+func onSimulatedNode(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	pod.Status = corev1.PodStatus{}
+	model, at := kubelet.Model{}, pod.CreationTimestamp.Time
+	for memory, n := (kubelet.Memory{}), 0; n < 20; n++ {
+		out := model.Step(pod, memory, at)
+		memory, at = out.Memory, at.Add(out.Next)
+		if out.Status != nil {
+			pod.Status = *out.Status
+		}
+	}
+	if _, ready := readySince(pod); !ready {
+		t.Fatalf("%s is not ready: %+v", pod.Name, pod.Status)
+	}
+}
+
+// Pods that run already are not new ones, whatever revision they have.
+func TestPodsThatRunDoNotBreak(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		after      *v1alpha1.RollSet
+		wantLowest int
+		wantBroken string
+	}{
+		"more pods":    {web(storage("1Gi"), func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(6)) }), 5, "web-5"},
+		"more storage": {web(storage("2Gi")), 5, ""},
+	} {
+		in, err := Offline(t.Context(), web(storage("1Gi")), test.after, now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range podsAmong(in.Objects) {
+			onSimulatedNode(t, pod)
+		}
+		f, err := Run(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(f.IfBroken.BrokenPods, ", "); got != test.wantBroken || f.IfBroken.LowestAvailable != test.wantLowest {
+			t.Errorf("%s: %q break and %d stay available, want %q and %d", name, got, f.IfBroken.LowestAvailable, test.wantBroken, test.wantLowest)
+		}
+	}
+}
+
+// Claims grow behind as many pods at a time as may be unavailable, and the next ones when they have.
+func TestClaimsGrow(t *testing.T) {
+	t.Parallel()
+	in, err := Offline(t.Context(), web(storage("1Gi")), web(storage("2Gi")), now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard", UID: "class"}, AllowVolumeExpansion: new(true)}
+	in.Objects = append(in.Objects, class)
+	f, err := Run(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, w := range f.Writes {
+		names = append(names, w.Verb+" "+w.Name)
+	}
+	want := "patch data-web-4, patch data-web-3, patch data-web-2, patch data-web-1, patch data-web-0"
+	if got := strings.Join(names, ", "); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

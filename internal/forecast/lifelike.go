@@ -100,8 +100,10 @@ func median(values []time.Duration) time.Duration {
 // nothing of images but that new ones work, unless pods of the revision tell otherwise.
 type lifelike struct {
 	model kubelet.Model
-	// broken are the revisions whose pods never become ready.
+	// broken are the revisions whose pods never become ready, and well the pods that were ready before, with the generation
+	// that was.
 	broken map[string]bool
+	well   map[types.UID]int64
 	// stuck are the pods that stay as they are until somebody changes them, with the generation that is stuck.
 	stuck map[types.UID]int64
 	// images are the names of images by those that the model is given.
@@ -115,6 +117,7 @@ func newLifelike(pods []*corev1.Pod, times Times, bad string, now time.Time) *li
 	l := &lifelike{
 		model:  kubelet.Model{StartDelay: times.Start, ReadyDelay: times.Ready, TermDelay: times.Stop},
 		broken: map[string]bool{},
+		well:   map[types.UID]int64{},
 		stuck:  map[types.UID]int64{},
 		images: map[string]string{},
 	}
@@ -125,6 +128,7 @@ func newLifelike(pods []*corev1.Pod, times Times, bad string, now time.Time) *li
 		switch _, ready := readySince(pod); {
 		case ready:
 			working[revision] = true
+			l.well[pod.UID] = pod.Generation
 		case isStuck(pod, patience, now):
 			l.stuck[pod.UID] = pod.Generation
 			l.broken[revision] = true
@@ -161,7 +165,8 @@ func (l *lifelike) Step(pod *corev1.Pod, memory kubelet.Memory, now time.Time) k
 	if !isProbed(pod) { // then it is ready as soon as it runs
 		model.StartDelay += model.ReadyDelay
 	}
-	broken := l.broken[pod.Labels[v1alpha1.RevisionLabel]]
+	generation, wasReady := l.well[pod.UID]
+	broken := l.broken[pod.Labels[v1alpha1.RevisionLabel]] && (!wasReady || pod.Generation != generation)
 	if broken {
 		model.ReadyDelay = never
 	}
@@ -183,8 +188,8 @@ func (l *lifelike) veil(pod *corev1.Pod, broken bool) *corev1.Pod {
 	veiled := *pod
 	veiled.Spec.InitContainers = l.containers(pod.Spec.InitContainers, broken)
 	veiled.Spec.Containers = l.containers(pod.Spec.Containers, broken)
-	veiled.Status.InitContainerStatuses = l.statuses(pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
-	veiled.Status.ContainerStatuses = l.statuses(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	veiled.Status.InitContainerStatuses = l.statuses(pod, pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	veiled.Status.ContainerStatuses = l.statuses(pod, pod.Spec.Containers, pod.Status.ContainerStatuses)
 	for _, gate := range pod.Spec.ReadinessGates {
 		if gate.ConditionType != v1alpha1.InPlaceUpdateReady && condition(&veiled, gate.ConditionType) == nil {
 			veiled.Status.Conditions = append(slices.Clone(veiled.Status.Conditions), corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
@@ -205,11 +210,14 @@ func (l *lifelike) containers(containers []corev1.Container, broken bool) []core
 }
 
 // statuses are statuses of containers with aliases of images. A container that runs what its spec asks for may report it
-// under another name.
-func (l *lifelike) statuses(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+// under another name, and one that a model has started, on simulated nodes, has an ID that says from which name it was.
+func (l *lifelike) statuses(pod *corev1.Pod, containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	veiled := slices.Clone(statuses)
 	for i := range veiled {
 		own := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == veiled[i].Name })
+		if own >= 0 && kubelet.StartedFrom(pod, &veiled[i], containers[own].Image) {
+			veiled[i].ContainerID = foreign(veiled[i].ContainerID)
+		}
 		if own >= 0 && sameImage(containers[own].Image, veiled[i].Image) {
 			veiled[i].Image = containers[own].Image
 		}
@@ -230,10 +238,24 @@ func sameImage(a, b string) bool {
 
 func (l *lifelike) unveil(statuses []corev1.ContainerStatus) {
 	for i := range statuses {
+		statuses[i].ContainerID = strings.TrimPrefix(statuses[i].ContainerID, foreignPrefix)
+		if ended := statuses[i].LastTerminationState.Terminated; ended != nil {
+			ended.ContainerID = strings.TrimPrefix(ended.ContainerID, foreignPrefix)
+		}
 		if name, ok := l.images[statuses[i].Image]; ok {
 			statuses[i].Image = name
 		}
 	}
+}
+
+// foreignPrefix precedes the ID of a container that the model is to judge by its image.
+const foreignPrefix = "foreign-"
+
+func foreign(id string) string {
+	if id == "" {
+		return ""
+	}
+	return foreignPrefix + id
 }
 
 // aliasPrefix precedes the digits that stand for an image.

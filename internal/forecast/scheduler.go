@@ -61,7 +61,7 @@ func (c *cluster) missingClaim(pod *corev1.Pod) string {
 	return ""
 }
 
-// keepClaim binds one claim, or lets it go when no pod uses it any more.
+// keepClaim binds one claim or enlarges its volume, or lets it go when no pod uses it any more.
 func (c *cluster) keepClaim() error {
 	key := c.dirty[0]
 	c.dirty = c.dirty[1:]
@@ -79,7 +79,7 @@ func (c *cluster) keepClaim() error {
 		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == claimProtection })
 	case claim.Spec.VolumeName == "":
 		claim.Spec.VolumeName = "pv-" + string(claim.UID)
-	case claim.Status.Phase != corev1.ClaimBound:
+	case claim.Status.Phase != corev1.ClaimBound || isSmaller(claim):
 		claim.Status.Phase = corev1.ClaimBound
 		claim.Status.Capacity = claim.Spec.Resources.Requests
 		w.Subresource = "status"
@@ -88,4 +88,10 @@ func (c *cluster) keepClaim() error {
 	}
 	_, err := c.store.Update(w, claim)
 	return err
+}
+
+// isSmaller reports whether the volume of a claim has less storage than the claim asks for.
+func isSmaller(claim *corev1.PersistentVolumeClaim) bool {
+	size := claim.Status.Capacity[corev1.ResourceStorage]
+	return size.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
 }

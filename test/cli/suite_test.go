@@ -29,6 +29,7 @@ import (
 	"rollset.dev/rollset/internal/testing/kubelet"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
@@ -83,7 +84,7 @@ func (c *cluster) start(ctx context.Context) (err error) {
 	}
 	model := kubelet.Recorded()
 	model.ReadyDelay, model.RemoveDelay = 200*time.Millisecond, 100*time.Millisecond
-	if c.Cluster, err = testbed.Start(ctx, testbed.Options{Model: &model}); err != nil {
+	if c.Cluster, err = testbed.Start(ctx, testbed.Options{Model: &model, Audit: true}); err != nil {
 		return err
 	}
 	if err := manager.Install(ctx, c.RESTConfig()); err != nil {
@@ -133,6 +134,8 @@ func build(ctx context.Context, root, dir string) (string, error) {
 // user is who runs the plugin, in a namespace.
 type user struct {
 	kubeconfig, namespace, dir string
+	// log is where the manager's writes are noted; nil if they are not looked at.
+	log *audit.Log
 }
 
 // newUser returns one with all rights, in a namespace of the test's own.

@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +91,29 @@ func TestOfflinePlans(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// pods is how many pods the plan of TestPlanOfManyPods is about.
+var pods = flag.Int("pods", 1000, "how many pods the largest plan is about; make bench-plugin has 10,000")
+
+// memoryOf is what a plan may take of memory for each pod: a gibibyte for 10,000.
+const memoryOf = 1 << 30 / 10000
+
+// TestPlanOfManyPods bounds the memory that a plan of many pods takes: all that the process has taken by then.
+func TestPlanOfManyPods(t *testing.T) {
+	limited := func(image string) string {
+		return manifest("web", strconv.Itoa(*pods), image) + "  updateStrategy: {rollingUpdate: {maxUnavailable: 10%}}\n"
+	}
+	out, err := offline(t, []string{limited("web:1"), limited("web:2")})
+	if err != nil || !strings.Contains(out, "default/web: recreate") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	t.Logf("a plan of %d pods: %d MiB", *pods, memory.Sys>>20)
+	if limit := uint64(max(*pods, 3000)) * memoryOf; memory.Sys > limit {
+		t.Errorf("a plan of %d pods takes %d MiB, more than %d", *pods, memory.Sys>>20, limit>>20)
 	}
 }
 

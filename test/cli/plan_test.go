@@ -1,0 +1,301 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
+	"rollset.dev/rollset/internal/testing/testbed/nodes"
+)
+
+// edits and firstSeed are the flags of TestPlanIsWhatHappens.
+var (
+	edits     = flag.Int("edits", 10, "how many random edits are planned and then made; make plans makes 50")
+	firstSeed = flag.Uint64("seed", 1, "the seed of the first of them")
+)
+
+const (
+	// atRest is for how long the manager must send nothing before an edit counts as done.
+	atRest = 2 * time.Second
+	// perSet is how many edits are made of a set, one after another.
+	perSet = 5
+)
+
+// editor makes random edits of one set.
+type editor struct {
+	*rand.Rand
+
+	set *v1alpha1.RollSet
+	n   int
+}
+
+// newEditor returns a random set.
+func newEditor(seed uint64) *editor {
+	e := &editor{Rand: rand.New(rand.NewPCG(seed, seed))}
+	labels := map[string]string{"app": "web"}
+	e.set = &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	spec := &e.set.Spec
+	spec.Replicas = new(int32(3 + e.IntN(3)))
+	spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	spec.Template.Labels = map[string]string{"app": "web", "edit": "0"}
+	spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:0"}}
+	e.cpu(10)
+	rolling := &spec.UpdateStrategy.RollingUpdate
+	rolling.MaxUnavailable = new(intstr.FromInt(1 + e.IntN(2)))
+	rolling.PodUpdatePolicy = []v1alpha1.PodUpdatePolicy{v1alpha1.RecreatePod, v1alpha1.InPlaceIfPossiblePod}[e.IntN(2)]
+	if e.IntN(2) == 0 {
+		spec.PodIdentity = v1alpha1.OrdinalIdentity
+		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: new(nodes.ClaimClass), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			},
+		}}
+		e.storage(1)
+	}
+	return e
+}
+
+func (e *editor) cpu(milli int) {
+	quantity := *resource.NewMilliQuantity(int64(milli), resource.DecimalSI)
+	e.set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantity}
+}
+
+func (e *editor) storage(gigabytes int) {
+	quantity := resource.MustParse(fmt.Sprintf("%dGi", gigabytes))
+	e.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity}
+}
+
+// edit changes the set at random, and says how.
+func (e *editor) edit() string {
+	e.n++
+	spec := &e.set.Spec
+	rolling := &spec.UpdateStrategy.RollingUpdate
+	kinds := 6
+	if spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		kinds = 8
+	}
+	switch e.IntN(kinds) {
+	case 0:
+		spec.Template.Spec.Containers[0].Image = fmt.Sprintf("nginx:%d", e.n)
+		return "image"
+	case 1:
+		e.cpu(10 + 10*e.n)
+		return "resources"
+	case 2:
+		spec.Template.Labels["edit"] = strconv.Itoa(e.n)
+		return "labels"
+	case 3:
+		*spec.Replicas = 1 + (*spec.Replicas+int32(e.IntN(4)))%6
+		return "scale"
+	case 4:
+		rolling.Partition = new(intstr.FromInt(e.IntN(4)))
+		if e.IntN(2) == 0 {
+			spec.Template.Spec.Containers[0].Image = fmt.Sprintf("nginx:%d", e.n)
+		}
+		return "partition"
+	case 5:
+		// Beside updates in place, fractions of a second decide whether a pod is changed or replaced by one above the number.
+		if spec.PodIdentity != v1alpha1.OrdinalIdentity && rolling.PodUpdatePolicy == v1alpha1.RecreatePod {
+			rolling.MaxSurge = new(intstr.FromInt(e.IntN(3)))
+		}
+		spec.Template.Spec.Containers[0].Image = fmt.Sprintf("nginx:%d", e.n)
+		return "surge"
+	case 6:
+		e.storage(1 + e.n)
+		return "claims"
+	default:
+		spec.Ordinals = &v1alpha1.Ordinals{Start: int32(e.IntN(4))}
+		return "ordinals"
+	}
+}
+
+// patch is the edit as a merge patch.
+func (e *editor) patch(t *testing.T) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"spec": e.set.Spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// TestPlanIsWhatHappens plans random edits, makes them, and compares the plan with what the API server notes of the manager's
+// requests: the same writes to each object in the same order, and, where one pod moves at a time, the same order
+// of all but those that are sent together.
+func TestPlanIsWhatHappens(t *testing.T) {
+	t.Parallel()
+	for first := 0; first < *edits; first += perSet {
+		seed := *firstSeed + uint64(first/perSet)
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			e := newEditor(seed)
+			u := newUser(t)
+			u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec = *e.set.Spec.DeepCopy() })
+			u.rest(t, -1)
+			for range min(perSet, *edits-first) {
+				what := e.edit()
+				patch := e.patch(t)
+				u.awaitSteady(t, e.set.Spec.PodIdentity)
+				planned, broken := u.plan(t, "--patch", patch)
+				if what == "claims" && broken > 0 {
+					t.Errorf("-seed=%d: %d pods would break, though no new ones come", seed, broken)
+				}
+				log, err := audit.From(shared.AuditLog)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := shared.Patch(t.Context(), u.get(t, "web"), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+					t.Fatal(err)
+				}
+				u.log = &log
+				made := u.rest(t, len(planned))
+				t.Logf("%s: %d writes", what, len(made))
+				if diff := gocmp.Diff(byObject(planned), byObject(made)); diff != "" {
+					t.Fatalf("-seed=%d, %s: %s\n(-planned +made):\n%s\nmade:\n%s", seed, what, patch, diff, strings.Join(made, "\n"))
+				}
+				if oneByOne(&e.set.Spec) && !slices.Equal(batches(planned, planned), batches(planned, made)) {
+					t.Fatalf("-seed=%d, %s: the order differs (-planned +made):\n%s", seed, what, gocmp.Diff(planned, made))
+				}
+			}
+		})
+	}
+}
+
+// oneByOne reports whether pods of a set move one after another, so that nothing is left to the time that requests take.
+func oneByOne(spec *v1alpha1.RollSetSpec) bool {
+	rolling := &spec.UpdateStrategy.RollingUpdate
+	return rolling.MaxUnavailable.IntValue() == 1 && (rolling.MaxSurge == nil || rolling.MaxSurge.IntValue() == 0)
+}
+
+// batches returns writes with those sorted that are sent at the same time: which the plan has one after another, and which
+// do the same to objects of one kind.
+func batches(planned, writes []string) []string {
+	kind := func(i int) string { return planned[i][:strings.LastIndex(planned[i], " ")] }
+	sorted := slices.Clone(writes)
+	for from, i := 0, 0; i < len(planned); i++ {
+		if i+1 == len(planned) || kind(i+1) != kind(from) {
+			slices.Sort(sorted[from : i+1])
+			from = i + 1
+		}
+	}
+	return sorted
+}
+
+// soon is the time in which an edit is planned and made, and nothing that it depends on may change.
+const soon = 8 * time.Second
+
+// awaitSteady waits until no pod is about to change its rank by its age alone: of pods without ordinals those go first that
+// have been ready for less long, in powers of two.
+func (u *user) awaitSteady(t *testing.T, identity v1alpha1.PodIdentity) {
+	t.Helper()
+	if identity == v1alpha1.OrdinalIdentity {
+		return
+	}
+	eventually(t, "pods of a steady age", func() error {
+		for _, pod := range u.pods(t, "web") {
+			for _, c := range pod.Status.Conditions {
+				age := time.Since(c.LastTransitionTime.Time)
+				if c.Type == corev1.PodReady && bits.Len64(uint64(age/time.Second)) != bits.Len64(uint64((age+soon)/time.Second)) {
+					return fmt.Errorf("%s is ready for %s", pod.Name, age)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// plan returns the planned writes, one a line, and how many pods break if no new one becomes ready.
+func (u *user) plan(t *testing.T, args ...string) (writes []string, broken int) {
+	t.Helper()
+	var plan struct {
+		Writes   []struct{ Verb, Resource, Name string }
+		IfBroken struct{ BrokenPods int }
+	}
+	out := u.run(t, append([]string{"plan", "web", "-o", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &plan); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	writes = []string{}
+	for _, w := range plan.Writes {
+		writes = append(writes, w.Verb+" "+w.Resource+" "+w.Name)
+	}
+	return writes, plan.IfBroken.BrokenPods
+}
+
+// rest waits until the manager has sent at least so many writes and then no more, and returns them.
+func (u *user) rest(t *testing.T, least int) []string {
+	t.Helper()
+	var lines []string
+	var since time.Time
+	began := time.Now()
+	eventually(t, "the manager to come to rest", func() error {
+		now := u.writes(t)
+		if len(now) != len(lines) || since.IsZero() {
+			lines, since = now, time.Now()
+		}
+		enough := len(lines) >= least || time.Since(began) > patience/4
+		if !enough || time.Since(since) < atRest {
+			return errors.New(strings.Join(lines, "\n"))
+		}
+		return nil
+	})
+	return lines
+}
+
+// writes returns what the manager has written in the user's namespace since the log began, one request a line.
+func (u *user) writes(t *testing.T) []string {
+	t.Helper()
+	lines := []string{}
+	if u.log == nil {
+		return lines
+	}
+	requests, err := u.log.Requests(manager.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(requests, func(a, b audit.Request) int { return a.At.Compare(b.At) })
+	for _, r := range requests {
+		kind, _, _ := strings.Cut(r.Resource, "/")
+		told := slices.Contains([]string{"pods", "persistentvolumeclaims", "controllerrevisions"}, kind)
+		writes := slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
+		if told && writes && r.Namespace == u.namespace && r.Code < 300 {
+			lines = append(lines, r.Verb+" "+r.Resource+" "+r.Name)
+		}
+	}
+	return lines
+}
+
+// byObject returns what is written to each object, in order.
+func byObject(writes []string) map[string][]string {
+	objects := map[string][]string{}
+	for _, w := range writes {
+		verb, object, _ := strings.Cut(w, " ")
+		path, name, _ := strings.Cut(object, " ")
+		kind, subresource, _ := strings.Cut(path, "/")
+		objects[kind+" "+name] = append(objects[kind+" "+name], strings.TrimSuffix(verb+"/"+subresource, "/"))
+	}
+	return objects
+}
