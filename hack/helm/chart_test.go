@@ -237,6 +237,8 @@ func TestFiles(t *testing.T) {
 		"rollset_admin_role.yaml":  "config/rbac/rollset_admin_role.yaml",
 		"rollset_editor_role.yaml": "config/rbac/rollset_editor_role.yaml",
 		"rollset_viewer_role.yaml": "config/rbac/rollset_viewer_role.yaml",
+
+		"rollset_gate-writer_role.yaml": "config/rbac/rollset_gate-writer_role.yaml",
 		"rules.yaml":               "config/prometheus/rules.yaml",
 		"manager_traffic.yaml":     "config/network-policy/manager_traffic.yaml",
 	} {

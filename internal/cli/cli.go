@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"rollset.dev/rollset/internal/cli/explain"
+	"rollset.dev/rollset/internal/cli/gate"
 	"rollset.dev/rollset/internal/cli/move"
 	"rollset.dev/rollset/internal/cli/predict"
 	"rollset.dev/rollset/internal/cli/session"
@@ -75,6 +76,6 @@ func newRoot(s *session.Session) *cobra.Command {
 	root.AddCommand(view.Commands(s)...)
 	root.AddCommand(steer.Commands(s)...)
 	root.AddCommand(move.Commands(s)...)
-	root.AddCommand(explain.New(s), predict.NewPlan(s, pluginVersion()), newVersion(s), newCompletion(s))
+	root.AddCommand(gate.New(s), explain.New(s), predict.NewPlan(s, pluginVersion()), newVersion(s), newCompletion(s))
 	return root
 }

@@ -89,7 +89,7 @@ func find(conditions []metav1.Condition, name string) *metav1.Condition {
 // ready is the condition Ready. A set that was rolled back is not: it does not run what the spec asks for.
 func (f *facts) ready(progressing verdict, stalled string) verdict {
 	switch {
-	case f.settled && !f.set.Rejected && !f.atWork():
+	case f.settled && !f.set.Rejected && !f.stepping():
 		return verdict{metav1.ConditionTrue, progressing.reason}
 	case stalled != "":
 		return verdict{metav1.ConditionFalse, stalled}

@@ -31,7 +31,7 @@ func (f *facts) progressing(t timing) verdict {
 		return verdict{metav1.ConditionUnknown, ReasonPaused}
 	case t.exceeded:
 		return verdict{metav1.ConditionFalse, ReasonProgressDeadlineExceeded}
-	case f.atWork():
+	case f.stepping():
 		return f.stepVerdict()
 	default:
 		return verdict{metav1.ConditionTrue, f.phase()}

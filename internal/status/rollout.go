@@ -22,6 +22,11 @@ const maxVerdict = 512
 // atWork says whether a step of a rollout is at work.
 func (f *facts) atWork() bool { return f.in.Invalid == "" && f.set.Rollout.AtWork() }
 
+// stepping says whether a step is at work, or its end is yet to be seen by those who move pods.
+func (f *facts) stepping() bool {
+	return f.in.Invalid == "" && !f.complete && (f.set.Rollout.AtWork() || f.set.Rollout.Turning)
+}
+
 // rollout is how far the rollout has come in steps. A spec that makes no sense says nothing of it.
 func (f *facts) rollout() *v1alpha1.RolloutStatus {
 	switch {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,7 @@ func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 	command.Dir = u.dir
 	command.Env = append(os.Environ(), "KUBECONFIG="+u.kubeconfig, "HOME="+u.dir)
 	if u.namespace != "" {
-		command.Args = append(command.Args, "--namespace="+u.namespace)
+		command.Args = slices.Insert(command.Args, 1, "--namespace="+u.namespace) // behind -- are the words of another command
 	}
 	return command
 }

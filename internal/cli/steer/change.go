@@ -1,10 +1,11 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steer is the verbs that change RollSets: undo, restart, pause, resume, set image, set partition and delete-pod.
+// Package steer is the verbs that change RollSets: undo, restart, pause, resume, promote, abort, retry, set image, set
+// partition and delete-pod.
 //
-// The rule: a verb is one patch of the spec, sent only if the spec still is what the verb has seen, and then it says what
-// happens next. What is wrong is found before anything is written.
+// The rule: a verb is one patch of the spec, or of an annotation, sent only if what it is about still is as the verb has seen
+// it, and then it says what happens next. What is wrong is found before anything is written.
 package steer
 
 import (
@@ -12,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +28,7 @@ import (
 
 // Commands returns the verbs of this package.
 func Commands(s *session.Session) []*cobra.Command {
-	return []*cobra.Command{newUndo(s), newRestart(s), newPause(s), newResume(s), newSet(s), newDeletePod(s)}
+	return []*cobra.Command{newUndo(s), newRestart(s), newPause(s), newResume(s), newPromote(s), newAbort(s), newRetry(s), newSet(s), newDeletePod(s)}
 }
 
 // attempts is how often a patch is sent whose precondition failed because of a write that does not matter, such as one of
@@ -52,7 +52,8 @@ type change struct {
 	printer *genericclioptions.PrintFlags
 	dryRun  string
 	wait    bool
-	timeout time.Duration
+	// await is how to wait.
+	await view.AwaitOptions
 }
 
 // newChange returns a change that is told as done, and adds its flags to a command.
@@ -62,7 +63,7 @@ func newChange(s *session.Session, cmd *cobra.Command, done string) *change {
 	c.printer.AddFlags(cmd)
 	addDryRun(cmd, &c.dryRun)
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "Wait until the change is carried out, as status does")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", 0, "How long to wait at most; 0 is for ever")
+	cmd.Flags().DurationVar(&c.await.Timeout, "timeout", 0, "How long to wait at most; 0 is for ever")
 	cmd.ValidArgsFunction = s.CompleteNames
 	return c
 }
@@ -117,7 +118,8 @@ func (c *change) run(ctx context.Context, args []string, edit edit) error {
 	if err := c.tell(written, next, suffix); err != nil || !c.wait || suffix != "" {
 		return err
 	}
-	return view.Await(ctx, c.session, key, view.AwaitOptions{Generation: written.GetGeneration(), Timeout: c.timeout})
+	c.await.Generation = written.GetGeneration()
+	return view.Await(ctx, c.session, key, c.await)
 }
 
 // tell prints what was written, and what happens next unless the output is for programs.

@@ -100,6 +100,25 @@ type AwaitOptions struct {
 	Generation int64
 	// Timeout is how long to wait at most; 0 is for ever.
 	Timeout time.Duration
+	// Judge, if not nil, judges the set first: what is waited for may be done, or may be yet to begin, so that what the set says
+	// of its end is about something else.
+	Judge func(*v1alpha1.RollSet) (done, pending bool)
+}
+
+// judge judges the rollout of a set.
+func (o AwaitOptions) judge(set *v1alpha1.RollSet) verdict {
+	v := judge(set, o.Generation)
+	if o.Judge == nil {
+		return v
+	}
+	done, pending := o.Judge(set)
+	switch {
+	case done:
+		v.done, v.failed = true, false
+	case pending:
+		v.done, v.failed = false, false
+	}
+	return v
 }
 
 // Await waits until the rollout of a set is done, and prints how far it is whenever that changes.
@@ -128,7 +147,7 @@ func Await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 		return err
 	}
 	for told := ""; ; {
-		v, err := tell(s, store, set, o.Generation, told)
+		v, err := tell(s, store, set, o, told)
 		if err != nil || v.done {
 			return err
 		}
@@ -146,12 +165,12 @@ func Await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 }
 
 // tell prints how far the rollout of a set is, unless that was told. The error says if it has failed.
-func tell(s *session.Session, store toolscache.Store, set *v1alpha1.RollSet, generation int64, told string) (verdict, error) {
+func tell(s *session.Session, store toolscache.Store, set *v1alpha1.RollSet, o AwaitOptions, told string) (verdict, error) {
 	now, err := stored(store.List(), set)
 	if err != nil {
 		return verdict{}, err
 	}
-	v := judge(now, generation)
+	v := o.judge(now)
 	if v.failed {
 		return v, failedRollout(client.ObjectKeyFromObject(set), v)
 	}

@@ -16,6 +16,8 @@ type Rollout struct {
 	Keeps int
 	// Next is what status.rollout is to be; nil if there are no steps to take.
 	Next *v1alpha1.RolloutStatus
+	// Turning is true when Next begins: pods move for it only once the status says so.
+	Turning bool
 	// Gates are the conditions that the step waits for, and Begins those of them that are to begin anew, as Unknown. Closed
 	// are those that are not True yet.
 	Gates, Begins, Closed []string

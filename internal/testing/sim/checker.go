@@ -135,6 +135,7 @@ func rules() []rule {
 		{"guard", guardsMoves},
 		{"steps in turn", stepsInTurn},
 		{"I9 soak", soaksInSilence},
+		{"I12 steps", readyWhenDone},
 	}
 }
 

@@ -48,6 +48,23 @@ func stepsInTurn(v *verdict) string {
 	}
 }
 
+// readyWhenDone says that a set is not Ready while a step is at work, nor while pods are to move after the last one.
+func readyWhenDone(v *verdict) string {
+	is, ok := v.New.(*v1alpha1.RollSet)
+	if !ok || is.Status.Rollout == nil || !meta.IsStatusConditionTrue(is.Status.Conditions, "Ready") {
+		return ""
+	}
+	r, l := is.Status.Rollout, limitsOf(&v.set.Spec)
+	switch {
+	case r.Step <= r.Steps:
+		return fmt.Sprintf("the set is Ready at step %d of %d", r.Step, r.Steps)
+	case int(is.Status.UpdatedReplicas) < l.replicas-l.partition && v.world.rolls(v.set):
+		return fmt.Sprintf("the set is Ready with %d pods updated behind the last step", is.Status.UpdatedReplicas)
+	default:
+		return ""
+	}
+}
+
 // edited says whether the size of the step at work is another one now, so that it is looked up anew.
 func edited(before *v1alpha1.RolloutStatus, set *v1alpha1.RollSet) bool {
 	steps := set.Spec.UpdateStrategy.RollingUpdate.Steps

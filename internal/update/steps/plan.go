@@ -120,7 +120,7 @@ func (p *planner) begin(step int) {
 	next := &v1alpha1.RolloutStatus{
 		Revision: p.Set.Update.Name, Step: int32(step), Steps: int32(len(p.steps)), Phase: v1alpha1.RolloutRolling, Since: p.now(),
 	}
-	p.out.Next = next
+	p.out.Next, p.out.Turning = next, true
 	if step > len(p.steps) {
 		return
 	}

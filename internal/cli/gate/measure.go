@@ -1,0 +1,89 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"k8s.io/utils/clock"
+)
+
+// patience is how long one answer is waited for.
+const patience = 30 * time.Second
+
+// measure is a question to Prometheus, and for how long its answer must be good.
+type measure struct {
+	url, query       string
+	window, interval time.Duration
+}
+
+// judge asks until the window is over, or an answer is not good. An error in between is no answer; in the end there must be
+// one.
+func (m *measure) judge(ctx context.Context, c clock.WithTicker) (finding, error) {
+	client, err := api.NewClient(api.Config{Address: m.url})
+	if err != nil {
+		return finding{}, fmt.Errorf("reach Prometheus at %s: %w", m.url, err)
+	}
+	server := prometheus.NewAPI(client)
+	end := c.Now().Add(m.window)
+	for answers := 0; ; {
+		why, err := m.ask(ctx, server, c.Now())
+		if err == nil {
+			answers++
+		}
+		over := !c.Now().Before(end)
+		switch {
+		case ctx.Err() != nil:
+			return finding{}, ctx.Err()
+		case err == nil && why != "":
+			return finding{reason: reasonBad, message: fmt.Sprintf("%s: %s", m.query, why)}, nil
+		case over && err != nil:
+			return finding{}, fmt.Errorf("ask Prometheus at %s: %w", m.url, err)
+		case over:
+			return finding{good: true, reason: reasonGood, message: fmt.Sprintf("%s: good in %d answers over %v", m.query, answers, m.window)}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return finding{}, ctx.Err()
+		case <-c.After(min(m.interval, max(end.Sub(c.Now()), 0))):
+		}
+	}
+}
+
+// ask asks once. It returns why the answer is not good; empty if it is.
+func (m *measure) ask(ctx context.Context, server prometheus.API, at time.Time) (why string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	value, _, err := server.Query(ctx, m.query, at)
+	if err != nil {
+		return "", err
+	}
+	switch v := value.(type) {
+	case model.Vector:
+		return notGood(v), nil
+	case *model.Scalar:
+		return notGood(model.Vector{{Value: v.Value}}), nil
+	default:
+		return "", fmt.Errorf("the query returns a %s; it must be a vector or a scalar", value.Type())
+	}
+}
+
+// notGood says what of an answer is not good: there is nothing, or something is 0 or no number.
+func notGood(v model.Vector) string {
+	if len(v) == 0 {
+		return "it returns nothing"
+	}
+	for _, sample := range v {
+		if sample.Value == 0 || math.IsNaN(float64(sample.Value)) {
+			return fmt.Sprintf("%s is %s", sample.Metric, sample.Value)
+		}
+	}
+	return ""
+}

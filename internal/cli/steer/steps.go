@@ -1,0 +1,170 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/kubectl/pkg/util/templates"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/status"
+)
+
+func newPromote(s *session.Session) *cobra.Command {
+	var full bool
+	cmd := &cobra.Command{
+		Use:   "promote (NAME | -f FILE)",
+		Short: "End the pause of the step at work, or all steps",
+		Long: templates.LongDesc(`End the pause of the step at work. Its soak and its gates go on.
+
+			With --full all steps end, their soaks and gates too, and all pods move.`),
+		Example: templates.Examples(`
+			kubectl rollset promote web
+			kubectl rollset promote web --full --wait`),
+	}
+	c := newChange(s, cmd, "promoted")
+	cmd.Flags().BoolVar(&full, "full", false, "End all steps, soaks and gates")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var seen *v1alpha1.RolloutStatus
+		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
+			r := set.Status.Rollout
+			if seen == nil {
+				seen = r
+			}
+			if seen != nil && (r == nil || r.Revision != seen.Revision || r.Step != seen.Step) {
+				return "", fmt.Errorf("another step of rollset %s has begun meanwhile; nothing was done; look at it and try again", set.Name)
+			}
+			if full {
+				return promoteAll(set)
+			}
+			return promoteStep(set)
+		})
+	}
+	return cmd
+}
+
+// promoteStep ends the pause of the step at work.
+func promoteStep(set set) (string, error) {
+	r, done, err := stepAtWork(set)
+	if done || err != nil {
+		return "all steps are done already", err
+	}
+	if !set.Spec.UpdateStrategy.RollingUpdate.Steps[r.Step-1].Pause {
+		return fmt.Sprintf("step %d of %d has no pause; promote --full ends it, and all others", r.Step, r.Steps), nil
+	}
+	value := fmt.Sprintf("%s/%d", r.Revision, r.Step)
+	if set.Annotations[v1alpha1.PromoteAnnotation] == value && r.IgnoredPromotion == "" {
+		return fmt.Sprintf("step %d of %d is promoted already", r.Step, r.Steps), nil
+	}
+	next := fmt.Sprintf("step %d of %d: ends when its soak and its gates let it", r.Step, r.Steps)
+	if r.Phase == v1alpha1.RolloutPaused {
+		next = fmt.Sprintf("step %d of %d ends", r.Step, r.Steps)
+	}
+	return next, ask(set, v1alpha1.PromoteAnnotation, value, "")
+}
+
+// promoteAll ends all steps.
+func promoteAll(set set) (string, error) {
+	r, done, err := stepAtWork(set)
+	if done || err != nil {
+		return "all steps are done already", err
+	}
+	next := fmt.Sprintf("step %d of %d and all that follow end: %s", r.Step, r.Steps, rollsNext(&set.Spec))
+	return next, ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all", "")
+}
+
+// stepAtWork is the step that a status tells of, or done is true.
+func stepAtWork(set set) (r *v1alpha1.RolloutStatus, done bool, err error) {
+	switch r = set.Status.Rollout; {
+	case r == nil:
+		return nil, false, fmt.Errorf("rollset %s has no step at work; nothing was done", set.Name)
+	case r.Step == 0:
+		return nil, false, fmt.Errorf("revision %s of rollset %s is given up; nothing was done; kubectl rollset retry %s begins it again", r.Revision, set.Name, set.Name)
+	case int(r.Step) > len(set.Spec.UpdateStrategy.RollingUpdate.Steps):
+		return r, true, nil
+	default:
+		return r, false, nil
+	}
+}
+
+// ask writes an annotation by which users ask for something, and takes the opposite one away. Each acts once: one that is
+// there already has to go first.
+func ask(set set, key, value, opposite string) error {
+	annotations := set.raw.GetAnnotations()
+	if annotations[key] == value {
+		return fmt.Errorf("annotation %s=%s is there already, and was acted upon; nothing was done; take it away first: kubectl annotate rollset %s %s-",
+			key, value, set.Name, key)
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	delete(annotations, opposite)
+	set.raw.SetAnnotations(annotations)
+	return nil
+}
+
+func newAbort(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "abort (NAME | -f FILE)",
+		Short: "Give the rollout up: all pods go back",
+		Long: templates.LongDesc(`Give the update revision up: all pods go back to the current one, within the limits of the update strategy, and
+			stay there until the template changes, or until retry. The spec stays as it is.
+
+			With --wait the command waits until all are back.`),
+		Example: templates.Examples(`kubectl rollset abort web --wait`),
+	}
+	c := newChange(s, cmd, "aborted")
+	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) {
+		stalled := meta.FindStatusCondition(set.Status.Conditions, status.ConditionStalled)
+		return stalled != nil && stalled.Reason == status.ReasonRolledBack, true
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
+			switch s := &set.Status; {
+			case rejected(set.RollSet):
+				return fmt.Sprintf("revision %s is given up already", s.UpdateRevision), nil
+			case s.UpdateRevision == s.CurrentRevision:
+				return "", fmt.Errorf("rollset %s rolls nothing out; nothing was done; kubectl rollset undo %s goes back to an earlier revision", set.Name, set.Name)
+			default:
+				return "all pods go back to revision " + s.CurrentRevision, ask(set, v1alpha1.AbortAnnotation, s.UpdateRevision, v1alpha1.RetryAnnotation)
+			}
+		})
+	}
+	return cmd
+}
+
+func newRetry(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "retry (NAME | -f FILE)",
+		Short: "Try a revision again that was given up",
+		Long: templates.LongDesc(`Try the update revision again, from its first step, after it was aborted, failed at a step or missed its
+			deadline, and was rolled back.`),
+		Example: templates.Examples(`kubectl rollset retry web`),
+	}
+	c := newChange(s, cmd, "tried again")
+	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) { return false, rejected(set) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
+			if !rejected(set.RollSet) {
+				return "", errors.New("no revision of rollset " + set.Name + " is given up; nothing was done")
+			}
+			return rollsNext(&set.Spec), ask(set, v1alpha1.RetryAnnotation, set.Status.UpdateRevision, v1alpha1.AbortAnnotation)
+		})
+	}
+	return cmd
+}
+
+// rejected reports whether a set says that its update revision is given up.
+func rejected(set *v1alpha1.RollSet) bool {
+	c := meta.FindStatusCondition(set.Status.Conditions, status.ConditionProgressing)
+	return c != nil && c.Reason == status.ReasonRolledBack
+}

@@ -1,0 +1,111 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// inPhase waits until a rollout is at a step, in a phase.
+func inPhase(t *testing.T, u *user, step int32, phase v1alpha1.RolloutPhase) *v1alpha1.RollSet {
+	t.Helper()
+	var set *v1alpha1.RollSet
+	eventually(t, fmt.Sprintf("step %d to be %s", step, phase), func() error {
+		set = u.get(t, "web")
+		if r := set.Status.Rollout; r == nil || r.Step != step || r.Phase != phase {
+			return fmt.Errorf("it is %+v", r)
+		}
+		return nil
+	})
+	return set
+}
+
+// newJudge returns a user of the same namespace who has the role for gates and no other, as it is shipped.
+func newJudge(t *testing.T, u *user) *user {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(shared.root, "config", "rbac", "rollset_gate-writer_role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(text, shipped); err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "judge"}, Rules: shipped.Rules}
+	judge := *u
+	name := "judge-" + u.namespace
+	if judge.kubeconfig, err = shared.KubeconfigFor(name); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "judge"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}
+	if err := errors.Join(shared.Create(t.Context(), role), shared.Create(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+	return &judge
+}
+
+// TestSteps takes a rollout through its steps: by a gate, by a promotion, and by an abort and a retry.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{
+			{Updated: intstr.FromInt32(1), Gates: []v1alpha1.StepGate{{ConditionType: "Smoke"}}},
+			{Updated: intstr.FromString("70%"), Pause: true},
+		}
+	})
+	u.fails(t, 1, []string{"promote", "web"}, "rollset web has no step at work; nothing was done")
+	u.fails(t, 1, []string{"abort", "web"}, "rollset web rolls nothing out; nothing was done")
+	u.fails(t, 1, []string{"retry", "web"}, "no revision of rollset web is given up")
+	u.fails(t, 2, []string{"gate", "web", "Smoke", "--timeout=1ms", "--", "true"}, "no step of rollset web waited for gate Smoke")
+	u.fails(t, 1, []string{"gate", "web", "Smoke"}, "what judges the step?")
+	u.fails(t, 1, []string{"gate", "web", "Smoke", "--query=x", "--", "true"}, "a command and --prometheus are given")
+
+	u.run(t, "set", "image", "web", "app=nginx:1.29")
+	contains(t, u.run(t, "promote", "web"), "unchanged: step 1 of 2 has no pause")
+	u.fails(t, 1, []string{"gate", "web", "Smoke", "--", "sh", "-c", "echo 3% errors; exit 7"}, "gate Smoke of rollset web is False: sh ended with exit code 7: 3% errors")
+	inPhase(t, u, 1, v1alpha1.RolloutFailed)
+	u.fails(t, 1, []string{"status", "web", "--watch=false"}, "StepFailed: step 1 of 2: 1 of 3 pods updated; gate Smoke is False")
+	judge := newJudge(t, u)
+	contains(t, judge.run(t, "gate", "web", "Smoke", "--", "true"), "gate Smoke of rollset web is True")
+
+	set := inPhase(t, u, 2, v1alpha1.RolloutPaused)
+	judge.fails(t, 1, []string{"promote", "web"}, `cannot patch resource "rollsets"`)
+	contains(t, u.run(t, "status", "web", "--watch=false"), "step 2 of 2: 2 of 3 pods updated; waiting for annotation")
+	contains(t, u.run(t, "get", "web"), "step 2 of 2: 2 of 3 pods updated")
+	contains(t, u.run(t, "promote", "web", "--dry-run=server"), "web promoted (server dry run)")
+	contains(t, u.run(t, "abort", "web", "--wait", "--timeout=2m"), "web aborted", "all pods go back to revision "+set.Status.CurrentRevision)
+	contains(t, u.run(t, "abort", "web"), "unchanged: revision "+set.Status.UpdateRevision+" is given up already")
+	u.fails(t, 1, []string{"promote", "web"}, "is given up; nothing was done; kubectl rollset retry web begins it again")
+
+	contains(t, u.run(t, "retry", "web"), "web tried again")
+	contains(t, u.run(t, "gate", "web", "Smoke", "--", "true"), "gate Smoke of rollset web is True")
+	inPhase(t, u, 2, v1alpha1.RolloutPaused)
+	contains(t, u.run(t, "promote", "web", "--wait", "--timeout=2m"), "web promoted", "step 2 of 2 ends")
+	if now := u.get(t, "web"); now.Status.Rollout != nil || now.Status.CurrentRevision != set.Status.UpdateRevision {
+		t.Errorf("after the last step the rollout is %+v, the current revision %s", now.Status.Rollout, now.Status.CurrentRevision)
+	}
+
+	u.run(t, "set", "image", "web", "app=nginx:1.30")
+	inPhase(t, u, 1, v1alpha1.RolloutGated)
+	contains(t, u.run(t, "promote", "web", "--full", "--wait", "--timeout=2m"), "web promoted", "step 1 of 2 and all that follow end")
+	if now := u.get(t, "web"); now.Status.UpdatedAvailableReplicas != 3 {
+		t.Errorf("after promote --full --wait, status has %d pods updated and available", now.Status.UpdatedAvailableReplicas)
+	}
+}
