@@ -8,6 +8,8 @@ CONTAINER_TOOL ?= docker
 DIST ?= dist
 # Below which URL releases can be downloaded: a folder for each version.
 DOWNLOADS ?= https://rollset.dev/releases
+# Where `make push` puts the Helm chart: a folder of a registry.
+CHARTS ?= $(dir $(IMG))charts
 # What `make bundle` writes: the version, its manager's image, and the version before if none may be left out.
 VERSION ?= 0.1.0
 BUNDLE_IMG ?= example.com/rollset:v$(VERSION)
@@ -279,11 +281,14 @@ release: ## Write a release of VERSION into DIST; its image is to be pushed to I
 	go -C hack/release run . plugin -root $(CURDIR) -out $(abspath $(DIST)) -version v$(VERSION) -downloads $(DOWNLOADS)/v$(VERSION)
 	$(MAKE) build-installer IMG=$(IMG):v$(VERSION)@$$(cat $(DIST)/image.digest)
 	rm -r $(DIST)/overlay
+	go -C hack/release run . chart -root $(CURDIR) -out $(abspath $(DIST)) -version v$(VERSION) -to $(IMG)
+	sed 's,<address of the release>,$(DOWNLOADS)/v$(VERSION),' docs/install.md >$(DIST)/install.md
 	go -C hack/release run . documents -out $(abspath $(DIST))
 
 .PHONY: push
-push: ## Push the image of the release of VERSION in DIST to IMG, which has no tag here.
+push: ## Push the image of the release of VERSION in DIST to IMG, which has no tag here, and the chart to CHARTS.
 	go -C hack/release run . push -out $(abspath $(DIST)) -to $(IMG):v$(VERSION)
+	go -C hack/helm tool helm push $(abspath $(DIST))/rollset-$(VERSION).tgz oci://$(CHARTS)
 
 .PHONY: build-installer
 build-installer: ## Write dist/install.yaml: the CRD and the manager with image IMG, in one file.

@@ -44,6 +44,13 @@ func writeDocuments(out string) error {
 	for _, t := range plugins() {
 		products = append(products, t.archive(), t.archive()+".cdx.json")
 	}
+	charts, err := filepath.Glob(filepath.Join(out, chartName("*")))
+	if err != nil {
+		return err
+	}
+	for _, chart := range charts {
+		products = append(products, filepath.Base(chart))
+	}
 	subjects, err := describe(out, products)
 	if err != nil {
 		return err

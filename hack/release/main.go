@@ -7,6 +7,7 @@
 //
 //	release image -root ../.. -out ../../dist -version v1.2.3   binaries, the image and its digest
 //	release plugin -root ../.. -out ../../dist -downloads URL   archives of the kubectl plugin, and its manifest for krew
+//	release chart -root ../.. -out ../../dist -version v1.2.3 -to <registry>/<name>   the Helm chart, with the image that lies there
 //	release documents -out ../../dist                           the rest, of what lies there
 //	release push -out ../../dist -to <registry>/<name>:<tag>    the image, as it lies there
 package main
@@ -31,14 +32,14 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say image, plugin, documents or push")
+		return errors.New("say image, plugin, chart, documents or push")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	root := flags.String("root", ".", "The folder of the project.")
 	out := flags.String("out", "dist", "The folder to write to.")
 	version := flags.String("version", "", "The version that the commit must be tagged with. Empty: whatever it is.")
 	downloads := flags.String("downloads", "", "The URL below which the files of the release can be downloaded.")
-	to := flags.String("to", "", "Where to push the image: <registry>/<name>:<tag>.")
+	to := flags.String("to", "", "Where to push the image: <registry>/<name>:<tag>. For a chart: where it will be, without the tag.")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -47,11 +48,13 @@ func run(ctx context.Context, args []string) error {
 		return writeImage(ctx, *root, *out, *version)
 	case "plugin":
 		return writePlugin(ctx, *root, *out, *version, *downloads)
+	case "chart":
+		return writeChart(*root, *out, *version, *to)
 	case "documents":
 		return writeDocuments(*out)
 	case "push":
 		return pushImage(ctx, *out, *to)
 	default:
-		return fmt.Errorf("unknown command %q: say image, plugin, documents or push", args[0])
+		return fmt.Errorf("unknown command %q: say image, plugin, chart, documents or push", args[0])
 	}
 }

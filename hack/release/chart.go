@@ -1,0 +1,82 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// chartFolder is the folder of the manager's Helm chart in the project.
+const chartFolder = "charts/rollset"
+
+// chartName returns the name of the archive of the chart of a version, as helm package gives it.
+func chartName(version string) string {
+	return "rollset-" + strings.TrimPrefix(version, "v") + ".tgz"
+}
+
+// writeChart packs the chart with the version of the release and, as its default, the image that was built. The only time in it
+// is that of the commit.
+func writeChart(root, out, version, image string) error {
+	if version == "" || image == "" {
+		return errors.New("-version and -to are missing: the chart names the image of the release")
+	}
+	digest, err := os.ReadFile(filepath.Join(out, digestName))
+	if err != nil {
+		return err
+	}
+	b, err := inspect(binaryPath(out, architectures()[0]), architectures()[0])
+	if err != nil {
+		return err
+	}
+	committed, err := b.committed()
+	if err != nil {
+		return err
+	}
+	files, err := chartFiles(filepath.Join(root, chartFolder), map[string]map[string]string{
+		"Chart.yaml": {"version": strings.TrimPrefix(version, "v"), "appVersion": strings.TrimPrefix(version, "v")},
+		"values.yaml": {
+			"  repository": image, "  tag": version, "  digest": strings.TrimSpace(string(digest)),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	var archive bytes.Buffer
+	if err := writeTar(&archive, files, committed); err != nil {
+		return fmt.Errorf("pack the chart: %w", err)
+	}
+	return os.WriteFile(filepath.Join(out, chartName(version)), archive.Bytes(), 0o644)
+}
+
+// chartFiles returns the files of a chart, in the order of their names, with new values for lines of some of them.
+func chartFiles(folder string, values map[string]map[string]string) ([]packed, error) {
+	var files []packed
+	tree := os.DirFS(folder)
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		for key, value := range values[name] {
+			line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
+			if n := len(line.FindAll(content, -1)); n != 1 {
+				return fmt.Errorf("%s has %d lines %q, not one", name, n, key)
+			}
+			content = line.ReplaceAllLiteral(content, []byte(key+": "+value))
+		}
+		files = append(files, packed{"rollset/" + name, 0o644, content})
+		return nil
+	})
+	return files, err
+}
