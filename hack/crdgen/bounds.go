@@ -47,6 +47,8 @@ func bounds() []bound {
 		{"spec.volumeClaimTemplates[].metadata", boundMetadata},
 		{"spec.volumeClaimTemplates[].metadata.name", boundClaimName},
 		{"status.conditions[].lastTransitionTime", func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = timestamp }},
+		{"status.rollout.since", boundTime},
+		{"status.rollout.until", boundTime},
 	}
 }
 
@@ -107,6 +109,11 @@ func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
 
 // timestamp is how the API writes a time. The format date-time alone admits lower case, which Go cannot decode.
 const timestamp = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
+
+// boundTime makes a text a time as the API writes it.
+func boundTime(s *apiextensionsv1.JSONSchemaProps) {
+	s.Pattern, s.MaxLength = timestamp, new(int64(len("2026-01-02T15:04:05Z")))
+}
 
 // ignoredTimestamp is what templates that were read from a cluster may have, as a rule null.
 func ignoredTimestamp() apiextensionsv1.JSONSchemaProps {
