@@ -95,10 +95,11 @@ func (s *Store) Objects() []client.Object {
 	return objs
 }
 
-// Calm ends all chance: from now on nobody is late, nothing goes wrong, and what was under way has arrived. Managers and
+// Calm ends all chance: from now on nobody is late, nothing goes wrong, nobody judges or promotes a step, and what was under way
+// has arrived. Managers and
 // kubelets start again and know no more than the API server does.
 func (w *World) Calm(ctx context.Context) {
-	w.Chance = nil
+	w.Chance, w.willing = nil, false
 	clear(w.asleep)
 	for _, late := range w.network.sent {
 		late.commit()
