@@ -232,15 +232,14 @@ func TestRefusedValues(t *testing.T) {
 // TestFiles is that the chart has the generated files of config as they are.
 func TestFiles(t *testing.T) {
 	for file, from := range map[string]string{
-		"crd.yaml":                 "config/crd/bases/apps.rollset.dev_rollsets.yaml",
-		"role.yaml":                "config/rbac/manager/role.yaml",
-		"rollset_admin_role.yaml":  "config/rbac/rollset_admin_role.yaml",
-		"rollset_editor_role.yaml": "config/rbac/rollset_editor_role.yaml",
-		"rollset_viewer_role.yaml": "config/rbac/rollset_viewer_role.yaml",
-
+		"crd.yaml":                      "config/crd/bases/apps.rollset.dev_rollsets.yaml",
+		"role.yaml":                     "config/rbac/manager/role.yaml",
+		"rollset_admin_role.yaml":       "config/rbac/rollset_admin_role.yaml",
+		"rollset_editor_role.yaml":      "config/rbac/rollset_editor_role.yaml",
+		"rollset_viewer_role.yaml":      "config/rbac/rollset_viewer_role.yaml",
 		"rollset_gate-writer_role.yaml": "config/rbac/rollset_gate-writer_role.yaml",
-		"rules.yaml":               "config/prometheus/rules.yaml",
-		"manager_traffic.yaml":     "config/network-policy/manager_traffic.yaml",
+		"rules.yaml":                    "config/prometheus/rules.yaml",
+		"manager_traffic.yaml":          "config/network-policy/manager_traffic.yaml",
 	} {
 		want, err := os.ReadFile(filepath.Join(root, from))
 		if err != nil {
