@@ -48,7 +48,7 @@ type recollection struct {
 	doubt   backOff
 	// sawSteps is true once the API server said how far the set has come in steps.
 	sawSteps bool
-	// issued is how many ids of its sequence the set has given out, and shown how many of them the cache has shown.
+	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
 	// finished paces the replacement of pods that keep ending.
 	finished backOff

@@ -290,26 +290,35 @@ func (v *view) placeOf(id string) int {
 }
 
 // issued is how many ids the set has given out: as many as its status says, or as were seen earlier or are seen now, also
-// those of pods that came and went between two looks. It notes
-// how many of them this cache has shown.
+// those of pods that came and went between two looks. It notes when the cache has shown all of them.
 func (v *view) issued(o *snapshot.Set) int {
 	if o.Ordinal() {
 		return 0
 	}
-	end, top := identity.Issued(max(int(v.set.Status.IssuedIDs), v.memory.issued), func(yield func(int) bool) {
+	gone := map[int]bool{}
+	for _, pod := range v.gone {
+		id, _ := identify(v.set, pod)
+		gone[v.placeOf(id)] = true
+	}
+	places := func(yield func(int) bool) {
 		for i := range o.Replicas {
+			delete(gone, o.Replicas[i].Place)
 			if !yield(o.Replicas[i].Place) {
 				return
 			}
 		}
-		for _, pod := range v.gone {
-			if id, _ := identify(v.set, pod); !yield(v.placeOf(id)) {
+		for place := range gone {
+			if !yield(place) {
 				return
 			}
 		}
-	})
-	v.memory.issued, v.memory.shown = end, max(v.memory.shown, top)
-	return end
+	}
+	m := v.memory
+	m.issued = identity.Issued(max(int(v.set.Status.IssuedIDs), m.issued), places)
+	if identity.Covers(m.shown, m.issued, places) {
+		m.shown = m.issued
+	}
+	return m.issued
 }
 
 // joinClaims adds claims to the places of their identities, and places for identities that have only claims.

@@ -227,26 +227,51 @@ func TestPlaceOf(t *testing.T) {
 func TestIssued(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		known            int
-		places           []int
-		wantEnd, wantTop int
+		known  int
+		places []int
+		want   int
 	}{
 		"nothing":                              {},
-		"the first ones":                       {places: []int{1, 0, 2}, wantEnd: 3, wantTop: 3},
-		"one of those known":                   {known: 5, places: []int{3}, wantEnd: 5, wantTop: 4},
-		"more than known":                      {known: 2, places: []int{0, 1, 2, 4}, wantEnd: 5, wantTop: 5},
-		"many at once":                         {places: []int{2000, 4000, 0}, wantEnd: 4001, wantTop: 4001},
-		"an id of another sequence, far ahead": {known: 2, places: []int{1, 9_000_000, 70_000}, wantEnd: 2, wantTop: 2},
-		"no id":                                {known: 2, places: []int{-1}, wantEnd: 2},
-		"around the end":                       {known: identity.IDs - 1, places: []int{identity.IDs - 1, 0}, wantEnd: identity.IDs + 1, wantTop: identity.IDs + 1},
-		"after the end":                        {known: identity.IDs + 7, places: []int{identity.IDs - 1, 6}, wantEnd: identity.IDs + 7, wantTop: identity.IDs + 7},
+		"the first ones":                       {places: []int{1, 0, 2}, want: 3},
+		"one of those known":                   {known: 5, places: []int{3}, want: 5},
+		"more than known":                      {known: 2, places: []int{0, 1, 2, 4}, want: 5},
+		"many at once":                         {places: []int{2000, 4000, 0}, want: 4001},
+		"an id of another sequence, far ahead": {known: 2, places: []int{1, 9_000_000, 70_000}, want: 2},
+		"no id":                                {known: 2, places: []int{-1}, want: 2},
+		"around the end":                       {known: identity.IDs - 1, places: []int{identity.IDs - 1, 0}, want: identity.IDs + 1},
+		"after the end":                        {known: identity.IDs + 7, places: []int{identity.IDs - 1, 6}, want: identity.IDs + 7},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			end, top := identity.Issued(tc.known, slices.Values(tc.places))
-			if end != tc.wantEnd || top != tc.wantTop {
-				t.Errorf("Issued() = %d, %d; want %d, %d", end, top, tc.wantEnd, tc.wantTop)
+			if got := identity.Issued(tc.known, slices.Values(tc.places)); got != tc.want {
+				t.Errorf("Issued() = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		from, to int
+		places   []int
+		want     bool
+	}{
+		"nothing to cover":              {from: 3, to: 3, want: true},
+		"all":                           {to: 3, places: []int{2, 0, 1}, want: true},
+		"the newest, but not all":       {to: 3, places: []int{2, 0}},
+		"all that are new":              {from: 2, to: 4, places: []int{0, 3, 2}, want: true},
+		"others, as many as are new":    {from: 2, to: 4, places: []int{0, 1, 9_000_000, -1}},
+		"all around the end":            {from: identity.IDs - 1, to: identity.IDs + 1, places: []int{0, identity.IDs - 1}, want: true},
+		"all but one around the end":    {from: identity.IDs - 1, to: identity.IDs + 1, places: []int{0}},
+		"more than there are of places": {to: 1 << 40, places: []int{0, 1}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := identity.Covers(tc.from, tc.to, slices.Values(tc.places)); got != tc.want {
+				t.Errorf("Covers() = %v", got)
 			}
 		})
 	}

@@ -195,6 +195,8 @@ func TestHistoriesAgain(t *testing.T) {
 		text string
 		seed uint64
 	}{
+		// The cache of a manager that starts shows the newest pod of a batch, and not all before it.
+		{"replicas 3\nsettle\nrewind 21\nsettle", 140},
 		// One of two managers puts a pod on a claim that the other has given to the pod before it, and does not see that yet.
 		{"replicas 3\nclaims data\nrun 0s\nmanagers 2\nreplicas 0", 15},
 		// In the midst of a rollout surge comes for a pod that a user wants replaced and that has to stay for the time being.
