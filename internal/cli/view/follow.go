@@ -48,7 +48,11 @@ func (f *follower) follow(ctx context.Context, object client.Object, list client
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			into, _ := list.DeepCopyObject().(client.ObjectList)
-			return f.client.Watch(ctx, into, withRaw(options, raw))
+			w, err := f.client.Watch(ctx, into, withRaw(options, raw))
+			if err != nil { // of a refused connection the informer tells nobody
+				f.fail(err)
+			}
+			return w, err
 		},
 	}, object, 0)
 	if err := informer.SetTransform(toolscache.TransformFunc(withoutManagedFields)); err != nil {
