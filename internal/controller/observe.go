@@ -240,7 +240,6 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 		Finished:     podstate.Finished(pod),
 		Specified:    podstate.SpecifiedDelete(pod),
 		Restarts:     podstate.Restarts(pod),
-		Started:      podstate.Started(pod),
 		DeletionCost: podstate.DeletionCost(pod),
 	}
 	r.ReadySince, r.Ready = podstate.ReadySince(pod)
@@ -279,46 +278,6 @@ func identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
 		return id, -1
 	}
 	return pod, -1
-}
-
-// placeOf is the place of an id in the sequence of a set with random names; -1 if it has none.
-func (v *view) placeOf(id string) int {
-	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		return -1
-	}
-	return identity.NewSequence(v.set.UID).PlaceOf(id)
-}
-
-// issued is how many ids the set has given out: as many as its status says, or as were seen earlier or are seen now, also
-// those of pods that came and went between two looks. It notes when the cache has shown all of them.
-func (v *view) issued(o *snapshot.Set) int {
-	if o.Ordinal() {
-		return 0
-	}
-	gone := map[int]bool{}
-	for _, pod := range v.gone {
-		id, _ := identify(v.set, pod)
-		gone[v.placeOf(id)] = true
-	}
-	places := func(yield func(int) bool) {
-		for i := range o.Replicas {
-			delete(gone, o.Replicas[i].Place)
-			if !yield(o.Replicas[i].Place) {
-				return
-			}
-		}
-		for place := range gone {
-			if !yield(place) {
-				return
-			}
-		}
-	}
-	m := v.memory
-	m.issued = identity.Issued(max(int(v.set.Status.IssuedIDs), m.issued), places)
-	if identity.Covers(m.shown, m.issued, places) {
-		m.shown = m.issued
-	}
-	return m.issued
 }
 
 // joinClaims adds claims to the places of their identities, and places for identities that have only claims.

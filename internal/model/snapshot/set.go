@@ -149,9 +149,8 @@ type Replica struct {
 	Specified bool
 	// ReadySince is when the pod became ready; zero if it is not.
 	ReadySince time.Time
-	// Restarts is the sum of the containers' restarts, Started when the last of those that run was started.
+	// Restarts is the sum of the containers' restarts.
 	Restarts int32
-	Started  time.Time
 	// Gate is the pod's readiness gate.
 	Gate inplace.Gate
 	// InPlace is the state of its last update in place, Progress how far that is, and Waiting what it still waits for;

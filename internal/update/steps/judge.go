@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -147,7 +148,7 @@ func (p *planner) available() (all bool, since time.Time) {
 			return false, since
 		}
 		pods++
-		for _, t := range []time.Time{r.ReadySince.Add(o.MinReady()), r.Started} {
+		for _, t := range []time.Time{r.ReadySince.Add(o.MinReady()), podstate.Started(r.Pod)} {
 			if t.After(since) && !t.After(o.Now) {
 				since = t
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -220,7 +221,9 @@ func TestPlanRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observed(t, "random R=2 v1>v2", "a:v2+ b:v1+", "1,soak=30")
-			o.Replicas[0].Started = o.Now.Add(tt.started)
+			o.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+				Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(o.Now.Add(tt.started))},
+			}}}
 			was := at(o, "1 Soaking 0s")
 			was.Since = &metav1.Time{Time: o.Now.Add(tt.since)}
 			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}}))
