@@ -178,16 +178,10 @@ func inPlace() option {
 // create creates a set, and waits until it is Ready.
 func (f *fixture) create(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	GinkgoHelper()
-	return f.awaitReady(ctx, f.submit(ctx, set))
-}
-
-// submit creates a set.
-func (f *fixture) submit(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
-	GinkgoHelper()
 	set = set.DeepCopy()
 	set.Namespace = f.namespace
 	Expect(bed.client.Create(ctx, set)).To(Succeed())
-	return set
+	return f.awaitReady(ctx, set)
 }
 
 // change changes a set and returns it as the API server has it then.

@@ -35,43 +35,29 @@ var _ = Describe("An update in place", func() {
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, "note", "new")
 		t.Labels["note"] = "new"
 	})
-	type change struct {
-		what      string
-		from, to  option
-		restarted []string
-	}
 	mark := func(containers ...string) []string { return containers }
-	changes := []change{
-		{"an image", image("web:1"), image("web:2"), mark("app")},
-		{"an image of a pod without a probe", probeless(), image("web:2"), mark("app")},
-		{"an image with the registry's host", image("localhost:5999/app:v1"), image("localhost:5999/app:v2"), mark("app")},
-		{"a name in full for a short one", image("web:1"), image("docker.io/library/web:1"), mark("app")},
-		{"another tag of the same image", image("web:1"), image("web:1-again"), mark("app")},
-		{"an image that is known under a mirror's name", image("web:1"), image("registry.example/web:mirror"), mark("app")},
-		{"a sidecar's image", image("web:1"), imageOf("sidecar", "sidecar:2"), mark("sidecar")},
-		{"both images", image("web:1"), together(image("web:2"), imageOf("sidecar", "sidecar:2")), mark("app", "sidecar")},
-		{"cpu", sized("10m", "32Mi"), sized("20m", "32Mi"), mark()},
-		{"memory that restarts", sized("10m", "32Mi"), sized("10m", "40Mi"), mark("app")},
-		{"an image and cpu", sized("10m", "32Mi"), together(image("web:2"), sized("20m", "32Mi")), mark("app")},
-		{"metadata", image("web:1"), annotated, mark()},
-		{"metadata and an image", image("web:1"), together(annotated, image("web:2")), mark("app")},
-	}
 
-	// A set for each change: all of them are made and changed at once, for a node spends most of its time waiting.
-	It("restarts the containers that change, each once, and no others", func(ctx SpecContext) {
-		sets, before := make([]*v1alpha1.RollSet, len(changes)), make([][]*corev1.Pod, len(changes))
-		for i, c := range changes {
-			sets[i] = f.submit(ctx, newSet(fmt.Sprintf("web-%d", i), 1, inPlace(), withSidecar(), c.from))
-		}
-		for i, c := range changes {
-			before[i] = f.pods(ctx, f.awaitReady(ctx, sets[i]))
-			sets[i] = f.change(ctx, sets[i], c.to)
-		}
-		for i, c := range changes {
-			By(c.what)
-			f.expectRestarted(ctx, f.awaitReady(ctx, sets[i]), before[i], c.restarted...)
-		}
-	})
+	DescribeTable("restarts the containers that change, each once, and no others",
+		func(ctx SpecContext, from, to option, restarted []string) {
+			set := f.create(ctx, newSet("web", 1, inPlace(), withSidecar(), from))
+			before := f.pods(ctx, set)
+			set = f.update(ctx, set, to)
+			f.expectRestarted(ctx, set, before, restarted...)
+		},
+		Entry("an image", image("web:1"), image("web:2"), mark("app")),
+		Entry("an image of a pod without a probe", probeless(), image("web:2"), mark("app")),
+		Entry("an image with the registry's host", image("localhost:5999/app:v1"), image("localhost:5999/app:v2"), mark("app")),
+		Entry("a name in full for a short one", image("web:1"), image("docker.io/library/web:1"), mark("app")),
+		Entry("another tag of the same image", image("web:1"), image("web:1-again"), mark("app")),
+		Entry("an image that is known under a mirror's name", image("web:1"), image("registry.example/web:mirror"), mark("app")),
+		Entry("a sidecar's image", image("web:1"), imageOf("sidecar", "sidecar:2"), mark("sidecar")),
+		Entry("both images", image("web:1"), together(image("web:2"), imageOf("sidecar", "sidecar:2")), mark("app", "sidecar")),
+		Entry("cpu", sized("10m", "32Mi"), sized("20m", "32Mi"), mark()),
+		Entry("memory that restarts", sized("10m", "32Mi"), sized("10m", "40Mi"), mark("app")),
+		Entry("an image and cpu", sized("10m", "32Mi"), together(image("web:2"), sized("20m", "32Mi")), mark("app")),
+		Entry("metadata", image("web:1"), annotated, mark()),
+		Entry("metadata and an image", image("web:1"), together(annotated, image("web:2")), mark("app")),
+	)
 
 	It("of three pods ends with the last of them", func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 3, inPlace()))
