@@ -115,6 +115,35 @@ func TestAlertsFire(t *testing.T) {
 			},
 			want: with(ofSet, "reason", "InvalidSpec"),
 		},
+		"a gate that nobody writes": {
+			alert: "RollSetStepWaits", quiet: 62,
+			series: []string{
+				`rollset_rollout_step{` + set + `,phase="Soaking"} 2x2 stale`,
+				`rollset_rollout_step{` + set + `,phase="Gated"} _x3 2x70`,
+			},
+			want: with(ofSet, "phase", "Gated"),
+		},
+		"a person who is away, with a new leader meanwhile": {
+			alert: "RollSetStepWaits", quiet: 59,
+			series: []string{
+				`rollset_rollout_step{` + set + `,phase="Paused"} 1x30 stale`,
+				`rollset_rollout_step{namespace="shop",rollset="web",pod="manager-1",phase="Paused"} _x30 1x70`,
+			},
+			want: with(ofSet, "phase", "Paused"),
+		},
+		"a gate, and then that of the next step": {
+			alert: "RollSetStepWaits", quiet: 80,
+			series: []string{
+				`rollset_rollout_step{` + set + `,phase="Gated"} 1x40 stale _x2 2x50`,
+				`rollset_rollout_step{` + set + `,phase="Rolling"} _x41 2x1 stale`,
+			},
+		},
+		"a long soak": {
+			alert: "RollSetStepWaits", quiet: 90,
+			series: []string{
+				`rollset_rollout_step{` + set + `,phase="Soaking"} 1x99`,
+			},
+		},
 		"too few pods": {
 			alert: "RollSetReplicasUnavailable", quiet: 9,
 			series: []string{`rollset_unhealthy{` + set + `,condition="Available",reason="TooFewPodsAvailable"} 1x20`},

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
@@ -78,6 +79,8 @@ type recollection struct {
 	blocking status.Blocking
 	// troubles are the conditions that were last seen as they should not be.
 	troubles []trouble
+	// phase is what a step of the set was last seen waiting for; empty if none was at work.
+	phase v1alpha1.RolloutPhase
 }
 
 // refusal is that the API server refuses one sort of write.

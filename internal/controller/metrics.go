@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
@@ -22,6 +23,8 @@ type Metrics struct {
 	unavailable               *prometheus.GaugeVec
 	blocked                   *prometheus.GaugeVec
 	unhealthy                 *prometheus.GaugeVec
+	// step, steps and stepSince are about rollouts in steps: the step at work, how many there are, and since when.
+	step, steps, stepSince *prometheus.GaugeVec
 }
 
 // The values of the label "result".
@@ -63,8 +66,21 @@ func NewMetrics(registry prometheus.Registerer, store *expectations.Store) *Metr
 			Name: "rollset_unhealthy",
 			Help: "1 for each condition of a set that is as it should not be: Available=False, ReplicaFailure and Stalled.",
 		}, []string{"namespace", "rollset", "condition", "reason"}),
+		step: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollset_rollout_step",
+			Help: "The step at work of a rollout in steps, by what it waits for. One more than there are when all are done, 0 while the revision is given up.",
+		}, []string{"namespace", "rollset", "phase"}),
+		steps: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollset_rollout_steps",
+			Help: "How many steps a rollout in steps has.",
+		}, []string{"namespace", "rollset"}),
+		stepSince: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rollset_rollout_since_timestamp_seconds",
+			Help: "When the pods of the step at work became available; while the phase is Rolling, when that began.",
+		}, []string{"namespace", "rollset"}),
 	}
 	registry.MustRegister(m.created, m.deleted, m.updated, m.rollouts, m.unavailable, m.blocked, m.unhealthy,
+		m.step, m.steps, m.stepSince,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "rollset_expectations_unmet",
 			Help: "Sets whose last writes the cache does not show yet, as far as has been looked.",
@@ -105,6 +121,7 @@ func (m *Metrics) observed(s step, report status.Report) {
 		s.memory.blocking = report.Blocking
 	}
 	m.judged(s, report.Status.Conditions)
+	m.stepped(s, report.Status.Rollout)
 
 	update := s.observed.Update.Name
 	switch {
@@ -116,6 +133,30 @@ func (m *Metrics) observed(s step, report status.Report) {
 		m.rollouts.Observe(s.now.Sub(s.memory.rollout.since).Seconds())
 		s.memory.rollout = rollout{}
 	}
+}
+
+// stepped notes which step of a rollout is at work; nil if there is none.
+func (m *Metrics) stepped(s step, now *v1alpha1.RolloutStatus) {
+	was := s.memory.phase
+	if now == nil && was == "" {
+		return
+	}
+	key := []string{s.set.Namespace, s.set.Name}
+	if now == nil || now.Phase != was {
+		m.step.DeleteLabelValues(append(key, string(was))...)
+	}
+	if now == nil {
+		m.steps.DeleteLabelValues(key...)
+		m.stepSince.DeleteLabelValues(key...)
+		s.memory.phase = ""
+		return
+	}
+	m.step.WithLabelValues(append(key, string(now.Phase))...).Set(float64(now.Step))
+	m.steps.WithLabelValues(key...).Set(float64(now.Steps))
+	if now.Since != nil {
+		m.stepSince.WithLabelValues(key...).Set(float64(now.Since.Unix()))
+	}
+	s.memory.phase = now.Phase
 }
 
 // trouble is a condition that is as it should not be, with its reason.
@@ -159,4 +200,7 @@ func (m *Metrics) forget(set types.NamespacedName) {
 	m.unavailable.DeletePartialMatch(labels)
 	m.blocked.DeletePartialMatch(labels)
 	m.unhealthy.DeletePartialMatch(labels)
+	m.step.DeletePartialMatch(labels)
+	m.steps.DeletePartialMatch(labels)
+	m.stepSince.DeletePartialMatch(labels)
 }

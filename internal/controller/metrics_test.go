@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -96,6 +97,51 @@ func TestUnhealthy(t *testing.T) {
 	}
 }
 
+// TestStepMetrics follows a rollout in steps: it has one series of each metric, and none when it is over or the set is gone.
+func TestStepMetrics(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
+	of := func(name string) step {
+		set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		return step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}
+	}
+	a, b := of("a"), of("b")
+	report := func(s step, now *v1alpha1.RolloutStatus, want ...string) {
+		t.Helper()
+		m.observed(s, status.Report{Status: v1alpha1.RollSetStatus{Rollout: now}})
+		expectSteps(t, registry, want...)
+	}
+	at := func(n int32, phase v1alpha1.RolloutPhase, since int64) *v1alpha1.RolloutStatus {
+		return &v1alpha1.RolloutStatus{Step: n, Steps: 4, Phase: phase, Since: new(metav1.Unix(since, 0))}
+	}
+	report(a, nil)
+	report(a, at(1, v1alpha1.RolloutRolling, 7), "step default a Rolling 1", "steps default a 4", "since default a 7")
+	report(a, at(1, v1alpha1.RolloutSoaking, 9), "step default a Soaking 1", "steps default a 4", "since default a 9")
+	report(a, at(2, v1alpha1.RolloutSoaking, 9), "step default a Soaking 2", "steps default a 4", "since default a 9")
+	report(b, at(0, v1alpha1.RolloutFailed, 3), "step default a Soaking 2", "step default b Failed 0",
+		"steps default a 4", "steps default b 4", "since default a 9", "since default b 3")
+	report(a, nil, "step default b Failed 0", "steps default b 4", "since default b 3")
+	m.forget(client.ObjectKeyFromObject(b.set))
+	expectSteps(t, registry)
+}
+
+// expectSteps compares the series of the metrics about steps.
+func expectSteps(t *testing.T, registry *prometheus.Registry, want ...string) {
+	t.Helper()
+	var got []string
+	for short, name := range map[string]string{
+		"step": "rollset_rollout_step", "steps": "rollset_rollout_steps", "since": "rollset_rollout_since_timestamp_seconds",
+	} {
+		for labels, value := range samples(t, registry, name) {
+			got = append(got, fmt.Sprint(short, " ", labels, " ", value))
+		}
+	}
+	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b string) bool { return a < b })); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+}
+
 // TestDocumentedMetrics compares what is registered with the tables in docs/observability.md.
 func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
@@ -112,7 +158,7 @@ func TestDocumentedMetrics(t *testing.T) {
 		Blocking: status.BlockedByPod,
 		Status: v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
 			{Type: status.ConditionStalled, Status: metav1.ConditionTrue, Reason: status.ReasonRolledBack},
-		}},
+		}, Rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutFailed, Since: &metav1.Time{}}},
 	})
 	families, err := registry.Gather()
 	if err != nil {
@@ -132,14 +178,20 @@ func TestDocumentedMetrics(t *testing.T) {
 	}
 }
 
-// series are the values of the labels of all series of a metric, as Prometheus sorts them.
+// series are the values of the labels of all series of a metric, in order.
 func series(t *testing.T, registry *prometheus.Registry, name string) []string {
+	t.Helper()
+	return slices.Sorted(maps.Keys(samples(t, registry, name)))
+}
+
+// samples are the values of all series of a gauge, by the values of their labels.
+func samples(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []string
+	all := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() != name {
 			continue
@@ -149,8 +201,9 @@ func series(t *testing.T, registry *prometheus.Registry, name string) []string {
 			for _, label := range metric.GetLabel() {
 				byName[label.GetName()] = label.GetValue()
 			}
-			values := []string{byName["namespace"], byName["rollset"], byName["condition"], byName["reason"]}
-			all = append(all, strings.Join(slices.DeleteFunc(values, func(v string) bool { return v == "" }), " "))
+			values := []string{byName["namespace"], byName["rollset"], byName["condition"], byName["reason"], byName["phase"]}
+			key := strings.Join(slices.DeleteFunc(values, func(v string) bool { return v == "" }), " ")
+			all[key] = metric.GetGauge().GetValue()
 		}
 	}
 	return all
