@@ -24,21 +24,20 @@ var writingPackages = []string{"controller", "podcontrol"}
 
 // siteBook notes which lines of the controller were interrupted, and by which faults.
 type siteBook struct {
-	mu    sync.Mutex
-	sites map[string]map[Fault]bool
-	plans int
+	mu           sync.Mutex
+	sites, drawn map[string]map[Fault]bool
+	plans        int
 }
 
-// enter notes the line that writes now. It is called from within the write.
-func (b *siteBook) enter(fault Fault) {
+// site returns the line of the controller that writes now. It is called from within the write.
+func site() string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		frame, more := frames.Next()
 		dir, file := filepath.Split(frame.File)
 		if pkg := filepath.Base(dir); slices.Contains(writingPackages, pkg) {
-			b.note(fmt.Sprintf("%s/%s:%d", pkg, file, frame.Line), fault)
-			return
+			return fmt.Sprintf("%s/%s:%d", pkg, file, frame.Line)
 		}
 		if !more {
 			unmodeled("a write from nowhere")
@@ -46,16 +45,33 @@ func (b *siteBook) enter(fault Fault) {
 	}
 }
 
+// note notes that a line was interrupted.
 func (b *siteBook) note(site string, fault Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.sites == nil {
-		b.sites = map[string]map[Fault]bool{}
+	b.sites = with(b.sites, site, fault)
+}
+
+// draws says whether a crash at a line is to be played whatever the sample: the first one is.
+func (b *siteBook) draws(site string, p crashPoint) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !p.fault.crashes() || p.late != "" || b.drawn[site][p.fault] {
+		return false
 	}
-	if b.sites[site] == nil {
-		b.sites[site] = map[Fault]bool{}
+	b.drawn = with(b.drawn, site, p.fault)
+	return true
+}
+
+func with(book map[string]map[Fault]bool, site string, fault Fault) map[string]map[Fault]bool {
+	if book == nil {
+		book = map[string]map[Fault]bool{}
 	}
-	b.sites[site][fault] = true
+	if book[site] == nil {
+		book[site] = map[Fault]bool{}
+	}
+	book[site][fault] = true
+	return book
 }
 
 // count notes that one plan was played to its end.
