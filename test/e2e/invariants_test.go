@@ -6,7 +6,6 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
@@ -28,44 +26,21 @@ func (f *fixture) mark() mark {
 }
 
 // replay calls look with the pods that a set controlled at each moment from the mark on: once as they were at the mark,
-// and then after every change of any pod. In the middle of what a watch that was cut lists anew there is no moment.
+// and then after every change of any pod. In the middle of a list there is no moment.
 func (f *fixture) replay(set *v1alpha1.RollSet, from mark, look func(moment string, pods []*corev1.Pod)) {
 	GinkgoHelper()
 	changes := read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes) })
-	pods, sound := map[types.UID]*corev1.Pod{}, moments(changes)
+	pods := map[types.UID]*corev1.Pod{}
 	for i, c := range changes {
 		if c.gone || !metav1.IsControlledBy(c.object, set) {
 			delete(pods, c.object.UID)
 		} else {
 			pods[c.object.UID] = c.object
 		}
-		if i+1 >= int(from) && sound[i] {
+		if i+1 >= int(from) && !c.listing {
 			look(fmt.Sprintf("%s, after change %d, of pod %s", c.at.Format("15:04:05.000"), i, c.object.Name), slices.Collect(maps.Values(pods)))
 		}
 	}
-}
-
-// moments says of each change whether what was seen until then is what there was at one time. A watch tells of changes as
-// they happen; a list tells of objects in any order, also of those that have not changed, and at last of those that are gone.
-func moments[T client.Object](changes []change[T]) []bool {
-	seen := map[types.UID]uint64{}
-	news := make([]bool, len(changes))
-	newest := make([]uint64, len(changes)) // the newest version that was seen until then
-	for i, c := range changes {
-		v := version(c.object)
-		news[i] = c.gone || seen[c.object.GetUID()] != v
-		seen[c.object.GetUID()] = v
-		newest[i] = max(v, newest[max(i-1, 0)])
-	}
-	sound := make([]bool, len(changes))
-	oldest := uint64(math.MaxUint64) // the oldest version that is news later
-	for i := len(changes) - 1; i >= 0; i-- {
-		sound[i] = newest[i] <= oldest
-		if news[i] {
-			oldest = min(oldest, version(changes[i].object))
-		}
-	}
-	return sound
 }
 
 // expectLiveAtMost fails the spec if at any moment since the mark the set had more than n pods that were not terminating.

@@ -15,16 +15,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
 // record is what the API server tells of the objects of one namespace: how they are now, and every change of the pods
-// and claims since the record began. It is taken by watches, so that it misses nothing between two looks.
+// and claims since the record began. It is taken by watches, so that it misses nothing between two looks, but for
+// what happens while the API server is away.
 type record struct {
 	mu sync.Mutex
 	// changed is closed, and replaced, at each change.
@@ -51,65 +54,93 @@ type change[T client.Object] struct {
 	object T
 	gone   bool
 	at     time.Time
+	// listing is whether the rest of a list was still to be entered. A watch that was cut begins with a list again, which
+	// tells what was missed in another order than it happened in: what is known in its middle was so at no time.
+	listing bool
 }
 
 // newRecord records a namespace until ctx ends.
 func newRecord(ctx context.Context, e *environment, namespace string) (*record, error) {
 	r := &record{changed: make(chan struct{}), moved: time.Now()}
-	objects, err := cache.New(e.config, cache.Options{
-		Scheme: e.client.Scheme(), Mapper: e.client.RESTMapper(),
-		DefaultNamespaces: map[string]cache.Config{namespace: {}},
-		DefaultTransform:  cache.TransformStripManagedFields(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make watches: %w", err)
-	}
-	for _, err := range []error{
-		follow(ctx, r, objects, &v1alpha1.RollSet{}, &r.sets),
-		follow(ctx, r, objects, &corev1.Pod{}, &r.pods),
-		follow(ctx, r, objects, &corev1.PersistentVolumeClaim{}, &r.claims),
-		follow(ctx, r, objects, &appsv1.ControllerRevision{}, &r.revisions),
+	for _, listed := range []<-chan struct{}{
+		follow(ctx, r, &r.sets, source[v1alpha1.RollSetList](e, namespace)),
+		follow(ctx, r, &r.pods, source[corev1.PodList](e, namespace)),
+		follow(ctx, r, &r.claims, source[corev1.PersistentVolumeClaimList](e, namespace)),
+		follow(ctx, r, &r.revisions, source[appsv1.ControllerRevisionList](e, namespace)),
 	} {
-		if err != nil {
-			return nil, fmt.Errorf("watch: %w", err)
+		select {
+		case <-listed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("watch: %w", context.Cause(ctx))
 		}
-	}
-	go func() { _ = objects.Start(ctx) }()
-	if !objects.WaitForCacheSync(ctx) {
-		return nil, fmt.Errorf("watch: %w", context.Cause(ctx))
 	}
 	return r, nil
 }
 
-// follow enters the changes of one kind into its timeline.
-func follow[T client.Object](ctx context.Context, r *record, objects cache.Cache, kind T, t *timeline[T]) error {
-	t.now = map[types.UID]T{}
-	informer, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	enter := func(o any, gone bool) {
-		if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-			o = last.Obj
-		}
-		if object, ok := o.(T); ok {
-			r.note(func(now time.Time) (moved bool) { return t.note(change[T]{object: object, gone: gone, at: now}) })
-		}
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { enter(o, false) },
-		UpdateFunc: func(before, after any) {
-			// A deletion that was missed, with a namesake created after it, looks like an update.
-			if a, ok := before.(T); ok {
-				if b, ok := after.(T); ok && a.GetUID() != b.GetUID() {
-					enter(before, true)
-				}
-			}
-			enter(after, false)
+// source lists and watches, in a namespace, the objects of the kind that L is a list of.
+func source[L any, P interface {
+	*L
+	client.ObjectList
+}](e *environment, namespace string) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list := P(new(L))
+			return list, e.client.List(ctx, list, &client.ListOptions{Namespace: namespace, Raw: &o})
 		},
-		DeleteFunc: func(o any) { enter(o, true) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return e.client.Watch(ctx, P(new(L)), &client.ListOptions{Namespace: namespace, Raw: &o})
+		},
+	}
+}
+
+// follow enters the changes of one kind into its timeline, until ctx ends. What it returns is closed once the objects
+// that there are have been listed.
+func follow[T client.Object](ctx context.Context, r *record, t *timeline[T], from *cache.ListWatch) <-chan struct{} {
+	t.now = map[types.UID]T{}
+	to := &store[T]{record: r, timeline: t, listed: make(chan struct{})}
+	go cache.NewReflectorWithOptions(from, *new(T), to, cache.ReflectorOptions{}).RunWithContext(ctx)
+	return to.listed
+}
+
+// store enters what a watch tells into a timeline.
+type store[T client.Object] struct {
+	record   *record
+	timeline *timeline[T]
+	once     sync.Once
+	listed   chan struct{}
+}
+
+func (s *store[T]) Add(o any) error    { return s.enter(o, false) }
+func (s *store[T]) Update(o any) error { return s.enter(o, false) }
+func (s *store[T]) Delete(o any) error { return s.enter(o, true) }
+func (s *store[T]) Resync() error      { return nil }
+
+func (s *store[T]) enter(o any, gone bool) error {
+	object, ok := o.(T)
+	if !ok {
+		return fmt.Errorf("a watch told of a %T", o)
+	}
+	object.SetManagedFields(nil)
+	s.record.note(func(now time.Time) (moved bool) {
+		return s.timeline.note(change[T]{object: object, gone: gone, at: now})
 	})
-	return err
+	return nil
+}
+
+// Replace enters a list: all that it has, and the ends of those that it no longer has.
+func (s *store[T]) Replace(list []any, _ string) error {
+	objects := make([]T, len(list))
+	for i, o := range list {
+		object, ok := o.(T)
+		if !ok {
+			return fmt.Errorf("a list has a %T", o)
+		}
+		object.SetManagedFields(nil)
+		objects[i] = object
+	}
+	s.record.note(func(now time.Time) (moved bool) { return s.timeline.list(objects, now) })
+	s.once.Do(func() { close(s.listed) })
+	return nil
 }
 
 // note makes an entry and wakes those who wait for one.
@@ -133,6 +164,24 @@ func (t *timeline[T]) note(c change[T]) (moved bool) {
 		delete(t.now, c.object.GetUID())
 	}
 	t.version = max(t.version, version(c.object))
+	return moved
+}
+
+// list enters the objects of a list, and says whether one came, began to terminate, or went.
+func (t *timeline[T]) list(objects []T, now time.Time) (moved bool) {
+	var changes []change[T]
+	missing := maps.Clone(t.now)
+	for _, o := range objects {
+		changes = append(changes, change[T]{object: o, at: now, listing: true})
+		delete(missing, o.GetUID())
+	}
+	for o := range maps.Values(missing) {
+		changes = append(changes, change[T]{object: o, gone: true, at: now, listing: true})
+	}
+	for i, c := range changes {
+		c.listing = i < len(changes)-1
+		moved = t.note(c) || moved
+	}
 	return moved
 }
 
