@@ -40,6 +40,17 @@ func (v *visit) reportConditions(phase corev1.PodPhase) {
 	}
 }
 
+// Owns reports whether conditions of a type are written by kubelets. All others belong to someone else.
+func Owns(t corev1.PodConditionType) bool {
+	switch t {
+	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
+		corev1.PodResizePending, corev1.PodResizeInProgress:
+		return true
+	default:
+		return false
+	}
+}
+
 func (v *visit) condition(t corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(v.status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t })
 	if i < 0 {

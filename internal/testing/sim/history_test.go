@@ -81,6 +81,7 @@ func worldWords() []word {
 		{"deny-image", among("app:v2", "app:v3")},
 		{"resize", rapid.Map(rapid.IntRange(0, 4), func(n int) string { return "300m " + letters(n) + " " + strconv.Itoa(n) })},
 		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
+		{"busy", among("0s", "1s", "5s", "30s")},
 		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
 		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
 		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision")},
@@ -195,6 +196,8 @@ func TestHistoriesAgain(t *testing.T) {
 		text string
 		seed uint64
 	}{
+		// Pods become members of a quorum in place.
+		{"replicas 3\nimage app:broken\nsettle\nimage app:quorum", 10},
 		// The cache of a manager that starts shows the newest pod of a batch, and not all before it.
 		{"replicas 3\nsettle\nrewind 21\nsettle", 140},
 		// One of two managers puts a pod on a claim that the other has given to the pod before it, and does not see that yet.

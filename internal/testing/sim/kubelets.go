@@ -4,7 +4,9 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,8 @@ type kubelets struct {
 	world *World
 	model kubelet.Model
 	pods  []*tended
+	// busy is until when no kubelet gets to report what happens. Of all that happened meanwhile the last is reported.
+	busy time.Time
 }
 
 // tended is one pod with what its kubelet remembers of it.
@@ -32,6 +36,8 @@ type tended struct {
 	due    bool
 	at     time.Time
 	lost   bool // its node is gone, and the kubelet with it
+	// unreported is the status that the kubelet has not got to report; nil if there is none.
+	unreported *corev1.PodStatus
 }
 
 // observe makes a kubelet look at a pod that was written.
@@ -49,7 +55,8 @@ func (k *kubelets) observe(e *Entry) {
 		k.pods = append(k.pods, t)
 	}
 	t.due, t.at = mustBe[*corev1.Pod](e.New).Spec.NodeName != "", e.At
-	if e.Verb == Create || e.Subresource == "binding" { // members of a quorum see that there is one more
+	if e.Verb == Create || e.Subresource == "binding" || e.Old.GetGeneration() != e.New.GetGeneration() {
+		// Members of a quorum see that there is one more.
 		for _, other := range k.pods {
 			if pod, ok := k.world.Store.Get(other.key).(*corev1.Pod); ok && isMember(pod) && !other.due {
 				other.due, other.at = pod.Spec.NodeName != "", e.At
@@ -107,34 +114,63 @@ func (k *kubelets) turns(add func(turn)) {
 
 // step lets the kubelet look at one pod.
 func (k *kubelets) step(t *tended) error {
-	store, now := k.world.Store, k.world.Now()
-	pod := mustBe[*corev1.Pod](store.Get(t.key))
-	seen := pod
+	now := k.world.Now()
+	pod := mustBe[*corev1.Pod](k.world.Store.Get(t.key))
+	seen := clone(pod)
+	if t.unreported != nil {
+		seen.Status = withForeign(*t.unreported, pod.Status)
+	}
 	if isMember(pod) && !k.hasQuorum(pod) {
-		seen = clone(pod)
 		metav1.SetMetaDataAnnotation(&seen.ObjectMeta, kubelet.WithholdReadyAnnotation, "")
 	}
 	out := k.model.Step(seen, t.memory, now)
 	t.due = out.Next > 0
 	t.at = now.Add(out.Next)
-	w := Write{Actor: kubeletActor, Key: t.key}
-	if out.Status != nil {
-		w.Subresource = "status"
-		reported := clone(pod)
-		reported.Status = *out.Status
-		if _, err := store.Update(w, reported); err != nil {
-			return err
-		}
+	if err := k.report(t, pod, seen, out.Status); err != nil {
+		return err
 	}
 	t.memory = out.Memory
 	if out.Remove {
-		err := store.Delete(Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
+		err := k.world.Store.Delete(Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)),
 			Preconditions:      &metav1.Preconditions{UID: &t.uid},
 		}})
 		return client.IgnoreNotFound(err)
 	}
 	return nil
+}
+
+// report writes what a kubelet has seen of a pod, and the status that follows from it, if any. A kubelet that is busy goes on
+// from what it would have written, and comes back to the pod when it has the time.
+func (k *kubelets) report(t *tended, pod, seen *corev1.Pod, status *corev1.PodStatus) error {
+	now := k.world.Now()
+	switch {
+	case status != nil && now.Before(k.busy):
+		t.unreported, t.due, t.at = status, true, now
+		return nil
+	case t.unreported != nil && now.Before(k.busy):
+		if !t.due || t.at.After(k.busy) {
+			t.due, t.at = true, k.busy
+		}
+		return nil
+	case status == nil && t.unreported == nil:
+		return nil
+	}
+	reported := clone(pod)
+	reported.Status, t.unreported = *cmp.Or(status, &seen.Status), nil
+	_, err := k.world.Store.Update(Write{Actor: kubeletActor, Key: t.key, Subresource: "status"}, reported)
+	return err
+}
+
+// withForeign is a status with the conditions of another one that are not the kubelet's.
+func withForeign(own, there corev1.PodStatus) corev1.PodStatus {
+	own.Conditions = slices.DeleteFunc(slices.Clone(own.Conditions), func(c corev1.PodCondition) bool { return !kubelet.Owns(c.Type) })
+	for _, c := range there.Conditions {
+		if !kubelet.Owns(c.Type) {
+			own.Conditions = append(own.Conditions, c)
+		}
+	}
+	return own
 }
 
 // lose cuts a pod off from its kubelet, and lets the node controller write what it writes then: the pod is not ready,

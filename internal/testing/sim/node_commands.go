@@ -19,6 +19,7 @@ import (
 func nodeCommands() []command {
 	return []command{
 		{"crash", 2, crash},
+		{"busy", 1, busy},
 		{"resize", 2, resizePods},
 		{"defer", 1, eachPod("leave no room for a resize of", (*World).deferPod)},
 		{"room", 1, eachPod("make room for a resize of", (*World).makeRoom)},
@@ -46,6 +47,14 @@ func crash(_ context.Context, w *World, args []string) error {
 			t.due, t.at = true, w.Now()
 		}
 	}
+	return err
+}
+
+// busy keeps kubelets from reporting for a while: "busy 5s". What happens in that time they report at once.
+func busy(_ context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[0])
+	w.note("keep kubelets busy for " + args[0])
+	w.kubelets.busy = w.Now().Add(d)
 	return err
 }
 

@@ -105,7 +105,9 @@ func (w *World) Calm(ctx context.Context) {
 		late.commit()
 	}
 	w.network.sent = nil
+	w.kubelets.busy = time.Time{}
 	for _, t := range w.kubelets.pods {
+		t.unreported = nil
 		if pod, ok := w.Store.Get(t.key).(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 			t.memory, t.at, t.due = kubelet.Resume(w.kubelets.model, pod, w.Now())
 		}
