@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,13 +176,24 @@ func inPlace() option {
 	}
 }
 
+// soon lets a set wait for half a minute for a proof that an image runs, in place of ten minutes.
+func soon() option {
+	return func(s *v1alpha1.RollSet) { s.Spec.ProgressDeadlineSeconds = new(int32(30)) }
+}
+
 // create creates a set, and waits until it is Ready.
 func (f *fixture) create(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+	GinkgoHelper()
+	return f.awaitReady(ctx, f.submit(ctx, set))
+}
+
+// submit creates a set.
+func (f *fixture) submit(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	GinkgoHelper()
 	set = set.DeepCopy()
 	set.Namespace = f.namespace
 	Expect(bed.client.Create(ctx, set)).To(Succeed())
-	return f.awaitReady(ctx, set)
+	return set
 }
 
 // change changes a set and returns it as the API server has it then.
@@ -292,6 +304,22 @@ func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, be
 		}
 		Expect(restarts(pod)).To(Equal(want), "restarts of pod %s", pod.Name)
 	}
+}
+
+// expectEvent checks that an event of a set says something.
+func (f *fixture) expectEvent(ctx context.Context, set *v1alpha1.RollSet, words string) {
+	GinkgoHelper()
+	Eventually(func() string {
+		events := &eventsv1.EventList{}
+		Expect(bed.client.List(ctx, events, client.InNamespace(f.namespace))).To(Succeed())
+		var notes []string
+		for i := range events.Items {
+			if e := &events.Items[i]; e.Regarding.UID == set.UID {
+				notes = append(notes, e.Note)
+			}
+		}
+		return strings.Join(notes, "\n")
+	}).WithContext(ctx).Should(ContainSubstring(words), "events of %s", set.Name)
 }
 
 func restarts(pod *corev1.Pod) map[string]int32 {
