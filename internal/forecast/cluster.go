@@ -40,6 +40,8 @@ type Surroundings struct {
 	Nodes []string
 	// Prepare shapes the API server before anything happens; nil leaves it as it is.
 	Prepare func(*sim.Store)
+	// Judged is true if each step of a rollout that waits for a gate or a person is let go on at once; else nobody does that.
+	Judged bool
 }
 
 // cluster is what the manager works on: the API server with the objects, and all that acts on them.
@@ -63,6 +65,8 @@ type cluster struct {
 	wrote time.Time
 	// onWork is called before each reconcile.
 	onWork func()
+	// onIdle is called when nobody has anything to do now, and reports whether it has changed that.
+	onIdle func() (acted bool, err error)
 }
 
 // tended is one pod with what its kubelet remembers.
@@ -86,6 +90,7 @@ func newCluster(around Surroundings, objects []client.Object, now time.Time) *cl
 		users:        map[sim.Key]int{},
 		wrote:        now,
 		onWork:       func() {},
+		onIdle:       func() (bool, error) { return false, nil },
 	}
 	c.store = sim.NewStore(c.clock.Now)
 	c.store.Load(objects...)
@@ -204,6 +209,9 @@ func (c *cluster) run(ctx context.Context, quiet time.Duration) error {
 			return err
 		}
 		acted, err := c.turn(ctx)
+		if !acted && err == nil {
+			acted, err = c.onIdle()
+		}
 		if err != nil {
 			return err
 		}

@@ -37,6 +37,8 @@ type Forecast struct {
 	MostPods int
 	// Takes is the time until nothing changes any more, by what pods of the set took lately.
 	Takes time.Duration
+	// Waits are what a rollout in steps waits for on the way, each with when.
+	Waits []Wait
 	// WaitsFor is what the set waits for at the end, in its own words; empty if it is complete.
 	WaitsFor string
 	// IfBroken is the same if the new pods never become ready.
@@ -80,7 +82,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, in.Before) })
 	times := measure(pods, &in.After.Spec.Template.Spec)
 	around := Surroundings{
-		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods), Refuses: schedulerOf(pods),
+		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods), Refuses: schedulerOf(pods), Judged: true,
 	}
 	good, err := simulate(ctx, in, around)
 	if err != nil {
@@ -88,7 +90,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	}
 	f := &Forecast{
 		Set: in.After.Namespace + "/" + in.After.Name, Writes: numbered(good.record.writes), Lanes: good.lanes,
-		Floor: max(0, limits.Replicas-limits.MaxUnavailable), Replicas: limits.Replicas, WaitsFor: good.waitsFor(),
+		Floor: max(0, limits.Replicas-limits.MaxUnavailable), Replicas: limits.Replicas, Waits: good.waits, WaitsFor: good.waitsFor(),
 		Changes: in.Before == nil || len(good.record.writes) > 0 || !apiequality.Semantic.DeepEqual(in.Before.Spec, in.After.Spec),
 	}
 	f.Class, f.Field = classify(in, f.Writes)
@@ -97,6 +99,9 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	f.Revisions = revisionsOf(good, in.Before)
 	good.store = nil // what was can be much, and is not needed beside what else may be
 	f.CannotKnow = assumptions(in, times)
+	if f.asksOthers() {
+		f.CannotKnow = append(f.CannotKnow, "steps: each gate is assumed to become True, and each pause to be promoted, as soon as it is waited for")
+	}
 	if good.set == nil {
 		return f, nil
 	}
@@ -163,6 +168,9 @@ func lasts(f *Forecast) time.Duration {
 	}
 	for _, w := range f.Writes {
 		last = max(last, w.At)
+	}
+	for _, w := range f.Waits {
+		last = max(last, w.Until)
 	}
 	return last
 }
@@ -270,6 +278,7 @@ type asJSON struct {
 	Class           Class        `json:"class"`
 	Field           string       `json:"field"`
 	Writes          []writeJSON  `json:"writes"`
+	Waits           []waitJSON   `json:"waits,omitempty"`
 	LowestAvailable int          `json:"lowestAvailable"`
 	Floor           int          `json:"floor"`
 	MostPods        int          `json:"mostPods"`
@@ -284,6 +293,14 @@ type writeJSON struct {
 	Resource string `json:"resource"`
 	Name     string `json:"name"`
 	Reason   string `json:"reason"`
+}
+
+// waitJSON is a moment at which a rollout in steps waits, behind so many writes.
+type waitJSON struct {
+	AfterSeconds int    `json:"afterSeconds"`
+	AfterWrites  int    `json:"afterWrites"`
+	WaitsFor     string `json:"waitsFor"`
+	Others       bool   `json:"others"`
 }
 
 type ifBrokenJSON struct {
@@ -304,6 +321,11 @@ func (f *Forecast) JSON(w io.Writer) error {
 	}
 	for i, write := range f.Writes {
 		out.Writes[i] = writeJSON{Step: write.Step, Verb: write.Verb, Resource: write.Resource, Name: write.Name, Reason: write.Reason}
+	}
+	for _, wait := range f.Waits {
+		out.Waits = append(out.Waits, waitJSON{
+			AfterSeconds: int(wait.At.Round(time.Second).Seconds()), AfterWrites: wait.Writes, WaitsFor: wait.Says, Others: wait.Others,
+		})
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

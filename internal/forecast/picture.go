@@ -92,7 +92,7 @@ func (p *painter) title() string {
 
 func (p *painter) subtitle() string {
 	f := p.forecast
-	text := fmt.Sprintf("%s; at least %d of %d pods available (floor %d); at most %d pods at once", spelled(f.Takes), f.LowestAvailable, f.Replicas, f.Floor, f.MostPods)
+	text := fmt.Sprintf("%s%s; at least %d of %d pods available (floor %d); at most %d pods at once", spelled(f.Takes), f.beside(), f.LowestAvailable, f.Replicas, f.Floor, f.MostPods)
 	if n := len(f.IfBroken.BrokenPods); n > 0 {
 		text += fmt.Sprintf("; if new pods never become ready: %d break, %d stay available", n, f.IfBroken.LowestAvailable)
 	}
@@ -198,6 +198,10 @@ const closest = 16
 
 // steps marks where the controller writes after it waited.
 func (p *painter) steps(bottom int) {
+	for _, w := range p.forecast.Waits {
+		x := p.x(w.At)
+		fmt.Fprintf(p, "<g><title>%s</title><line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" class=\"wait\"/></g>\n", esc(w.Says), x, x, curveTop, bottom)
+	}
 	last := math.Inf(-1)
 	for _, s := range stepsOf(p.forecast.Writes) {
 		x := p.x(s.at)

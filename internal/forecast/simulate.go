@@ -48,6 +48,7 @@ type run struct {
 	end    time.Time
 	store  *sim.Store
 	set    *v1alpha1.RollSet
+	waits  []Wait
 }
 
 // anyUID stands for the UID that a set gets when it is created.
@@ -88,6 +89,10 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	c.store.OnWrite(record.observe)
 	record.actor = sim.ManagerActor
 	c.onWork = func() { record.since = len(record.writes) }
+	j := &judge{cluster: c, record: record, key: sim.KeyOf(set)}
+	if around.Judged {
+		c.onIdle = j.act
+	}
 	ctx = logr.NewContext(ctx, logr.New(reasons{record: record}))
 	if err := c.run(ctx, restOf(&in.After.Spec)); err != nil {
 		return nil, err
@@ -97,7 +102,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 		end = available
 	}
 	after, _ := c.store.Get(sim.KeyOf(set)).(*v1alpha1.RollSet)
-	return &run{record: record, lanes: record.finish(end), end: end, store: c.store, set: after}, nil
+	return &run{record: record, lanes: record.finish(end), end: end, store: c.store, set: after, waits: j.waits}, nil
 }
 
 // edit changes the set as the user is about to do.
@@ -116,11 +121,15 @@ func (c *cluster) edit(after *v1alpha1.RollSet) error {
 
 // restOf is for how long the controller of a set may write nothing before that is called the end.
 func restOf(spec *v1alpha1.RollSetSpec) time.Duration {
-	seconds := spec.MinReadySeconds
+	rest := restAfter + time.Duration(spec.MinReadySeconds)*time.Second
 	if d := spec.ProgressDeadlineSeconds; d != nil && *d != math.MaxInt32 {
-		seconds += *d
+		rest += time.Duration(*d) * time.Second
 	}
-	return restAfter + time.Duration(seconds)*time.Second
+	soak := int32(0)
+	for _, step := range spec.UpdateStrategy.RollingUpdate.Steps {
+		soak = max(soak, step.SoakSeconds)
+	}
+	return rest + time.Duration(soak)*time.Second
 }
 
 // withoutForeignOwners takes references to owners out that are not there, unless they control the object: the garbage

@@ -24,7 +24,8 @@ func (f *Forecast) Text(w io.Writer, wide bool) error {
 	b.WriteString("\n\n")
 	if len(f.Writes) == 0 {
 		b.WriteString("The controller will write nothing.\n")
-	} else {
+	}
+	if len(f.Writes)+len(f.Waits) > 0 {
 		f.table(b, wide)
 	}
 	b.WriteString("\n")
@@ -36,23 +37,34 @@ func (f *Forecast) Text(w io.Writer, wide bool) error {
 func (f *Forecast) table(b *strings.Builder, wide bool) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "STEP\tAFTER\tWRITES\tREASON")
-	if wide {
-		for _, w := range f.Writes {
-			fmt.Fprintf(t, "%d\t%s\t%s %s %s\t%s\n", w.Step, spelled(w.At), w.Verb, w.Resource, w.Name, w.Reason)
-		}
-	} else {
-		for _, l := range fold(f.Writes) {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.steps, l.after, l.what, l.why)
-		}
+	told := 0
+	for _, wait := range f.Waits {
+		tableOf(t, f.Writes[told:wait.Writes], wide)
+		told = wait.Writes
+		fmt.Fprintf(t, "\t%s\t\t%s\n", spelled(wait.At), wait.Says)
 	}
+	tableOf(t, f.Writes[told:], wide)
 	_ = t.Flush() // into memory
+}
+
+// tableOf writes the lines about some writes.
+func tableOf(w io.Writer, writes []Write, wide bool) {
+	if !wide {
+		for _, l := range fold(writes) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.steps, l.after, l.what, l.why)
+		}
+		return
+	}
+	for _, one := range writes {
+		fmt.Fprintf(w, "%d\t%s\t%s %s %s\t%s\n", one.Step, spelled(one.At), one.Verb, one.Resource, one.Name, one.Reason)
+	}
 }
 
 func (f *Forecast) summary(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "Lowest availability:\t%d of %d pods; the set promises %d\n", f.LowestAvailable, f.Replicas, f.Floor)
 	fmt.Fprintf(t, "Most pods at once:\t%d\n", f.MostPods)
-	fmt.Fprintf(t, "Time:\t%s\n", spelled(f.Takes))
+	fmt.Fprintf(t, "Time:\t%s%s\n", spelled(f.Takes), f.beside())
 	if f.WaitsFor != "" {
 		fmt.Fprintf(t, "Then it waits:\t%s\n", f.WaitsFor)
 	}
@@ -69,6 +81,19 @@ func (f *Forecast) summary(b *strings.Builder) {
 		fmt.Fprintf(t, "%s\t%s\n", heading(i, "Not known:"), why)
 	}
 	_ = t.Flush() // into memory
+}
+
+// asksOthers says whether gates or people are waited for on the way.
+func (f *Forecast) asksOthers() bool {
+	return slices.ContainsFunc(f.Waits, func(w Wait) bool { return w.Others })
+}
+
+// beside is what takes time beside what was counted.
+func (f *Forecast) beside() string {
+	if f.asksOthers() {
+		return ", and what gates and people take"
+	}
+	return ""
 }
 
 func heading(i int, text string) string {

@@ -77,6 +77,8 @@ func TestSteps(t *testing.T) {
 	u.fails(t, 1, []string{"gate", "web", "Smoke"}, "what judges the step?")
 	u.fails(t, 1, []string{"gate", "web", "Smoke", "--query=x", "--", "true"}, "a command and --prometheus are given")
 
+	contains(t, u.run(t, "plan", "web", "--set-image=app=nginx:1.29"),
+		"step 1 of 2: 1 of 3 pods updated; waiting for gate Smoke", "step 2 of 2: 2 of 3 pods updated; waiting for annotation")
 	u.run(t, "set", "image", "web", "app=nginx:1.29")
 	contains(t, u.run(t, "promote", "web"), "unchanged: step 1 of 2 has no pause")
 	u.fails(t, 1, []string{"gate", "web", "Smoke", "--", "sh", "-c", "echo 3% errors; exit 7"}, "gate Smoke of rollset web is False: sh ended with exit code 7: 3% errors")
@@ -88,7 +90,8 @@ func TestSteps(t *testing.T) {
 	set := inPhase(t, u, 2, v1alpha1.RolloutPaused)
 	judge.fails(t, 1, []string{"promote", "web"}, `cannot patch resource "rollsets"`)
 	contains(t, u.run(t, "status", "web", "--watch=false"), "step 2 of 2: 2 of 3 pods updated; waiting for annotation")
-	contains(t, u.run(t, "get", "web"), "step 2 of 2: 2 of 3 pods updated")
+	contains(t, u.run(t, "get", "web"), "step 2 of 2: 2 of 3 pods updated", "steps  ✔ 1  ▶ 70% paused  ○ all")
+	contains(t, u.run(t, "plan", "web"), "step 2 of 2: 2 of 3 pods updated; waiting for annotation", "and what gates and people take", "delete pods")
 	contains(t, u.run(t, "promote", "web", "--dry-run=server"), "web promoted (server dry run)")
 	contains(t, u.run(t, "abort", "web", "--wait", "--timeout=2m"), "web aborted", "all pods go back to revision "+set.Status.CurrentRevision)
 	contains(t, u.run(t, "abort", "web"), "unchanged: revision "+set.Status.UpdateRevision+" is given up already")

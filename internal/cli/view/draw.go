@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -50,10 +51,49 @@ func (t *tree) lines(height, width int) []string {
 // header is the lines above the tree.
 func (t *tree) header() []string {
 	s := t.set.Status
-	return []string{
+	lines := []string{
 		fmt.Sprintf("rollset/%s  %s  %d desired, %d updated, %d ready, %d available, %d total", t.set.Name, colored(t.reason, t.color()),
 			t.limits.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.Replicas),
 		podstate.Printable(t.message, textLimit),
+	}
+	if steps := t.steps(); steps != "" {
+		lines = append(lines, steps)
+	}
+	return lines
+}
+
+// steps draws the steps of a rollout in one line: those that are done, the one at work with its phase, and those to come.
+// It is empty while there is no rollout in steps, and while the status tells of other steps than the spec has.
+func (t *tree) steps() string {
+	r, steps := t.set.Status.Rollout, t.set.Spec.UpdateStrategy.RollingUpdate.Steps
+	if r == nil || int(r.Steps) != len(steps) {
+		return ""
+	}
+	parts := []string{"steps"}
+	for i := range len(steps) + 1 {
+		size := "all"
+		if i < len(steps) {
+			size = steps[i].Updated.String()
+		}
+		parts = append(parts, stepMark(r, int32(i+1), size))
+	}
+	if r.Step == 0 {
+		parts = append(parts, colored("given up", red))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// stepMark draws one step.
+func stepMark(r *v1alpha1.RolloutStatus, step int32, size string) string {
+	switch {
+	case step < r.Step:
+		return colored("✔ "+size, green)
+	case step > r.Step:
+		return colored("○ "+size, gray)
+	case r.Phase == v1alpha1.RolloutFailed:
+		return colored("✖ "+size+" "+strings.ToLower(string(r.Phase)), red)
+	default:
+		return colored("▶ "+size+" "+strings.ToLower(string(r.Phase)), yellow)
 	}
 }
 

@@ -50,7 +50,8 @@ func newGet(s *session.Session) *cobra.Command {
 		Short: "Show a set with its revisions, pods and claims, or list all sets",
 		Long: templates.LongDesc(`Show a set with its revisions, pods and claims, and what it waits for; without a name, list all sets.
 
-			✔ available, ● ready but not for long enough, ↻ updating in place, ○ not ready, ⊘ terminating, ✖ ended.
+			✔ available, ● ready but not for long enough, ↻ updating in place, ○ not ready, ⊘ terminating, ✖ ended. Of the steps of
+			a rollout: ✔ done, ▶ at work, ○ to come, ✖ failed.
 
 			With -w a terminal is redrawn as things happen; elsewhere each change is a line.`),
 		Example: templates.Examples(`

@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"charm.land/bubbles/v2/progress"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/status"
@@ -85,6 +87,63 @@ func TestTree(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestSteps draws the steps of rollouts in every phase.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	for want, rollout := range map[string]*v1alpha1.RolloutStatus{
+		"": nil,
+		"steps  ▶ 1 rolling  ○ 25%  ○ 25%  ○ all":   {Step: 1, Steps: 3, Phase: v1alpha1.RolloutRolling},
+		"steps  ▶ 1 soaking  ○ 25%  ○ 25%  ○ all":   {Step: 1, Steps: 3, Phase: v1alpha1.RolloutSoaking},
+		"steps  ✔ 1  ▶ 25% gated  ○ 25%  ○ all":     {Step: 2, Steps: 3, Phase: v1alpha1.RolloutGated},
+		"steps  ✔ 1  ✔ 25%  ▶ 25% paused  ○ all":    {Step: 3, Steps: 3, Phase: v1alpha1.RolloutPaused},
+		"steps  ✔ 1  ✖ 25% failed  ○ 25%  ○ all":    {Step: 2, Steps: 3, Phase: v1alpha1.RolloutFailed},
+		"steps  ✔ 1  ✔ 25%  ✔ 25%  ▶ all rolling":   {Step: 4, Steps: 3, Phase: v1alpha1.RolloutRolling},
+		"steps  ○ 1  ○ 25%  ○ 25%  ○ all  given up": {Step: 0, Steps: 3, Phase: v1alpha1.RolloutFailed},
+	} {
+		o := testObjects()
+		for _, size := range []string{"1", "25%", "25%"} {
+			rolling := &o.set.Spec.UpdateStrategy.RollingUpdate
+			rolling.Steps = append(rolling.Steps, v1alpha1.RolloutStep{Updated: intstr.Parse(size)})
+		}
+		o.set.Status.Rollout = rollout
+		if got := ansi.Strip(grow(o, now).steps()); got != want {
+			t.Errorf("%+v:\n%s\nwant\n%s", rollout, got, want)
+		}
+		o.set.Spec.UpdateStrategy.RollingUpdate.Steps = nil // they were taken away, and nobody has looked since
+		if got := grow(o, now).steps(); got != "" {
+			t.Errorf("without steps: %s", got)
+		}
+	}
+}
+
+// TestWatchSteps watches a rollout go through its steps: each phase is a line, and a screen shows the step.
+func TestWatchSteps(t *testing.T) {
+	t.Parallel()
+	told := map[string]string{}
+	o := objects{set: testSet()}
+	o.set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Updated: intstr.FromInt32(1)}}
+	at := func(reason, message string) []string {
+		o.set = o.set.DeepCopy()
+		o.set.Status.Conditions[0].Reason, o.set.Status.Conditions[0].Message = reason, message
+		return changes(told, grow(o, now))
+	}
+	for _, tell := range [][2]string{
+		{status.ReasonRollingUpdate, "step 1 of 1: 0 of 3 pods updated; waiting for web-2: not started yet"},
+		{status.ReasonSoaking, "step 1 of 1: 1 of 3 pods updated; soaking until 08:31:07Z"},
+		{status.ReasonAwaitingPromotion, "step 1 of 1: 1 of 3 pods updated; waiting for annotation apps.rollset.dev/promote=web-b/1"},
+	} {
+		if diff := cmp.Diff([]string{"rollset/web " + tell[0] + ": " + tell[1]}, at(tell[0], tell[1])); diff != "" {
+			t.Error(diff)
+		}
+	}
+	o.set.Status.Rollout = &v1alpha1.RolloutStatus{Step: 1, Steps: 1, Phase: v1alpha1.RolloutPaused}
+	screen := &screen{tree: grow(o, now), bar: progress.New(), width: 120, height: 20}
+	lines := strings.Split(ansi.Strip(screen.View().Content), "\n")
+	if len(lines) < 4 || lines[3] != "steps  ▶ 1 paused  ○ all" {
+		t.Errorf("the screen shows\n%s", strings.Join(lines, "\n"))
 	}
 }
 

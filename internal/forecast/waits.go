@@ -1,0 +1,133 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/status"
+	"rollset.dev/rollset/internal/testing/sim"
+)
+
+// judgeActor is the name under which steps are judged and promoted.
+const judgeActor = "judge"
+
+// Wait is a moment from which on a rollout in steps waits for time, a gate or a person.
+type Wait struct {
+	// At is when it begins, and Until when it is over; both are counted from now. Gates and people are taken to need no time.
+	At, Until time.Duration
+	// Writes is how many of the writes come before it.
+	Writes int
+	// Says is what the set says of it.
+	Says string
+	// Others is true if it is somebody else who lets the rollout go on.
+	Others bool
+}
+
+// judge says yes to each step as soon as it is asked: it sets gates to True and promotes pauses. It notes what was waited for.
+type judge struct {
+	cluster *cluster
+	record  *record
+	key     sim.Key
+	told    string
+	waits   []Wait
+}
+
+// act looks at the step at work, and reports whether it did something. It is asked when nobody else has anything to do now.
+func (j *judge) act() (acted bool, err error) {
+	set, ok := j.cluster.store.Get(j.key).(*v1alpha1.RollSet)
+	if !ok || set.Status.ObservedGeneration < set.Generation || !waits(set) {
+		return false, nil
+	}
+	gates, promotion := closed(set), ""
+	if set.Status.Rollout.Phase == v1alpha1.RolloutPaused {
+		promotion = fmt.Sprintf("%s/%d", set.Status.Rollout.Revision, set.Status.Rollout.Step)
+	}
+	j.tell(set, gates, promotion != "")
+	switch {
+	case len(gates) > 0:
+		judged := set.DeepCopy()
+		for _, gate := range gates {
+			meta.SetStatusCondition(&judged.Status.Conditions, metav1.Condition{
+				Type: gate, Status: metav1.ConditionTrue, Reason: "Assumed", Message: "assumed", LastTransitionTime: metav1.NewTime(j.cluster.clock.Now()),
+			})
+		}
+		_, err = j.cluster.store.Update(sim.Write{Actor: judgeActor, Subresource: "status"}, judged)
+	case promotion != "":
+		promoted := set.DeepCopy()
+		if set.Annotations[v1alpha1.PromoteAnnotation] == promotion { // set before the step began, it does not count
+			promotion = ""
+		}
+		metav1.SetMetaDataAnnotation(&promoted.ObjectMeta, v1alpha1.PromoteAnnotation, promotion)
+		_, err = j.cluster.store.Update(sim.Write{Actor: judgeActor}, promoted)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("let the step go on: %w", err)
+	}
+	return true, nil
+}
+
+// waits says whether all pods of the step at work are there, and something else is waited for. A set that is paused waits for
+// its user in any case.
+func waits(set *v1alpha1.RollSet) bool {
+	r := set.Status.Rollout
+	if r == nil || r.Step < 1 || int(r.Step) > len(set.Spec.UpdateStrategy.RollingUpdate.Steps) {
+		return false
+	}
+	switch r.Phase {
+	case v1alpha1.RolloutSoaking, v1alpha1.RolloutGated:
+		return true
+	case v1alpha1.RolloutPaused:
+		return !set.Spec.UpdateStrategy.RollingUpdate.Paused
+	case v1alpha1.RolloutRolling, v1alpha1.RolloutFailed:
+		return false
+	default:
+		return false
+	}
+}
+
+// closed are the gates of the step at work that are not True.
+func closed(set *v1alpha1.RollSet) []string {
+	var names []string
+	for _, gate := range set.Spec.UpdateStrategy.RollingUpdate.Steps[set.Status.Rollout.Step-1].Gates {
+		if !meta.IsStatusConditionTrue(set.Status.Conditions, gate.ConditionType) {
+			names = append(names, gate.ConditionType)
+		}
+	}
+	return names
+}
+
+// tell notes what a step waits for, once.
+func (j *judge) tell(set *v1alpha1.RollSet, gates []string, promotion bool) {
+	r := set.Status.Rollout
+	key := fmt.Sprint(r.Revision, r.Step, r.Phase)
+	if j.told == key {
+		return
+	}
+	j.told = key
+	now := j.cluster.clock.Now()
+	w := Wait{At: now.Sub(j.record.start), Writes: len(j.record.writes), Others: promotion || len(gates) > 0}
+	w.Until = w.At
+	if c := meta.FindStatusCondition(set.Status.Conditions, status.ConditionProgressing); c != nil {
+		w.Says = c.Message
+	}
+	if r.Phase == v1alpha1.RolloutSoaking {
+		if r.Until != nil {
+			w.Until = r.Until.Sub(j.record.start)
+		}
+		if len(gates) > 0 {
+			w.Says += "; waiting for gate " + strings.Join(gates, ", ")
+		}
+	}
+	j.waits = append(j.waits, w)
+	j.cluster.wrote = now // what comes after the wait is no rest
+}
