@@ -12,7 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-state-metrics/v2/pkg/customresourcestate"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
+	"rollset.dev/rollset/internal/plan"
+	"rollset.dev/rollset/internal/status"
 )
 
 // stateMetrics is the configuration of kube-state-metrics.
@@ -29,6 +37,22 @@ func stateMetrics(t *testing.T) customresourcestate.Resource {
 	return config.Spec.Resources[0]
 }
 
+// inRollout is a set in the middle of a rollout, with the status that the controller writes.
+func inRollout(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	observed := snapshottest.Parse("random R=3 p=1 mu=2 v1>v2", "a:v1+ b:v1+ c:v2.")
+	report := status.Compute(status.Input{Set: observed, Generation: 3, Plan: plan.Next(observed)})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.RollSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: 3},
+		Spec:       *observed.Spec,
+		Status:     report.Status,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
 // TestStateMetrics lets kube-state-metrics tell of a set in the middle of a rollout, and compares it with the documentation.
 func TestStateMetrics(t *testing.T) {
 	t.Parallel()
@@ -36,7 +60,7 @@ func TestStateMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := object(t, inState("random R=3 p=1 mu=2 v1>v2", "a:v1+ b:v1+ c:v2."))
+	set := inRollout(t)
 	everywhere := regexp.MustCompile(`(customresource_\w+|namespace|rollset)="[^"]+",?`)
 	var got []string
 	types := map[string]string{}

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,7 @@ func (r *Reconciler) checkSteps(ctx context.Context, v *view, o *snapshot.Set) (
 	return true, nil
 }
 
-// tellStep tells users that a step has begun, waits for a person or has failed, once the status says so.
+// tellStep tells users that a step has begun, waits for a gate or a person, or has failed, once the status says so.
 func (r *Reconciler) tellStep(s step, now *v1alpha1.RolloutStatus) {
 	before := s.set.Status.Rollout
 	if now == nil || now.Step == 0 || equality.Semantic.DeepEqual(before, now) {
@@ -51,8 +52,12 @@ func (r *Reconciler) tellStep(s step, now *v1alpha1.RolloutStatus) {
 			"All %d steps of revision %s are done; all other pods follow", now.Steps, now.Revision)
 	case begins:
 		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonStepStarted, "Step",
-			"Step %d of %d of revision %s begins: %s of the pods", now.Step, now.Steps, now.Revision, now.Updated.String())
+			"Step %d of %d of revision %s begins: %d of %d pods", now.Step, now.Steps, now.Revision,
+			s.observed.Limits.Steps[now.Step-1], s.observed.Limits.Replicas)
 	case before.Phase == now.Phase:
+	case now.Phase == v1alpha1.RolloutGated:
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonAwaitingGate, "Step",
+			"Step %d of %d of revision %s waits for gate %s", now.Step, now.Steps, now.Revision, strings.Join(s.observed.Rollout.Closed, ", "))
 	case now.Phase == v1alpha1.RolloutPaused && !s.observed.Paused():
 		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonAwaitingPromotion, "Step",
 			"Step %d of %d of revision %s waits for annotation %s=%s/%d", now.Step, now.Steps, now.Revision,

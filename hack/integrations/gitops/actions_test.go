@@ -75,21 +75,6 @@ func act(t *testing.T, name string, set *unstructured.Unstructured) map[string]a
 	return nil
 }
 
-// steps puts a set into a step of a rollout.
-func steps(t *testing.T, set *unstructured.Unstructured, phase string) *unstructured.Unstructured {
-	t.Helper()
-	return atStep(t, set, 2, phase)
-}
-
-func atStep(t *testing.T, set *unstructured.Unstructured, step int64, phase string) *unstructured.Unstructured {
-	t.Helper()
-	rollout := map[string]any{"revision": "web-abc", "step": step, "steps": int64(4), "phase": phase}
-	if err := unstructured.SetNestedMap(set.Object, rollout, "status", "rollout"); err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
 func TestOfferedActions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -100,11 +85,13 @@ func TestOfferedActions(t *testing.T) {
 		"complete":           {object(t, inState("random R=2 v1", "a:v1+ b:v1+")), []string{"pause", "restart"}},
 		"rolling":            {object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), []string{"pause", "restart"}},
 		"paused":             {object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2+")), []string{"restart", "resume"}},
-		"in a step":          {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Rolling"), []string{"abort", "pause", "promote-full", "restart"}},
-		"at a step's pause":  {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Paused"), []string{"abort", "pause", "promote", "promote-full", "restart"}},
-		"after a failed one": {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Failed"), []string{"abort", "pause", "promote-full", "restart"}},
-		"given up":           {atStep(t, object(t, inState("random R=2 rejected v1>v2", "a:v1+ b:v2.")), 0, "Failed"), []string{"pause", "restart", "retry"}},
-		"after the last":     {atStep(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), 5, "Rolling"), []string{"abort", "pause", "restart"}},
+		"in a step":          {object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v1+ 3:v2.", nil)), []string{"abort", "pause", "promote-full", "restart"}},
+		"waiting for a gate": {object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v2+ 3:v2+", nil)), []string{"abort", "pause", "promote-full", "restart"}},
+		"paused in a step":   {object(t, inStep(t, four, "0:v1+ 1:v2+ 2:v2+ 3:v2+", nil, "paused")), []string{"abort", "promote", "promote-full", "restart", "resume"}},
+		"at a step's pause":  {object(t, inStep(t, four, "0:v1+ 1:v2+ 2:v2+ 3:v2+", nil)), []string{"abort", "pause", "promote", "promote-full", "restart"}},
+		"after a failed one": {object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v2+ 3:v2+", judged("False"))), []string{"abort", "pause", "promote-full", "restart"}},
+		"given up":           {object(t, inStep(t, four+" rejected", "0:v1+ 1:v1+ 2:v1+ 3:v2.", nil)), []string{"pause", "restart", "retry"}},
+		"after the last":     {object(t, inStep(t, four, "0:v2. 1:v2+ 2:v2+ 3:v2+", nil)), []string{"abort", "pause", "restart"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,10 +114,10 @@ func TestActions(t *testing.T) {
 		"restart":      {object(t, inState("random R=2 v1", "a:v1+ b:v1+")), []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, "2026-01-01T00:00:00Z"},
 		"pause":        {object(t, inState("random R=2 v1", "a:v1+ b:v1+")), []string{"spec", "updateStrategy", "rollingUpdate", "paused"}, true},
 		"resume":       {object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2+")), []string{"spec", "updateStrategy", "rollingUpdate", "paused"}, false},
-		"promote":      {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Paused"), annotation("apps.rollset.dev/promote"), "web-abc/2"},
-		"promote-full": {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Rolling"), annotation("apps.rollset.dev/promote"), "web-abc/all"},
-		"abort":        {steps(t, object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), "Rolling"), annotation("apps.rollset.dev/abort"), "web-abc"},
-		"retry":        {atStep(t, object(t, inState("random R=2 rejected v1>v2", "a:v1+ b:v2.")), 0, "Failed"), annotation("apps.rollset.dev/retry"), "web-abc"},
+		"promote":      {object(t, inStep(t, four, "0:v1+ 1:v2+ 2:v2+ 3:v2+", nil)), annotation("apps.rollset.dev/promote"), "v2/3"},
+		"promote-full": {object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v1+ 3:v2.", nil)), annotation("apps.rollset.dev/promote"), "v2/all"},
+		"abort":        {object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v1+ 3:v2.", nil)), annotation("apps.rollset.dev/abort"), "v2"},
+		"retry":        {object(t, inStep(t, four+" rejected", "0:v1+ 1:v1+ 2:v1+ 3:v2.", nil)), annotation("apps.rollset.dev/retry"), "v2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

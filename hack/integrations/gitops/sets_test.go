@@ -4,16 +4,22 @@
 package gitops
 
 import (
+	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
+	"rollset.dev/rollset/internal/update/steps"
 )
 
 // generation is that of every set here.
@@ -23,6 +29,41 @@ const generation = 3
 func inState(configuration, state string) status.Input {
 	set := snapshottest.Parse(configuration, state)
 	return status.Input{Set: set, Generation: generation, Plan: plan.Next(set)}
+}
+
+// inStep is a set whose rollout in three steps has got to where the pods and the gates, by their status, let it: the controller
+// looks at it until its status says nothing new.
+func inStep(t *testing.T, configuration, state string, gates map[string]metav1.ConditionStatus, options ...string) status.Input {
+	t.Helper()
+	set := snapshottest.Parse(configuration, state)
+	rolling := &set.Spec.UpdateStrategy.RollingUpdate
+	rolling.Steps = []v1alpha1.RolloutStep{
+		{Updated: intstr.FromInt32(1), SoakSeconds: 30},
+		{Updated: intstr.FromInt32(2), Gates: []v1alpha1.StepGate{{ConditionType: "Errors"}}},
+		{Updated: intstr.FromInt32(3), Pause: true},
+	}
+	rolling.Paused = slices.Contains(options, "paused")
+	var err error
+	if set.Limits.Steps, err = snapshot.ResolveSteps(set.Spec, set.Limits.Replicas); err != nil {
+		t.Fatal(err)
+	}
+	was := &v1alpha1.RollSetStatus{}
+	for range 9 {
+		set.Rollout = steps.Plan(steps.Input{Set: set, Status: was})
+		in := status.Input{Set: set, Generation: generation, Plan: plan.Next(set), Previous: was}
+		now := status.Compute(in).Status
+		for name, value := range gates {
+			if c := meta.FindStatusCondition(now.Conditions, name); c != nil {
+				c.Status = value
+			}
+		}
+		if equality.Semantic.DeepEqual(was, &now) {
+			return in
+		}
+		was = &now
+	}
+	t.Fatalf("the status never stays as it is: %+v", was.Rollout)
+	return status.Input{}
 }
 
 // object is the set with the status that the controller writes.

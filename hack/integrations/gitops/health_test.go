@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package integrations
+package gitops
 
 import (
 	"testing"
@@ -11,42 +11,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
-	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
 )
-
-// generation is that of every set here.
-const generation = 3
-
-// inState is what the controller knows of a set, in the words of snapshottest.
-func inState(configuration, state string) status.Input {
-	set := snapshottest.Parse(configuration, state)
-	return status.Input{Set: set, Generation: generation, Plan: plan.Next(set)}
-}
-
-// object is the set with the status that the controller writes.
-func object(t *testing.T, in status.Input) *unstructured.Unstructured {
-	t.Helper()
-	return toUnstructured(t, &v1alpha1.RollSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: generation},
-		Spec:       *in.Set.Spec,
-		Status:     status.Compute(in).Status,
-	})
-}
-
-func toUnstructured(t *testing.T, set *v1alpha1.RollSet) *unstructured.Unstructured {
-	t.Helper()
-	set.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RollSet"}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &unstructured.Unstructured{Object: content}
-}
 
 // overdue is a set whose rollout makes no progress: it looks the same after an hour.
 func overdue() status.Input {
@@ -56,6 +25,14 @@ func overdue() status.Input {
 	in.Previous, in.Progress = &before.Status, before.Progress
 	in.Set.Now = in.Set.Now.Add(time.Hour)
 	return in
+}
+
+// four is a set of four pods that goes to another revision.
+const four = "ordinal R=4 mu=2 v1>v2"
+
+// judged are the gates of a step, judged.
+func judged(verdict metav1.ConditionStatus) map[string]metav1.ConditionStatus {
+	return map[string]metav1.ConditionStatus{"Errors": verdict}
 }
 
 // TestHealth asks Argo CD and kstatus about sets in every state, with the status that the controller writes.
@@ -93,7 +70,37 @@ func TestHealth(t *testing.T) {
 		"an invalid template":            {set: object(t, failed(status.ReasonInvalidTemplate)), argo: "Degraded", kstatus: kstatus.FailedStatus},
 		"an invalid spec":                {set: object(t, invalid), argo: "Degraded", kstatus: kstatus.FailedStatus},
 		"past the deadline":              {set: object(t, overdue()), argo: "Degraded", kstatus: kstatus.FailedStatus},
-		"rolled back":                    {set: object(t, inState("random R=2 rejected v1>v2", "a:v1+ b:v1+")), argo: "Degraded", kstatus: kstatus.FailedStatus},
+		"in a step":                      {set: object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v1+ 3:v2.", nil)), argo: "Progressing", kstatus: kstatus.InProgressStatus},
+		"soaking":                        {set: object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v1+ 3:v2+", nil)), argo: "Progressing", kstatus: kstatus.InProgressStatus},
+		"waiting for a gate": {
+			set:  object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v2+ 3:v2+", nil)),
+			argo: "Progressing", kstatus: kstatus.InProgressStatus,
+		},
+		"waiting for a person": {
+			set:  object(t, inStep(t, four, "0:v1+ 1:v2+ 2:v2+ 3:v2+", nil)),
+			argo: "Suspended", kstatus: kstatus.InProgressStatus,
+		},
+		"waiting for a person, with a pod lost": {
+			set:  object(t, inStep(t, four, "0:v1. 1:v2+ 2:v2+ 3:v2+", nil)),
+			argo: "Suspended", kstatus: kstatus.InProgressStatus,
+		},
+		"paused in a step": {
+			set:  object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v2+ 3:v2+", judged("True"), "paused")),
+			argo: "Suspended", kstatus: kstatus.InProgressStatus,
+		},
+		"a step that failed": {
+			set:  object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v2+ 3:v2+", judged("False"))),
+			argo: "Degraded", kstatus: kstatus.FailedStatus,
+		},
+		"an aborted rollout": {
+			set:  object(t, inStep(t, four+" rejected", "0:v1+ 1:v1+ 2:v1+ 3:v1+", nil)),
+			argo: "Degraded", kstatus: kstatus.FailedStatus,
+		},
+		"all steps done": {
+			set:  object(t, inStep(t, four, "0:v2. 1:v2+ 2:v2+ 3:v2+", nil)),
+			argo: "Progressing", kstatus: kstatus.InProgressStatus,
+		},
+		"rolled back": {set: object(t, inState("random R=2 rejected v1>v2", "a:v1+ b:v1+")), argo: "Degraded", kstatus: kstatus.FailedStatus},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,19 +125,10 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// argoHealth runs the script as Argo CD does: in an interpreter that has the object as the global obj, and none of the
-// libraries that reach out of it.
+// argoHealth runs the script as Argo CD does: in an interpreter that has the object as the global obj.
 func argoHealth(t *testing.T, set *unstructured.Unstructured) (health, message string) {
 	t.Helper()
-	state := lua.NewState(lua.Options{SkipOpenLibs: true})
-	defer state.Close()
-	for name, open := range map[string]lua.LGFunction{
-		lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable, lua.StringLibName: lua.OpenString, lua.MathLibName: lua.OpenMath,
-	} {
-		if err := state.CallByParam(lua.P{Fn: state.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	state := newState(t)
 	state.SetGlobal("obj", toLua(state, set.Object))
 	if err := state.DoString(string(read(t, "config/argocd/health.lua"))); err != nil {
 		t.Fatal(err)
@@ -140,32 +138,4 @@ func argoHealth(t *testing.T, set *unstructured.Unstructured) (health, message s
 		t.Fatalf("the script returns %v", state.Get(-1))
 	}
 	return result.RawGetString("status").String(), result.RawGetString("message").String()
-}
-
-// toLua converts what JSON can hold.
-func toLua(state *lua.LState, value any) lua.LValue {
-	switch v := value.(type) {
-	case map[string]any:
-		table := state.NewTable()
-		for key, item := range v {
-			table.RawSetString(key, toLua(state, item))
-		}
-		return table
-	case []any:
-		table := state.NewTable()
-		for _, item := range v {
-			table.Append(toLua(state, item))
-		}
-		return table
-	case string:
-		return lua.LString(v)
-	case bool:
-		return lua.LBool(v)
-	case int64:
-		return lua.LNumber(v)
-	case float64:
-		return lua.LNumber(v)
-	default:
-		return lua.LNil
-	}
 }
