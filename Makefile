@@ -1,5 +1,6 @@
 # What people and CI run. Everything is pinned: tools in go.tools.mod, golangci-lint in hack/golangci-lint, the control
-# plane in hack/controlplane, the real node in hack/node. All of it is built from Go modules; nothing else is downloaded.
+# plane in hack/controlplane, the real node in hack/node, Prometheus in hack/prometheus. All of it is built from Go
+# modules; nothing else is downloaded.
 
 # The manager's image.
 IMG ?= controller:latest
@@ -162,6 +163,11 @@ test-install: ## Install what is shipped on a local cluster, by the tools that u
 test-cli: ## Run the plugin's binary against a local cluster in which the manager runs.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m ./test/cli
+
+.PHONY: test-prometheus
+test-prometheus: ## Judge steps with the plugin by a real Prometheus, which is built first, once; CI runs it beside make test.
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); prometheus=$$(hack/prometheus/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 15m -run TestGateByPrometheus ./test/cli -prometheus="$$prometheus"
 
 .PHONY: test-node
 test-node: ## On a real node, with kubelet and containerd, which are built first; says so where there can be none.

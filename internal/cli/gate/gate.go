@@ -52,9 +52,9 @@ func New(s *session.Session) *cobra.Command {
 		Long: templates.LongDesc(`Wait until the pods of a step that has the gate CONDITION are available, judge it, and write the condition.
 
 			A COMMAND judges by its exit code: 0 is True, any other False; the last line that it prints becomes the message.
-			QUERY is asked again and again for the time of --for. It is good while it returns something, and nothing of that is
-			0: "errors:ratio < 0.01", or "errors:ratio < bool 0.01". The first answer that is not good ends it with False; if
-			Prometheus has not answered in the end, nothing is written.
+			QUERY is asked again and again for the time of --for. A comparison, such as "errors:ratio < 0.01", is good while it returns
+			something; any other query, such as "errors:ratio < bool 0.01" or "up", while it returns something and nothing of that is 0.
+			The first answer that is not good ends it with False; if Prometheus has not answered in the end, nothing is written.
 
 			The exit code is 0 if the condition was set to True, 1 if it was set to False or could not be judged, and 2 if no step
 			waited for it within --timeout. It needs no right but to get rollsets and to patch rollsets/status: the cluster role

@@ -62,25 +62,30 @@ const (
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
+		query   string
 		answers []string
 		good    bool
 		message string
 		err     string
 	}{
-		"good all the time":          {[]string{good}, true, "q: good in", ""},
-		"a number":                   {[]string{number}, true, "q: good in", ""},
-		"nothing":                    {[]string{nothing}, false, "q: it returns nothing", ""},
-		"one of two is 0":            {[]string{zero}, false, `q: {app="db"} is 0`, ""},
-		"no number":                  {[]string{nan}, false, "q: {} is NaN", ""},
-		"good at first":              {[]string{good, good, nothing}, false, "q: it returns nothing", ""},
-		"no answer at first":         {[]string{"", good}, true, "q: good in", ""},
-		"no answer in the end":       {[]string{good, ""}, false, "", "ask Prometheus at"},
-		"an answer of another shape": {[]string{matrix}, false, "", "the query returns a matrix"},
+		"good all the time":              {"q", []string{good}, true, "q: good in", ""},
+		"a number":                       {"q", []string{number}, true, "q: good in", ""},
+		"nothing":                        {"q", []string{nothing}, false, "q: it returns nothing", ""},
+		"one of two is 0":                {"q", []string{zero}, false, `q: {app="db"} is 0`, ""},
+		"a comparison that 0 has passed": {"q < 1", []string{zero}, true, "q < 1: good in", ""},
+		"a comparison that none has":     {"q < 1", []string{nothing}, false, "q < 1: it returns nothing", ""},
+		"a comparison to 0 and 1":        {"q < bool 1", []string{zero}, false, `q < bool 1: {app="db"} is 0`, ""},
+		"a comparison of no number":      {"q != 1", []string{nan}, false, "q != 1: {} is NaN", ""},
+		"no number":                      {"q", []string{nan}, false, "q: {} is NaN", ""},
+		"good at first":                  {"q", []string{good, good, nothing}, false, "q: it returns nothing", ""},
+		"no answer at first":             {"q", []string{"", good}, true, "q: good in", ""},
+		"no answer in the end":           {"q", []string{good, ""}, false, "", "ask Prometheus at"},
+		"an answer of another shape":     {"q", []string{matrix}, false, "", "the query returns a matrix"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := answers(t, tt.answers...)
-			m := measure{url: server.URL, query: "q", window: time.Minute, interval: 15 * time.Second}
+			m := measure{url: server.URL, query: tt.query, window: time.Minute, interval: 15 * time.Second}
 			got, err := m.judge(t.Context(), newClock())
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Fatalf("error %v, want %q", err, tt.err)
@@ -89,6 +94,18 @@ func TestMeasure(t *testing.T) {
 				t.Errorf("good %t: %s; want %t: %s", got.good, got.message, tt.good, tt.message)
 			}
 		})
+	}
+}
+
+// TestNobodyAnswers asks a Prometheus that is not there: what is told of it is not that the API server is away.
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	server := answers(t, good)
+	server.Close()
+	m := measure{url: server.URL, query: "q", interval: time.Second}
+	_, err := m.judge(t.Context(), newClock())
+	if err == nil || !strings.HasPrefix(session.Explain(err), "ask Prometheus at "+server.URL) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -18,6 +18,12 @@ import (
 // patience is how long one answer is waited for.
 const patience = 30 * time.Second
 
+// noAnswerError is that Prometheus did not answer. It wraps nothing: failures of requests are told of as the API server's.
+type noAnswerError struct{ url, why string }
+
+// Error says who did not answer, and why.
+func (e noAnswerError) Error() string { return fmt.Sprintf("ask Prometheus at %s: %s", e.url, e.why) }
+
 // measure is a question to Prometheus, and for how long its answer must be good.
 type measure struct {
 	url, query       string
@@ -45,7 +51,7 @@ func (m *measure) judge(ctx context.Context, c clock.WithTicker) (finding, error
 		case err == nil && why != "":
 			return finding{reason: reasonBad, message: fmt.Sprintf("%s: %s", m.query, why)}, nil
 		case over && err != nil:
-			return finding{}, fmt.Errorf("ask Prometheus at %s: %w", m.url, err)
+			return finding{}, noAnswerError{url: m.url, why: err.Error()}
 		case over:
 			return finding{good: true, reason: reasonGood, message: fmt.Sprintf("%s: good in %d answers over %v", m.query, answers, m.window)}, nil
 		}
@@ -67,21 +73,21 @@ func (m *measure) ask(ctx context.Context, server prometheus.API, at time.Time) 
 	}
 	switch v := value.(type) {
 	case model.Vector:
-		return notGood(v), nil
+		return notGood(v, filters(m.query)), nil
 	case *model.Scalar:
-		return notGood(model.Vector{{Value: v.Value}}), nil
+		return notGood(model.Vector{{Value: v.Value}}, false), nil
 	default:
 		return "", fmt.Errorf("the query returns a %s; it must be a vector or a scalar", value.Type())
 	}
 }
 
-// notGood says what of an answer is not good: there is nothing, or something is 0 or no number.
-func notGood(v model.Vector) string {
+// notGood says what of an answer is not good: there is nothing, or something is no number, or 0 where that means no.
+func notGood(v model.Vector, zeroToo bool) string {
 	if len(v) == 0 {
 		return "it returns nothing"
 	}
 	for _, sample := range v {
-		if sample.Value == 0 || math.IsNaN(float64(sample.Value)) {
+		if sample.Value == 0 && !zeroToo || math.IsNaN(float64(sample.Value)) {
 			return fmt.Sprintf("%s is %s", sample.Metric, sample.Value)
 		}
 	}
