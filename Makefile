@@ -183,7 +183,8 @@ test-browser: ## Look at the pictures of plans in a headless browser; says so wh
 		else echo "test-browser did not run: there is no chromium in the PATH, and BROWSER names none"; fi
 
 .PHONY: plans
-plans: ## Plan EDITS random edits, make them on a local cluster, and compare with what the manager writes.
+plans: ## Plan EDITS random edits, make them on a local cluster, and compare with what the manager writes; golden rollouts, too.
+	go test -count=1 -run TestPlanIsTheRestOfTheFilm ./internal/forecast
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 0 -v -run TestPlanIsWhatHappens ./test/cli -edits=$(EDITS) -seed=$(START)
 
