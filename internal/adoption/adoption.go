@@ -1,10 +1,11 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adoption recognizes pods that came from somewhere else: a StatefulSet, a ReplicaSet or a CloneSet that was
-// deleted and left its pods behind.
+// Package adoption says which pods belong to a set, and recognizes those that came from somewhere else: a StatefulSet, a
+// ReplicaSet or a CloneSet that was deleted and left its pods behind.
 //
-// The rule: a pod that is what the set's template would give gets the label of the update revision and goes on running.
+// The rule: a pod that nobody controls and that the selector matches is adopted, one that it does not match any more is
+// released, and one that the API server does not let the set have, or give away, is left aside. A pod that is what the set's template would give gets the label of the update revision and goes on running.
 // What the template would give is not for us to say: the API server is asked, without creating anything, and its
 // defaults and admission plugins have their say. A pod that differs is rolled like any outdated pod; none is rolled
 // before it is known to differ.
@@ -19,12 +20,41 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Plan says which pods to take for pods of the update revision, or asks what such a pod would look like. If it plans
+// Own says which pods without a controller to adopt, and which of the set's own to release.
+func Own(o *snapshot.Set) action.Plan {
+	p := action.Plan{EveryHold: o.EveryHold}
+	for _, pod := range o.Leaving {
+		p.Add(action.Release{Pod: pod})
+	}
+	for _, pod := range o.Orphans {
+		if Adoptable(o, pod) {
+			p.Add(action.Adopt{Pod: pod})
+		}
+	}
+	return p
+}
+
+// Adoptable reports whether the set may adopt a pod that its selector matches: one that can take the place of a pod of its
+// own.
+func Adoptable(o *snapshot.Set, pod *corev1.Pod) bool {
+	if podstate.Terminating(pod) {
+		return false
+	}
+	if o.Ordinal() {
+		_, canonical := identity.ParseOrdinal(o.Name, pod.Name)
+		return canonical
+	}
+	return !podstate.Finished(pod) // nothing but its name is left of it, and names are not scarce
+}
+
+// Recognize says which pods to take for pods of the update revision, or asks what such a pod would look like. If it plans
 // nothing, all pods are what they are labeled as, or differ from the template.
-func Plan(o *snapshot.Set) action.Plan {
+func Recognize(o *snapshot.Set) action.Plan {
 	var p action.Plan
 	answer, asked := o.Preflights[o.Update.Name]
 	for i := range o.Replicas {

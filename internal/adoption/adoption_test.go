@@ -132,7 +132,7 @@ func TestPlan(t *testing.T) {
 			t.Parallel()
 			o := observe(tt.state, tt.pods...)
 			o.Preflights = tt.preflights
-			p := adoption.Plan(o)
+			p := adoption.Recognize(o)
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

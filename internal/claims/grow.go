@@ -38,11 +38,23 @@ func grow(o *snapshot.Set, p *action.Plan) {
 			due = append(due, r)
 		}
 	}
-	for _, r := range due[:min(max(free, 0), len(due))] {
-		for _, g := range growable(o, r) {
-			p.Add(g)
+	for _, r := range due {
+		if free <= 0 {
+			return
+		}
+		if growNow(o, r, p) { // what is left aside keeps no other from its turn
+			free--
 		}
 	}
+}
+
+// growNow asks for more storage for a replica, and reports whether the API server has not refused all of it a moment ago.
+func growNow(o *snapshot.Set, r *snapshot.Replica, p *action.Plan) (asks bool) {
+	for _, g := range growable(o, r) {
+		p.Add(g)
+		asks = asks || !o.LeavesAside(action.KeyOf(g))
+	}
+	return asks
 }
 
 // turns are the replicas whose claims may grow now, in the order of an update: those at the update revision that no

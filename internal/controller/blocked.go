@@ -5,16 +5,19 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
@@ -33,9 +36,11 @@ func (r *Reconciler) blocked(ctx context.Context, v *view, o *snapshot.Set) map[
 			continue
 		}
 		// The cache may not show yet what the API server showed.
-		if wait := remembered.again.wait(id, v.now); wait > 0 {
+		if wait := v.wait(creating(id)); wait > 0 {
 			blocked[id] = snapshot.Block{Claim: remembered.Claim, Reason: remembered.Reason, Retry: wait}
+			continue
 		}
+		v.forgetBlocked(r, id)
 	}
 	return blocked
 }
@@ -48,8 +53,7 @@ func (r *Reconciler) blockedByOwnClaims(v *view, o *snapshot.Set) map[string]sna
 		replica := &o.Replicas[i]
 		if replica.Pod != nil {
 			if _, ok := v.memory.blocked[replica.ID]; ok {
-				delete(v.memory.blocked, replica.ID)
-				r.memory.stopWaiting(podKey(v, replica.ID))
+				v.forgetBlocked(r, replica.ID)
 			}
 			continue
 		}
@@ -60,6 +64,47 @@ func (r *Reconciler) blockedByOwnClaims(v *view, o *snapshot.Set) map[string]sna
 		}
 	}
 	return blocked
+}
+
+// ours splits off the pods that the selector does not match any more: what the set makes of the others does not wait until
+// they are released.
+func (v *view) ours() (replicas []snapshot.Replica, leaving []*corev1.Pod) {
+	leaves := func(r *snapshot.Replica) bool {
+		return r.Pod != nil && !r.Terminating && !v.selector.Matches(labels.Set(r.Pod.Labels))
+	}
+	if !slices.ContainsFunc(v.pods, func(pod *corev1.Pod) bool { return !v.selector.Matches(labels.Set(pod.Labels)) }) {
+		return v.replicas, nil
+	}
+	for i := range v.replicas {
+		if r := &v.replicas[i]; leaves(r) {
+			leaving = append(leaving, r.Pod)
+		} else {
+			replicas = append(replicas, *r)
+		}
+	}
+	return replicas, leaving
+}
+
+// nameless says which identities cannot get a pod because one has the name that the set does not get, or does not get rid of.
+func (v *view) nameless(o *snapshot.Set) map[string]snapshot.Block {
+	blocked := map[string]snapshot.Block{}
+	for _, pod := range o.Leaving {
+		id, _ := identify(v.set, pod.Name)
+		blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the selector does not match and that is not released yet"}
+	}
+	for _, pod := range o.Orphans {
+		if o.LeavesAside(action.OfPod(action.Adopting, pod)) {
+			id, _ := identify(v.set, pod.Name)
+			blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the set may not adopt; delete it"}
+		}
+	}
+	return blocked
+}
+
+// forgetBlocked forgets that an identity was found taken.
+func (v *view) forgetBlocked(r *Reconciler, id string) {
+	delete(v.memory.blocked, id)
+	r.memory.stopWaiting(podKey(v, id))
 }
 
 // wantsClaim says whether the claim is one that a pod of the identity would mount.
@@ -110,13 +155,7 @@ func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *snapshot.Set)
 // rememberBlocked notes which identities were found taken.
 func (r *Reconciler) rememberBlocked(v *view, found map[string]snapshot.Block) {
 	for id, b := range found {
-		known, ok := v.memory.blocked[id]
-		if !ok {
-			known = &obstacle{}
-			v.memory.blocked[id] = known
-		}
-		known.Block = b
-		known.again.failed(id, v.now)
+		v.memory.blocked[id] = b
 		r.memory.wait(podKey(v, id), client.ObjectKeyFromObject(v.set))
 	}
 }

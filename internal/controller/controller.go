@@ -10,8 +10,8 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +53,7 @@ type Reconciler struct {
 	// a revision is made again, or given up or tried again as a user asks, at the first sight of a rollout in steps, before the
 	// partition is ignored because its revision was
 	// never complete, after the API server said that a name is taken or that
-	// a pod changed before it could be deleted, and when a cache that has just been filled shows none of the pods that a
+	// a pod changed before it could be written, and when a cache that has just been filled shows none of the pods that a
 	// status tells of, or pods are to be made and it has never shown the newest one that a status tells of.
 	Live client.Reader
 	// Pods reads the pods of sets from the cache.
@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		return answer(wait, err)
 	}
 	v.replicas = replicas(v)
-	revisions, wrote, prepareErr := r.prepare(ctx, v)
+	revisions, wrote, prepareErr := r.findRevisions(ctx, v)
 	if wrote && prepareErr == nil {
 		seen.writes = len(v.pods) // all of them wait for it
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
@@ -103,39 +103,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	}
 	s := step{view: v, observed: o, revisions: revisions, failure: prepareErr}
 	if v.invalid == nil && prepareErr == nil {
-		s.wanted = plan.Next(o)
-		if wait, err := r.unshown(ctx, v, s.wanted); wait > 0 || err != nil {
+		s.plan = plan.Next(o)
+		if wait, err := r.unshown(ctx, v, s.plan); wait > 0 || err != nil {
 			return answer(wait, err)
 		}
-		answered := r.apply(ctx, &s)
-		seen.writes = len(s.plan.Actions)
-		if answered { // what is to be done depends on the answers, and no event brings them
-			seen.writes = len(v.pods)
+		r.apply(ctx, &s)
+		if seen.writes = s.waiting(); s.answered { // what is to be done depends on the answers, and no event brings them
 			return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 		}
 	}
-	wait, reportErr := r.report(ctx, s)
-	return answer(wait, errors.Join(s.failure, reportErr))
+	return answer(r.report(ctx, s), s.failure)
 }
 
-// apply carries out what of the plan may be tried now, and removes revisions that are not needed. It reports whether the API
-// server answered a question of the plan.
-func (r *Reconciler) apply(ctx context.Context, s *step) (answered bool) {
-	s.plan = s.pace(s.wanted)
+// apply carries out the plan, and removes revisions that are not needed.
+func (r *Reconciler) apply(ctx context.Context, s *step) {
 	s.result = r.pods().Apply(ctx, s.set, s.observed, s.plan)
 	r.remember(*s)
-	if len(s.result.Preflights)+len(s.result.Infeasible) > 0 {
-		return true
+	s.answered = len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, podcontrol.Attempt.RefusesResize)
+	if s.answered {
+		return
 	}
-	if s.result.Stale {
+	failed := slices.ContainsFunc(s.result.Attempts, func(a podcontrol.Attempt) bool { return a.Err != nil })
+	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others
 		s.plan.Wake(lookAgain)
 	}
-	s.plan.Wake(s.retry(s.wanted))
 	if !s.plan.Empty() { // a write that had no effect brings no event
 		s.plan.Wake(expectations.DoubtTimeout)
 	}
-	s.failure = r.pruneRevisions(ctx, s.view, s.revisions.Prune, &s.plan)
-	return false
+	r.pruneRevisions(ctx, s.view, s.revisions.Prune)
 }
 
 // see reads what the set owns, unless the cache is behind: then it says how long to wait. Whether the cache shows the set's
@@ -163,26 +158,31 @@ type step struct {
 
 	observed  *snapshot.Set
 	revisions revision.Resolution
-	// wanted is what the core planned, plan what of it may be tried now.
-	wanted, plan action.Plan
-	result       podcontrol.Result
+	// plan is what the core planned, and result what became of it.
+	plan   action.Plan
+	result podcontrol.Result
+	// answered is true if the API server answered a question of the plan.
+	answered bool
 	// failure is what kept the plan from being made.
 	failure error
 }
 
-// prepare brings revisions and ownership up to date. It says whether anything was written; then the cache is behind. Of a
-// set whose spec cannot be understood nothing is touched.
-func (r *Reconciler) prepare(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
+// waiting is how many pods wait for what was done: all, if others are planned for only then.
+func (s step) waiting() int {
+	if s.answered || s.result.Relabels.Done > 0 {
+		return len(s.pods)
+	}
+	return len(s.plan.Actions)
+}
+
+// findRevisions brings the revisions up to date. It says whether anything was written; then the cache is behind. Of a set
+// whose spec cannot be understood nothing is touched.
+func (r *Reconciler) findRevisions(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
 	if v.invalid != nil {
 		found, err = revision.Resolve(v.revisionInput())
 		return found, false, err
 	}
-	found, wrote, err = r.resolveRevisions(ctx, v)
-	if wrote || err != nil {
-		return found, wrote, err
-	}
-	wrote, err = r.claimPods(ctx, v)
-	return found, wrote, err
+	return r.resolveRevisions(ctx, v)
 }
 
 func (r *Reconciler) pods() *podcontrol.Control {

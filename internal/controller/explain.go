@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,7 +49,7 @@ func Explain(o Objects, now time.Time, accepts func(snapshot.Revision) snapshot.
 	}
 	s := v.freeze(found)
 	s.EveryHold = true
-	s.Blocked = new(Reconciler).blockedByOwnClaims(v, s)
+	maps.Copy(s.Blocked, new(Reconciler).blockedByOwnClaims(v, s))
 	for {
 		p := plan.Next(s)
 		asked, ok := unanswered(p, s)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/testing/kubelet"
 )
@@ -84,7 +85,7 @@ var _ = Describe("When things go wrong,", func() {
 		began := time.Now()
 		evict()
 		evict()
-		Expect(time.Since(began)).To(BeNumerically(">", 2*minBackOff))
+		Expect(time.Since(began)).To(BeNumerically(">", 2*backoff.Shortest))
 	})
 
 	It("creates of which nobody knows whether they happened make no pod too many", func() {

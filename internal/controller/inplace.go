@@ -6,10 +6,8 @@ package controller
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -24,13 +22,16 @@ import (
 func (v *view) seeChanges(o *snapshot.Set) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
+		if r.Pod != nil && !r.Terminating { // also one that has ended waits for the hook before it is deleted
+			r.State = lifecycle.StateOf(o.Spec, r.Pod)
+		}
 		if !r.Live() {
 			continue
 		}
 		if !r.InPlace.Empty() {
 			v.seeProgress(r, o)
 		}
-		r.State, r.Hook = lifecycle.StateOf(o.Spec, r.Pod), lifecycle.Waits(o.Spec, r.Pod)
+		r.Hook = lifecycle.Waits(o.Spec, r.Pod)
 		r.Withdrawn = lifecycle.Withdraws(o.Spec, r.State)
 		if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
 			r.Specified = true // it is not going to serve again
@@ -49,7 +50,7 @@ func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
 	r.Waiting = cmp.Or(r.Progress.Restart, r.Progress.Resize)
 	r.Restarting = r.Progress.Restart != ""
 	if r.Progress.Resize != "" {
-		v.seeResize(r, to)
+		seeResize(r, o)
 		r.Restarting = r.Restarting || !r.Progress.Postponed && r.InPlace.ResizeRestarts(r.Pod)
 	}
 	if r.Progress.Restart != "" && podstate.ContainersReady(r.Pod) {
@@ -57,17 +58,18 @@ func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
 	}
 }
 
-// seeResize fills in whether a pod has the resources of its revision, a template, and if not whether it can get them where
+// seeResize fills in whether a pod has the resources of its revision, and if not whether it can get them where
 // it is. What the API server refused it never asked the node for. Nobody tells us when it would agree: it is asked again
 // after a while.
-func (v *view) seeResize(r *snapshot.Replica, to *corev1.PodTemplateSpec) {
+func seeResize(r *snapshot.Replica, o *snapshot.Set) {
+	to := o.Known[r.Revision]
 	if inplace.Asked(r.Pod, to, r.InPlace) {
 		r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace)
 		return
 	}
-	if refused, ok := v.memory.resizes[r.Pod.UID]; ok && refused.revision == r.Revision {
-		r.Infeasible, r.Progress.Postponed = refused.message, true
-		r.AskAgain = refused.again.wait(r.Revision, v.now) == 0
+	if refused := o.Refusals[action.OfPod(action.Resizing, r.Pod)]; refused.Definite {
+		r.Infeasible, r.Progress.Postponed = refused.Message, true
+		r.AskAgain = refused.Retry == 0
 	}
 }
 
@@ -113,82 +115,4 @@ func (m *recollection) forgetProofs(o *snapshot.Set) {
 		}
 	}
 	m.proofs = waiting
-}
-
-// impossible is a resize that the API server refused.
-type impossible struct {
-	// revision is the one that asks for it.
-	revision, message string
-	again             backOff
-}
-
-// noteResizes notes the resizes that the API server refused, and forgets those of pods that have moved on.
-func (m *recollection) noteResizes(o *snapshot.Set, refused map[types.UID]string) {
-	if len(refused)+len(m.resizes) == 0 {
-		return
-	}
-	resizes := map[types.UID]*impossible{}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if !r.Live() || r.Progress.Resize == "" {
-			continue
-		}
-		known := m.resizes[r.Pod.UID]
-		if message, ok := refused[r.Pod.UID]; ok {
-			if known == nil {
-				known = &impossible{}
-			}
-			known.revision, known.message = r.Revision, message
-			known.again.failed(r.Revision, o.Now)
-		}
-		if known != nil && known.revision == r.Revision {
-			resizes[r.Pod.UID] = known
-		}
-	}
-	m.resizes = resizes
-}
-
-// turn is what a gate was turned to.
-type turn struct {
-	pod      types.UID
-	position inplace.Position
-}
-
-// calmAfter is how long a gate is not turned again to where we turned it, though somebody else has turned it since, or we
-// have because of others: whoever turns gates all the time makes us write twice in that time, and not at every turn.
-const calmAfter = time.Second
-
-// turnOf is the turn of a gate that an action is; the position is empty if it is none.
-func turnOf(a action.Action) turn {
-	if open, ok := a.(action.OpenGate); ok {
-		return turn{open.Pod.UID, inplace.Open}
-	}
-	if closed, ok := a.(action.CloseGate); ok {
-		return turn{closed.Pod.UID, inplace.Closed}
-	}
-	return turn{}
-}
-
-// calm is how long an action has to wait because it turns a gate to where we turned it a moment ago.
-func (m *recollection) calm(a action.Action, now time.Time) time.Duration {
-	last, ok := m.turns[turnOf(a)]
-	if !ok {
-		return 0
-	}
-	return min(calmAfter, last.Add(calmAfter).Sub(now))
-}
-
-// noteTurns notes the gates that a plan has turned, and forgets those that were turned longer ago.
-func (m *recollection) noteTurns(p action.Plan, now time.Time) {
-	maps.DeleteFunc(m.turns, func(_ turn, at time.Time) bool { return now.Sub(at) >= calmAfter })
-	for _, a := range p.Actions {
-		t := turnOf(a)
-		if t.position == "" {
-			continue
-		}
-		if m.turns == nil {
-			m.turns = map[turn]time.Time{}
-		}
-		m.turns[t] = now
-	}
 }

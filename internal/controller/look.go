@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +19,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -38,6 +40,12 @@ type view struct {
 	pods      []*corev1.Pod
 	revisions []*appsv1.ControllerRevision
 	claims    []corev1.PersistentVolumeClaim
+	// orphans are pods without a controller that the selector matches.
+	orphans []*corev1.Pod
+	// objects are those of the view by their UIDs, once they are asked for.
+	objects map[string]metav1.Object
+	// chores are the writes of revisions that are wanted.
+	chores []action.Key
 	// gone are the names of pods that have gone since the last look.
 	gone []string
 	// replicas are the pods and claims by identity.
@@ -69,6 +77,11 @@ func (r *Reconciler) look(ctx context.Context, v *view) (err error) {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	v.cache.Pods = v.pods
+	orphans, err := r.Pods(ctx, v.set.Namespace, Orphan)
+	if err != nil {
+		return fmt.Errorf("list orphans: %w", err)
+	}
+	v.orphans = slices.DeleteFunc(orphans, func(pod *corev1.Pod) bool { return !v.selector.Matches(labels.Set(pod.Labels)) })
 	revisions := &appsv1.ControllerRevisionList{}
 	if err := r.list(ctx, revisions, v, client.MatchingFields{ControllerIndex: string(v.set.UID)}); err != nil {
 		return fmt.Errorf("list revisions: %w", err)

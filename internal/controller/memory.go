@@ -7,12 +7,11 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -31,44 +30,29 @@ type memory struct {
 type recollection struct {
 	// reported is when the status was last written, hurried when all urgent writes that did not wait will have been paid for.
 	reported, hurried time.Time
-	// outdated paces writes of the status to a set that is not as the cache shows it.
-	outdated backOff
-	// creates, deletes, relabels, updates and claims pace writes that the API server refuses.
-	creates, deletes, relabels, updates, claims refusal
-	// turns are when gates were last turned, each way, as far as that was a moment ago.
-	turns map[turn]time.Time
+	// attempts are those that failed a while ago.
+	attempts backoff.Table
 	// replicas are what the pods said at the last look, in the order of identities, and at says where each pod is among them.
 	replicas []snapshot.Replica
 	at       map[types.UID]int
-	// resizes are those that the API server refused, by the UIDs of the pods.
-	resizes map[types.UID]*impossible
 	// proofs is since when pods have been waiting for a proof of their update in place, by their UIDs.
 	proofs map[types.UID]unproven
-	// sawPods is true once the cache has shown a pod of the set, and doubt paces the questions whether it should have.
+	// sawPods is true once the cache has shown a pod of the set.
 	sawPods bool
-	doubt   backOff
 	// sawSteps is true once the API server said how far the set has come in steps.
 	sawSteps bool
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
-	// finished paces the replacement of pods that keep ending.
-	finished backOff
-	// namespaceGone is true when it said that the namespace is being deleted.
-	namespaceGone bool
 	// blocked are the identities whose names or claims were found taken.
-	blocked map[string]*obstacle
-	// preflights are its answers to preflights by revision.
-	preflights map[string]*verdict
-	// contested are pods and revisions that could not be changed because the cache is behind.
-	contested map[types.UID]contest
+	blocked map[string]snapshot.Block
+	// preflights are the API server's answers to preflights by revision.
+	preflights map[string]snapshot.Preflight
 	// decoded is what revisions hold, by their UIDs.
 	decoded map[types.UID]*decoded
-	// recorded is the name of the revision that was written last, and taken paces the attempts to write one whose name
-	// belongs to another object.
+	// recorded is the name of the revision that was written last.
 	recorded string
 	// unproven is the name of the revision of which the API server said that it was never completed.
 	unproven string
-	taken    backOff
 	// collisions is how many names of revisions were found taken; status has it only after the next report.
 	collisions *int32
 	// rollout is the revision that pods are being moved to.
@@ -81,42 +65,6 @@ type recollection struct {
 	troubles []trouble
 	// phase is what a step of the set was last seen waiting for; empty if none was at work.
 	phase v1alpha1.RolloutPhase
-}
-
-// refusal is that the API server refuses one sort of write.
-type refusal struct {
-	backOff
-
-	// message is what it said last; empty since it accepted.
-	message string
-	// definite is true if it understood what was asked: no failure that may be over in a moment.
-	definite bool
-	// invalid is true if it refuses what is written as such, whoever writes it and when.
-	invalid bool
-}
-
-// note notes what became of the writes that were wanted, many or none.
-func (r *refusal) note(generation string, now time.Time, tally podcontrol.Tally) {
-	switch {
-	case tally.Err != nil:
-		r.failed(generation, now)
-		r.message, r.definite, r.invalid = tally.String(), podcontrol.Refused(tally.Err), apierrors.IsInvalid(tally.Err)
-	case tally.Done > 0:
-		*r = refusal{}
-	}
-}
-
-// verdict is what the API server said to a preflight.
-type verdict struct {
-	snapshot.Preflight
-
-	again backOff
-}
-
-// obstacle is what was in the way of an identity.
-type obstacle struct {
-	snapshot.Block
-	again backOff
 }
 
 // rollout is a revision on its way to all pods, and since when it is.
@@ -135,10 +83,9 @@ func (m *memory) of(set types.UID) *recollection {
 	r, ok := m.sets[set]
 	if !ok {
 		r = &recollection{
-			blocked:    map[string]*obstacle{},
-			preflights: map[string]*verdict{},
+			blocked:    map[string]snapshot.Block{},
+			preflights: map[string]snapshot.Preflight{},
 			decoded:    map[types.UID]*decoded{},
-			contested:  map[types.UID]contest{},
 		}
 		m.sets[set] = r
 	}
@@ -200,30 +147,6 @@ func (m *memory) takeGone(set types.UID) []string {
 	return gone
 }
 
-// answers are the answers to preflights as planners see them.
-func (m *recollection) answers(now time.Time) map[string]snapshot.Preflight {
-	answers := make(map[string]snapshot.Preflight, len(m.preflights))
-	for revision, a := range m.preflights {
-		answer := a.Preflight
-		answer.Retry = a.again.wait(revision, now)
-		answers[revision] = answer
-	}
-	return answers
-}
-
-// noteAnswer notes the answer to a preflight.
-func (m *recollection) noteAnswer(revision string, answer snapshot.Preflight, now time.Time) {
-	a, ok := m.preflights[revision]
-	if !ok {
-		a = &verdict{}
-		m.preflights[revision] = a
-	}
-	a.Preflight = answer
-	if answer.Pod == nil { // refused, or not judged to the end
-		a.again.failed(revision, now)
-	}
-}
-
 // wait notes that a set waits for the name of a pod.
 func (m *memory) wait(pod, set types.NamespacedName) {
 	m.mu.Lock()
@@ -247,36 +170,4 @@ func (m *memory) stopWaiting(pod types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.waiting, pod)
-}
-
-// backOff paces attempts: the first is free, then the wait doubles from one to the next. It starts again when what is
-// attempted changes, and after a long time without an attempt.
-type backOff struct {
-	// subject is what is attempted.
-	subject string
-	last    time.Time
-	delay   time.Duration
-}
-
-// The shortest and the longest wait between two attempts.
-const (
-	minBackOff = time.Second
-	maxBackOff = 5 * time.Minute
-)
-
-// failed notes an attempt in vain.
-func (b *backOff) failed(subject string, now time.Time) {
-	if b.subject != subject || now.Sub(b.last) > 2*maxBackOff {
-		b.delay = 0
-	}
-	b.subject, b.last = subject, now
-	b.delay = min(max(minBackOff, 2*b.delay), maxBackOff)
-}
-
-// wait returns how long the next attempt has to wait.
-func (b *backOff) wait(subject string, now time.Time) time.Duration {
-	if b.subject != subject {
-		return 0
-	}
-	return min(max(0, b.last.Add(b.delay).Sub(now)), b.delay) // a clock that jumps back adds nothing
 }

@@ -6,17 +6,18 @@ package controller
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -30,7 +31,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolution) *snapshot.Set {
 	v.gone = r.memory.takeGone(v.set.UID)
 	o := v.freeze(found)
-	o.Blocked = r.blocked(ctx, v, o)
+	maps.Copy(o.Blocked, r.blocked(ctx, v, o))
 	r.seeStrangers(ctx, v, o)
 	return o
 }
@@ -41,19 +42,19 @@ func (v *view) freeze(found revision.Resolution) *snapshot.Set {
 		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
 		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Verdict: found.Verdict, Unproven: found.Unproven,
 		Known:        v.knownTemplates(found),
-		Replicas:     v.replicas,
-		FinishedWait: v.memory.finished.wait(found.Update.Name, v.now),
-		Preflights:   v.memory.answers(v.now),
+		FinishedWait: v.memory.attempts.Wait(action.Key{Verb: replacing}, found.Update.Name, "", v.now),
+		Preflights:   v.answers(found.Update.Name),
+		Refusals:     v.refusals(),
+		Orphans:      v.orphans,
 		Classes:      v.classes,
 		Now:          v.now,
 	}
+	o.Replicas, o.Leaving = v.ours()
 	o.Limits, o.Priorities, o.Ordinals = v.resolved.limits, v.resolved.priorities, v.resolved.ordinals
-	if v.memory.creates.definite {
-		o.Refused = v.memory.creates.message
-	}
 	o.Issued = v.issued(o)
 	v.seeChanges(o)
 	v.memory.forgetProofs(o)
+	o.Blocked = v.nameless(o)
 	o.Rollout = steps.Plan(steps.Input{
 		Set: o, Status: &v.set.Status, Promotion: v.set.Annotations[v1alpha1.PromoteAnnotation], WasComplete: found.WasComplete,
 	})
@@ -106,7 +107,7 @@ func replicas(v *view) []snapshot.Replica {
 	places := placesOf(v)
 	all := make([]snapshot.Replica, len(places))
 	for i, p := range places {
-		p.read(&all[i], v.selector)
+		p.read(&all[i])
 	}
 	v.memory.keep(all) // before the time and the spec make a difference
 	for i := range all {
@@ -166,8 +167,8 @@ type place struct {
 	before *snapshot.Replica
 }
 
-// read fills in the replica of a place in a set with a selector, which never changes.
-func (p *place) read(r *snapshot.Replica, selector labels.Selector) {
+// read fills in the replica of a place.
+func (p *place) read(r *snapshot.Replica) {
 	switch {
 	case p.pod == nil:
 	case p.before != nil && p.before.Pod.ResourceVersion == p.pod.ResourceVersion:
@@ -175,7 +176,6 @@ func (p *place) read(r *snapshot.Replica, selector labels.Selector) {
 		r.Pod = p.pod
 	default:
 		*r = newReplica(p.pod, p.before)
-		r.Selected = selector.Matches(labels.Set(p.pod.Labels))
 	}
 	r.ID, r.Ordinal, r.Place, r.Claims = p.id, p.ordinal, p.place, p.claims
 }

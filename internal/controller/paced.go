@@ -4,128 +4,298 @@
 package controller
 
 import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/status"
 )
 
-// pace takes out of a plan the writes that the API server refused a moment ago. They are tried again after a while, or
-// at once when the spec changes, but not at every event. A pod that is to take a claim along waits with the claim. Gates
-// that somebody else turns all the time are turned back once in a while.
-func (v *view) pace(p action.Plan) action.Plan {
-	staying := map[types.UID]bool{}
-	p.Actions = slices.DeleteFunc(slices.Clone(p.Actions), func(a action.Action) bool {
-		if wait := v.memory.calm(a, v.now); wait > 0 {
-			p.Wake(wait)
-			return true
-		}
-		sort := v.memory.sort(a)
-		if sort == nil {
-			return false
-		}
-		wait := sort.wait(v.generation(), v.now)
-		if !v.memory.namespaceGone { // else there is no other attempt worth waking up for
-			p.Wake(wait)
-		}
-		if own, ok := a.(action.OwnClaim); ok && own.Owner != nil && wait > 0 {
-			staying[own.Owner.UID] = true
-		}
-		return wait > 0
-	})
-	p.Actions = slices.DeleteFunc(p.Actions, func(a action.Action) bool {
-		d, ok := a.(action.Delete)
-		return ok && staying[d.Pod.UID]
-	})
-	return p
-}
+// The verbs of attempts that are no actions of a plan.
+const (
+	reporting action.Verb = "write status"
+	recording action.Verb = "create revision"
+	revising  action.Verb = "patch revision"
+	pruning   action.Verb = "delete revision"
+	doubting  action.Verb = "ask for pods that the cache does not show"
+	replacing action.Verb = "replace pods that keep ending"
+)
 
-// retry is when to try again what the API server has just refused; zero if it refused nothing. No event tells that it
-// would accept it now.
-func (v *view) retry(wanted action.Plan) time.Duration {
-	var next time.Duration
-	for _, a := range wanted.Actions {
-		if sort := v.memory.sort(a); sort != nil && !v.memory.namespaceGone {
-			next = sooner(next, sort.wait(v.generation(), v.now))
-		}
-	}
-	for name, answer := range v.memory.preflights {
-		next = sooner(next, answer.again.wait(name, v.now))
-	}
-	for _, resize := range v.memory.resizes {
-		next = sooner(next, resize.again.wait(resize.revision, v.now))
-	}
-	for id, obstacle := range v.memory.blocked {
-		next = sooner(next, obstacle.again.wait(id, v.now))
-	}
-	return next
-}
+// calmAfter is how long a gate is not turned again to where we turned it, though somebody else has turned it since, or we
+// have because of others: whoever turns gates all the time makes us write twice in that time, and not at every turn.
+const calmAfter = time.Second
 
-// sort is what is remembered of writes of an action's sort; nil for those that are paced elsewhere.
-func (m *recollection) sort(a action.Action) *refusal {
-	switch a.(type) {
-	case action.Create:
-		return &m.creates
-	case action.Delete:
-		return &m.deletes
-	case action.Relabel:
-		return &m.relabels
-	case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
-		return &m.updates
-	case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
-		return &m.claims
-	case action.Preflight:
-	}
-	return nil
-}
+func creating(id string) action.Key { return action.Key{Verb: action.Creating, Object: id} }
 
 // generation tells one spec from the next.
 func (v *view) generation() string { return strconv.FormatInt(v.set.Generation, 10) }
 
+// objectOf returns the object that a key names; nil if the view has none.
+func (v *view) objectOf(k action.Key) metav1.Object {
+	if k.Object == "" {
+		return nil
+	}
+	if v.objects == nil {
+		v.objects = make(map[string]metav1.Object, len(v.pods)+len(v.orphans)+len(v.claims)+len(v.revisions))
+		for _, pod := range slices.Concat(v.pods, v.orphans) {
+			v.objects[string(pod.UID)] = pod
+		}
+		for i := range v.claims {
+			v.objects[string(v.claims[i].UID)] = &v.claims[i]
+		}
+		for _, object := range v.revisions {
+			v.objects[string(object.UID)] = object
+		}
+	}
+	return v.objects[k.Object]
+}
+
+// version is what an attempt is about: the spec and the object. What else is written on a pod changes all the time and makes
+// no difference, but for the labels by which policies select pods. Labels that hooks set and remove come and go with the
+// attempts.
+func (v *view) version(k action.Key) string {
+	switch object := v.objectOf(k); {
+	case k == action.AnyCreate():
+		return v.generation() + v.room()
+	case k.Verb == reporting:
+		return v.set.ResourceVersion
+	case object == nil:
+		return v.generation()
+	case k.Verb == revising: // what is written on it is wanted no more once it is there
+		return object.GetResourceVersion()
+	case v.set.Spec.Lifecycle != nil:
+		return fmt.Sprint(v.generation(), object.GetGeneration())
+	default:
+		return fmt.Sprint(v.generation(), object.GetGeneration(), object.GetLabels())
+	}
+}
+
+// room tells apart what the pods of the set leave of a quota: it is another one as soon as one of them goes or ends.
+func (v *view) room() string {
+	var sum uint64
+	for _, pod := range v.pods {
+		if !podstate.Finished(pod) {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(pod.UID))
+			sum ^= h.Sum64()
+		}
+	}
+	return " " + strconv.FormatUint(sum, 36)
+}
+
+// wait returns how long an attempt has to wait.
+func (v *view) wait(k action.Key) time.Duration {
+	if !v.memory.attempts.Has(k) {
+		return 0
+	}
+	seen := ""
+	if object := v.objectOf(k); object != nil {
+		seen = object.GetResourceVersion()
+	}
+	return v.memory.attempts.Wait(k, v.version(k), seen, v.now)
+}
+
+// failure returns the last failure of an attempt; false if there is none that counts.
+func (v *view) failure(k action.Key) (backoff.Failure, bool) {
+	if !v.memory.attempts.Has(k) {
+		return backoff.Failure{}, false
+	}
+	return v.memory.attempts.Failure(k, v.version(k))
+}
+
+// failed notes an attempt in vain.
+func (v *view) failed(k action.Key, err error) {
+	conflict := apierrors.IsConflict(err)
+	f := backoff.Failure{
+		Version: v.version(k), Message: err.Error(), Refused: conflict || podcontrol.Refused(err), Conflict: conflict,
+		Unsettled: k.Object == "" || podcontrol.MayHaveHappened(err),
+	}
+	v.memory.attempts.Failed(k, f, v.now)
+}
+
+// overtaken notes an attempt on an object that is not as the cache shows it.
+func (v *view) overtaken(k action.Key, seen string, err error) {
+	v.memory.attempts.Failed(k, backoff.Failure{Version: v.version(k), Seen: seen, Message: err.Error()}, v.now)
+}
+
+// refusals are the writes that were refused a while ago and may be wanted still, as planners see them.
+func (v *view) refusals() map[action.Key]snapshot.Refusal {
+	v.memory.attempts.Forget(func(k action.Key) bool { return k.Object != "" && ofObject(k.Verb) && v.objectOf(k) == nil }, v.now)
+	refusals := map[action.Key]snapshot.Refusal{}
+	for _, k := range v.memory.attempts.Keys() {
+		if ofPlan(k.Verb) {
+			f, counts := v.failure(k)
+			if wait := v.wait(k); counts && (wait > 0 || f.Message != "") {
+				refusals[k] = snapshot.Refusal{
+					Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
+					Definite: f.Refused && !f.Overtaken, Retry: wait,
+				}
+			}
+		}
+	}
+	return refusals
+}
+
+// retry is when to try again what failed; zero if nothing did. No event tells that the API server would accept it now.
+func (v *view) retry() (next time.Duration) {
+	for _, k := range v.memory.attempts.Keys() {
+		if k.Verb == action.Opening || k.Verb == action.Closing {
+			if f, _ := v.failure(k); f.Message == "" {
+				continue // it only rests, and may not be wanted again
+			}
+		}
+		next = sooner(next, v.wait(k))
+	}
+	return next
+}
+
+// ofPlan reports whether planners are told of the refusals of a verb.
+func ofPlan(verb action.Verb) bool {
+	return !slices.Contains([]action.Verb{
+		reporting, recording, revising, pruning, doubting, replacing, action.Preflighting,
+	}, verb)
+}
+
+// ofObject reports whether what a verb writes is an object that exists.
+func ofObject(verb action.Verb) bool {
+	return !slices.Contains([]action.Verb{
+		reporting, recording, doubting, replacing, action.Preflighting, action.Creating, action.MakingClaims,
+	}, verb)
+}
+
+// answers are the answers to preflights as planners see them. A revision that may not be recorded is as good as refused.
+func (v *view) answers(update string) map[string]snapshot.Preflight {
+	answers := make(map[string]snapshot.Preflight, len(v.memory.preflights))
+	for name, answer := range v.memory.preflights {
+		answer.Retry = v.wait(action.Key{Verb: action.Preflighting, Object: name})
+		answers[name] = answer
+	}
+	k := action.Key{Verb: recording, Object: update}
+	if f, refused := v.failure(k); refused && f.Message != "" {
+		answers[update] = snapshot.Preflight{Refusal: f.Message, Retry: v.wait(k)}
+	}
+	return answers
+}
+
 // remember notes what the next reconcile should know of this one.
 func (r *Reconciler) remember(s step) {
 	v, m, result := s.view, s.memory, s.result
-	if len(result.Preflights) == 0 { // a plan that asks first may not say yet what is wanted
-		m.forgetUnwanted(s.wanted)
+	for _, a := range result.Attempts {
+		v.note(a, result.NamespaceGone)
 	}
-	m.creates.note(v.generation(), v.now, result.Creates)
-	m.deletes.note(v.generation(), v.now, result.Deletes)
-	m.relabels.note(v.generation(), v.now, result.Relabels)
-	m.updates.note(v.generation(), v.now, result.Updates)
-	m.claims.note(v.generation(), v.now, result.Claims)
-	if result.Creates.Done+result.Creates.Failed > 0 {
-		m.namespaceGone = result.NamespaceGone
+	for _, a := range s.plan.Actions {
+		if adopt, ok := a.(action.Adopt); ok { // it may go before the cache shows it as the set's
+			r.memory.noteGone(v.set.UID, adopt.Pod.Name)
+		}
 	}
-	if result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, endsFinished) {
-		m.finished.failed(s.observed.Update.Name, v.now)
+	ended := func(a action.Action) bool {
+		d, ok := a.(action.Delete)
+		return ok && d.Cause == action.Finished && podstate.EndedSoon(d.Pod)
+	}
+	if result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, ended) {
+		m.attempts.Failed(action.Key{Verb: replacing}, backoff.Failure{Version: s.observed.Update.Name, Refused: true}, s.now)
 	}
 	for name, answer := range result.Preflights {
-		m.noteAnswer(name, answer, v.now)
+		k := action.Key{Verb: action.Preflighting, Object: name}
+		m.preflights[name] = answer
+		if answer.Pod == nil { // refused, or not judged to the end
+			m.attempts.Failed(k, backoff.Failure{Version: v.version(k), Refused: !answer.Failed}, s.now)
+		} else {
+			m.attempts.Succeeded(k)
+		}
 	}
 	r.rememberBlocked(v, result.Blocked)
-	m.noteResizes(s.observed, result.Infeasible)
-	m.noteTurns(s.plan, v.now)
 	m.forgetRevisions(v.revisions)
 	r.Metrics.wrote(result)
 }
 
-// forgetUnwanted drops refusals of writes that nobody wants any more.
-func (m *recollection) forgetUnwanted(wanted action.Plan) {
-	due := map[*refusal]bool{}
-	for _, a := range wanted.Actions {
-		due[m.sort(a)] = true
+// note notes what became of a write.
+func (v *view) note(a podcontrol.Attempt, namespaceGone bool) {
+	attempts := &v.memory.attempts
+	if a.Err == nil {
+		attempts.Succeeded(action.Any(a.Key.Verb))
 	}
-	for _, sort := range []*refusal{&m.creates, &m.deletes, &m.relabels, &m.updates, &m.claims} {
-		if !due[sort] {
-			*sort = refusal{}
-		}
+	switch {
+	case a.Err == nil && (a.Key.Verb == action.Opening || a.Key.Verb == action.Closing):
+		attempts.Rest(a.Key, backoff.Failure{Version: v.version(a.Key)}, v.now, calmAfter)
+	case a.Err == nil:
+		attempts.Succeeded(a.Key)
+	case a.Blocked:
+		attempts.Failed(a.Key, backoff.Failure{Version: v.version(a.Key), Refused: true}, v.now)
+	case a.Overtaken:
+		v.overtaken(a.Key, a.Seen, a.Err)
+	case a.Key.Verb == action.Creating && namespaceGone: // nothing can be made in it any more, and the set goes with it
+		attempts.Rest(a.Key, backoff.Failure{Version: v.version(a.Key), Message: a.Err.Error(), Refused: true}, v.now, backoff.Longest)
+	default:
+		v.failed(a.Key, a.Err)
 	}
 }
 
-func endsFinished(a action.Action) bool {
-	d, ok := a.(action.Delete)
-	return ok && d.Cause == action.Finished
+// shownRefusals is how many refused writes a condition names.
+const shownRefusals = 5
+
+// refused returns what the API server refuses of what is wanted, the most telling first; nil if there is nothing. A resize
+// that it refuses is none: there are other ways, and the plan says which.
+func (s step) refused() *status.Failure {
+	var messages []string
+	reason := ""
+	for _, k := range s.due() {
+		f, counts := s.view.failure(k)
+		if !counts || f.Message == "" || f.Overtaken || k.Verb == action.Resizing && f.Refused || slices.Contains(messages, f.Message) {
+			continue
+		}
+		if messages = append(messages, f.Message); reason == "" {
+			reason, _ = reasonOf(k.Verb)
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	text := strings.Join(messages[:min(len(messages), shownRefusals)], "; ")
+	if more := len(messages) - shownRefusals; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return &status.Failure{Reason: reason, Message: text}
+}
+
+// due are the keys of all that is wanted, whether it is tried now or not, in a fixed order.
+func (s step) due() []action.Key {
+	var due []action.Key
+	for _, k := range s.plan.Aside {
+		due = append(due, k, action.Any(k.Verb))
+	}
+	for _, a := range s.plan.Actions {
+		due = append(due, action.KeyOf(a), action.Any(action.KeyOf(a).Verb))
+	}
+	due = append(due, s.chores...)
+	slices.SortFunc(due, func(a, b action.Key) int {
+		_, first := reasonOf(a.Verb)
+		_, second := reasonOf(b.Verb)
+		return cmp.Or(cmp.Compare(first, second), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Object, b.Object))
+	})
+	return slices.Compact(due)
+}
+
+// reasonOf returns the reason of a refused write, and how telling it is: the lower, the more.
+func reasonOf(verb action.Verb) (reason string, rank int) {
+	switch verb {
+	case action.Creating, recording:
+		return podcontrol.FailedCreate, 0
+	case action.Deleting:
+		return podcontrol.FailedDelete, 1
+	default:
+		return podcontrol.FailedUpdate, 2
+	}
 }

@@ -5,8 +5,6 @@ package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
@@ -29,25 +29,27 @@ const reportEvery = time.Second
 const maxHurried = 5
 
 // report writes the status if it changed, and returns when to come back because time alone may change something.
-func (r *Reconciler) report(ctx context.Context, s step) (time.Duration, error) {
+func (r *Reconciler) report(ctx context.Context, s step) time.Duration {
 	report := status.Compute(s.statusInput())
 	s.memory.progress = report.Progress
 	r.Metrics.observed(s, report)
+	r.mark(ctx, s, report)
 	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
-	rest, err := r.mark(ctx, s, report)
-	wait = sooner(wait, rest)
-	if !status.NeedsWrite(&s.set.Status, &report.Status) {
-		return wait, err
+	if status.NeedsWrite(&s.set.Status, &report.Status) {
+		wait = sooner(wait, r.writeInTime(ctx, s, report))
 	}
-	hold := s.memory.hold(s.now)
-	if hold > 0 && status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry(s.now) {
+	return sooner(wait, s.retry())
+}
+
+// writeInTime writes the status, unless it was written a moment ago: then it returns how long to wait.
+func (r *Reconciler) writeInTime(ctx context.Context, s step, report status.Report) (hold time.Duration) {
+	if hold = s.memory.hold(s.now); hold > 0 && status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry(s.now) {
 		hold = 0
 	}
-	hold = max(hold, s.memory.outdated.wait(s.set.ResourceVersion, s.now))
-	if hold > 0 {
-		return sooner(wait, hold), err
+	if hold == 0 && s.wait(action.Key{Verb: reporting}) == 0 {
+		r.writeStatus(ctx, s, report)
 	}
-	return wait, errors.Join(err, r.writeStatus(ctx, s, report))
+	return hold
 }
 
 // sooner is the smaller of two waits, of which zero means never.
@@ -76,81 +78,68 @@ func (s step) statusInput() status.Input {
 	return in
 }
 
-// refusedWrite is the write that the API server refused last, the most telling one if there are several. That somebody
-// else was faster is no refusal.
+// refusedWrite is what keeps the plan from being made, or what the API server refuses of it. That somebody else was faster
+// is no refusal.
 func (s step) refusedWrite() *status.Failure {
-	m := s.memory
-	switch {
-	case s.failure != nil && !apierrors.IsConflict(s.failure):
+	if s.failure != nil && !apierrors.IsConflict(s.failure) {
 		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: s.failure.Error()}
-	case m.creates.message != "" && m.creates.invalid:
-		return &status.Failure{Reason: status.ReasonInvalidTemplate, Message: m.creates.message}
-	case m.creates.message != "":
-		return &status.Failure{Reason: podcontrol.FailedCreate, Message: m.creates.message}
-	case m.deletes.message != "":
-		return &status.Failure{Reason: podcontrol.FailedDelete, Message: m.deletes.message}
-	case m.relabels.message != "":
-		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: m.relabels.message}
-	case m.updates.message != "":
-		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: m.updates.message}
-	case m.claims.message != "":
-		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: m.claims.message}
-	default:
-		return nil
 	}
+	return s.refused()
 }
 
-// writeStatus replaces the status, if the set is still as it was seen.
-func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Report) error {
+// statusTimeout is the time that a write of the status has, whatever the writes before it have left of that of a reconcile.
+const statusTimeout = 10 * time.Second
+
+// statusRetry is the longest wait between two attempts to write the status.
+const statusRetry = 15 * time.Second
+
+// writeStatus replaces the status, if the set is still as it was seen. If it cannot be done now, it is tried again: at once
+// when the cache shows another version of the set, else soon, however often it was refused. Nothing else waits for it, so it
+// counts as no failure of the reconcile.
+func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Report) {
+	statusWrite := action.Key{Verb: reporting}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
+	defer cancel()
 	set := s.set.DeepCopy()
 	set.Status = report.Status
 	patch := client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, set, patch); err != nil {
-		if apierrors.IsConflict(err) { // in vain until the cache shows another version
-			s.memory.outdated.failed(s.set.ResourceVersion, s.now)
+		s.memory.attempts.Failed(statusWrite, backoff.Failure{Version: s.version(statusWrite), Longest: statusRetry}, s.now)
+		if !apierrors.IsConflict(err) {
+			logr.FromContextOrDiscard(ctx).Error(err, "cannot write the status")
 		}
-		return fmt.Errorf("write status: %w", err)
+		return
 	}
+	s.memory.attempts.Succeeded(statusWrite)
 	s.memory.reported = s.now
 	r.Expectations.Wrote(set.UID, setKind(), set.ResourceVersion)
 	r.tellStep(s, report.Status.Rollout)
-	return nil
 }
 
-// mark notes on the update revision what became of its rollout, so that it outlives the status. If it cannot be done now,
-// rest is when to try again.
-func (r *Reconciler) mark(ctx context.Context, s step, report status.Report) (rest time.Duration, err error) {
+// mark notes on the update revision what became of its rollout, so that it outlives the status.
+func (r *Reconciler) mark(ctx context.Context, s step, report status.Report) {
 	switch {
 	case report.Verdict != "":
-		return r.reject(ctx, s, report.Verdict)
+		r.reject(ctx, s, report.Verdict)
 	case s.failure == nil && s.invalid == nil && status.Complete(s.observed):
-		return r.complete(ctx, s)
-	default:
-		return 0, nil
+		r.complete(ctx, s)
 	}
 }
 
 // complete notes on the update revision that it is complete.
-func (r *Reconciler) complete(ctx context.Context, s step) (rest time.Duration, err error) {
+func (r *Reconciler) complete(ctx context.Context, s step) {
 	for _, seen := range s.view.revisions {
 		if seen.Name != s.observed.Update.Name {
 			continue
 		}
-		completed := revision.Completed(seen)
-		if completed == nil {
-			return 0, nil
+		if completed := revision.Completed(seen); completed != nil {
+			r.patchRevision(ctx, s.view, seen, completed)
 		}
-		if rest, err = r.patchRevision(ctx, s.view, seen, completed); err != nil {
-			return 0, fmt.Errorf("note that revision %s is complete: %w", seen.Name, err)
-		}
-		return rest, nil
 	}
-	return 0, nil
 }
 
-// reject notes on the update revision that its rollout was given up, so that nobody forgets it. If it cannot be done now,
-// rest is when to try again.
-func (r *Reconciler) reject(ctx context.Context, s step, verdict string) (rest time.Duration, err error) {
+// reject notes on the update revision that its rollout was given up, so that nobody forgets it.
+func (r *Reconciler) reject(ctx context.Context, s step, verdict string) {
 	for _, seen := range s.view.revisions {
 		if seen.Name != s.observed.Update.Name {
 			continue
@@ -160,14 +149,11 @@ func (r *Reconciler) reject(ctx context.Context, s step, verdict string) (rest t
 			rejected.Annotations = map[string]string{}
 		}
 		rejected.Annotations[revision.RejectedAnnotation] = verdict
-		if rest, err = r.patchRevision(ctx, s.view, seen, rejected); err != nil {
-			return 0, fmt.Errorf("reject revision %s: %w", seen.Name, err)
-		} else if rest > 0 {
-			return rest, nil
+		if !r.patchRevision(ctx, s.view, seen, rejected) {
+			continue
 		}
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
 		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, status.ReasonRolledBack, "Reject",
 			"Revision %s %s; all pods go back to revision %s", seen.Name, status.Sentence(verdict), s.observed.Current.Name)
 	}
-	return 0, nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,8 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // maxCollisions is how many taken names are met in one reconcile; each of them costs a write and a read.
@@ -42,9 +44,12 @@ func (r *Reconciler) resolveRevisions(ctx context.Context, v *view) (found revis
 			break
 		}
 		name := found.Create.Name
-		taken, err := r.createRevision(ctx, v, found.Create)
-		if err != nil || !taken {
+		outcome, err := r.createRevision(ctx, v, found.Create)
+		if err != nil || outcome == revisionMade {
 			return found, err == nil, err
+		}
+		if outcome == revisionRefused { // the set lives on at the current one
+			return found, false, nil
 		}
 		in.Taken.Insert(name)
 	}
@@ -62,8 +67,7 @@ func (r *Reconciler) settleRevisions(ctx context.Context, v *view, found revisio
 	if found.Bump == nil {
 		return false, nil
 	}
-	err = r.bumpRevision(ctx, v, found.Bump)
-	return err == nil, err
+	return r.bumpRevision(ctx, v, found.Bump)
 }
 
 // revisionInput is what the revisions of a set are resolved from.
@@ -85,63 +89,98 @@ func (v *view) revisionInput() revision.Input {
 	return in
 }
 
-// createRevision records a revision; taken is true if its name belongs to an object that is not the set's. That is asked
-// again only after a while: the pods may carry the name, and then the set goes on under it.
-func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) (taken bool, err error) {
+// revisionOutcome is what became of a revision that was to be recorded.
+type revisionOutcome int
+
+const (
+	// revisionMade means that it exists, and the cache may not show it yet.
+	revisionMade revisionOutcome = iota
+	// revisionTaken means that its name belongs to an object that is not the set's.
+	revisionTaken
+	// revisionRefused means that the API server will not have it.
+	revisionRefused
+)
+
+// createRevision records a revision. What is in the way of it is asked about again only after a while: the pods may carry a
+// name that is taken, and then the set goes on under it.
+func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) (revisionOutcome, error) {
 	name := wanted.Name
-	if v.memory.taken.wait(name, v.now) > 0 {
-		return true, nil
+	k := action.Key{Verb: recording, Object: name}
+	v.chores = append(v.chores, k)
+	if v.wait(k) > 0 {
+		if f, _ := v.failure(k); f.Message != "" {
+			return revisionRefused, nil
+		}
+		return revisionTaken, nil
 	}
 	if v.memory.recorded == name { // and somebody deleted it
-		if err := r.checkStays(ctx, v.set); err != nil {
-			return false, fmt.Errorf("create revision %s: %w", name, err)
+		if err := podcontrol.CheckStays(ctx, r.Live, v.set); err != nil {
+			return revisionMade, fmt.Errorf("create revision %s: %w", name, err)
 		}
 	}
-	err = r.Client.Create(ctx, wanted)
+	err := r.Client.Create(ctx, wanted)
 	switch {
 	case err == nil:
 		v.memory.recorded = name
+		v.memory.attempts.Succeeded(k)
 		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
-		return false, nil
+		return revisionMade, nil
+	case (podcontrol.Refused(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return v.unrecorded(k, fmt.Errorf("create revision %s: %w", name, err))
 	case !apierrors.IsAlreadyExists(err):
-		return false, fmt.Errorf("create revision %s: %w", name, err)
+		return revisionMade, fmt.Errorf("create revision %s: %w", name, err)
 	}
 	existing := &appsv1.ControllerRevision{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: v.set.Namespace, Name: name}, existing); err != nil {
-		return false, fmt.Errorf("get revision %s, whose name is taken: %w", name, err)
+		return revisionMade, fmt.Errorf("get revision %s, whose name is taken: %w", name, err)
 	}
 	if !metav1.IsControlledBy(existing, v.set) {
-		v.memory.taken.failed(name, v.now)
-		return true, nil
+		v.memory.attempts.Failed(k, backoff.Failure{Version: v.version(k), Refused: true}, v.now)
+		return revisionTaken, nil
 	}
 	r.Expectations.Wrote(v.set.UID, revisionKind(), existing.ResourceVersion)
-	return false, nil
+	return revisionMade, nil
+}
+
+// unrecorded notes that a revision may not be recorded. A conflict has to stay before it counts as a refusal.
+func (v *view) unrecorded(k action.Key, err error) (revisionOutcome, error) {
+	if !apierrors.IsConflict(err) {
+		v.failed(k, err)
+		return revisionRefused, nil
+	}
+	v.overtaken(k, v.set.ResourceVersion, err)
+	if f, _ := v.failure(k); f.Overtaken {
+		return revisionMade, err
+	}
+	return revisionRefused, nil
 }
 
 // bumpRevision writes the changed number or annotations of a revision. Only the newest set gives a revision up or takes that
 // verdict back: an old one, in a cache that begins in the past, would see the revision that was made after it as one that was
-// left again, and do once more what a user asked for long ago.
-func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) error {
+// left again, and do once more what a user asked for long ago. It reports whether the cache is behind.
+func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) (behind bool, err error) {
 	for _, seen := range v.revisions {
-		if seen.UID != wanted.UID || v.memory.contested[seen.UID].left(seen, v.now) > 0 { // nothing is asked in vain
+		if seen.UID != wanted.UID {
+			continue
+		}
+		k := ofRevision(revising, seen)
+		if v.chores = append(v.chores, k); v.wait(k) > 0 { // nothing is asked in vain
 			continue
 		}
 		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected || revision.Judged(seen, wanted) {
 			if newest, err := r.isNewest(ctx, v.set); err != nil || !newest {
-				return err
+				return !newest, err
 			}
 		}
-		rest, err := r.patchRevision(ctx, v, seen, wanted)
-		if err != nil {
-			return fmt.Errorf("renumber revision %s: %w", seen.Name, err)
+		if !r.patchRevision(ctx, v, seen, wanted) {
+			continue
 		}
-		if rest == 0 {
-			logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
-			r.tellVerdict(v.set, seen, wanted)
-		}
+		logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
+		r.tellVerdict(v.set, seen, wanted)
+		behind = true
 	}
-	return nil
+	return behind, nil
 }
 
 // checkUnproven asks the API server, once, whether the current revision was really never completed: a cache that begins in
@@ -163,20 +202,33 @@ func (r *Reconciler) checkUnproven(ctx context.Context, v *view, name string) (b
 	return false, nil
 }
 
-// patchRevision changes a revision, if it is still as it was seen. If it is not, it is left alone until the cache shows
-// that, and rest is for how long at most.
-func (r *Reconciler) patchRevision(ctx context.Context, v *view, seen, wanted *appsv1.ControllerRevision) (rest time.Duration, err error) {
-	if rest = v.memory.contested[seen.UID].left(seen, v.now); rest > 0 {
-		return rest, nil
+// ofRevision is the key of a write to a revision that exists.
+func ofRevision(verb action.Verb, object *appsv1.ControllerRevision) action.Key {
+	return action.Key{Verb: verb, Object: string(object.UID)}
+}
+
+// patchRevision changes a revision, if it is still as it was seen. If it cannot be changed now, it is left alone for a while.
+func (r *Reconciler) patchRevision(ctx context.Context, v *view, seen, wanted *appsv1.ControllerRevision) (done bool) {
+	k := ofRevision(revising, seen)
+	if v.wait(k) > 0 {
+		return false
 	}
-	switch err = r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})); {
-	case err == nil:
+	err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		v.memory.attempts.Succeeded(k)
 		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
-		return 0, nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return v.memory.contest(seen, v.now), nil
-	default:
-		return 0, err
+		return true
+	}
+	v.leaveRevision(k, seen, fmt.Errorf("patch revision %s: %w", seen.Name, err))
+	return false
+}
+
+// leaveRevision notes that a revision cannot be written now.
+func (v *view) leaveRevision(k action.Key, seen *appsv1.ControllerRevision, err error) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		v.overtaken(k, seen.ResourceVersion, err)
+	} else {
+		v.failed(k, err)
 	}
 }
 
@@ -195,31 +247,27 @@ func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool,
 }
 
 // pruneRevisions deletes the revisions that nobody needs any more, if they are still as they were seen: one that was given
-// away is not the set's to delete. It wakes the plan for those that are not.
-func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string, p *action.Plan) error {
+// away is not the set's to delete.
+func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string) {
 	for _, object := range v.revisions {
-		known := v.memory.decoded[object.UID]
+		known, k := v.memory.decoded[object.UID], ofRevision(pruning, object)
 		if !slices.Contains(names, object.Name) || known == nil || known.pruned {
 			continue
 		}
-		if wait := v.memory.contested[object.UID].left(object, v.now); wait > 0 {
-			p.Wake(wait)
+		v.chores = append(v.chores, k)
+		if v.wait(k) > 0 {
 			continue
 		}
 		target := &appsv1.ControllerRevision{}
 		target.Name, target.Namespace = object.Name, object.Namespace
 		err := r.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
-		if apierrors.IsConflict(err) { // it may still be there
-			p.Wake(v.memory.contest(object, v.now))
+		if err != nil && !apierrors.IsNotFound(err) { // it may still be there
+			v.leaveRevision(k, object, fmt.Errorf("delete revision %s: %w", object.Name, err))
 			continue
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete revision %s: %w", object.Name, err)
 		}
 		known.pruned = true
 		logr.FromContextOrDiscard(ctx).Info("deleted revision", "revision", object.Name)
 	}
-	return nil
 }
 
 // decoded is what a revision holds, so that it is decoded once and not at every reconcile.
@@ -251,5 +299,5 @@ func (m *recollection) forgetRevisions(existing []*appsv1.ControllerRevision) {
 		names.Insert(object.Name)
 	}
 	maps.DeleteFunc(m.decoded, func(uid types.UID, _ *decoded) bool { return !uids.Has(uid) })
-	maps.DeleteFunc(m.preflights, func(name string, _ *verdict) bool { return !names.Has(name) })
+	maps.DeleteFunc(m.preflights, func(name string, _ snapshot.Preflight) bool { return !names.Has(name) })
 }

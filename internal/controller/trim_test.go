@@ -21,6 +21,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/adoption"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
@@ -245,7 +246,8 @@ func TestTrim(t *testing.T) {
 			}
 			switch owner := metav1.GetControllerOf(full); {
 			case owner == nil:
-				if got, want := adoptable(v, trimmed), adoptable(v, full); got != want {
+				o := &snapshot.Set{Name: v.set.Name, Spec: &v.set.Spec}
+				if got, want := adoption.Adoptable(o, trimmed), adoption.Adoptable(o, full); got != want {
 					t.Errorf("adoptable = %t, want %t", got, want)
 				}
 				if diff := cmp.Diff(full.OwnerReferences, trimmed.OwnerReferences); diff != "" {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/model/action"
 )
 
@@ -35,7 +36,7 @@ func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error)
 	if m.sawPods || v.set.Status.Replicas == 0 {
 		return 0, nil
 	}
-	if wait := m.doubt.wait(v.generation(), v.now); wait > 0 {
+	if wait := v.wait(action.Key{Verb: doubting}); wait > 0 {
 		return wait, nil
 	}
 	exists, err := r.hasPod(ctx, v)
@@ -46,9 +47,15 @@ func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error)
 		m.sawPods = true
 		return 0, nil
 	}
-	m.doubt.failed(v.generation(), v.now)
 	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that shows no pods", "replicas", v.set.Status.Replicas)
-	return m.doubt.wait(v.generation(), v.now), nil
+	return v.doubt(), nil
+}
+
+// doubt notes that there are pods that the cache does not show, and returns when to ask again.
+func (v *view) doubt() time.Duration {
+	doubt := action.Key{Verb: doubting}
+	v.memory.attempts.Failed(doubt, backoff.Failure{Version: v.version(doubt), Refused: true}, v.now)
+	return v.wait(doubt)
 }
 
 // page is how many pods are asked for at a time.
@@ -63,7 +70,7 @@ func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.
 	if m.shown >= told || !slices.ContainsFunc(p.Actions, isCreate) {
 		return 0, nil
 	}
-	if wait := m.doubt.wait(v.generation(), v.now); wait > 0 {
+	if wait := v.wait(action.Key{Verb: doubting}); wait > 0 {
 		return wait, nil
 	}
 	behind, err := r.hasPodsUnshown(ctx, v)
@@ -74,9 +81,8 @@ func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.
 		m.shown = told
 		return 0, nil
 	}
-	m.doubt.failed(v.generation(), v.now)
 	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that does not show all pods", "issued", told, "shown", m.shown)
-	return m.doubt.wait(v.generation(), v.now), nil
+	return v.doubt(), nil
 }
 
 func isCreate(a action.Action) bool {

@@ -17,6 +17,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/controller/backoff"
 )
 
 // liveList is an API server that has some pods, and remembers what it was asked.
@@ -138,7 +139,7 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 		waits = append(waits, wait, look()) // an event in between costs no question
 		v.now = v.now.Add(wait)
 	}
-	want := []time.Duration{minBackOff, minBackOff, 2 * minBackOff, 2 * minBackOff, 4 * minBackOff, 4 * minBackOff, 8 * minBackOff, 8 * minBackOff}
+	want := []time.Duration{backoff.Shortest, backoff.Shortest, 2 * backoff.Shortest, 2 * backoff.Shortest, 4 * backoff.Shortest, 4 * backoff.Shortest, 8 * backoff.Shortest, 8 * backoff.Shortest}
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}

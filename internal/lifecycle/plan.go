@@ -45,7 +45,7 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 	if h.set.Spec.Lifecycle == nil {
 		return p
 	}
-	applied := action.Plan{Held: p.Held, RequeueAfter: p.RequeueAfter, EveryHold: p.EveryHold}
+	applied := action.Plan{Held: p.Held, Aside: p.Aside, RequeueAfter: p.RequeueAfter, EveryHold: p.EveryHold}
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case action.Delete:
@@ -61,7 +61,7 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 		case action.Preflight:
 			h.asking = true
 			applied.Add(a)
-		case action.Create, action.Relabel, action.OpenGate, action.Resize, action.SetState,
+		case action.Create, action.Adopt, action.Release, action.Relabel, action.OpenGate, action.Resize, action.SetState,
 			action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 			applied.Add(a)
 		}

@@ -111,7 +111,7 @@ func (f *facts) count(a action.Action) {
 	if c, ok := a.(action.Create); ok {
 		f.creates = append(f.creates, c)
 		f.created[f.side(c.Revision)]++
-		if f.set.Refused == "" {
+		if !f.set.RefusesCreate(c.ID) {
 			f.unavailable[f.side(c.Revision)]++
 		}
 	}
@@ -137,7 +137,7 @@ func written(a action.Action) *corev1.Pod {
 		return a.Pod
 	case action.SetState:
 		return a.Pod
-	case action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.GrowClaim, action.OpenGate, action.OwnClaim,
+	case action.Adopt, action.Release, action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.GrowClaim, action.OpenGate, action.OwnClaim,
 		action.Preflight, action.Relabel, action.Resize, action.UpdateInPlace:
 		return nil
 	default:

@@ -10,6 +10,10 @@
 package plan
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/lifecycle"
@@ -20,10 +24,16 @@ import (
 	"rollset.dev/rollset/internal/update"
 )
 
-// Next is what to write now, and what waits for what.
+// Next is what to write now, and what waits for what. What the API server refused a moment ago is left aside, and nothing
+// else waits for it.
 func Next(o *snapshot.Set) action.Plan {
-	if p := adoption.Plan(o); !p.Empty() {
-		return p // what a pod is comes before what becomes of it
+	before := action.Plan{EveryHold: o.EveryHold}
+	for _, plan := range []func(*snapshot.Set) action.Plan{adoption.Own, adoption.Recognize} {
+		whose := plan(o)
+		before.Join(leaveAside(o, whose))
+		if !before.Empty() || slices.ContainsFunc(whose.Actions, func(a action.Action) bool { return unsettled(o, a) }) {
+			return before // whose and what a pod is comes before what becomes of it
+		}
 	}
 	w := desired.Of(o)
 	hooks := lifecycle.New(o)
@@ -35,5 +45,44 @@ func Next(o *snapshot.Set) action.Plan {
 	p.Join(hooks.Settle())
 	all := claims.Plan(o, w, p)
 	all.Join(p)
+	all = leaveAside(o, all)
+	all.Join(before)
 	return all
+}
+
+// unsettled reports whether an action rests of which it is not known yet whether it was carried out, or is refused.
+func unsettled(o *snapshot.Set, a action.Action) bool {
+	k := action.KeyOf(a)
+	refusal := o.Refusal(k)
+	return o.LeavesAside(k) && (refusal.Unsettled || refusal.Overtaken)
+}
+
+// leaveAside takes out of a plan the writes that the API server refused a moment ago, and those that rest. A pod that is to
+// take a claim along waits with the claim.
+func leaveAside(o *snapshot.Set, p action.Plan) action.Plan {
+	staying := map[types.UID]bool{}
+	rests := func(a action.Action) bool {
+		k := action.KeyOf(a)
+		refusal := o.Refusal(k)
+		switch {
+		case refusal.Retry <= 0:
+			return false
+		case refusal.Message == "":
+			p.Wake(refusal.Retry)
+		default:
+			o.LeaveAside(k, action.Subject(o.Name, a), &p)
+		}
+		if own, ok := a.(action.OwnClaim); ok && own.Owner != nil {
+			staying[own.Owner.UID] = true
+		}
+		return true
+	}
+	if len(o.Refusals) > 0 {
+		p.Actions = slices.DeleteFunc(slices.Clone(p.Actions), rests)
+		p.Actions = slices.DeleteFunc(p.Actions, func(a action.Action) bool {
+			d, ok := a.(action.Delete)
+			return ok && staying[d.Pod.UID]
+		})
+	}
+	return p
 }

@@ -164,7 +164,7 @@ func aboutPods(a action.Action) bool {
 }
 
 func (c *cluster) carryOut(a action.Action, o *snapshot.Set) {
-	if create, ok := a.(action.Create); ok && o.Refused == "" {
+	if create, ok := a.(action.Create); ok && !o.RefusesCreate(create.ID) {
 		claims := len(c.pods) > 0 && c.pods[0].claims
 		c.pods = append(c.pods, &pod{id: create.ID, revision: create.Revision, mark: '.', claims: claims})
 	}

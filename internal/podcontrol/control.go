@@ -9,7 +9,7 @@
 // 1, 2, 4, … at a time, and stop at the first batch in which one is refused, because the next would be refused as well.
 // What comes or goes with data is looked at past the cache: a claim before a new pod uses it, a pod's name before its claim
 // is deleted. Else nothing is read from the API server, unless it says that a name is taken, or that a pod changed before it
-// could be deleted: then one look tells whose the object is, or what became of it. Ours is what we wanted; a stranger's
+// could be written: then one look tells whose the object is, or what became of it. Ours is what we wanted; a stranger's
 // blocks its own identity and no other.
 package podcontrol
 
@@ -21,7 +21,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,21 +89,34 @@ const MaxWrites = 500
 
 // Result is what became of a plan.
 type Result struct {
-	// Creates, Deletes, Relabels and Updates are what became of pods that were to be created, deleted, labeled anew and
-	// changed in place, Claims of claims that were to be changed.
+	// Creates, Deletes, Relabels and Updates are what became of pods that were to be created, deleted, adopted, released or
+	// labeled anew, and changed in place, Claims of claims that were to be changed.
 	Creates, Deletes, Relabels, Updates, Claims Tally
-	// Infeasible says of pods, by UID, why the API server will not resize them; they do not count as failing.
-	Infeasible map[types.UID]string
+	// Attempts are the writes that were tried, one by one.
+	Attempts []Attempt
 	// Blocked says of identities why no pod can be made for them; they do not count as failing.
 	Blocked map[string]snapshot.Block
 	// Preflights are the answers to preflights by revision.
 	Preflights map[string]snapshot.Preflight
-	// Stale is true when pods were no longer as they were judged, so that nothing was written to them. What changed them
-	// may be nothing that anybody is woken for.
-	Stale bool
 	// NamespaceGone is true when the namespace is being deleted, so that trying again is pointless.
 	NamespaceGone bool
 }
+
+// Attempt is a write that was tried, and what became of it.
+type Attempt struct {
+	// Key names the write. Where all of its verb share what is in the way, a full quota or an API server in trouble, it is
+	// the key of all of them.
+	Key action.Key
+	// Seen is the resource version at which the object was judged; empty if there was none.
+	Seen string
+	// Err is why the write had no effect; nil if all is as it was to be.
+	Err error
+	// Overtaken is true if the object is not as it was judged any more, and Blocked if something is in the way of the identity.
+	Overtaken, Blocked bool
+}
+
+// RefusesResize reports whether the API server will not resize a pod. There are other ways then.
+func (a Attempt) RefusesResize() bool { return a.Key.Verb == action.Resizing && Refused(a.Err) }
 
 // Tally is how many writes went well, how many did not, and why the first of these did not.
 type Tally struct {
@@ -122,10 +134,10 @@ func (t *Tally) fail(err error) {
 // Apply carries out a plan for a set of which o is the observation.
 func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.Set, plan action.Plan) Result {
 	w := &writer{Control: c, set: set, observation: o}
+	w.stays = sync.OnceValue(func() error { return CheckStays(ctx, c.Live, set) })
 	var deletes []action.Delete
 	var creates []action.Create
-	var relabels []action.Relabel
-	var keeps, updates []action.Action
+	var keeps, relabels, updates []action.Action
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
 		case action.Preflight:
@@ -134,7 +146,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 			deletes = append(deletes, a)
 		case action.Create:
 			creates = append(creates, a)
-		case action.Relabel:
+		case action.Adopt, action.Release, action.Relabel:
 			relabels = append(relabels, a)
 		case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 			updates = append(updates, a)
@@ -147,13 +159,13 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 	}
 	staying := w.keepClaims(ctx, keeps)
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
-	w.relabelAll(ctx, relabels)
+	w.updateAll(ctx, relabels, &w.result.Relabels)
 	if o.OrderedReady() { // a pod comes while all below it are available, also those that are disturbed next
 		w.createAll(ctx, creates)
-		w.updateAll(ctx, updates)
+		w.updateAll(ctx, updates, &w.result.Updates)
 		w.deleteAll(ctx, deletes)
 	} else {
-		w.updateAll(ctx, updates)
+		w.updateAll(ctx, updates, &w.result.Updates)
 		w.deleteAll(ctx, deletes)
 		w.createAll(ctx, creates)
 	}
@@ -175,6 +187,21 @@ type writer struct {
 	deleted []action.Delete
 	updated []change
 	kept    []action.Action
+	// stays is what the API server said when it was asked whether the set is still there to adopt pods.
+	stays func() error
+}
+
+// tried enters what became of an action into the result.
+func (w *writer) tried(a action.Action, out outcome) {
+	attempt := Attempt{Key: action.KeyOf(a), Seen: action.SeenAt(a), Err: out.err, Overtaken: out.stale}
+	if out.block != nil {
+		attempt.Err, attempt.Blocked = errors.New(out.block.Reason), true
+	}
+	full := quotaExceeded(out.err) && attempt.Key.Verb == action.Creating
+	if full || out.err != nil && !out.stale && inTrouble(out.err) {
+		attempt.Key = action.Any(attempt.Key.Verb)
+	}
+	w.result.Attempts = append(w.result.Attempts, attempt)
 }
 
 func (w *writer) findReplicas() {

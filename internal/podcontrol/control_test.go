@@ -34,6 +34,7 @@ var (
 	errDenied   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("denied by a policy"))
 	errInvalid  = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")})
 	errServer   = apierrors.NewInternalError(errors.New("etcd"))
+	errWebhook  = apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com": context deadline exceeded`))
 	errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("not now"))
 	errCut      = &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	errNobody   = &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -49,8 +50,8 @@ func TestMayHaveHappened(t *testing.T) {
 		fmt.Errorf("create: %w", errQuota):                         false,
 		errors.New("context deadline exceeded"):                    true,
 	} {
-		if got := mayHaveHappened(err); got != want {
-			t.Errorf("mayHaveHappened(%v) = %v, want %v", err, got, want)
+		if got := MayHaveHappened(err); got != want {
+			t.Errorf("MayHaveHappened(%v) = %v, want %v", err, got, want)
 		}
 	}
 }
@@ -136,7 +137,7 @@ func TestCreateInDoubt(t *testing.T) {
 	if diff := cmp.Diff([]string{"create web-0", "get web-0"}, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Result{}, result); diff != "" {
+	if diff := cmp.Diff(Result{Attempts: []Attempt{{Key: action.KeyOf(creates(1)[0])}}}, result); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
@@ -204,11 +205,13 @@ func TestDelete(t *testing.T) {
 		},
 		"a namesake of the pod is left alone": {
 			prepare: func(w *world) { w.server.objects["web-0"].SetUID("another") },
+			met:     true,
 		},
 		"a pod that nobody controls any more is left alone": {
 			prepare: func(w *world) {
 				w.server.changePod("web-0", func(pod *corev1.Pod) { pod.OwnerReferences = nil })
 			},
+			met: true,
 		},
 		"a pod that became ready is judged again": {
 			prepare: func(w *world) {
@@ -216,6 +219,7 @@ func TestDelete(t *testing.T) {
 					pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 				})
 			},
+			met: true,
 		},
 		"a pod that changed in what nobody decides by is deleted": {
 			prepare: func(w *world) {

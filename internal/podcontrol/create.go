@@ -25,7 +25,13 @@ func (w *writer) createAll(ctx context.Context, creates []action.Create) {
 		return outcomes[i].err
 	})
 	for i := range done {
+		w.tried(creates[i], outcomes[i])
 		w.note(creates[i], outcomes[i])
+	}
+	for i := range done {
+		if refusesPod(outcomes[i]) {
+			w.askWhether(ctx, creates[i].Revision, outcomes[i].err)
+		}
 	}
 }
 
@@ -36,9 +42,6 @@ func (w *writer) note(a action.Create, out outcome) {
 		w.block(a.ID, *out.block)
 	case out.err != nil:
 		w.result.Creates.fail(out.err)
-		if out.pod {
-			w.noteVerdict(a.Revision, out.err)
-		}
 		w.result.NamespaceGone = w.result.NamespaceGone || namespaceGone(out.err)
 	case out.done:
 		w.result.Creates.Done++
@@ -46,16 +49,23 @@ func (w *writer) note(a action.Create, out outcome) {
 	}
 }
 
-// noteVerdict takes what the API server says against a pod for its answer to a preflight of the revision.
-func (w *writer) noteVerdict(revision string, err error) {
-	refused := (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err)
-	if !refused {
+// refusesPod reports whether the API server refused a pod for what it is, and not because there are too many.
+func refusesPod(out outcome) bool {
+	err := out.err
+	return out.pod && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err)
+}
+
+// askWhether finds out whether a pod was refused for its template or for itself. A pod of the revision under another name
+// tells, unless pods of the revision are known to be refused.
+func (w *writer) askWhether(ctx context.Context, revision string, refusal error) {
+	if _, asked := w.result.Preflights[revision]; asked {
 		return
 	}
-	if w.result.Preflights == nil {
-		w.result.Preflights = map[string]snapshot.Preflight{}
+	if w.observation.Preflights[revision].Refuses() {
+		w.answered(revision, snapshot.Preflight{Refusal: refusal.Error()})
+		return
 	}
-	w.result.Preflights[revision] = snapshot.Preflight{Refusal: err.Error()}
+	w.ask(ctx, action.Preflight{Revision: revision})
 }
 
 // create creates the claims of an identity, then its pod.
@@ -75,7 +85,7 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 		return outcome{done: true}
 	case apierrors.IsAlreadyExists(err):
 		return w.lookAtTakenName(ctx, pod.Name)
-	case mayHaveHappened(err):
+	case MayHaveHappened(err):
 		w.Expectations.DoubtCreate(w.set.UID, pod.Name)
 	}
 	return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}

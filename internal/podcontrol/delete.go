@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// maxLooks is how many pods that changed before they could be deleted one plan looks at past the cache.
+// maxLooks is how many pods that seem to have changed before they could be written a batch looks at past the cache.
 const maxLooks = 10
 
 // deleteAll deletes pods.
@@ -32,10 +32,9 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 			looks++
 			out = w.deleteChanged(ctx, judged, out)
 		}
+		w.tried(deletes[i], out)
 		switch {
 		case out.stale:
-			w.result.Stale = true
-			w.Expectations.DoubtUpdate(w.set.UID, judged.UID, judged.ResourceVersion)
 		case out.err != nil:
 			w.result.Deletes.fail(out.err)
 		case out.done:
@@ -57,7 +56,7 @@ func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
 		return outcome{done: true}
 	case apierrors.IsNotFound(err):
 		return outcome{} // the pod that was judged is gone, and the cache is going to show it
-	case mayHaveHappened(err):
+	case MayHaveHappened(err):
 		w.Expectations.DoubtDelete(w.set.UID, seen.UID)
 	default:
 		w.Expectations.Unfulfillable(w.set.UID, seen.UID)
@@ -77,6 +76,7 @@ func (w *writer) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal 
 	case pod.UID == judged.UID && pod.ResourceVersion == judged.ResourceVersion:
 		return outcome{err: refusal.err}
 	case !equallyDue(judged, pod):
+		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
 		return refusal
 	default:
 		return w.delete(ctx, pod)

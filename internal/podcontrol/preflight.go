@@ -21,24 +21,29 @@ import (
 // ask asks the API server, by a create that it only pretends to carry out, whether it would accept a pod of a revision.
 // A full quota says nothing about the pod, and a webhook that cannot pretend has no say before the pod is created.
 func (w *writer) ask(ctx context.Context, a action.Preflight) {
-	if w.result.Preflights == nil {
-		w.result.Preflights = map[string]snapshot.Preflight{}
-	}
 	revision, ok := w.revision(a.Revision)
 	if !ok {
-		w.result.Preflights[a.Revision] = snapshot.Preflight{Refusal: "its template is gone"}
+		w.answered(a.Revision, snapshot.Preflight{Refusal: "its template is gone"})
 		return
 	}
 	pod := Build(w.set, revision, w.freeIdentity())
 	err := w.Client.Create(ctx, pod, client.DryRunAll)
 	switch {
 	case err == nil:
-		w.result.Preflights[a.Revision] = snapshot.Preflight{Pod: pod}
+		w.answered(a.Revision, snapshot.Preflight{Pod: pod})
 	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // all are found out after the pod was judged
-		w.result.Preflights[a.Revision] = snapshot.Preflight{}
+		w.answered(a.Revision, snapshot.Preflight{})
 	default:
-		w.result.Preflights[a.Revision] = snapshot.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)}
+		w.answered(a.Revision, snapshot.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)})
 	}
+}
+
+// answered notes what the API server says of pods of a revision.
+func (w *writer) answered(revision string, answer snapshot.Preflight) {
+	if w.result.Preflights == nil {
+		w.result.Preflights = map[string]snapshot.Preflight{}
+	}
+	w.result.Preflights[revision] = answer
 }
 
 // freeIdentity is one that the set could give to a pod and that no pod has, as far as is known.
@@ -49,6 +54,16 @@ func (w *writer) freeIdentity() string {
 	}
 	for i := range w.observation.Replicas {
 		taken[w.observation.Replicas[i].ID] = true
+	}
+	for k := range w.observation.Refusals {
+		if k.Verb == action.Creating {
+			taken[k.Object] = true
+		}
+	}
+	for _, tried := range w.result.Attempts {
+		if tried.Key.Verb == action.Creating {
+			taken[tried.Key.Object] = true
+		}
 	}
 	if !w.observation.Ordinal() {
 		free := identity.NewSequence(w.set.UID).Next(w.observation.Issued, 1, func(id string) bool { return taken[id] })

@@ -6,43 +6,54 @@ package podcontrol
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
-	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 )
 
-// relabelAll gives pods the label of the revision whose pods they equal.
-func (w *writer) relabelAll(ctx context.Context, relabels []action.Relabel) {
-	relabels = relabels[:min(len(relabels), MaxWrites)]
-	outcomes := make([]outcome, len(relabels))
-	w.Run(len(relabels), func(i int) { outcomes[i] = w.relabel(ctx, relabels[i]) })
-	for i, out := range outcomes {
-		w.result.Stale = w.result.Stale || out.stale
-		switch {
-		case out.err != nil:
-			w.result.Relabels.fail(out.err)
-		case out.done:
-			w.result.Relabels.Done++
-			logr.FromContextOrDiscard(ctx).Info("labeled pod", "pod", relabels[i].Pod.Name, "revision", relabels[i].Revision)
-		}
+// errSetChanged means that nothing new is to belong to a set, for it is being deleted or was replaced by a namesake.
+var errSetChanged = errors.New("the set is being deleted, or was replaced by another of its name")
+
+// CheckStays looks at the set past the cache. A set that is gone must not take what it left to somebody else, and what is
+// made for it the garbage collector deletes, so that it would be made again until the cache shows the deletion.
+func CheckStays(ctx context.Context, live client.Reader, set *v1alpha1.RollSet) error {
+	now := &v1alpha1.RollSet{}
+	if err := live.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
+		return fmt.Errorf("get the set: %w", err)
 	}
+	if now.UID != set.UID || now.DeletionTimestamp != nil {
+		return errSetChanged
+	}
+	return nil
 }
 
-// relabel labels one pod, if it is still as it was judged.
-func (w *writer) relabel(ctx context.Context, a action.Relabel) outcome {
+// ownerPatch gives a pod owners, if it is still as it was seen.
+func ownerPatch(pod *corev1.Pod, owners []metav1.OwnerReference) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "ownerReferences": owners,
+	}})
+}
+
+func withoutOwner(pod *corev1.Pod, owner types.UID) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
+}
+
+// labelPatch gives a pod the label of the revision whose pods it equals, if it is still as it was judged.
+func (w *writer) labelPatch(a action.Relabel) ([]byte, error) {
 	labels := map[string]string{v1alpha1.RevisionLabel: a.Revision}
 	if id := w.observation.IDOf(a.Pod.Name); w.observation.PodName(id) == a.Pod.Name {
 		maps.Copy(labels, identityLabels(w.set, id))
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	return json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": labels,
 	}})
-	if err != nil {
-		return outcome{err: fmt.Errorf("label pod %s: %w", a.Pod.Name, err)}
-	}
-	return w.update(ctx, change{pod: a.Pod, patch: patch})
 }

@@ -59,6 +59,10 @@ func (w *writer) tell(ctx context.Context) {
 func (w *writer) tellUpdates(log logr.Logger) {
 	var names, changes []string
 	for _, c := range w.updated {
+		if c.belonging() {
+			log.Info("changed whose pod it is", "pod", c.pod.Name, "change", c.why)
+			continue
+		}
 		log.V(1).Info("changed pod", "pod", c.pod.Name, "reason", c.why)
 		if a, ok := c.action.(action.UpdateInPlace); ok {
 			names = append(names, c.pod.Name)

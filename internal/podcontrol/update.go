@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/inplace"
 )
@@ -25,6 +27,8 @@ type change struct {
 	// subresource is the one to patch; empty for the pod itself.
 	subresource string
 	patch       []byte
+	// replaces is true if what the patch has of a list takes the place of the whole list.
+	replaces bool
 	// why is the reason for logs.
 	why string
 }
@@ -49,14 +53,26 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": a.Pod.UID, "labels": map[string]string{v1alpha1.LifecycleStateLabel: string(a.State)},
 		}})
-	case action.Create, action.Delete, action.Relabel, action.Preflight,
+	case action.Relabel:
+		c.pod, c.why = a.Pod, a.String()
+		c.patch, err = w.labelPatch(a)
+	case action.Adopt:
+		c.pod, c.why, c.replaces = a.Pod, a.String(), true
+		if err = w.stays(); err != nil {
+			return c, c.failure(err)
+		}
+		c.patch, err = ownerPatch(a.Pod, append(slices.Clone(a.Pod.OwnerReferences), claims.Owner(w.set.Name, w.set.UID)))
+	case action.Release:
+		c.pod, c.why, c.replaces = a.Pod, a.String(), true
+		c.patch, err = ownerPatch(a.Pod, withoutOwner(a.Pod, w.set.UID))
+	case action.Create, action.Delete, action.Preflight,
 		action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 	}
 	return c, err
 }
 
 // updateAll patches running pods.
-func (w *writer) updateAll(ctx context.Context, updates []action.Action) {
+func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *Tally) {
 	updates = updates[:min(len(updates), MaxWrites)]
 	changes := make([]change, len(updates))
 	outcomes := make([]outcome, len(updates))
@@ -65,18 +81,20 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action) {
 			outcomes[i] = w.update(ctx, changes[i])
 		}
 	})
+	looks := 0
 	for i, out := range outcomes {
-		w.result.Stale = w.result.Stale || out.stale
+		if out.stale && looks < maxLooks {
+			looks++
+			out.stale = w.changed(ctx, changes[i].pod)
+		}
+		w.tried(updates[i], out)
 		switch {
-		case out.infeasible != "":
-			if w.result.Infeasible == nil {
-				w.result.Infeasible = map[types.UID]string{}
-			}
-			w.result.Infeasible[changes[i].pod.UID] = out.infeasible
+		case out.stale:
+		case changes[i].subresource == "resize" && Refused(out.err): // there are other ways, which the plan knows
 		case out.err != nil:
-			w.result.Updates.fail(out.err)
+			tally.fail(out.err)
 		case out.done:
-			w.result.Updates.Done++
+			tally.Done++
 			w.updated = append(w.updated, changes[i])
 		}
 	}
@@ -88,6 +106,9 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = c.pod.Name, c.pod.Namespace
 	patch := client.RawPatch(types.StrategicMergePatchType, c.patch)
+	if c.replaces {
+		patch = client.RawPatch(types.MergePatchType, c.patch)
+	}
 	var err error
 	if c.subresource == "" {
 		err = w.Client.Patch(ctx, pod, patch)
@@ -101,14 +122,42 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	case apierrors.IsNotFound(err): // an event is on its way
 		return outcome{}
 	case apierrors.IsConflict(err):
-		w.Expectations.DoubtUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
-		return outcome{stale: true}
+		return outcome{stale: true, err: c.failure(err)}
 	case c.subresource == "resize" && Refused(err):
-		return outcome{infeasible: err.Error()}
-	case mayHaveHappened(err):
+		return outcome{err: err}
+	case MayHaveHappened(err):
 		w.Expectations.DoubtUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
 	}
-	return outcome{err: fmt.Errorf("patch pod %s: %w", c.pod.Name, err)}
+	return outcome{err: c.failure(err)}
+}
+
+// changed reports whether a pod is not as it was judged, or may not be. If it is, somebody on the way refused the write; if not,
+// the cache is behind, and shows the pod as it is before anything else is planned.
+func (w *writer) changed(ctx context.Context, judged *corev1.Pod) bool {
+	pod := &corev1.Pod{}
+	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(judged), pod); err != nil {
+		return true
+	}
+	if pod.UID == judged.UID && pod.ResourceVersion == judged.ResourceVersion {
+		return false
+	}
+	w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+	return true
+}
+
+// failure says of an error what was tried.
+func (c *change) failure(err error) error {
+	verb := "patch"
+	if c.belonging() {
+		verb = string(action.KeyOf(c.action).Verb)
+	}
+	return fmt.Errorf("%s pod %s: %w", verb, c.pod.Name, err)
+}
+
+// belonging reports whether it is about whose the pod is, or what it counts as.
+func (c *change) belonging() bool {
+	verb := action.KeyOf(c.action).Verb
+	return verb == action.Adopting || verb == action.Releasing || verb == action.Relabeling
 }
 
 // Refused says whether the API server understood a write and will not carry it out as things are: a resize to more than

@@ -6,6 +6,7 @@ package podcontrol
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,7 +84,9 @@ func TestUpdates(t *testing.T) {
 func TestUpdateFails(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		err            error
+		err error
+		// seen is the resource version that the cache shows; empty if it is the newest.
+		seen           string
 		do             func(*corev1.Pod) action.Action
 		wantFailed     int
 		wantInfeasible bool
@@ -92,8 +95,14 @@ func TestUpdateFails(t *testing.T) {
 		"a pod that is gone is no failure": {
 			err: apierrors.NewNotFound(schema.GroupResource{}, "web-a"), do: closing,
 		},
-		"nor is one that has changed, and what it is now is waited for": {
-			err: apierrors.NewConflict(schema.GroupResource{}, "web-a", nil), do: closing, wantDoubt: true,
+		"nor is one that has changed": {
+			err: apierrors.NewConflict(schema.GroupResource{}, "web-a", nil), seen: "0", do: closing,
+		},
+		"a conflict over a pod that has not changed is a refusal": {
+			err: apierrors.NewConflict(schema.GroupResource{}, "web-a", nil), do: closing, wantFailed: 1,
+		},
+		"a webhook that does not answer is, and nothing may have happened": {
+			err: errWebhook, do: closing, wantFailed: 1,
 		},
 		"a refusal is":                         {err: errDenied, do: closing, wantFailed: 1},
 		"what may have happened is waited for": {err: errServer, do: closing, wantFailed: 1, wantDoubt: true},
@@ -113,6 +122,10 @@ func TestUpdateFails(t *testing.T) {
 			w := newWorld(v1alpha1.RandomIdentity)
 			pod := w.running("web-a")
 			w.server.fail = func(string, client.Object) error { return tt.err }
+			if tt.seen != "" {
+				pod = pod.DeepCopy()
+				pod.ResourceVersion = tt.seen
+			}
 			result := w.apply(t, tt.do(pod))
 			if result.Updates.Failed != tt.wantFailed || result.Updates.Done != 0 {
 				t.Errorf("result %+v, want %d failed", result.Updates, tt.wantFailed)
@@ -120,8 +133,8 @@ func TestUpdateFails(t *testing.T) {
 			if tt.wantFailed > 0 && !errors.Is(result.Updates.Err, tt.err) {
 				t.Errorf("error %v does not tell of %v", result.Updates.Err, tt.err)
 			}
-			if _, got := result.Infeasible[pod.UID]; got != tt.wantInfeasible {
-				t.Errorf("infeasible: %v", result.Infeasible)
+			if got := slices.ContainsFunc(result.Attempts, Attempt.RefusesResize); got != tt.wantInfeasible {
+				t.Errorf("infeasible: %v", result.Attempts)
 			}
 			met, remaining := w.store.Met("set", expectations.Cache{Pods: []*corev1.Pod{pod}})
 			if met == tt.wantDoubt || tt.wantDoubt && remaining > 10*time.Second {

@@ -26,11 +26,15 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 	outcomes := make([]outcome, len(actions))
 	w.Run(len(now), func(i int) { outcomes[i] = w.keepClaim(ctx, now[i]) })
 	for i, out := range outcomes {
+		out.stale = apierrors.IsConflict(out.err) // somebody was faster, and an event is on its way
+		if i < len(now) {
+			w.tried(actions[i], out)
+		}
 		if own, ok := actions[i].(action.OwnClaim); ok && own.Owner != nil && (out.err != nil || i >= len(now)) {
 			staying[own.Owner.UID] = true
 		}
 		switch {
-		case i >= len(now), apierrors.IsConflict(out.err): // somebody was faster, and an event is on its way
+		case i >= len(now), out.stale:
 		case out.block != nil: // the pod is there already, so it blocks nothing but this
 			w.result.Claims.fail(errors.New(out.block.Reason))
 		case out.err != nil:
@@ -59,7 +63,7 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 		})}
 	case action.DeleteClaim:
 		return outcome{err: w.deleteClaim(ctx, a)}
-	case action.Create, action.Delete, action.Preflight, action.Relabel,
+	case action.Create, action.Delete, action.Preflight, action.Adopt, action.Release, action.Relabel,
 		action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 	}
 	return outcome{}

@@ -3,7 +3,7 @@
 
 // Package scale plans the number of pods: what to create, and what to delete because it is too much or has ended.
 //
-// The rule: failed and succeeded pods go, after a back-off if they keep ending. Pods that are too many go, the least
+// The rule: failed and succeeded pods go, after a back-off if they keep ending soon after they started. Pods that are too many go, the least
 // useful first, and available ones only as far as more than spec.replicas of them are available. Places without a pod
 // are filled, all at once, or in order where the set asks for it. Which revision a place gets is settled by package
 // wanted; moving pods between revisions is for package update.
@@ -12,6 +12,7 @@ package scale
 import (
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -32,15 +33,15 @@ func Plan(o *snapshot.Set, w *desired.State) action.Plan {
 	return p
 }
 
-// removeFinished deletes pods that have failed or succeeded, so that their places are filled anew. One that would come
-// back as it was waits for the back-off.
+// removeFinished deletes pods that have failed or succeeded, so that their places are filled anew. One that ended soon after
+// it started and would come back as it was waits for the back-off.
 func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if r.Pod == nil || !r.Finished || r.Terminating {
 			continue
 		}
-		if back, _ := w.ComesBackAt(o, r); o.FinishedWait > 0 && back == r.Revision {
+		if back, _ := w.ComesBackAt(o, r); o.FinishedWait > 0 && back == r.Revision && podstate.EndedSoon(r.Pod) {
 			p.Hold(action.HeldByBackOff, r.Pod.Name, "the pod has ended (%s) and is replaced after a back-off", r.Pod.Status.Phase)
 			p.Wake(o.FinishedWait)
 			continue
@@ -77,7 +78,24 @@ func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 		p.Wake(b.Retry)
 		return true
 	}
-	return o.OrderedReady() && heldByOrder(o, place, p)
+	return heldByRefusal(o, place, p) || o.OrderedReady() && heldByOrder(o, place, p)
+}
+
+// heldByRefusal holds a place whose pod was refused a moment ago: because of its template, because of a quota that all pods
+// share, or for itself alone.
+func heldByRefusal(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
+	if answer := o.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 {
+		p.Hold(action.HeldByPreflight, o.PodName(place.ID), "the API server refuses pods of revision %s: %s", place.Revision, answer.Refusal)
+		p.Wake(answer.Retry)
+		return true
+	}
+	for _, k := range []action.Key{action.AnyCreate(), {Verb: action.Creating, Object: place.ID}} {
+		if o.LeavesAside(k) {
+			o.LeaveAside(k, o.PodName(place.ID), p)
+			return true
+		}
+	}
+	return false
 }
 
 func kindOf(b snapshot.Block) action.HoldKind {

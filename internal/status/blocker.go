@@ -211,9 +211,6 @@ func (f *facts) failure() *Failure {
 		default: // not the API server's doing
 		}
 	}
-	if f.set.Refused != "" && !f.settled {
-		return &Failure{Reason: ReasonFailedCreate, Message: f.set.Refused}
-	}
 	return nil
 }
 

@@ -258,6 +258,9 @@ func TestConditions(t *testing.T) {
 		},
 		"the quota is used up": {
 			config: "random R=3 refused v2", state: "a:v2+ b:v2+", previous: before(status.ReasonScaling),
+			edit: func(in *status.Input) {
+				in.Failure = &status.Failure{Reason: status.ReasonFailedCreate, Message: "exceeded quota: pods"}
+			},
 			want: `
 				Ready=False Scaling: 2 of 3 pods available; failed: exceeded quota: pods
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed

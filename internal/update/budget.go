@@ -56,7 +56,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	pods := o.Live()
 	for _, a := range scaling.Actions {
 		// What is refused is not on its way: it neither keeps broken pods from being replaced nor is surge.
-		if created, ok := a.(action.Create); ok && o.Refused == "" {
+		if created, ok := a.(action.Create); ok && !o.RefusesCreate(created.ID) {
 			pods++
 			b.unavailable[created.Revision]++
 		}

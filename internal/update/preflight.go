@@ -13,7 +13,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// vetted returns the candidates that may go: those whose new revision the API server is known to accept. Of the others
+// vetted returns the candidates that may go: those whose new revision the API server is known to accept, and of which it
+// refused no write a moment ago. Of the others
 // none is touched; they are held, and the server is asked. What it said last counts more than pods that it accepted
 // before. What it has not answered yet is no reason to put a pod back into service that is out of it for the move.
 func (v *mover) vetted(candidates []desired.Move) []desired.Move {
@@ -21,6 +22,10 @@ func (v *mover) vetted(candidates []desired.Move) []desired.Move {
 	accepted := acceptedRevisions(o)
 	asked := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(candidates), func(m desired.Move) bool {
+		if k, unmovable := o.Unmovable(m.Replica.Pod); unmovable {
+			o.LeaveAside(k, m.Replica.Pod.Name, p)
+			return true
+		}
 		answer, known := o.Preflights[m.To]
 		var why string
 		switch {

@@ -239,6 +239,8 @@ func liftedBy(set string, h action.Hold) string {
 		return "a template that the API server accepts, or another policy: kubectl rollset diff " + set
 	case action.HeldByPartition:
 		return "kubectl rollset set partition " + set + " 0, or the pod becoming ready"
+	case action.HeldByRefusal:
+		return "the policy, webhook or quota that refuses the write; it is tried again"
 	default:
 		return "what the reason names"
 	}

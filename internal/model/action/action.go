@@ -145,6 +145,7 @@ const (
 	HeldByPreflight HoldKind = "preflight" // the API server refuses the template
 	HeldByGrace     HoldKind = "grace"     // out of service, and for gracePeriodSeconds nothing more
 	HeldByPartition HoldKind = "partition" // a broken pod that the partition keeps at its revision
+	HeldByRefusal   HoldKind = "refusal"   // the API server refused the write a moment ago
 )
 
 // Plan is what one reconcile is to write, what it must not write yet, and when time alone could change the answer.
@@ -153,6 +154,8 @@ type Plan struct {
 	Actions []Action
 	// Held are the refusals, the first to be told first.
 	Held []Hold
+	// Aside are writes that are due, and not made because the API server refused them a moment ago.
+	Aside []Key
 	// RequeueAfter is when time alone could change the plan; zero means never.
 	RequeueAfter time.Duration
 	// EveryHold is true if Held keeps every refusal, and not only the first of each kind.
@@ -201,6 +204,7 @@ func (p *Plan) Empty() bool { return len(p.Actions) == 0 }
 func (p *Plan) Join(q Plan) {
 	p.Actions = slices.Concat(p.Actions, q.Actions)
 	p.Held = slices.Concat(p.Held, q.Held)
+	p.Aside = slices.Concat(p.Aside, q.Aside)
 	p.Wake(q.RequeueAfter)
 }
 

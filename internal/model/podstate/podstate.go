@@ -78,6 +78,35 @@ func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
+// goodService is how long a pod has run whose end says nothing about the next one.
+const goodService = 10 * time.Minute
+
+// EndedSoon reports whether a pod that has failed or succeeded did so soon after it came to its node. One that ended after
+// good service, because it was evicted, its node was shut down or for any other reason, did not.
+func EndedSoon(pod *corev1.Pod) bool {
+	began := pod.CreationTimestamp.Time
+	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(began) {
+		began = c.LastTransitionTime.Time
+	}
+	ended := began
+	note := func(t time.Time) {
+		if t.After(ended) {
+			ended = t
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil {
+			note(t.FinishedAt.Time)
+		}
+	}
+	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.DisruptionTarget} {
+		if c := condition(pod, t); c != nil {
+			note(c.LastTransitionTime.Time)
+		}
+	}
+	return ended.Sub(began) < goodService
+}
+
 // Restarts is the sum of the restarts of the containers that run while the pod does; init containers that come and go
 // before are not counted.
 func Restarts(pod *corev1.Pod) int32 {

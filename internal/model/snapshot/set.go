@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 )
@@ -58,13 +59,31 @@ type Set struct {
 	Classes map[string]Class
 	// Preflights are the answers to preflights, by revision. A revision that is not in it was not asked about.
 	Preflights map[string]Preflight
-	// Refused is what the API server said when it last refused to create a pod of this set, empty once it accepts:
-	// quota, admission, an invalid template; no conflict, and no trouble of its own. Pods that were refused are not counted as under way.
-	Refused string
+	// Refusals are the writes that the API server refused when they were last tried, or that rest for a moment.
+	Refusals map[action.Key]Refusal
+	// Orphans are pods without a controller that the selector matches.
+	Orphans []*corev1.Pod
+	// Leaving are pods that the set controls and that its selector does not match. They are none of its replicas.
+	Leaving []*corev1.Pod
 	// EveryHold asks for a plan that keeps every refusal, for users who ask why nothing moves.
 	EveryHold bool
 	// Now is the time of the observation. It is the only clock that deciding has.
 	Now time.Time
+}
+
+// Refusal is that a write was refused.
+type Refusal struct {
+	// Message is what the API server said; empty if it was not asked, and the write rests only for a moment.
+	Message string
+	// Overtaken is true if somebody else seems to have been faster, which is nothing to tell users of.
+	Overtaken bool
+	// Unsettled is true if it is not known what became of the object: it is not as it was judged, or the write may have
+	// happened all the same.
+	Unsettled bool
+	// Definite is true if it understood what was asked, and was not in trouble itself.
+	Definite bool
+	// Retry is when to try again; zero if it may be tried now.
+	Retry time.Duration
 }
 
 // Preflight is what the API server answered when it was asked whether it would accept a pod of a revision.
@@ -130,8 +149,6 @@ type Replica struct {
 	NameTaken bool
 	// Claims are the claims of the identity that exist.
 	Claims []*corev1.PersistentVolumeClaim
-	// Selected says whether the set's selector matches the pod's labels.
-	Selected bool
 	// Revision is the name of the revision that the pod runs; empty if unknown.
 	Revision string
 	// Node is where the pod runs, Phase what its status says of it as a whole, and Created when it was made, in seconds since

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -207,6 +208,17 @@ func (c *Checker) tried(w Write, err error) {
 	}
 }
 
+// vain takes note of a patch that a manager wrote and that changed nothing: nobody is to write what its cache shows already.
+func (c *Checker) vain(w Write) {
+	knows := false
+	if known := c.manager.Client.caches[w.Key.Kind].objects[w.Key]; known != nil {
+		knows = known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion()
+	}
+	if knows && c.world.violation == nil {
+		c.world.violation = fmt.Errorf("silence broken by %s of %s: %s changes nothing", w.Actor, w, w.Body)
+	}
+}
+
 func (c *Checker) verdictOn(e *Entry) *verdict {
 	v := &verdict{Entry: e, world: c.world, made: c.made, now: c.manager.clock.Now(), pods: make(map[Key]*corev1.Pod)}
 	if v.set = c.manager.set(); v.set == nil {
@@ -231,9 +243,16 @@ func (c *Checker) verdictOn(e *Entry) *verdict {
 // know enters what is known of a pod, if it is the set's.
 func (v *verdict) know(key Key, obj client.Object) {
 	delete(v.pods, key)
-	if pod, ok := obj.(*corev1.Pod); ok && ownerOf(pod) == v.set.UID {
+	if pod, ok := obj.(*corev1.Pod); ok && ownerOf(pod) == v.set.UID && v.selects(pod) {
 		v.pods[key] = pod
 	}
+}
+
+// selects says whether the set's selector matches a pod. One that it does not match is to be released, and if that is refused
+// it counts for nothing all the same.
+func (v *verdict) selects(pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(v.set.Spec.Selector)
+	return err == nil && selector.Matches(labelsOf(pod))
 }
 
 // pod is the pod before the write, as the manager knew it; nil if it did not, or if the write is not about a pod.

@@ -25,10 +25,14 @@ type Client struct {
 	Actor string
 	// Faults decides what goes wrong; nil means nothing.
 	Faults FaultPlan
+	// Refused is what a policy says against a write; nil has nothing against any.
+	Refused func(Write) error
 	// Attempts counts the writes that were tried, dry runs included.
 	Attempts int
 	// Tried is told the outcome of each, unless the manager crashed; nil tells nobody.
 	Tried func(Write, error)
+	// Vain is told of patches that changed nothing; nil tells nobody.
+	Vain func(Write)
 	// Later carries out a write that is still under way when the client gives up waiting for it.
 	Later func(commit func())
 
@@ -54,9 +58,16 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	}
 	var answer client.Object
 	var err error
+	if fault == NoFault && !c.dead && c.Refused != nil {
+		err = c.Refused(w)
+	}
 	switch {
+	case err != nil:
 	case fault.commits():
-		answer, err = commit(w)
+		before := c.store.Version()
+		if answer, err = commit(w); err == nil && w.Verb == Patch && !w.DryRun && c.store.Version() == before && c.Vain != nil {
+			c.Vain(w)
+		}
 	case fault == TimeoutLate:
 		c.Later(func() { _, _ = commit(w) }) // nobody hears of it any more
 	}

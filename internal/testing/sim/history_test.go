@@ -89,12 +89,17 @@ func worldWords() []word {
 		{"gate", among("A True", "A False", "B True", "B Unknown")},
 		{"promote", among("1", "2", "3", "all", "old", "junk")},
 		{"delete-set", among("Background", "Foreground", "Orphan")},
+		{"refuse", rapid.Custom(func(t *rapid.T) string {
+			verb := among("create", "patch", "delete", "any").Draw(t, "verb")
+			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims").Draw(t, "object")
+			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook").Draw(t, "answer")
+		})},
 	}
 }
 
 // loneWords stand alone.
 func loneWords() []string {
-	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "managers 2", "forget", "leave", "create-set", "lose-status", "api-default", "abort", "retry"}
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "permit", "managers 2", "forget", "leave", "create-set", "lose-status", "api-default", "abort", "retry"}
 }
 
 // randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
@@ -141,7 +146,7 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 
 // relief takes away what could keep the set from its wanted state for ever. A clock that was ahead has seen pods as available
 // that will be when it is right again. What was released has to go when it was.
-const relief = "quota none\nuncordon\nallow\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nrun 20s\nsettle\nleave\nsettle"
+const relief = "quota none\nuncordon\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
 func live(ctx context.Context, text string, seed uint64) (*World, error) {

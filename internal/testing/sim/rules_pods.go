@@ -104,7 +104,7 @@ func withinBound(v *verdict) string {
 	}
 	live := 0
 	for _, pod := range v.world.pods() {
-		if isLive(pod) && ownerOf(pod) == v.set.UID && v.collides(pod) {
+		if isLive(pod) && ownerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
 			live++
 		}
 	}
@@ -323,7 +323,7 @@ func notesTheTruth(v *verdict) string {
 	for _, obj := range v.world.checker.manager.Client.caches[Pods].objects {
 		pod := mustBe[*corev1.Pod](obj)
 		switch {
-		case ownerOf(pod) != v.set.UID:
+		case ownerOf(pod) != v.set.UID, !v.selects(pod):
 		case v.world.version(pod) != version, isLive(pod) && !v.isAvailable(pod):
 			return fmt.Sprintf("%s is not complete: %s is left", is.Name, v.world.Film.name(pod))
 		case isLive(pod):

@@ -68,6 +68,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	}
 	m.Client = NewClient(view, m.Name, w.scheme)
 	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.tried, w.network.send
+	m.Client.Refused, m.Client.Vain = w.refused, w.checker.vain
 	w.checker.restart(m)
 	m.born = w.Store.Version()
 	m.Live = &Live{store: w.Store}

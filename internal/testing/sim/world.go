@@ -56,6 +56,8 @@ type World struct {
 	trim func(any) (any, error)
 	// willing is true once whoever is waited for lets every step of a rollout pass.
 	willing bool
+	// policies refuse writes of managers.
+	policies []policy
 	// occupied is true once a stranger has a name that the set may want.
 	occupied bool
 }

@@ -1,0 +1,125 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backoff_test
+
+import (
+	"testing"
+	"time"
+
+	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/model/action"
+)
+
+var attempt = action.Key{Verb: action.Deleting, Object: "uid"}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	refused := backoff.Failure{Version: "a", Message: "no", Refused: true}
+	trouble := backoff.Failure{Version: "a", Message: "out of order"}
+	overtaken := backoff.Failure{Version: "a", Seen: "7", Message: "conflict"}
+	for name, tt := range map[string]struct {
+		// fails are attempts in vain, each after the wait that it had to keep, and a pause behind the last.
+		fails         int
+		failure       backoff.Failure
+		pause         time.Duration
+		version, seen string
+		want          time.Duration
+	}{
+		"the first attempt is free":                          {failure: refused, version: "a"},
+		"the second waits":                                   {fails: 1, failure: refused, version: "a", want: backoff.Shortest},
+		"each waits twice as long":                           {fails: 4, failure: refused, version: "a", want: 8 * backoff.Shortest},
+		"but not for ever":                                   {fails: 30, failure: refused, version: "a", want: backoff.Longest},
+		"trouble is soon over":                               {fails: 30, failure: trouble, version: "a", want: backoff.LongestTrouble},
+		"time passes":                                        {fails: 3, failure: refused, pause: 3 * time.Second, version: "a", want: time.Second},
+		"another version is free":                            {fails: 5, failure: refused, version: "b"},
+		"a clock that jumps back adds nothing":               {fails: 1, failure: refused, pause: -time.Hour, version: "a", want: backoff.Shortest},
+		"one that was overtaken waits":                       {fails: 1, failure: overtaken, version: "a", seen: "7", want: backoff.Shortest},
+		"until it has seen what overtook it":                 {fails: 3, failure: overtaken, version: "a", seen: "8"},
+		"but whoever is always overtaken waits all the same": {fails: 4, failure: overtaken, version: "a", seen: "8", want: 8 * backoff.Shortest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var table backoff.Table
+			now := start
+			for range tt.fails {
+				now = now.Add(table.Wait(attempt, "a", "7", now))
+				table.Failed(attempt, tt.failure, now)
+			}
+			if got := table.Wait(attempt, tt.version, tt.seen, now.Add(tt.pause)); got != tt.want {
+				t.Errorf("wait = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFailuresAreForgotten(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	alive, gone := func(action.Key) bool { return false }, func(action.Key) bool { return true }
+	for name, forget := range map[string]func(*backoff.Table){
+		"at a success":                 func(table *backoff.Table) { table.Succeeded(attempt) },
+		"with the object":              func(table *backoff.Table) { table.Forget(gone, now) },
+		"after a long time without it": func(table *backoff.Table) { table.Forget(alive, now.Add(2*backoff.Longest+time.Second)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var table backoff.Table
+			for range 5 {
+				table.Failed(attempt, backoff.Failure{Version: "a", Message: "no", Refused: true}, now)
+			}
+			table.Forget(alive, now.Add(backoff.Longest))
+			if f, ok := table.Failure(attempt, "a"); !ok || f.Message != "no" {
+				t.Errorf("failure = %+v, %t, want one", f, ok)
+			}
+			forget(&table)
+			if keys := table.Keys(); len(keys) > 0 {
+				t.Errorf("remembers %v", keys)
+			}
+			table.Failed(attempt, backoff.Failure{Version: "a"}, now)
+			if got := table.Wait(attempt, "a", "", now); got != backoff.Shortest {
+				t.Errorf("wait = %v, want %v", got, backoff.Shortest)
+			}
+		})
+	}
+}
+
+func TestOneAttemptDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	var table backoff.Table
+	now := time.Unix(1000, 0)
+	table.Failed(attempt, backoff.Failure{Message: "no"}, now)
+	for _, other := range []action.Key{{Verb: action.Deleting, Object: "other"}, {Verb: action.Updating, Object: "uid"}} {
+		if got := table.Wait(other, "", "", now); got != 0 {
+			t.Errorf("%v waits %v", other, got)
+		}
+	}
+}
+
+func TestRestIsForgottenWhenItIsOver(t *testing.T) {
+	t.Parallel()
+	var table backoff.Table
+	now := time.Unix(1000, 0)
+	alive := func(action.Key) bool { return false }
+	table.Rest(attempt, backoff.Failure{}, now, time.Second)
+	table.Forget(alive, now)
+	if got := table.Wait(attempt, "", "", now); got != time.Second {
+		t.Errorf("wait = %v, want %v", got, time.Second)
+	}
+	if table.Forget(alive, now.Add(time.Second)); table.Has(attempt) {
+		t.Error("a rest that is over is remembered")
+	}
+}
+
+func TestBeingOvertakenNowAndThenIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	var table backoff.Table
+	now := time.Unix(1000, 0)
+	for i, want := range []bool{true, true, true, false} {
+		table.Failed(attempt, backoff.Failure{Seen: "7", Message: "conflict"}, now)
+		if f, _ := table.Failure(attempt, ""); f.Overtaken != want {
+			t.Errorf("overtaken after %d conflicts is %t, want %t", i+1, f.Overtaken, want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Verb is a kind of write.
+type Verb string
+
+// The verbs. Each is refused, tried again and reported apart from the others, also where they are the same request to the
+// API server: a policy may refuse one change of a pod and accept another.
+const (
+	Creating      Verb = "create"
+	Deleting      Verb = "delete"
+	Adopting      Verb = "adopt"
+	Releasing     Verb = "release"
+	Relabeling    Verb = "relabel"
+	Closing       Verb = "close gate"
+	Opening       Verb = "open gate"
+	Updating      Verb = "update"
+	Resizing      Verb = "resize"
+	SettingState  Verb = "set state"
+	MakingClaims  Verb = "create claims"
+	OwningClaim   Verb = "own claim"
+	GrowingClaim  Verb = "grow claim"
+	DeletingClaim Verb = "delete claim"
+	Preflighting  Verb = "preflight"
+)
+
+// Key names a write: its verb, and the object that it is made to.
+type Key struct {
+	Verb Verb
+	// Object is the UID of the object. For what does not exist yet it is the identity, and for a preflight the revision.
+	Object string
+}
+
+// Any is the key of all writes of a verb together: that of the trouble that they share, such as a quota that is full or an
+// API server that is overloaded.
+func Any(verb Verb) Key { return Key{Verb: verb} }
+
+// AnyCreate is the key of all creates of a set together.
+func AnyCreate() Key { return Any(Creating) }
+
+// OfPod is the key of a write to a pod that exists.
+func OfPod(verb Verb, pod *corev1.Pod) Key { return Key{Verb: verb, Object: string(pod.UID)} }
+
+// KeyOf returns the key of an action.
+func KeyOf(a Action) Key {
+	verb, object, id := parts(a)
+	if object != nil {
+		id = string(object.GetUID())
+	}
+	return Key{verb, id}
+}
+
+// Subject returns the name of what an action of a set is about: the pod, or the claim.
+func Subject(set string, a Action) string {
+	_, object, id := parts(a)
+	if object != nil {
+		return object.GetName()
+	}
+	return set + "-" + id
+}
+
+// SeenAt returns the resource version at which the object of an action was judged; empty if there is none yet.
+func SeenAt(a Action) string {
+	if _, object, _ := parts(a); object != nil {
+		return object.GetResourceVersion()
+	}
+	return ""
+}
+
+// parts returns the verb of an action and its object or, for what does not exist yet, the identity.
+func parts(a Action) (verb Verb, object metav1.Object, id string) {
+	switch a := a.(type) {
+	case Create:
+		return Creating, nil, a.ID
+	case Delete:
+		return Deleting, a.Pod, ""
+	case Adopt:
+		return Adopting, a.Pod, ""
+	case Release:
+		return Releasing, a.Pod, ""
+	case Relabel:
+		return Relabeling, a.Pod, ""
+	case CloseGate:
+		return Closing, a.Pod, ""
+	case OpenGate:
+		return Opening, a.Pod, ""
+	case UpdateInPlace:
+		return Updating, a.Pod, ""
+	case Resize:
+		return Resizing, a.Pod, ""
+	case SetState:
+		return SettingState, a.Pod, ""
+	case CreateClaims:
+		return MakingClaims, nil, a.ID
+	case OwnClaim:
+		return OwningClaim, a.Claim, ""
+	case GrowClaim:
+		return GrowingClaim, a.Claim, ""
+	case DeleteClaim:
+		return DeletingClaim, a.Claim, ""
+	case Preflight:
+		return Preflighting, nil, a.Revision
+	}
+	return "", nil, ""
+}
+
+// Adopt makes the set the controller of a pod that has none.
+type Adopt struct {
+	// Pod is the pod as observed; its UID and resource version become preconditions.
+	Pod *corev1.Pod
+}
+
+// Release takes the set out of the owners of a pod that its selector does not match any more.
+type Release struct {
+	// Pod is the pod as observed; its UID and resource version become preconditions.
+	Pod *corev1.Pod
+}
+
+func (Adopt) isAction() {}
+
+func (Release) isAction() {}
+
+// String is the line of logs and golden files.
+func (a Adopt) String() string { return fmt.Sprintf("adopt %s (the selector matches it)", a.Pod.Name) }
+
+// String is the line of logs and golden files.
+func (a Release) String() string {
+	return fmt.Sprintf("release %s (the selector does not match it)", a.Pod.Name)
+}

@@ -1,0 +1,125 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// refusalCommands are the words about policies that refuse one object, or one verb of it, to the managers.
+func refusalCommands() []command {
+	return []command{
+		{"refuse", 2, refuseWrites},
+		{"permit", 0, permitWrites},
+	}
+}
+
+// policy refuses writes of managers.
+type policy struct {
+	// verb is the one that is refused; "any" is each of them.
+	verb string
+	// object is a pod's name, or one of the words for what is no pod.
+	object string
+	// answer is how it refuses.
+	answer string
+}
+
+// kindNamed returns the kind that a word for what is no pod stands for; empty if it is none.
+func kindNamed(word string) Kind {
+	switch word {
+	case "status":
+		return RollSets
+	case "revision":
+		return Revisions
+	case "claims":
+		return Claims
+	default:
+		return ""
+	}
+}
+
+// refuseWrites lets a policy refuse a verb to managers: "refuse patch a", "refuse any 3", "refuse create claims". A third word
+// says how: "forbidden", unless it says "conflict", "invalid", "throttled" or "webhook", which does not answer in time.
+func refuseWrites(_ context.Context, w *World, args []string) error {
+	p := policy{verb: args[0], object: args[1], answer: "forbidden"}
+	if len(args) > 2 {
+		p.answer = args[2]
+	}
+	if kindNamed(p.object) == "" {
+		name, known := w.nameOf(p.object)
+		if !known {
+			return nil // in a replay the user was too early
+		}
+		p.object = name
+	}
+	w.note("refuse " + strings.Join(args, " "))
+	w.policies = append(w.policies, p)
+	return nil
+}
+
+// nameOf returns the name of a pod as the film strip has it. That of an ordinal is known before there is a pod.
+func (w *World) nameOf(id string) (name string, known bool) {
+	if pod := w.podNamed(id); pod != nil {
+		return pod.Name, true
+	}
+	return SetName + "-" + id, w.draft.Spec.PodIdentity == v1alpha1.OrdinalIdentity
+}
+
+// permitWrites ends all such policies, or those about one object.
+func permitWrites(_ context.Context, w *World, args []string) error {
+	w.note(strings.Join(append([]string{"permit"}, args...), " "))
+	w.policies = slices.DeleteFunc(w.policies, func(p policy) bool {
+		return len(args) == 0 || p.object == args[0] || strings.HasSuffix(p.object, "-"+args[0])
+	})
+	return nil
+}
+
+// refused returns what a policy says against a write of a manager; nil if none is against it.
+func (w *World) refused(write Write) error {
+	for _, p := range w.policies {
+		if p.refuses(write) {
+			return p.err(write)
+		}
+	}
+	return nil
+}
+
+func (p policy) refuses(w Write) bool {
+	if p.verb != "any" && p.verb != string(w.Verb) {
+		return false
+	}
+	if kind := kindNamed(p.object); kind != "" {
+		return w.Key.Kind == kind
+	}
+	return w.Key.Kind == Pods && w.Key.Name == p.object
+}
+
+// err is what the managers hear.
+func (p policy) err(w Write) error {
+	gr, name := groupResource(w.Key.Kind), w.Key.Name
+	denied := errors.New(`admission webhook "policy.example.com" denied the request: not this one`)
+	switch p.answer {
+	case "conflict":
+		return apierrors.NewConflict(gr, name, denied)
+	case "invalid":
+		err := apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: string(w.Key.Kind)}, name, nil)
+		err.ErrStatus.Message += denied.Error()
+		return err
+	case "throttled":
+		return apierrors.NewTooManyRequests(denied.Error(), 1)
+	case "webhook":
+		return apierrors.NewInternalError(fmt.Errorf(`failed calling webhook "policy.example.com": %w`, context.DeadlineExceeded))
+	default:
+		return apierrors.NewForbidden(gr, name, denied)
+	}
+}
