@@ -6,6 +6,7 @@ package forecast
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -156,5 +157,63 @@ func TestPlanSpeaksOfStepsOnlyInSteps(t *testing.T) {
 		if f.asksOthers() || strings.Contains(strings.Join(f.CannotKnow, "\n"), "steps:") {
 			t.Errorf("it speaks of gates and people: %v", f.CannotKnow)
 		}
+	}
+}
+
+// TestStepsCostNoWritesOfPods rolls many pods out in twenty steps, and without: each pod costs the same writes, and each step a
+// few of the set's status.
+func TestStepsCostNoWritesOfPods(t *testing.T) {
+	t.Parallel()
+	pods := int32(1000)
+	if testing.Short() {
+		pods = 200
+	}
+	plain := func(s *v1alpha1.RollSetSpec) {
+		s.Replicas = &pods
+		s.PodIdentity = v1alpha1.RandomIdentity
+		s.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("5%"))
+	}
+	stepped := func(s *v1alpha1.RollSetSpec) {
+		plain(s)
+		for i := range 20 {
+			s.UpdateStrategy.RollingUpdate.Steps = append(s.UpdateStrategy.RollingUpdate.Steps, v1alpha1.RolloutStep{
+				Updated: intstr.FromString(fmt.Sprintf("%d%%", 5*(i+1))), SoakSeconds: 30, Pause: i%2 == 0,
+			})
+		}
+	}
+	cost := func(spec func(*v1alpha1.RollSetSpec)) (ofPods, ofStatus int) {
+		in, err := Offline(t.Context(), web(spec), web(spec, image("web:2")), now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := simulate(t.Context(), in, Surroundings{
+			Kubelet: newLifelike(nil, measure(nil, &in.After.Spec.Template.Spec), "", in.Now), Nodes: []string{"a"}, Refuses: schedulerOf(nil), Judged: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := r.waitsFor(); why != "" {
+			t.Fatalf("it waits: %s", why)
+		}
+		log := r.store.Log()
+		for i := range log {
+			switch e := &log[i]; {
+			case e.Actor != sim.ManagerActor:
+			case e.Key.Kind == sim.RollSets:
+				ofStatus++
+			case e.Key.Kind == sim.Pods:
+				ofPods++
+			}
+		}
+		return ofPods, ofStatus
+	}
+	wantPods, without := cost(plain)
+	gotPods, with := cost(stepped)
+	t.Logf("%d pods: %d writes of pods without steps and %d with; %d of the status and %d", pods, wantPods, gotPods, without, with)
+	if gotPods != wantPods || wantPods != 2*int(pods) {
+		t.Errorf("%d writes of pods with steps, %d without", gotPods, wantPods)
+	}
+	if more := with - without; more > 20*5 {
+		t.Errorf("twenty steps cost %d writes of the status more", more)
 	}
 }

@@ -80,7 +80,11 @@ func (f *facts) stepBlocker() blocker {
 		if f.set.Paused() {
 			return blocker{kind: BlockedByPromotion} // the headline says why
 		}
-		return blocker{BlockedByPromotion, fmt.Sprintf("waiting for annotation %s=%s/%d", v1alpha1.PromoteAnnotation, r.Next.Revision, r.Next.Step)}
+		text := fmt.Sprintf("waiting for annotation %s=%s/%d", v1alpha1.PromoteAnnotation, r.Next.Revision, r.Next.Step)
+		if r.Next.IgnoredPromotion != "" {
+			text += "; the one that is there was set before the step began: take it away and set it again"
+		}
+		return blocker{BlockedByPromotion, text}
 	default:
 		return blocker{}
 	}

@@ -85,6 +85,12 @@ func TestSteps(t *testing.T) {
 				Ready=False AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2
 				Progressing=Unknown AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2`,
 		},
+		"promoted before the step began": {
+			set: inStep(half, v1alpha1.RolloutPaused, func(r *snapshot.Rollout) { r.Next.IgnoredPromotion = "v2/2" }), wantBlocking: status.BlockedByPromotion,
+			want: `
+				Ready=False AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2; the one that is there was set before the step began: take it away and set it again
+				Progressing=Unknown AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2; the one that is there was set before the step began: take it away and set it again`,
+		},
 		"failed, and holds": {
 			set: inStep(half, v1alpha1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep,
 			want: `

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -65,7 +66,7 @@ var _ = Describe("A rollout in steps", func() {
 		now := f.awaitStep(ctx, set, 1, v1alpha1.RolloutPaused)
 		f.awaitCondition(ctx, set, "Progressing", metav1.ConditionUnknown, "AwaitingPromotion")
 		revision := now.Status.Rollout.Revision
-		for _, promotion := range []string{old + "/1", revision + "/2", revision + "/0", "all"} {
+		for _, promotion := range []string{old + "/1", revision + "/2", revision + "/0", "all", "web-0000000000/1", strings.Repeat("x/", 50_000)} {
 			f.change(ctx, set, asking(v1alpha1.PromoteAnnotation, promotion))
 		}
 		f.quiet(ctx, still)

@@ -266,3 +266,33 @@ func (s scenario) hasClaims() bool { return strings.Contains(string(s.section("s
 
 // isAbout says whether a scenario is the one of a file.
 func (s scenario) isAbout(name string) bool { return filepath.Base(s.path) == name+".txtar" }
+
+// TestCrashPointsReachEveryPhase expects the scenarios with few writes, each of which goes wrong in every way, to have a write in
+// every phase of a step, after the last step, and when a revision is given up.
+func TestCrashPointsReachEveryPhase(t *testing.T) {
+	t.Parallel()
+	reached := map[string]bool{}
+	for name, s := range shortScenarios(t) {
+		if !strings.HasPrefix(name, "steps") {
+			continue
+		}
+		w := NewWorld(t.Context(), 0)
+		w.Managers[0].Client.Faults = func(Write) Fault {
+			if set := w.Set(); set != nil && set.Status.Rollout != nil {
+				r := set.Status.Rollout
+				reached[string(r.Phase)] = true
+				reached["given up"] = reached["given up"] || r.Step == 0
+				reached["all done"] = reached["all done"] || r.Step > r.Steps
+			}
+			return NoFault
+		}
+		if err := w.Play(t.Context(), s.script); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	for _, phase := range []string{"Rolling", "Soaking", "Gated", "Paused", "Failed", "given up", "all done"} {
+		if !reached[phase] {
+			t.Errorf("no short scenario writes when a rollout in steps is %s", phase)
+		}
+	}
+}

@@ -26,8 +26,8 @@ func stepsInTurn(v *verdict) string {
 	switch {
 	case before == nil || after == nil || before.Revision != after.Revision:
 		return "" // another rollout, or the status was lost
-	case after.Step == 0:
-		if !v.world.rejected(was) {
+	case after.Step == 0: // a status that stays as it was tells nothing new: the verdict may have been taken back meanwhile
+		if before.Step != 0 && !v.world.rejected(was) {
 			return "the steps are given up, and nobody gave the revision up"
 		}
 		return ""
