@@ -91,7 +91,7 @@ func (s step) refusedWrite() *status.Failure {
 const statusTimeout = 10 * time.Second
 
 // statusRetry is the longest wait between two attempts to write the status.
-const statusRetry = 15 * time.Second
+const statusRetry = 20 * time.Second
 
 // writeStatus replaces the status, if the set is still as it was seen. If it cannot be done now, it is tried again: at once
 // when the cache shows another version of the set, else soon, however often it was refused. Nothing else waits for it, so it
