@@ -19,6 +19,10 @@ const (
 	// SetLabel carries, on every claim, the name of the set that made it.
 	SetLabel = "apps.rollset.dev/set"
 
+	// SurgeLabel, with the value "true", marks what maxSurge made for a rollout and what goes at the end of it: a pod, and the
+	// claims that were created for that pod. A pod whose label is taken off stays.
+	SurgeLabel = "apps.rollset.dev/surge"
+
 	// SpecifiedDeleteLabel, with any value but "false", marks a pod that a user wants deleted first, or replaced.
 	SpecifiedDeleteLabel = "apps.rollset.dev/specified-delete"
 

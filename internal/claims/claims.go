@@ -6,7 +6,8 @@
 // The rule: a claim is the set's if no other controller owns it and no other set's label is on it; everything else is
 // left alone. One without any label, as other workloads leave them behind, is taken for the set's by its name, and
 // becomes the set's when a pod of the set uses it. What the retention policy wants deleted gets an owner, and the garbage collector deletes it with that
-// owner: the set for whenDeleted, the pod that is scaled away for whenScaled. Nothing else ends a claim, but for one
+// owner: the set for whenDeleted, the pod that is scaled away for whenScaled. What was made for a surge pod goes with that
+// pod, whatever the policy: the replicas of the set keep the claims that they had. Nothing else ends a claim, but for one
 // that a set with random names has left over, since no pod will ever have its name again. A claim grows when its
 // template asks for more, in the order of an update, and never shrinks.
 package claims
@@ -137,23 +138,31 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 	if r.Terminating && !c.set.Ordinal() {
 		return // only when it was deleted was it known whether a successor is to have its claims
 	}
-	var want *metav1.OwnerReference
-	reason := "retention policy"
-	switch {
-	case c.isScaledAway(r) && c.keep.WhenScaled == v1alpha1.DeleteClaims:
-		want = metav1.NewControllerRef(r.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
-		reason = "deleted together with the pod"
-	case c.keep.WhenDeleted == v1alpha1.DeleteClaims:
-		want = new(Owner(c.set.Name, c.set.UID))
-	}
 	for _, claim := range r.Claims {
+		want, reason := c.owner(r, claim)
 		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
 		case Obstacle(c.set, r, claim) != "":
 		case !labeled && r.Live() && mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: "a pod of the set uses it"})
+		case snapshot.Surges(claim) && r.Live() && !r.Surge:
+			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: "its pod stays"})
 		case labeled && !c.isOwnedBy(claim, r, want):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: reason})
 		}
+	}
+}
+
+// owner returns the controller that a claim of a replica should have; nil if none. What was made for surge goes with it,
+// whatever the policy.
+func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) (owner *metav1.OwnerReference, reason string) {
+	surge := r.Surge && snapshot.Surges(claim)
+	switch {
+	case c.isScaledAway(r) && (surge || c.keep.WhenScaled == v1alpha1.DeleteClaims):
+		return metav1.NewControllerRef(r.Pod, corev1.SchemeGroupVersion.WithKind("Pod")), "deleted together with the pod"
+	case surge || c.keep.WhenDeleted == v1alpha1.DeleteClaims:
+		return new(Owner(c.set.Name, c.set.UID)), "retention policy"
+	default:
+		return nil, "retention policy"
 	}
 }
 
@@ -205,9 +214,14 @@ func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 // fresh is the age up to which a claim without a pod is not taken for a leftover: the cache of pods may be behind.
 const fresh = time.Minute
 
+// GoesWhenLeft reports whether the claims of an identity without a pod are to be deleted if no pod needs them.
+func GoesWhenLeft(o *snapshot.Set, r *snapshot.Replica) bool {
+	return r.Surge || RetentionOf(o.Spec).WhenScaled == v1alpha1.DeleteClaims
+}
+
 // removeLeftover deletes the claims of an identity that has no pod and that no pod will have again.
 func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
-	if c.set.Ordinal() || r.Pod != nil || !c.complete || c.keep.WhenScaled != v1alpha1.DeleteClaims {
+	if c.set.Ordinal() || r.Pod != nil || !c.complete || !GoesWhenLeft(c.set, r) {
 		return
 	}
 	if r.NameTaken {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -141,11 +140,11 @@ func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *snapshot.Set,
 // seeStrangers notes of which identities with nothing but claims a pod that is not the set's has the name. It matters only
 // where such claims are deleted: else there may be many.
 func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *snapshot.Set) {
-	if o.Ordinal() || claims.RetentionOf(o.Spec).WhenScaled != v1alpha1.DeleteClaims {
+	if o.Ordinal() {
 		return
 	}
 	for i := range o.Replicas {
-		if replica := &o.Replicas[i]; replica.Pod == nil {
+		if replica := &o.Replicas[i]; replica.Pod == nil && claims.GoesWhenLeft(o, replica) {
 			err := r.Client.Get(ctx, podKey(v, replica.ID), &corev1.Pod{}, client.UnsafeDisableDeepCopy)
 			replica.NameTaken = !apierrors.IsNotFound(err)
 		}

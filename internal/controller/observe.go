@@ -171,6 +171,7 @@ type place struct {
 func (p *place) read(r *snapshot.Replica) {
 	switch {
 	case p.pod == nil:
+		r.Surge = !slices.ContainsFunc(p.claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) })
 	case p.before != nil && p.before.Pod.ResourceVersion == p.pod.ResourceVersion:
 		*r = *p.before
 		r.Pod = p.pod
@@ -238,6 +239,7 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 		Scheduled:    podstate.Scheduled(pod),
 		Terminating:  podstate.Terminating(pod),
 		Finished:     podstate.Finished(pod),
+		Surge:        snapshot.Surges(pod),
 		Specified:    podstate.SpecifiedDelete(pod),
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),

@@ -65,6 +65,10 @@ func variants() []variant {
 	hooked := []string{"v1+", "v1+&", "v1.&", "v1+^", "v2+&", "v2+^", "v2.", "v1x", "v2r"}
 	company := []string{"v0,", "v1.", "v1,", "v2.", "v2,", "v1x", "v2x"}
 	companyWithClaims := []string{"v0,$", "v1.$", "v1,$", "v2.$", "v2,$", "v1x$", "v2x$", "-"}
+	surge := []string{
+		"v1+$", "v2+$", "v1.$", "v2.$", "v0.$", "v1x$", "v2+@$",
+		"v1+$*", "v2+$*", "v1.$*", "v2.$*", "v0.$*", "v2x$*", "v2+@$*", "-*",
+	}
 	few := []string{"v1+", "v2+", "v0+", "v1.", "v2.", "v0.", "v1x"}
 
 	pods := bounds{replicas: 4, unavailable: 3, surge: 3, pods: 5}
@@ -85,6 +89,10 @@ func variants() []variant {
 		{words: "random scalemu=1 v1>v2", partitioned: true, kinds: rolling, bounds: fewer},
 		{words: "random v1>v2", partitioned: true, kinds: claims, bounds: fewer},
 		{words: "random v2", kinds: claims, bounds: fewer},
+		{words: "random claims v1>v2", partitioned: true, kinds: surge, bounds: fewer},
+		{words: "random claims paused v1>v2", kinds: surge, bounds: fewer},
+		{words: "random claims rejected v1>v2", kinds: surge, bounds: fewer},
+		{words: "random claims v2", kinds: surge, bounds: fewer},
 		{words: "random hooked v1>v2", partitioned: true, kinds: hooked, bounds: fewer},
 		{words: "random hooked v2", kinds: hooked, bounds: fewer},
 		{words: "ordinal hooked v1>v2", partitioned: true, kinds: hooked, bounds: four},

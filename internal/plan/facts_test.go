@@ -37,6 +37,8 @@ type facts struct {
 	plan *action.Plan
 
 	live, available int
+	// extra are the live pods that surge made and that go again.
+	extra int
 	// have are live pods, mix those that nobody named, broken those of them that are not ready.
 	have, mix, broken tally
 	// unavailable pods of a revision are to stay and not available, or created by the plan, or will come back when the
@@ -81,6 +83,10 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 		f.have[f.side(r.Revision)]++
 		if r.Available {
 			f.available++
+		}
+		if r.Surge {
+			f.extra++
+			continue
 		}
 		if !r.Specified {
 			f.mix[f.side(r.Revision)]++
@@ -218,12 +224,12 @@ func (f *facts) frozen() bool {
 
 func (f *facts) recreate() bool { return f.set.Strategy() == v1alpha1.RecreateStrategy }
 
-// surge is how many pods above R there may be.
+// surge is how many pods above R there may be. Those that surge made under an earlier limit stay until they are not needed.
 func (f *facts) surge() int {
 	if f.set.Ordinal() {
 		return 0
 	}
-	return f.set.Limits.MaxSurge
+	return max(f.set.Limits.MaxSurge, f.extra)
 }
 
 // wantedAt is the side wanted in the place of an ordinal, false if the set does not use it.
@@ -316,7 +322,7 @@ func (f *facts) comesBack(r *snapshot.Replica) bool {
 		return false
 	}
 	if !f.set.Ordinal() {
-		return len(r.Claims) > 0
+		return len(r.Claims) > 0 && !r.Surge
 	}
 	_, used := f.set.InUse(r.Ordinal)
 	return used && (!f.set.OrderedReady() || f.waitsFor(r.Ordinal) == nil)
@@ -375,7 +381,7 @@ func (f *facts) spent(r *snapshot.Replica) bool {
 func (f *facts) waits(s side) bool {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
-		if r.Live() && r.Ready && !r.Specified && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
+		if r.Live() && r.Ready && !r.Specified && !r.Surge && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
 			return true
 		}
 	}
@@ -424,12 +430,12 @@ func (f *facts) goes(r *snapshot.Replica) bool {
 // settled says whether a set is as it is wanted to be: nothing is left to do, or to wait for.
 func (f *facts) settled() bool {
 	o := f.set
-	if f.live != o.Limits.Replicas || f.available != o.Limits.Replicas {
+	if f.extra > 0 || f.live != o.Limits.Replicas || f.available != o.Limits.Replicas {
 		return false
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if r.Pod != nil && !r.Live() || f.replaceable(r) {
+		if r.Pod != nil && !r.Live() || r.Pod == nil && r.Surge || f.replaceable(r) {
 			return false
 		}
 		if _, used := o.InUse(r.Ordinal); o.Ordinal() && !used || !f.frozen() && f.misplaced(r) {

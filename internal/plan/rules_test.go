@@ -23,6 +23,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"a pod is created under a free identity, once", createsFreeIdentities},
+		{"what surge left behind is for surge, and the claims of other pods are not", keepsClaimsApart},
 		{"a pod is deleted once, and for a reason that holds", deletesForAReason},
 		{"there are never more than R + surge pods", neverTooMany},
 		{"a place is not filled twice", fillsPlacesOnce},
@@ -58,6 +59,12 @@ func createsFreeIdentities(f *facts) bool {
 	return true
 }
 
+func keepsClaimsApart(f *facts) bool {
+	return !slices.ContainsFunc(f.creates, func(c action.Create) bool {
+		return slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && r.Surge != c.Surge })
+	})
+}
+
 func deletesForAReason(f *facts) bool {
 	for i, d := range f.deletes {
 		r := d.replica
@@ -87,7 +94,7 @@ func fillsPlacesOnce(f *facts) bool {
 	held := 0
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
-		if r.Finished && !r.Terminating || r.Terminating && len(r.Claims) > 0 {
+		if !r.Surge && (r.Finished && !r.Terminating || r.Terminating && len(r.Claims) > 0) {
 			held++
 		}
 	}
@@ -96,7 +103,8 @@ func fillsPlacesOnce(f *facts) bool {
 
 func surplusOnly(f *facts) bool {
 	if !f.set.Ordinal() {
-		return f.scaledDown.sum() <= max(0, f.live-f.set.Limits.Replicas)
+		kept := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return !r.Surge })
+		return kept <= max(0, f.live-f.extra-f.set.Limits.Replicas)
 	}
 	return f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
 		_, used := f.set.InUse(r.Ordinal)
@@ -189,8 +197,14 @@ func createsWhatIsWanted(f *facts) bool {
 			return err != nil || !used || f.side(c.Revision) != f.makes(to)
 		})
 	}
+	created := f.created
+	for _, c := range f.creates {
+		if c.Surge { // it goes again
+			created[f.side(c.Revision)]--
+		}
+	}
 	for s := range sides {
-		if f.set.Rolling() && f.created[s] > max(0, f.want[s]-f.mix[s]) {
+		if f.set.Rolling() && created[s] > max(0, f.want[s]-f.mix[s]) {
 			return false
 		}
 	}
@@ -317,7 +331,7 @@ func takesWithinBudget(f *facts) bool {
 }
 
 func pauseKeepsOldPods(f *facts) bool {
-	if f.set.Ordinal() || !f.set.Paused() || !f.set.Rolling() {
+	if f.set.Ordinal() || !f.set.Paused() || !f.set.Rolling() || f.set.GivesBack() {
 		return true
 	}
 	surplus := f.live - f.set.Limits.Replicas

@@ -85,6 +85,10 @@ func newWorld(config string, start []string) *world {
 	}
 	w.add(w.set.Current.Name + "." + claims)
 	w.add(w.set.Update.Name + "." + claims)
+	if len(w.set.Spec.VolumeClaimTemplates) > 0 {
+		w.add(w.set.Current.Name + "." + claims + "*")
+		w.add(w.set.Update.Name + "." + claims + "*")
+	}
 	return w
 }
 
@@ -103,10 +107,11 @@ func (w *world) add(text string) kind {
 	for i := range w.replicas {
 		w.replicas[i] = append(w.replicas[i], w.replica(i, text))
 	}
-	if text == "" || text == "-" {
+	if text == "" || strings.HasPrefix(text, "-") {
 		return k
 	}
-	pod, hasClaims := strings.CutSuffix(text, "$")
+	pod, isSurge := strings.CutSuffix(text, "*")
+	pod, hasClaims := strings.CutSuffix(pod, "$")
 	if bare := strings.TrimRight(text, "&^%"); bare != text {
 		w.addHooked(k, bare, text[len(bare):])
 		return k
@@ -117,7 +122,7 @@ func (w *world) add(text string) kind {
 	switch mark {
 	case "x", "X":
 		if hasClaims && !w.set.Ordinal() {
-			w.next[k] = w.add("-")
+			w.next[k] = w.add("-" + map[bool]string{true: "*"}[isSurge])
 		} else {
 			w.next[k] = nothing
 		}
@@ -307,7 +312,11 @@ func (w *world) hopeless(index int, k kind) bool {
 func (w *world) carryOut(c cells, p *action.Plan) state {
 	for _, a := range p.Actions {
 		if create, ok := a.(action.Create); ok {
-			c[w.place(&c, create.ID)] = w.born(create.Revision)
+			c[w.place(&c, create.ID)] = w.born(create)
+			continue
+		}
+		if gone, ok := a.(action.DeleteClaim); ok {
+			c[w.place(&c, gone.ID)] = nothing
 			continue
 		}
 		i := w.find(&c, a)
@@ -353,9 +362,10 @@ func (w *world) place(c *cells, id string) int {
 }
 
 // born is a pod that was created just now.
-func (w *world) born(revision string) kind {
+func (w *world) born(a action.Create) kind {
 	return kind(slices.IndexFunc(w.kinds, func(text string) bool {
-		return strings.TrimSuffix(text, "$") == revision+"."
+		text, isSurge := strings.CutSuffix(text, "*")
+		return strings.TrimSuffix(text, "$") == a.Revision+"." && isSurge == a.Surge
 	}))
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -56,15 +57,19 @@ func owners(set *v1alpha1.RollSet) []metav1.OwnerReference {
 	return nil
 }
 
-// ensureClaims creates the claims that an identity lacks.
-func (w *writer) ensureClaims(ctx context.Context, id string) outcome {
+// ensureClaims creates the claims that a pod lacks. Those for surge go with it.
+func (w *writer) ensureClaims(ctx context.Context, pod action.Create) outcome {
 	templates := w.set.Spec.VolumeClaimTemplates
 	if len(templates) == 0 {
 		return outcome{}
 	}
-	r := w.replica(id)
+	r := w.replica(pod.ID)
 	for i := range templates {
-		wanted := BuildClaim(w.set, &templates[i], id)
+		wanted := BuildClaim(w.set, &templates[i], pod.ID)
+		if pod.Surge {
+			wanted.Labels[v1alpha1.SurgeLabel] = "true"
+			wanted.OwnerReferences = []metav1.OwnerReference{claims.Owner(w.set.Name, w.set.UID)}
+		}
 		var out outcome
 		found := slices.IndexFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == wanted.Name })
 		if found >= 0 {

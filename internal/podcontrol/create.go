@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -74,10 +75,13 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if !ok {
 		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.observation.PodName(a.ID), a.Revision)}
 	}
-	if out := w.ensureClaims(ctx, a.ID); out.block != nil || out.err != nil {
+	if out := w.ensureClaims(ctx, a); out.block != nil || out.err != nil {
 		return out
 	}
 	pod := Build(w.set, revision, a.ID)
+	if a.Surge {
+		pod.Labels[v1alpha1.SurgeLabel] = "true"
+	}
 	err := w.Client.Create(ctx, pod)
 	switch {
 	case err == nil:

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 )
 
@@ -51,7 +52,7 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 	switch a := a.(type) {
 	case action.CreateClaims:
-		return w.ensureClaims(ctx, a.ID)
+		return w.ensureClaims(ctx, action.Create{ID: a.ID, Surge: w.replica(a.ID).Surge})
 	case action.OwnClaim:
 		return outcome{err: w.own(ctx, a)}
 	case action.GrowClaim:
@@ -71,15 +72,18 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 
 // own labels a claim as the set's, and replaces the set and the identity's pod among its owners.
 func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
-	pod := w.replica(a.ID).Pod
+	r := w.replica(a.ID)
 	return w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) {
 		c.OwnerReferences = slices.DeleteFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool {
-			return ref.UID == w.set.UID || pod != nil && ref.UID == pod.UID
+			return ref.UID == w.set.UID || r.Pod != nil && ref.UID == r.Pod.UID
 		})
 		if a.Owner != nil {
 			c.OwnerReferences = append(c.OwnerReferences, *a.Owner)
 		}
 		w.label(c, a.ID)
+		if !r.Surge {
+			delete(c.Labels, v1alpha1.SurgeLabel)
+		}
 	})
 }
 

@@ -21,7 +21,7 @@ func Plan(o *snapshot.Set, w *desired.State) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
 	removeFinished(o, w, &p)
 	switch {
-	case w.Surplus == 0:
+	case w.Surplus+w.SurplusSurge == 0:
 	case o.Ordinal():
 		removeOutside(o, w, &p)
 	default:
@@ -63,7 +63,7 @@ func grow(o *snapshot.Set, w *desired.State, p *action.Plan) {
 		}
 		if !held(o, place, p) && !limit.holds(place, p) {
 			room--
-			p.Add(action.Create{ID: place.ID, Revision: place.Revision, Reason: reason(place)})
+			p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
 		}
 		if o.OrderedReady() {
 			return // the next one when this one is available

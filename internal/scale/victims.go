@@ -4,7 +4,6 @@
 package scale
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,32 +17,30 @@ import (
 
 // removeVictims deletes the surplus of a set with random names. Pods that are not available are free to go; of the
 // available ones as many may go as there are above spec.replicas, so that a scale-down in the middle of a bad rollout
-// takes the bad pods although the good ones are at the old revision. What a user named goes whatever it is.
+// takes the bad pods although the good ones are at the old revision. What a user named goes whatever it is. Surge that is not
+// needed any more goes by itself, and no other pod in its place.
 func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	v := victims{
-		spare: o.Available() - o.Limits.Replicas,
-		why:   fmt.Sprintf("scale down to %d", o.Limits.Replicas+w.Surge),
-	}
-	named, tooMany, others := ranked(o, w)
-	left := w.Surplus - v.take(named, w.Surplus, p)
-	if o.Rolling() && (o.Paused() || o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod) {
+	v, all := victims{spare: o.Available() - o.Limits.Replicas}, ranked(o, w)
+	why := fmt.Sprintf("scale down to %d", o.Live()-w.SurplusSurge-w.Surplus)
+	left := w.Surplus - v.take(all.named, w.Surplus, why, p)
+	v.take(all.surge, w.SurplusSurge, "the rollout needs no more surge", p)
+	if o.Rolling() && o.Paused() && !o.GivesBack() {
 		var surge []*snapshot.Replica
-		surge, others = splitSurge(o, others, min(left, o.Limits.MaxSurge-w.Surge))
-		v.take(surge, len(surge), p)
+		surge, all.others = splitSurge(o, all.others, min(left, o.Limits.MaxSurge-w.Surge))
+		v.take(surge, len(surge), why, p)
 		left -= len(surge) // those that cannot go now stay: no old pod goes in their place
 	}
-	v.take(slices.Concat(tooMany, others), left, p)
+	v.take(slices.Concat(all.tooMany, all.others), left, why, p)
 }
 
 // victims are the pods that a scale-down takes.
 type victims struct {
 	// spare is how many available pods may still go.
 	spare int
-	why   string
 }
 
 // take deletes up to n of the pods, and returns how many.
-func (v *victims) take(from []*snapshot.Replica, n int, p *action.Plan) int {
+func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Plan) int {
 	taken := 0
 	for _, r := range from {
 		if taken == n {
@@ -56,14 +53,16 @@ func (v *victims) take(from []*snapshot.Replica, n int, p *action.Plan) int {
 			v.spare--
 		}
 		taken++
-		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: v.why})
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
 	}
 	return taken
 }
 
-// ranked are the live pods, the least useful first: those that a user named, those of which their revision has too many,
-// and the others.
-func ranked(o *snapshot.Set, w *desired.State) (named, tooMany, others []*snapshot.Replica) {
+// ranking is the live pods of a set, the least useful first: what surge made and what goes again, those that a user named,
+// those of which their revision has too many, and the others.
+type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
+
+func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
 	live := make([]*snapshot.Replica, 0, len(o.Replicas))
 	for i := range o.Replicas {
 		if o.Replicas[i].Live() {
@@ -75,32 +74,42 @@ func ranked(o *snapshot.Set, w *desired.State) (named, tooMany, others []*snapsh
 	excess := maps.Clone(w.Excess)
 	for _, r := range live {
 		switch {
+		case r.Surge:
+			all.surge = append(all.surge, r)
 		case r.Specified, r.State == v1alpha1.LifecyclePreparingDelete: // what is being prepared is not given up for another
-			named = append(named, r)
+			all.named = append(all.named, r)
 		case excess[r.Revision] > 0:
-			tooMany = append(tooMany, r)
+			all.tooMany = append(all.tooMany, r)
 			excess[r.Revision]--
 		default:
-			others = append(others, r)
+			all.others = append(all.others, r)
 		}
 	}
-	return named, tooMany, others
+	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return useOf(o, w, a) - useOf(o, w, b) })
+	return all
 }
 
-// splitSurge takes out the pods, n at most, that may be there as surge for a rollout that was paused, or that changes all
-// others in place: new ones, the least useful first, or if others were changed in place the youngest.
+// useOf orders surge: first what is on its way out, then what is of no use any more.
+func useOf(o *snapshot.Set, w *desired.State, r *snapshot.Replica) int {
+	switch {
+	case r.State == v1alpha1.LifecyclePreparingDelete:
+		return 0
+	case w.Spent(o, r):
+		return 1
+	default:
+		return 2
+	}
+}
+
+// splitSurge takes out the pods, n at most, that may be there as surge for a rollout that was paused: new ones, the least
+// useful first.
 func splitSurge(o *snapshot.Set, pods []*snapshot.Replica, n int) (surge, rest []*snapshot.Replica) {
 	for _, r := range pods {
-		if r.Revision == o.Update.Name {
+		if r.Revision == o.Update.Name && len(surge) < n {
 			surge = append(surge, r)
+		} else {
+			rest = append(rest, r)
 		}
 	}
-	if o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
-		slices.SortStableFunc(surge, func(a, b *snapshot.Replica) int {
-			return cmp.Compare(b.Created, a.Created)
-		})
-	}
-	surge = surge[:min(n, len(surge))]
-	rest = slices.DeleteFunc(pods, func(r *snapshot.Replica) bool { return slices.Contains(surge, r) })
 	return surge, rest
 }

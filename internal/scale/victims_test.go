@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/scale"
@@ -21,7 +21,7 @@ func TestVictimsInARollout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		config, state string
-		policy        v1alpha1.PodUpdatePolicy
+		claims        bool
 		want          string
 	}{
 		"in a pause the dear pod stays": {
@@ -32,18 +32,35 @@ func TestVictimsInARollout(t *testing.T) {
 			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v2. c:v2+",
 			want: "delete web-b (scale down to 2)",
 		},
-		"with changes in place the extra pod goes, which is the youngest": {
-			config: "random R=2 p=1 surge=1 v1>v2", state: "a:v1+ b:v2+ c:v2+", policy: v1alpha1.InPlaceOnlyPod,
-			want: "delete web-c (scale down to 2)",
+		"surge that goes again goes when it is not needed any more": {
+			config: "random R=2 p=1 surge=1 v1>v2", state: "a:v1+ b:v2+* c:v2+", claims: true,
+			want: "delete web-b (the rollout needs no more surge)",
 		},
 		"and no other in its place": {
-			config: "random R=2 p=1 surge=1 v1>v2", state: "a:v1+ b:v2. c:v2+", policy: v1alpha1.InPlaceOnlyPod,
+			config: "random R=2 p=1 surge=1 v1>v2", state: "a:v1+ b:v2+* c:v2.", claims: true,
+		},
+		"it stays while others move": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+* c:v2.", claims: true,
+		},
+		"broken at a revision that is not wanted it is of no use": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v0.* c:v1+", claims: true,
+			want: "delete web-b (the rollout needs no more surge)",
+		},
+		"that goes first": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v0.* c:v1+ d:v2.*", claims: true,
+			want: "delete web-b (the rollout needs no more surge)",
+		},
+		"a scale-down takes none of it": {
+			config: "random R=1 surge=1 v1>v2", state: "a:v1+ b:v2+* c:v2.", claims: true,
+			want: "delete web-a (scale down to 2)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := snapshottest.Parse(c.config, c.state)
-			o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = c.policy
+			if c.claims {
+				o.Spec.VolumeClaimTemplates = make([]corev1.PersistentVolumeClaim, 1)
+			}
 			for i := range o.Replicas {
 				r := &o.Replicas[i]
 				r.Created = int64(1_000 + i)

@@ -22,6 +22,8 @@ type facts struct {
 
 	// changing is how many live pods are not through with an update in place.
 	changing int
+	// surge is how many live pods surge made and go again.
+	surge int
 	// total and revisions count the pods; gone those that are terminating or finished.
 	total     count
 	revisions map[string]*count
@@ -78,6 +80,9 @@ func (f *facts) countPods() {
 			}
 			n.add(r)
 			f.total.add(r)
+			if r.Surge {
+				f.surge++
+			}
 			if r.Waiting != "" {
 				f.changing++
 			}
@@ -129,8 +134,8 @@ func (f *facts) target() string {
 // everyPodIsFine says whether as many pods as are wanted exist, are where they belong and are available. Pods that surge
 // made stay through a pause.
 func (f *facts) everyPodIsFine() bool {
-	live := f.total.live
-	enough := live == f.set.Limits.Replicas || f.set.Paused() && live > f.set.Limits.Replicas
+	live, wanted := f.total.live, f.set.Limits.Replicas
+	enough := live == wanted && f.surge == 0 || f.set.Paused() && live > wanted && live-f.surge >= wanted
 	return enough && f.moving == 0 && f.changing == 0 && f.total.available == live
 }
 
@@ -162,7 +167,7 @@ func (f *facts) finished() bool {
 func (f *facts) atPartition() bool {
 	updated := f.revision(f.set.Update.Name)
 	return f.set.Partition() > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
-		f.total.live == f.set.Limits.Replicas && updated.available == updated.live
+		f.total.live-f.surge == f.set.Limits.Replicas && updated.available == updated.live
 }
 
 // rollbackDone says whether all pods were back at the current revision once.
@@ -195,7 +200,7 @@ func Complete(o *snapshot.Set) bool {
 		r := &o.Replicas[i]
 		switch {
 		case r.Pod == nil:
-		case r.Revision != o.Update.Name, r.Live() && (!r.Available || r.Waiting != ""):
+		case r.Revision != o.Update.Name, r.Live() && (r.Surge || !r.Available || r.Waiting != ""):
 			return false
 		case r.Live():
 			live++

@@ -72,8 +72,23 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 			b.count(r, w)
 		}
 	}
-	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(0, pods-o.Limits.Replicas)))
+	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(b.surging(scaling), pods-o.Limits.Replicas)))
 	return b
+}
+
+// surging counts the pods that surge made and that go again, after what scaling does.
+func (b *budget) surging(scaling action.Plan) (n int) {
+	for i := range b.set.Replicas {
+		if r := &b.set.Replicas[i]; r.Surge && r.Live() && !b.going[r.Pod.UID] {
+			n++
+		}
+	}
+	for _, a := range scaling.Actions {
+		if c, ok := a.(action.Create); ok && c.Surge && b.set.Refused == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // count notes what a replica says of the revision that its pod has or comes back at.

@@ -176,9 +176,9 @@ func TestPlanInPlace(t *testing.T) {
 				"hold web-0: 1 unavailable at revision v3, no more are moved to it",
 			},
 		},
-		"the pod whose place surge has taken goes": {
-			config: "random R=2 mu=0 surge=1 v1>v2", state: "a:v1+ b:v2+ c:v2+",
-			want: []string{"delete web-a (recreate at v2)"},
+		"surge takes nobody's place": {
+			config: "random R=2 mu=0 surge=1 v1>v2", state: "a:v1+ b:v2+ c:v2+*",
+			want: []string{"close gate of web-a (update in place to v2)"},
 		},
 		"the strategy Recreate recreates": {
 			config: "ordinal R=1 recreate v1>v2", state: "0:v1+",

@@ -5,7 +5,6 @@ package update
 
 import (
 	"fmt"
-	"math"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,9 +23,6 @@ type mover struct {
 	plan   *action.Plan
 	// differences are those between revisions that were looked at.
 	differences map[leap]*difference
-	// places is how many of the pods that are due have a place at another revision to go to. The places of the others are
-	// taken by surge.
-	places int
 	// moving are the pods of which a move is being made.
 	moving map[types.UID]bool
 	// resizing counts, for each revision, the pods that get other resources while they serve.
@@ -71,25 +67,6 @@ func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 	return v
 }
 
-// countPlaces counts the places that pods can go to. Under InPlaceOnly every pod goes to another revision, and scaling
-// takes what is too much in the end.
-func (v *mover) countPlaces(w *desired.State, scaling action.Plan) {
-	v.places = math.MaxInt
-	if v.set.Ordinal() || v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
-		return
-	}
-	pods := v.set.Live()
-	for _, a := range scaling.Actions {
-		if _, ok := a.(action.Create); ok {
-			pods++
-		}
-	}
-	v.places = -max(0, pods-v.set.Limits.Replicas)
-	for _, n := range w.Excess {
-		v.places += n
-	}
-}
-
 // move makes a move, the next step of it, or says what holds it.
 func (v *mover) move(m desired.Move) {
 	how := v.manner(m)
@@ -119,9 +96,6 @@ func (v *mover) move(m desired.Move) {
 // manner decides how a pod is moved.
 func (v *mover) manner(m desired.Move) manner {
 	if m.Named || v.set.Strategy() != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
-		return manner{}
-	}
-	if v.places--; v.places < 0 {
 		return manner{}
 	}
 	d := v.difference(leap{from: m.Replica.Revision, to: m.To})

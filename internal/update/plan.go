@@ -28,7 +28,6 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 	if !v.budget.rests {
 		holdFrozen(o, &p)
 	}
-	v.countPlaces(w, scaling)
 	v.moveDue(w)
 	v.askAgain()
 	v.giveUp()

@@ -32,6 +32,8 @@ type Create struct {
 	ID string
 	// Revision is the name of the revision whose template the pod gets.
 	Revision string
+	// Surge is true for a pod that goes again at the end of a rollout, with the claims that are made for it.
+	Surge bool
 	// Reason says why the pod is wanted.
 	Reason string
 }

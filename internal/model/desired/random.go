@@ -4,29 +4,37 @@
 package desired
 
 import (
+	"slices"
+
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// random is the State of a set with random names.
+// random is the State of a set with random names. What surge made takes nobody's place where it goes again; elsewhere the
+// pods above spec.replicas are the surge, whichever they are.
 func random(o *snapshot.Set) *State {
 	pods := count(o)
 	s, misplaced := excess(o, pods)
 	named := s.findCandidates(o, pods)
 	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
 	s.Missing = max(0, o.Limits.Replicas-pods.live-pods.held)
-	s.Surplus = max(0, pods.live-o.Limits.Replicas-s.Surge)
-	extra := min(s.Surge, max(0, misplaced-s.broken(o, pods))+named)
-	s.fill(o, pods.short(o.Current.Name), min(Batch, max(0, o.Limits.Replicas+extra-pods.live-pods.held)))
+	useful, spent := s.countSurge(o)
+	s.Surplus = max(0, pods.live-o.Limits.Replicas)
+	if !o.GivesBack() {
+		s.Surplus = max(0, s.Surplus-max(0, s.Surge-useful))
+	}
+	s.SurplusSurge = spent + max(0, useful-s.Surge)
+	above := useful + spent + max(0, pods.live+pods.held-o.Limits.Replicas)
+	s.fill(o, pods.short(o.Current.Name), min(s.Surge, max(0, misplaced-s.broken(o, pods))+named)-above)
 	return s
 }
 
 // excess is a State with nothing in it but how many pods of each revision have to go, and how many others may come in their
 // place.
 func excess(o *snapshot.Set, pods mix) (s *State, misplaced int) {
-	s = &State{Excess: map[string]int{}, Short: map[string]int{}, lacking: obtainable(o, pods.lacking(o))}
+	s = &State{Excess: map[string]int{}, Short: map[string]int{}, want: pods.want, lacking: obtainable(o, pods.lacking(o))}
 	for revision := range pods.want {
 		s.Short[revision] = pods.short(revision)
 	}
@@ -54,6 +62,7 @@ func count(o *snapshot.Set) mix {
 	pods := mix{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
+		case r.Surge:
 		case r.Live():
 			pods.live++
 			if !r.Specified {
@@ -75,21 +84,28 @@ func count(o *snapshot.Set) mix {
 	return pods
 }
 
+// countSurge counts the pods that go again.
+func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
+	for i := range o.Replicas {
+		switch r := &o.Replicas[i]; {
+		case !r.Surge || r.Pod == nil || r.Terminating:
+		case s.Spent(o, r):
+			spent++
+		default:
+			useful++
+		}
+	}
+	return useful, spent
+}
+
+// Spent reports whether a pod that surge made is of no use any more: a user named it, or it is broken at another revision than
+// the one at which surge is made now.
+func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
+	return r.Surge && r.Live() && (r.Specified || r.Broken() && r.Revision != comesBackAt(o, s.lacking))
+}
+
 // short is how many pods of a revision there are too few.
 func (m mix) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
-
-// onTop is how many pods at the update revision come on top of what is wanted there: under InPlaceOnly the extra pods take
-// nobody's place, so that every other pod is changed in place, and go when that is done.
-func (m mix) onTop(o *snapshot.Set) int {
-	if !o.Rolling() || o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
-		return 0
-	}
-	pods := 0
-	for _, n := range m.have {
-		pods += n
-	}
-	return max(0, min(o.Limits.MaxSurge, pods-o.Limits.Replicas))
-}
 
 // lacking is the revision at which the next pod is made: the current one if too few are at it, for it is known to work,
 // or if no other is wanted.
@@ -105,9 +121,6 @@ func (m mix) lacking(o *snapshot.Set) string {
 func (s *State) countExcess(o *snapshot.Set, pods mix) (misplaced int) {
 	for revision, n := range pods.have {
 		excess := n - pods.want[revision]
-		if revision == o.Update.Name {
-			excess -= pods.onTop(o)
-		}
 		if excess <= 0 || !o.Rolling() && revision == o.Update.Name {
 			continue
 		}
@@ -151,7 +164,7 @@ func (s *State) findCandidates(o *snapshot.Set, pods mix) (named int) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
-		case !r.Live():
+		case !r.Live() || r.Surge:
 		case r.Specified && replaceable(o, r):
 			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.successor(o, r, pods), Named: true})
 			named++
@@ -178,23 +191,27 @@ func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods mix) string
 	return comesBackAt(o, s.lacking)
 }
 
-// fill names n places: first those at the current revision, which is known to work, then those at the update revision.
-func (s *State) fill(o *snapshot.Set, atCurrent, n int) {
-	if n <= 0 {
+// fill names the places that are missing and some of surge: first those at the current revision, which is known to work, then
+// those at the update revision.
+func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
+	missing := min(Batch, s.Missing)
+	surge = min(Batch-missing, max(0, surge))
+	if missing+surge == 0 {
 		return
 	}
-	for i, id := range identities(o, n) {
+	for i, id := range identities(o, missing, surge) {
 		revision := o.Update.Name
-		if i < atCurrent {
+		if i < atCurrent || s.want[o.Update.Name] == 0 {
 			revision = o.Current.Name
 		}
 		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision), Surge: i >= s.Missing})
 	}
 }
 
-// identities returns up to n for new pods: first those whose claims are free, then ids of the set's sequence that it has not
-// given out yet. Those that users want deleted are left out, or the successor would be deleted as well, and so on for ever.
-func identities(o *snapshot.Set, n int) []string {
+// identities returns those of new pods, surge last: first those whose claims are free, then ids of the set's sequence that it
+// has not given out yet. What surge left behind is for surge, and nothing else is. Those that users want deleted are left out,
+// or the successor would be deleted as well, and so on for ever.
+func identities(o *snapshot.Set, missing, surge int) []string {
 	taken := make(map[string]bool, len(o.Replicas))
 	for id := range o.Blocked {
 		taken[id] = true
@@ -204,14 +221,18 @@ func identities(o *snapshot.Set, n int) []string {
 			taken[o.IDOf(name)] = true
 		}
 	}
-	var ids []string
+	var members, extra []string
 	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if r.Pod == nil && !taken[r.ID] && len(ids) < n {
-			ids = append(ids, r.ID)
+		switch r := &o.Replicas[i]; {
+		case r.Pod != nil || taken[r.ID]:
+		case r.Surge && len(extra) < surge:
+			extra = append(extra, r.ID)
+		case !r.Surge && len(members) < missing:
+			members = append(members, r.ID)
 		}
-		taken[r.ID] = true
+		taken[o.Replicas[i].ID] = true
 	}
-	fresh := identity.NewSequence(o.UID).Next(o.Issued, n-len(ids), func(id string) bool { return taken[id] })
-	return append(ids, fresh...)
+	fresh := identity.NewSequence(o.UID).Next(o.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
+	next := min(len(fresh), missing-len(members))
+	return slices.Concat(members, fresh[:next], extra, fresh[next:])
 }

@@ -26,7 +26,7 @@ type Place struct {
 	Ordinal int
 	// Revision is the name of the revision that is wanted there.
 	Revision string
-	// Surge is true for a place above spec.replicas.
+	// Surge is true for a place above spec.replicas in a rollout.
 	Surge bool
 }
 
@@ -51,13 +51,16 @@ type State struct {
 	// Excess is how many live pods each revision has too many, named ones not counted, and Short how many each revision has
 	// too few in a set with random names.
 	Excess, Short map[string]int
-	// Surplus is how many live pods are above what the set may have now, surge included.
-	Surplus int
+	// Surplus is how many live pods are above what the set may have now, surge included. SurplusSurge is how many on top of
+	// those surge made that goes again and is not needed any more.
+	Surplus, SurplusSurge int
 	// Outside are the live pods whose ordinal is not in use, the highest first.
 	Outside []*snapshot.Replica
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
 
+	// want is how many pods are wanted of each revision in a set with random names.
+	want map[string]int
 	// lacking is the revision of which the next pod is made in a set with random names.
 	lacking string
 }
@@ -84,7 +87,7 @@ func Of(o *snapshot.Set) *State {
 // tie them to their identity.
 func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
 	if !o.Ordinal() {
-		return comesBackAt(o, s.lacking), len(r.Claims) > 0
+		return comesBackAt(o, s.lacking), len(r.Claims) > 0 && !r.Surge
 	}
 	k, used := o.InUse(r.Ordinal)
 	if !used {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -162,6 +163,8 @@ type Replica struct {
 	Available bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
+	// Surge is true for what maxSurge made and what goes again: a pod, or claims without a pod. It takes no other's place.
+	Surge bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
 	Specified bool
 	// ReadySince is when the pod became ready; zero if it is not.
@@ -207,6 +210,15 @@ func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
 // OutOfService says whether nothing is lost by disturbing the replica's live pod: it is not ready, or we have taken it
 // out of service ourselves.
 func (r *Replica) OutOfService() bool { return r.Live() && (!r.Ready || r.Updating) }
+
+// Surges reports whether a pod or a claim is marked as made for maxSurge.
+func Surges(object metav1.Object) bool { return object.GetLabels()[v1alpha1.SurgeLabel] == "true" }
+
+// GivesBack reports whether the pods that maxSurge makes go at the end of a rollout, and every other pod stays what it is:
+// where pods have claims, and where they are updated in place. Elsewhere nothing tells an old pod's successor from surge.
+func (s *Set) GivesBack() bool {
+	return len(s.Spec.VolumeClaimTemplates) > 0 || s.Spec.UpdatePolicy() != v1alpha1.RecreatePod
+}
 
 // PodName is the name of an identity's pod, whether it exists or not.
 func (s *Set) PodName(id string) string { return s.Name + "-" + id }

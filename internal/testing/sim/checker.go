@@ -42,6 +42,7 @@ type Checker struct {
 	unanswered map[int64]bool
 	// done is what each manager knows to be done.
 	done map[string]done
+	data data
 }
 
 // creates is what the reconcile that goes on now knows of how creating pods went. While that is refused no pod is counted on that
@@ -156,6 +157,7 @@ type verdict struct {
 
 // observe judges a write and remembers the first violation.
 func (c *Checker) observe(e *Entry) {
+	c.observeData(e)
 	byManager := c.manager != nil && e.Actor == c.manager.Name
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {

@@ -154,7 +154,7 @@ func guardsMoves(v *verdict) string {
 		return KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && !v.isAvailable(pod) &&
 			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[KeyOf(pod)] && !v.world.checker.silent[KeyOf(pod)]
 	})
-	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(0, live-l.replicas))); broken >= limit && !v.passesGuard(update, limit) {
+	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(v.count(isSurge), live-l.replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""

@@ -143,7 +143,8 @@ func keepsClaims(v *verdict) string {
 		return ""
 	}
 	switch keep := claimplan.RetentionOf(&v.set.Spec); {
-	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || keep.WhenScaled != v1alpha1.DeleteClaims:
+	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity,
+		keep.WhenScaled != v1alpha1.DeleteClaims && v.Old.GetLabels()[v1alpha1.SurgeLabel] != "true":
 		return "claims go with their owners only"
 	case slices.ContainsFunc(v.world.pods(), func(pod *corev1.Pod) bool { return slices.Contains(claimsOf(pod), v.Key) }):
 		return "a pod mounts it"

@@ -85,6 +85,7 @@ func withinBound(v *verdict) string {
 		return ""
 	}
 	l := v.world.limits(v.set)
+	l.maxSurge = max(l.maxSurge, v.count(isSurge)) // what surge made under an earlier limit goes when the others are available
 	if live := v.count(isLive) + 1; live > l.replicas+l.maxSurge {
 		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.replicas, l.maxSurge)
 	}
@@ -94,7 +95,7 @@ func withinBound(v *verdict) string {
 	if len(v.world.Managers) > 1 {
 		return "" // names come from the revision, too: two managers that want different ones do not collide
 	}
-	bound := l.replicas + l.maxSurge
+	bound := l.replicas + l.maxSurge // surge of an earlier limit included
 	for i := range v.world.Store.byKind[RollSets] {
 		e := v.world.Store.entry(RollSets, i)
 		if set, ok := e.New.(*v1alpha1.RollSet); ok && set.UID == v.set.UID && set.Generation >= v.set.Generation {
@@ -113,6 +114,9 @@ func withinBound(v *verdict) string {
 	}
 	return ""
 }
+
+// isSurge says whether a pod is there on top of the replicas, and goes again.
+func isSurge(pod *corev1.Pod) bool { return isLive(pod) && pod.Labels[v1alpha1.SurgeLabel] == "true" }
 
 // collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
 // name that it tries again, even if its caches begin before that; unless the spec has changed, a name that is tried
@@ -284,14 +288,15 @@ func (v *verdict) addedTo(update string, pod *corev1.Pod) string {
 		}
 		return "" // others at that revision may be in other places, and go in their turn
 	}
-	onTop := 0
-	if v.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod {
-		onTop = l.maxSurge // no pod goes because surge has taken its place
+	if isSurge(pod) {
+		return "" // it goes again
 	}
-	staysThere := func(pod *corev1.Pod) bool { return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) }
+	staysThere := func(pod *corev1.Pod) bool {
+		return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) && !isSurge(pod)
+	}
 	n := v.count(staysThere) + 1
-	if n > l.replicas+onTop-l.partition {
-		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas+onTop, l.partition)
+	if n > l.replicas-l.partition {
+		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
 	}
 	return v.withinStep(n - onTop)
 }

@@ -27,6 +27,7 @@ func tellCommands() []command {
 		{"status", 0, func(_ context.Context, w *World, _ []string) error { w.tellStatus(); return nil }},
 		{"revisions", 0, func(_ context.Context, w *World, _ []string) error { w.tellRevisions(); return nil }},
 		{"names", 0, func(_ context.Context, w *World, _ []string) error { w.tellNames(); return nil }},
+		{"data", 0, func(_ context.Context, w *World, _ []string) error { w.tellData(); return nil }},
 		{"cause", 1, cause},
 	}
 }

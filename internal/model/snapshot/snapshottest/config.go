@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -79,6 +80,8 @@ func (c *configuration) readSwitch(word string) {
 	spec := c.set.Spec
 	switch word {
 	case "random":
+	case "claims":
+		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	case "unasked":
 		c.unasked = true
 	case "ordinal":

@@ -5,7 +5,7 @@
 //
 // A state is a list of identity:revision and a mark: + available, r ready but not yet available, . not ready since a moment
 // ago, ',' not ready for an hour, ~ taken out of service for an update in place, x terminating, X terminating and overdue, ! finished; "a:-" are claims without a
-// pod. An @ at the end marks a pod that a user named for deletion, a $ one that has claims. With the word hooked, a & marks a
+// pod. A * at the very end marks what surge made and what goes again. An @ at the end marks a pod that a user named for deletion, a $ one that has claims. With the word hooked, a & marks a
 // pod that carries the mark of the hook preDelete, a ^ one that is in PreparingDelete and carries it, a % one that is in
 // PreparingDelete and does not. For example "0:v1+ 1:v1. 2:v2x".
 package snapshottest
@@ -36,6 +36,7 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //	v1>v2 | v1                                  current and update revision
 //	paused ondelete recreate rejected refused   switches
 //	hooked                                      the set uses the hook preDelete
+//	claims                                      the set has a claim template
 //	unasked                                     the API server was not asked about the revisions
 //	forgotten                                   the template of the current revision is gone
 //	wait=60                                     seconds until ended pods may be replaced
@@ -68,6 +69,7 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 		panic(fmt.Sprintf("state %q: want identity:revision and a mark", word))
 	}
 	r := snapshot.Replica{ID: id, Ordinal: -1}
+	rest, r.Surge = strings.CutSuffix(rest, "*")
 	if n, err := strconv.Atoi(id); err == nil {
 		r.Ordinal = n
 	}

@@ -1,0 +1,132 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// data is the claims that the replicas of a set had when nothing was left to do, and how many replicas these were. Until a
+// user changes that number, or lays hands on pods or claims, they are the claims of the replicas.
+type data struct {
+	set      types.UID
+	replicas int32
+	claims   map[types.UID]string
+}
+
+// observeData is I17: what becomes of pods in a rollout, or by themselves, costs no claim that a replica had before it.
+func (c *Checker) observeData(e *Entry) {
+	switch set, _ := c.world.Store.Get(KeyOf(c.world.draft)).(*v1alpha1.RollSet); {
+	case set != nil && set.Spec.ScaleStrategy != nil && len(set.Spec.ScaleStrategy.PodsToDelete) > 0: // successors have other names
+		c.data = data{}
+	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.world.Managers) > 1 || *set.Spec.Replicas < c.data.replicas:
+		c.data = data{}
+	case e.Actor == userActor:
+		c.excuse(e)
+	case e.Key.Kind == Claims && e.New == nil || e.Verb == Delete:
+		if name, kept := c.data.claims[e.Old.GetUID()]; kept && e.Key.Kind == Claims {
+			c.violate("I17 data broken at resource version %d by %s: claim %s of a replica is deleted", e.Version, e.Actor, name)
+		}
+	}
+	if set, ok := e.New.(*v1alpha1.RollSet); ok && e.Subresource == "status" {
+		c.establish(set)
+	}
+}
+
+// excuse leaves out what a user takes a hand in.
+func (c *Checker) excuse(e *Entry) {
+	switch pod, isPod := e.New.(*corev1.Pod); {
+	case e.Key.Kind == RollSets && e.Old != nil:
+		was, is := mustBe[*v1alpha1.RollSet](e.Old).Spec, mustBe[*v1alpha1.RollSet](e.New).Spec
+		if encoded(was.Ordinals) != encoded(is.Ordinals) || encoded(was.ReserveOrdinals) != encoded(is.ReserveOrdinals) {
+			c.data = data{} // other replicas are wanted
+		}
+	case e.Key.Kind == Claims && e.Old != nil:
+		delete(c.data.claims, e.Old.GetUID())
+	case isPod && e.Subresource == "" && e.Verb != Delete: // its labels may make it another's, or a pod too many
+		for _, key := range claimsOf(pod) {
+			if claim := c.world.Store.Get(key); claim != nil {
+				delete(c.data.claims, claim.GetUID())
+			}
+		}
+		if e.Old == nil || ownerOf(e.Old) != c.data.set {
+			c.data = data{}
+		}
+	}
+}
+
+// establish takes the claims of the pods for those of the replicas when the status says that nothing is left to do, and it
+// is so.
+func (c *Checker) establish(set *v1alpha1.RollSet) {
+	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
+	own, live := c.world.ownPods(set)
+	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(live)
+	if !atRest || len(live) != int(*set.Spec.Replicas) || len(c.world.Managers) > 1 {
+		return
+	}
+	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(live)}
+	for uid, name := range c.data.claims {
+		kept := func(t corev1.PersistentVolumeClaim) bool { return strings.HasPrefix(name, t.Name+"-"+set.Name+"-") }
+		if now.claims[uid] == "" && c.data.replicas == now.replicas && slices.ContainsFunc(set.Spec.VolumeClaimTemplates, kept) {
+			c.violate("I17 data broken: no replica has claim %s any more", name)
+		}
+	}
+	c.data = now
+}
+
+// claimsInUse are the claims that pods mount.
+func (w *World) claimsInUse(pods []*corev1.Pod) map[types.UID]string {
+	claims := map[types.UID]string{}
+	for _, pod := range pods {
+		for _, key := range claimsOf(pod) {
+			if claim := w.Store.Get(key); claim != nil {
+				claims[claim.GetUID()] = key.Name
+			}
+		}
+	}
+	return claims
+}
+
+// violate notes the first violation.
+func (c *Checker) violate(format string, args ...any) {
+	if c.world.violation == nil {
+		c.world.violation = fmt.Errorf(format, args...)
+	}
+}
+
+// tellData puts the claims that there are into the strip, each as the first pod that mounted it.
+func (w *World) tellData() {
+	first := map[types.UID]string{}
+	for i := range w.Store.log {
+		pod, ok := w.Store.log[i].New.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		for _, key := range claimsOf(pod) {
+			if claim := w.Store.Get(key); claim != nil && first[claim.GetUID()] == "" && !claim.GetCreationTimestamp().After(pod.CreationTimestamp.Time) {
+				first[claim.GetUID()] = fmt.Sprintf("%s of %s", strings.TrimSuffix(key.Name, "-"+pod.Name), w.Film.name(pod))
+			}
+		}
+	}
+	var all []string
+	for _, obj := range w.Store.objects {
+		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+			name := first[claim.UID]
+			if name == "" {
+				name = claim.Name
+			}
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	w.Film.tell("claims: " + strings.Join(all, ", "))
+}
