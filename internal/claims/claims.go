@@ -4,8 +4,8 @@
 // Package claims plans what is done to the claims of a set beside creating them together with their pods.
 //
 // The rule: a claim is the set's if no other controller owns it and no other set's label is on it; everything else is
-// left alone. One without any label, as other workloads leave them behind, is taken for the set's by its name, and
-// becomes the set's when a pod of the set uses it. What the retention policy wants deleted gets an owner, and the garbage collector deletes it with that
+// left alone. One without the label of a set, as other workloads leave them behind, is taken for the set's by its name, and
+// becomes the set's when a pod of the set uses it, unless its labels say that it belongs to another selector. What the retention policy wants deleted gets an owner, and the garbage collector deletes it with that
 // owner: the set for whenDeleted, the pod that is scaled away for whenScaled. What was made for a surge pod goes with that
 // pod, whatever the policy: the replicas of the set keep the claims that they had. Nothing else ends a claim, but for one
 // that a set with random names has left over, since no pod will ever have its name again. A claim grows when its
@@ -14,6 +14,7 @@ package claims
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,11 +85,42 @@ func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolu
 		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
 	case labeled && other != o.Name:
 		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
+	case !labeled && contradicts(o.Spec.Selector, claim.Labels) && !(r.Live() && mounts(r.Pod, claim.Name)):
+		return fmt.Sprintf("claim %s has labels that the selector does not match, so it is another workload's; "+
+			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1alpha1.SetLabel, o.Name)
 	case claim.DeletionTimestamp != nil:
 		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)
 	default:
 		return ""
 	}
+}
+
+// contradicts reports whether labels say that a claim belongs to something with another selector. StatefulSets label their
+// claims with what their selectors match; a claim without labels says nothing.
+func contradicts(selector *metav1.LabelSelector, labels map[string]string) bool {
+	if selector == nil || len(labels) == 0 {
+		return false
+	}
+	for key, value := range selector.MatchLabels {
+		if labels[key] != value {
+			return true
+		}
+	}
+	return slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		value, ok := labels[r.Key]
+		switch r.Operator {
+		case metav1.LabelSelectorOpIn:
+			return ok && !slices.Contains(r.Values, value)
+		case metav1.LabelSelectorOpNotIn:
+			return ok && slices.Contains(r.Values, value)
+		case metav1.LabelSelectorOpDoesNotExist:
+			return ok
+		case metav1.LabelSelectorOpExists:
+			return false
+		default:
+			return false
+		}
+	})
 }
 
 // ownedByPodOf says whether an owner is the replica's own pod, to which the claim was handed over.

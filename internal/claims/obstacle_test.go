@@ -29,6 +29,24 @@ func TestObstacle(t *testing.T) {
 			change: func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.SetLabel] = "other" },
 			want:   "claim data-web-0 belongs to the set other; delete the claim, or rename the claim template",
 		},
+		"of a StatefulSet whose name and template spell the same": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "other"} },
+			want: "claim data-web-0 has labels that the selector does not match, so it is another workload's; " +
+				"rename the claim template, or give the claim the label apps.rollset.dev/set=web",
+		},
+		"with labels that do not say whose it is": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"team": "a"} },
+			want: "claim data-web-0 has labels that the selector does not match, so it is another workload's; " +
+				"rename the claim template, or give the claim the label apps.rollset.dev/set=web",
+		},
+		"excluded by an expression": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "tier": "cache"} },
+			want: "claim data-web-0 has labels that the selector does not match, so it is another workload's; " +
+				"rename the claim template, or give the claim the label apps.rollset.dev/set=web",
+		},
+		"of a StatefulSet with the same selector": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "tier": "db"} },
+		},
 		"being deleted": {
 			change: func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
 			want:   "claim data-web-0 is being deleted and still in use",
@@ -40,6 +58,10 @@ func TestObstacle(t *testing.T) {
 			c := claim("0", "1Gi")
 			tt.change(c)
 			o := observe("ordinal R=1 v1", "0:-", "1Gi", nil)
+			o.Spec.Selector = &metav1.LabelSelector{
+				MatchLabels:      map[string]string{"app": "web"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"db"}}},
+			}
 			if diff := cmp.Diff(tt.want, claims.Obstacle(o, &o.Replicas[0], c)); diff != "" {
 				t.Errorf("obstacle (-want +got):\n%s", diff)
 			}

@@ -120,7 +120,11 @@ func claimOf(_ context.Context, w *World, args []string) error {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: Namespace, Name: args[0], Labels: map[string]string{v1alpha1.SetLabel: args[1]},
 	}}
-	w.note("claim " + strings.Join(args, " of set "))
+	whose := " of set "
+	if key, value, other := strings.Cut(args[1], "="); other { // of another kind of workload
+		claim.Labels, whose = map[string]string{key: value}, " labeled "
+	}
+	w.note("claim " + strings.Join(args, whose))
 	_, err := w.Store.Create(Write{Actor: userActor}, claim)
 	return err
 }

@@ -120,6 +120,8 @@ func (v *verdict) notIts(claim client.Object) string {
 	}
 	if set, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && set != v.set.Name {
 		return "is of the set " + set
+	} else if app := claim.GetLabels()["app"]; !ok && app != "" && app != SetName {
+		return "is of the workload " + app
 	}
 	return ""
 }
