@@ -78,6 +78,7 @@ func Owner(set string, uid types.UID) metav1.OwnerReference {
 // Obstacle says why the pod of an identity cannot use a claim that has the right name; empty if it can.
 func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
+	inUse := r.Live() && mounts(r.Pod, claim.Name)
 	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
 	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
@@ -85,7 +86,7 @@ func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolu
 		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
 	case labeled && other != o.Name:
 		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
-	case !labeled && contradicts(o.Spec.Selector, claim.Labels) && !(r.Live() && mounts(r.Pod, claim.Name)):
+	case !labeled && contradicts(o.Spec.Selector, claim.Labels) && !inUse:
 		return fmt.Sprintf("claim %s has labels that the selector does not match, so it is another workload's; "+
 			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1alpha1.SetLabel, o.Name)
 	case claim.DeletionTimestamp != nil:
