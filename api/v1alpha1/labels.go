@@ -23,6 +23,10 @@ const (
 	// claims that were created for that pod. A pod whose label is taken off stays.
 	SurgeLabel = "apps.rollset.dev/surge"
 
+	// LeftLabel, with the value "true", marks the claims that a scale-down of a set with random names has left behind. A pod
+	// that comes back has its own claims, and only a pod that is new has these.
+	LeftLabel = "apps.rollset.dev/left"
+
 	// SpecifiedDeleteLabel, with any value but "false", marks a pod that a user wants deleted first, or replaced.
 	SpecifiedDeleteLabel = "apps.rollset.dev/specified-delete"
 

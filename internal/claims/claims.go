@@ -173,14 +173,15 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 	}
 	for _, claim := range r.Claims {
 		want, reason := c.owner(r, claim)
+		left, isLeft := c.leaves(r, claim), claim.Labels[v1alpha1.LeftLabel] == "true"
 		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
 		case Obstacle(c.set, r, claim) != "":
 		case !labeled && r.Live() && mounts(r.Pod, claim.Name):
-			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: "a pod of the set uses it"})
+			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
 		case snapshot.Surges(claim) && r.Live() && !r.Surge:
-			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: "its pod stays"})
-		case labeled && !c.isOwnedBy(claim, r, want):
-			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Reason: reason})
+			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})
+		case labeled && (left != isLeft || !c.isOwnedBy(claim, r, want)):
+			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: reason})
 		}
 	}
 }
@@ -197,6 +198,14 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 	default:
 		return nil, "retention policy"
 	}
+}
+
+// leaves reports whether a claim is, or is about to be, left behind by a scale-down. With ordinals the number says so.
+func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
+	if r.Pod == nil {
+		return claim.Labels[v1alpha1.LeftLabel] == "true"
+	}
+	return !c.set.Ordinal() && c.isScaledAway(r) && !snapshot.Surges(claim) && c.keep.WhenScaled == v1alpha1.RetainClaims
 }
 
 // isScaledAway says whether a replica's pod goes and its identity is not wanted any more. With ordinals it does not

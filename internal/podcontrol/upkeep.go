@@ -84,6 +84,10 @@ func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 		if !r.Surge {
 			delete(c.Labels, v1alpha1.SurgeLabel)
 		}
+		delete(c.Labels, v1alpha1.LeftLabel)
+		if a.Left {
+			c.Labels[v1alpha1.LeftLabel] = "true"
+		}
 	})
 }
 

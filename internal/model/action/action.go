@@ -79,6 +79,8 @@ type OwnClaim struct {
 	// Owner is the controller it is to have, in place of the set and the identity's pod; nil for none. References to
 	// others stay.
 	Owner *metav1.OwnerReference
+	// Left is true for a claim that a scale-down leaves behind.
+	Left bool
 	// Reason says why.
 	Reason string
 }

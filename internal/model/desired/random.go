@@ -6,6 +6,8 @@ package desired
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -209,7 +211,7 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 }
 
 // identities returns those of new pods, surge last: first those whose claims are free, then ids of the set's sequence that it
-// has not given out yet. What surge left behind is for surge, and nothing else is. Those that users want deleted are left out,
+// has not given out yet. Claims that a scale-down has left behind come after those of pods that are to come back. What surge left behind is for surge, and nothing else is. Those that users want deleted are left out,
 // or the successor would be deleted as well, and so on for ever.
 func identities(o *snapshot.Set, missing, surge int) []string {
 	taken := make(map[string]bool, len(o.Replicas))
@@ -221,17 +223,21 @@ func identities(o *snapshot.Set, missing, surge int) []string {
 			taken[o.IDOf(name)] = true
 		}
 	}
-	var members, extra []string
+	var members, left, extra []string
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Pod != nil || taken[r.ID]:
 		case r.Surge && len(extra) < surge:
 			extra = append(extra, r.ID)
-		case !r.Surge && len(members) < missing:
+		case r.Surge:
+		case slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Labels[v1alpha1.LeftLabel] == "true" }):
+			left = append(left, r.ID)
+		case len(members) < missing:
 			members = append(members, r.ID)
 		}
 		taken[o.Replicas[i].ID] = true
 	}
+	members = append(members, left[:min(len(left), missing-len(members))]...)
 	fresh := identity.NewSequence(o.UID).Next(o.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
 	next := min(len(fresh), missing-len(members))
 	return slices.Concat(members, fresh[:next], extra, fresh[next:])

@@ -81,12 +81,6 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 		}
 	}
 	c.data = now
-	for _, obj := range c.world.Store.objects {
-		claim, ok := obj.(*corev1.PersistentVolumeClaim)
-		if ok && claim.Labels[v1alpha1.SetLabel] == set.Name && now.claims[claim.UID] == "" {
-			c.data = data{} // left behind by a scale-down, and as good as any for the next pod
-		}
-	}
 }
 
 // claimsInUse are the claims that pods mount.
