@@ -200,10 +200,12 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 	}
 }
 
-// leaves reports whether a claim is, or is about to be, left behind by a scale-down. With ordinals the number says so.
+// leaves reports whether a claim is, or is about to be, left behind, by a scale-down or because a stranger has the name of
+// its pod and another identity takes the place. With ordinals the number says so.
 func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	if r.Pod == nil {
-		return claim.Labels[v1alpha1.LeftLabel] == "true"
+		_, blocked := c.set.Blocked[r.ID]
+		return claim.Labels[v1alpha1.LeftLabel] == "true" || blocked && !c.set.Ordinal() && !r.Surge
 	}
 	return !c.set.Ordinal() && c.isScaledAway(r) && !snapshot.Surges(claim) && c.keep.WhenScaled == v1alpha1.RetainClaims
 }

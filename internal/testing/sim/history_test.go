@@ -255,6 +255,8 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nclaims data\nsettle\nreplicas 2\nimage app:slow\nrestart\nsettle\ndelete d\nhistory 0\ndelete-set Orphan", 1048576},
 		// Surge that a quota refuses does not let more pods be broken.
 		{"replicas 3\nclaims data\nmaxUnavailable 50%\norphan 12345\nquota 2\nmaxSurge 2\nsettle", 0},
+		// Claims that were made for a pod whose name a stranger has are free when the stranger leaves, while a pod is recreated.
+		{"replicas 3\nclaims data\nreplicas 3\nstranger btr7l\nsettle\napi-default\nimage app:v1\nleave\nimage app:v2", 2},
 		// In the midst of a rollout the API server refuses one pod, and is asked again although there are pods like it.
 		{"replicas 4\nmaxSurge 1\nmaxUnavailable 0\nsettle\nimage app:v2\nrun 1s\ndeny-image app:v2\nrun 5s\nallow\nsettle", 0},
 	} {

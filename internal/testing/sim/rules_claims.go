@@ -15,21 +15,23 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// data is the claims that the replicas of a set had when nothing was left to do, and how many replicas these were. Until a
+// data is the claims that the replicas of a set with random names had when nothing was left to do, and how many replicas these were. Until a
 // user changes that number, or lays hands on pods or claims, they are the claims of the replicas.
 type data struct {
 	set      types.UID
 	replicas int32
 	claims   map[types.UID]string
+	// doubtful is true once a manager's caches began in the past. It makes pods that are there, and takes what is too many.
+	doubtful bool
 }
 
 // observeData is I17: what becomes of pods in a rollout, or by themselves, costs no claim that a replica had before it.
 func (c *Checker) observeData(e *Entry) {
 	switch set, _ := c.world.Store.Get(KeyOf(c.world.draft)).(*v1alpha1.RollSet); {
 	case set != nil && set.Spec.ScaleStrategy != nil && len(set.Spec.ScaleStrategy.PodsToDelete) > 0: // successors have other names
-		c.data = data{}
+		c.data = data{doubtful: c.data.doubtful}
 	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.world.Managers) > 1 || *set.Spec.Replicas < c.data.replicas:
-		c.data = data{}
+		c.data = data{doubtful: c.data.doubtful}
 	case e.Actor == userActor:
 		c.excuse(e)
 	case e.Key.Kind == Claims && e.New == nil || e.Verb == Delete:
@@ -45,11 +47,6 @@ func (c *Checker) observeData(e *Entry) {
 // excuse leaves out what a user takes a hand in.
 func (c *Checker) excuse(e *Entry) {
 	switch pod, isPod := e.New.(*corev1.Pod); {
-	case e.Key.Kind == RollSets && e.Old != nil:
-		was, is := mustBe[*v1alpha1.RollSet](e.Old).Spec, mustBe[*v1alpha1.RollSet](e.New).Spec
-		if encoded(was.Ordinals) != encoded(is.Ordinals) || encoded(was.ReserveOrdinals) != encoded(is.ReserveOrdinals) {
-			c.data = data{} // other replicas are wanted
-		}
 	case e.Key.Kind == Claims && e.Old != nil:
 		delete(c.data.claims, e.Old.GetUID())
 	case isPod && e.Subresource == "" && e.Verb != Delete: // its labels may make it another's, or a pod too many
@@ -59,7 +56,7 @@ func (c *Checker) excuse(e *Entry) {
 			}
 		}
 		if e.Old == nil || ownerOf(e.Old) != c.data.set {
-			c.data = data{}
+			c.data = data{doubtful: c.data.doubtful}
 		}
 	}
 }
@@ -70,7 +67,8 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
 	own, live := c.world.ownPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(live)
-	if !atRest || len(live) != int(*set.Spec.Replicas) || len(c.world.Managers) > 1 {
+	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (ownerOf(pod) == set.UID) } // is released, or adopted
+	if c.data.doubtful || slices.ContainsFunc(c.world.pods(), changes) || !atRest || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || len(live) != int(*set.Spec.Replicas) || len(c.world.Managers) > 1 {
 		return
 	}
 	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(live)}
