@@ -46,7 +46,8 @@ func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Pl
 		if taken == n {
 			break
 		}
-		if r.Available && !r.Specified && v.spare <= 0 {
+		serves := r.Available || r.Surge && r.Ready // surge that is not available yet may be the next that is
+		if serves && !r.Specified && v.spare <= 0 {
 			continue
 		}
 		if r.Available {

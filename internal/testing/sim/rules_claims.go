@@ -32,6 +32,8 @@ func (c *Checker) observeData(e *Entry) {
 		c.data = data{doubtful: c.data.doubtful}
 	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.world.Managers) > 1 || *set.Spec.Replicas < c.data.replicas:
 		c.data = data{doubtful: c.data.doubtful}
+	case *set.Spec.Replicas > c.data.replicas:
+		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may go
 	case e.Actor == userActor:
 		c.excuse(e)
 	case e.Key.Kind == Claims && e.New == nil || e.Verb == Delete:

@@ -253,7 +253,7 @@ func atWantedRevision(v *verdict) string {
 	rolling := v.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 	if pod := v.pod(); v.deletesPod() && pod != nil {
 		frozen := !rolling && v.set.Spec.UpdateStrategy.Type != v1alpha1.RecreateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Paused
-		if frozen && isLive(pod) && !v.specified(pod) && !v.outside(pod) && v.count(isLive) <= l.replicas {
+		if frozen && isLive(pod) && !isSurge(pod) && !v.specified(pod) && !v.outside(pod) && v.count(isLive) <= l.replicas {
 			return "a pod is moved although the set is paused or OnDelete"
 		}
 	}
@@ -298,7 +298,7 @@ func (v *verdict) addedTo(update string, pod *corev1.Pod) string {
 	if n > l.replicas-l.partition {
 		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
 	}
-	return v.withinStep(n - onTop)
+	return v.withinStep(n)
 }
 
 // specified says whether a user asked for the pod to go.
