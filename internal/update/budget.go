@@ -84,7 +84,7 @@ func (b *budget) surging(scaling action.Plan) (n int) {
 		}
 	}
 	for _, a := range scaling.Actions {
-		if c, ok := a.(action.Create); ok && c.Surge && b.set.Refused == "" {
+		if c, ok := a.(action.Create); ok && c.Surge && !b.set.RefusesCreate(c.ID) {
 			n++
 		}
 	}
