@@ -61,12 +61,12 @@ func (v *view) doubt() time.Duration {
 // page is how many pods are asked for at a time.
 const page = 500
 
-// unshown returns how long to wait before a plan that makes pods is carried out, because the status tells of ids that the
+// unshown returns how long to wait before a plan that makes pods is carried out, because ids were given out that the
 // cache has never shown: their pods are gone, or the cache is behind, and the plan would make those pods once more under
-// other names. One look past the cache tells. A manager that made all pods of a set itself has seen them.
+// other names. A create that timed out leaves such an id. One look past the cache tells. A manager that made all pods of a set itself has seen them.
 func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.Duration, error) {
 	m := v.memory
-	told := int(v.set.Status.IssuedIDs)
+	told := max(int(v.set.Status.IssuedIDs), m.issued)
 	if m.shown >= told || !slices.ContainsFunc(p.Actions, isCreate) {
 		return 0, nil
 	}

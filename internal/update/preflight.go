@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -50,12 +49,19 @@ func (v *mover) vetted(candidates []desired.Move) []desired.Move {
 	})
 }
 
-// askAgain asks the API server about an update revision that it refused where no pod is moved: what is made has it once it is
-// accepted.
+// askAgain asks the API server about an update revision that it refused, where no pod is to be moved to it for that reason or
+// another: what is made has it once it is accepted.
 func (v *mover) askAgain() {
 	o := v.set
-	if o.Strategy() == v1alpha1.OnDeleteStrategy && o.RefusesUpdate() && o.Preflights[o.Update.Name].Retry == 0 {
-		v.plan.Add(action.Preflight{Revision: o.Update.Name})
+	if !o.RefusesUpdate() {
+		return
+	}
+	again := action.Preflight{Revision: o.Update.Name}
+	asks := func(a action.Action) bool { return a == action.Action(again) }
+	if retry := o.Preflights[o.Update.Name].Retry; retry > 0 {
+		v.plan.Wake(retry)
+	} else if !slices.ContainsFunc(v.plan.Actions, asks) {
+		v.plan.Add(again)
 	}
 }
 

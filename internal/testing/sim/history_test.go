@@ -201,6 +201,14 @@ func TestHistoriesAgain(t *testing.T) {
 		text string
 		seed uint64
 	}{
+		// A set in steps is scaled up, and its steps are edited, while the first pod is moved.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nsteps 1,soak=2\nreplicas 4", 2},
+		// All pods have to go back before one may go on, and the API server has refused what they would go on to.
+		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndeny\nannotate team=a\nmaxSurge 99%\nsettle", 1},
+		// Surge is allowed while a step that has come to all pods waits for a person.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 100%\napi-default", 452},
+		// A pod is made after its create has timed out, and the cache shows those that were asked for after it.
+		{"replicas 3\nsettle", 12229},
 		// Pods become members of a quorum in place.
 		{"replicas 3\nimage app:broken\nsettle\nimage app:quorum", 10},
 		// The cache of a manager that starts shows the newest pod of a batch, and not all before it.

@@ -11,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 // stepCommands are the words about rollouts in steps.
@@ -176,6 +178,10 @@ func (w *World) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
 	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || w.versionNamed(r.Revision) != w.versionOf(&set.Spec.Template) {
 		return 0, false
+	}
+	key := Key{Kind: Revisions, Namespace: Namespace, Name: r.Revision}
+	if object, known := w.Store.Get(key).(*appsv1.ControllerRevision); known && revision.WasCompleted(object) {
+		return 0, false // a status that still tells of its steps is of the past
 	}
 	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }

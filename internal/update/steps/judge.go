@@ -157,34 +157,46 @@ func (p *planner) available() (all bool, since time.Time) {
 	return pods >= o.Limits.Replicas-partition, since
 }
 
-// belongs says whether a pod at the update revision is in a place that is wanted there. Any is in a set with random names.
+// belongs says whether a pod at the update revision is in a place that is wanted there. Any is in a set with random names, but for
+// surge that goes again.
 func belongs(o *snapshot.Set, r *snapshot.Replica, partition int) bool {
 	if !o.Ordinal() {
-		return true
+		return !r.Surge
 	}
 	place, used := o.InUse(r.Ordinal)
 	return used && place >= partition
 }
 
 // updated is how many pods a set has at the update revision. A terminating pod of a set with random names is not counted, for
-// its successor may be there already; nor are extra pods that take nobody's place.
+// its successor may be there already; nor is surge that takes nobody's place.
 func (p *planner) updated() int {
-	o := p.Set
-	updated, live := 0, 0
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if r.Live() {
-			live++
-		}
-		_, used := o.InUse(r.Ordinal)
-		switch {
-		case r.Pod == nil || r.Revision != o.Update.Name:
-		case o.Ordinal() && used, !o.Ordinal() && !r.Terminating:
+	if p.Set.Ordinal() {
+		return p.updatedOrdinals()
+	}
+	updated := 0
+	for i := range p.Set.Replicas {
+		if r := &p.Set.Replicas[i]; r.Pod != nil && !r.Terminating && !r.Surge && r.Revision == p.Set.Update.Name {
 			updated++
 		}
 	}
-	if !o.Ordinal() && o.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
-		updated -= min(o.Limits.MaxSurge, max(0, live-o.Limits.Replicas))
+	return updated
+}
+
+// updatedOrdinals is how many pods of a set with ordinals are at the update revision. One below a pod of another revision does
+// not count: scaling has put it there, and it goes back.
+func (p *planner) updatedOrdinals() (updated int) {
+	o, other := p.Set, -1
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if place, used := o.InUse(r.Ordinal); used && r.Pod != nil && r.Revision != o.Update.Name {
+			other = max(other, place)
+		}
+	}
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if place, used := o.InUse(r.Ordinal); used && r.Pod != nil && place > other {
+			updated++
+		}
 	}
 	return updated
 }
