@@ -22,8 +22,8 @@ import (
 )
 
 // unforeseen are words after which nobody can tell what comes: pods that become ready only with others, kubelets and caches
-// that are late.
-var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late) )`)
+// that are late, policies against single objects.
+var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|refuse) )`)
 
 // scripts are the golden rollouts of the simulator that can be foreseen.
 func scripts(t *testing.T) map[string]sim.Script {
