@@ -111,6 +111,10 @@ verify: ## Regenerate and reformat everything; fail if that changes a file.
 vulncheck: ## Look for known vulnerabilities that the code can reach; asks vuln.go.dev.
 	$(TOOL) govulncheck ./...
 
+.PHONY: words
+words: ## Measure the prose: reading grade and sentence length of each page, and phrases to avoid.
+	go run ./hack/words
+
 .PHONY: presubmit
 presubmit: test vulncheck ## Everything that a change has to pass.
 
