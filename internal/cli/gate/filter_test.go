@@ -34,7 +34,7 @@ func TestFilters(t *testing.T) {
 		`"it's < 1"`:                               false,
 		`or:errors`:                                false,
 		`errors[5m`:                                false,
-		`errors < "`:                               true,
+		`errors < "`:                               false,
 		`)) < (`:                                   false,
 	} {
 		if got := filters(query); got != want {
