@@ -166,7 +166,7 @@ test-install: ## Install what is shipped on a local cluster, by the tools that u
 .PHONY: test-cli
 test-cli: ## Run the plugin's binary against a local cluster in which the manager runs.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 15m ./test/cli
+		go test -count=1 -timeout 15m -skip TestGateByPrometheus ./test/cli
 
 .PHONY: test-prometheus
 test-prometheus: ## Judge steps with the plugin by a real Prometheus, which is built first, once; CI runs it beside make test.

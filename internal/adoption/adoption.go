@@ -5,10 +5,10 @@
 // ReplicaSet or a CloneSet that was deleted and left its pods behind.
 //
 // The rule: a pod that nobody controls and that the selector matches is adopted, one that it does not match any more is
-// released, and one that the API server does not let the set have, or give away, is left aside. A pod that is what the set's template would give gets the label of the update revision and goes on running.
-// What the template would give is not for us to say: the API server is asked, without creating anything, and its
-// defaults and admission plugins have their say. A pod that differs is rolled like any outdated pod; none is rolled
-// before it is known to differ.
+// released, and one that the API server does not let the set have, or give away, is left aside. A pod that is what the
+// set's template would give gets the label of the update revision and goes on running. What the template would give is not
+// for us to say: the API server is asked, without creating anything, and its defaults and admission plugins have their say.
+// A pod that differs is rolled like any outdated pod; none is rolled before it is known to differ.
 package adoption
 
 import (

@@ -5,11 +5,12 @@
 //
 // The rule: a claim is the set's if no other controller owns it and no other set's label is on it; everything else is
 // left alone. One without the label of a set, as other workloads leave them behind, is taken for the set's by its name, and
-// becomes the set's when a pod of the set uses it, unless its labels say that it belongs to another selector. What the retention policy wants deleted gets an owner, and the garbage collector deletes it with that
-// owner: the set for whenDeleted, the pod that is scaled away for whenScaled. What was made for a surge pod goes with that
-// pod, whatever the policy: the replicas of the set keep the claims that they had. Nothing else ends a claim, but for one
-// that a set with random names has left over, since no pod will ever have its name again. A claim grows when its
-// template asks for more, in the order of an update, and never shrinks.
+// becomes the set's when a pod of the set uses it, unless its labels say that it belongs to another selector. What the
+// retention policy wants deleted gets an owner, and the garbage collector deletes it with that owner: the set for
+// whenDeleted, the pod that is scaled away for whenScaled. What was made for a surge pod goes with that pod, whatever the
+// policy: the replicas of the set keep the claims that they had. Nothing else ends a claim, but for one that a set with
+// random names has left over, since no pod will ever have its name again. A claim grows when its template asks for more, in
+// the order of an update, and never shrinks.
 package claims
 
 import (
@@ -173,7 +174,7 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 	}
 	for _, claim := range r.Claims {
 		want, reason := c.owner(r, claim)
-		left, isLeft := c.leaves(r, claim), claim.Labels[v1alpha1.LeftLabel] == "true"
+		left, isLeft := c.leaves(r, claim), snapshot.Left(claim)
 		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
 		case Obstacle(c.set, r, claim) != "":
 		case !labeled && r.Live() && mounts(r.Pod, claim.Name):
@@ -205,7 +206,7 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	if r.Pod == nil {
 		_, blocked := c.set.Blocked[r.ID]
-		return claim.Labels[v1alpha1.LeftLabel] == "true" || blocked && !c.set.Ordinal() && !r.Surge
+		return snapshot.Left(claim) || blocked && !c.set.Ordinal() && !r.Surge
 	}
 	return !c.set.Ordinal() && c.isScaledAway(r) && !snapshot.Surges(claim) && c.keep.WhenScaled == v1alpha1.RetainClaims
 }

@@ -41,7 +41,7 @@ func (v *view) seeChanges(o *snapshot.Set) {
 	}
 }
 
-// seeProgress fills in how far the update in place of a pod is is.
+// seeProgress fills in how far the update in place of a pod is.
 func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
 	to := o.Known[r.Revision]
 	if r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {

@@ -63,7 +63,8 @@ const page = 500
 
 // unshown returns how long to wait before a plan that makes pods is carried out, because ids were given out that the
 // cache has never shown: their pods are gone, or the cache is behind, and the plan would make those pods once more under
-// other names. A create that timed out leaves such an id. One look past the cache tells. A manager that made all pods of a set itself has seen them.
+// other names. A create that timed out leaves such an id. One look past the cache tells. A manager that made all pods of a
+// set itself has seen them.
 func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.Duration, error) {
 	m := v.memory
 	told := max(int(v.set.Status.IssuedIDs), m.issued)

@@ -3,10 +3,10 @@
 
 // Package scale plans the number of pods: what to create, and what to delete because it is too much or has ended.
 //
-// The rule: failed and succeeded pods go, after a back-off if they keep ending soon after they started. Pods that are too many go, the least
-// useful first, and available ones only as far as more than spec.replicas of them are available. Places without a pod
-// are filled, all at once, or in order where the set asks for it. Which revision a place gets is settled by package
-// wanted; moving pods between revisions is for package update.
+// The rule: failed and succeeded pods go, after a back-off if they keep ending soon after they started. Pods that are too
+// many go, the least useful first, and available ones only as far as more than spec.replicas of them are available. Places
+// without a pod are filled, all at once, or in order where the set asks for it. Which revision a place gets is settled by
+// package desired; moving pods between revisions is for package update.
 package scale
 
 import (

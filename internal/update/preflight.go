@@ -13,9 +13,9 @@ import (
 )
 
 // vetted returns the candidates that may go: those whose new revision the API server is known to accept, and of which it
-// refused no write a moment ago. Of the others
-// none is touched; they are held, and the server is asked. What it said last counts more than pods that it accepted
-// before. What it has not answered yet is no reason to put a pod back into service that is out of it for the move.
+// refused no write a moment ago. Of the others none is touched; they are held, and the server is asked. What it said last
+// counts more than pods that it accepted before. What it has not answered yet is no reason to put a pod back into service
+// that is out of it for the move.
 func (v *mover) vetted(candidates []desired.Move) []desired.Move {
 	o, p := v.set, v.plan
 	accepted := acceptedRevisions(o)

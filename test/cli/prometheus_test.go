@@ -115,7 +115,7 @@ func startPrometheus(t *testing.T, a *app) (url string, kill func()) {
 // TestGateByPrometheus judges steps by what a real Prometheus measures, of an app and of the manager itself.
 func TestGateByPrometheus(t *testing.T) {
 	if *prometheusFlag == "" {
-		t.Skip("no program of Prometheus is given: see make test-prometheus")
+		t.Fatal("-prometheus names no program; `make test-prometheus` builds one and runs this test")
 	}
 	t.Parallel()
 	a := newApp(t)

@@ -6,8 +6,6 @@ package desired
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -211,8 +209,9 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 }
 
 // identities returns those of new pods, surge last: first those whose claims are free, then ids of the set's sequence that it
-// has not given out yet. Claims that a scale-down has left behind come after those of pods that are to come back. What surge left behind is for surge, and nothing else is. Those that users want deleted are left out,
-// or the successor would be deleted as well, and so on for ever.
+// has not given out yet. Claims that a scale-down has left behind come after those of pods that are to come back. What surge
+// left behind is for surge, and nothing else is. Those that users want deleted are left out, or the successor would be deleted
+// as well, and so on for ever.
 func identities(o *snapshot.Set, missing, surge int) []string {
 	taken := make(map[string]bool, len(o.Replicas))
 	for id := range o.Blocked {
@@ -230,7 +229,7 @@ func identities(o *snapshot.Set, missing, surge int) []string {
 		case r.Surge && len(extra) < surge:
 			extra = append(extra, r.ID)
 		case r.Surge:
-		case slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Labels[v1alpha1.LeftLabel] == "true" }):
+		case slices.ContainsFunc(r.Claims, snapshot.Left):
 			left = append(left, r.ID)
 		case len(members) < missing:
 			members = append(members, r.ID)

@@ -14,7 +14,7 @@ import (
 // Refused reports whether the API server refused a write when it was last tried.
 func (s *Set) Refused(k action.Key) bool { return s.Refusals[k].Message != "" }
 
-// LeavesAside reports whether a write that was refused, or one of a verb that none of can be tried, is not to be tried yet.
+// LeavesAside reports whether a write that was refused is not to be tried yet: itself, or its verb for the whole set.
 func (s *Set) LeavesAside(k action.Key) bool {
 	r := s.Refusal(k)
 	return r.Message != "" && r.Retry > 0

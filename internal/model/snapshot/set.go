@@ -214,6 +214,11 @@ func (r *Replica) OutOfService() bool { return r.Live() && (!r.Ready || r.Updati
 // Surges reports whether a pod or a claim is marked as made for maxSurge.
 func Surges(object metav1.Object) bool { return object.GetLabels()[v1alpha1.SurgeLabel] == "true" }
 
+// Left reports whether a claim is marked as left behind by a scale-down.
+func Left(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Labels[v1alpha1.LeftLabel] == "true"
+}
+
 // GivesBack reports whether the pods that maxSurge makes go at the end of a rollout, and every other pod stays what it is:
 // where pods have claims, and where they are updated in place. Elsewhere nothing tells an old pod's successor from surge.
 func (s *Set) GivesBack() bool {

@@ -15,8 +15,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// data is the claims that the replicas of a set with random names had when nothing was left to do, and how many replicas these were. Until a
-// user changes that number, or lays hands on pods or claims, they are the claims of the replicas.
+// data is the claims that the replicas of a set with random names had when nothing was left to do, and how many replicas
+// these were. Until a user changes that number, or lays hands on pods or claims, they are the claims of the replicas.
 type data struct {
 	set      types.UID
 	replicas int32
@@ -69,8 +69,9 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
 	own, live := c.world.ownPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(live)
+	complete := len(live) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity
 	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (ownerOf(pod) == set.UID) } // is released, or adopted
-	if c.data.doubtful || slices.ContainsFunc(c.world.pods(), changes) || !atRest || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || len(live) != int(*set.Spec.Replicas) || len(c.world.Managers) > 1 {
+	if !atRest || !complete || c.data.doubtful || len(c.world.Managers) > 1 || slices.ContainsFunc(c.world.pods(), changes) {
 		return
 	}
 	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(live)}
