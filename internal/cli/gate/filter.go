@@ -20,13 +20,14 @@ func passes(expression parser.Expr) bool {
 	case *parser.ParenExpr:
 		return passes(e.Expr)
 	case *parser.BinaryExpr:
-		switch {
-		case e.Op == parser.LOR:
+		switch e.Op {
+		case parser.LOR:
 			return passes(e.LHS) && passes(e.RHS)
-		case e.Op == parser.LAND || e.Op == parser.LUNLESS:
+		case parser.LAND, parser.LUNLESS:
 			return passes(e.LHS)
+		default:
+			return e.Op.IsComparisonOperator() && !e.ReturnBool
 		}
-		return e.Op.IsComparisonOperator() && !e.ReturnBool
 	}
 	return false
 }
