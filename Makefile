@@ -124,7 +124,7 @@ presubmit: test vulncheck ## Everything that a change has to pass.
 # because they are the shell or the local cluster, or import envtest. SIM: time, which the race detector would multiply;
 # the simulator has one goroutine. All others are plain unit tests.
 PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
-CLUSTER := rollset/test/(cli|e2e|fidelity|install|node)
+CLUSTER := rollset/test/(cli|e2e|fidelity|install|node|upgrade)
 # BROWSER is the browser of the Chromium family that looks at the pictures of plans.
 BROWSER ?= $$(command -v chromium chromium-browser google-chrome google-chrome-stable | head -n 1 || true)
 API := ^[^ ]*/internal/controller |rollset/internal/testing/testbed|controller-runtime/pkg/envtest
@@ -136,7 +136,7 @@ test: SHORT := -short
 test: export KUBECONFIG :=
 # The same random inputs each time; `make histories` and its like look for new ones.
 test: export RAPID_SEED := 1
-test: verify lint test-unit test-envtest test-e2e test-node test-install test-cli test-browser ## All checks and tests, e2e on the local cluster; what CI runs.
+test: verify lint test-unit test-envtest test-e2e test-node test-install test-upgrade test-cli test-browser ## All checks and tests, e2e on the local cluster; what CI runs.
 
 .PHONY: test-unit
 test-unit: ## Unit tests and short simulations; needs nothing but Go.
@@ -162,6 +162,11 @@ test-e2e: ## End to end, on the cluster of KUBECONFIG, or else on a local one th
 test-install: ## Install what is shipped on a local cluster, by the tools that users have.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m ./test/install
+
+.PHONY: test-upgrade
+test-upgrade: ## Take sets over from each release before, and give them back, in the middle of rollouts.
+	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+		go test -count=1 -timeout 15m ./test/upgrade
 
 .PHONY: test-cli
 test-cli: ## Run the plugin's binary against a local cluster in which the manager runs.
@@ -283,6 +288,10 @@ docker-build: ## Build the manager's image as IMG.
 .PHONY: image
 image: ## Build the manager for each platform, and an OCI image of it, into DIST; needs no container engine.
 	go -C hack/release run . image -root $(CURDIR) -out $(abspath $(DIST))
+
+.PHONY: keep-release
+keep-release: ## Keep the source of the manager at the tag v<VERSION>, or at REF, for the test of upgrades.
+	hack/release/source.sh $(or $(REF),v$(VERSION)) test/upgrade/testdata
 
 .PHONY: release
 release: ## Write a release of VERSION into DIST; its image is to be pushed to IMG, which has no tag here.

@@ -37,16 +37,33 @@ const (
 
 // Install applies the generated CRD and gives User the generated roles.
 func Install(ctx context.Context, config *rest.Config) error {
-	if err := InstallCRD(ctx, config); err != nil {
+	root, err := assets.ModuleRoot()
+	if err != nil {
 		return err
 	}
-	role := filepath.Join("config", "rbac", "manager", "role.yaml")
+	return InstallFrom(ctx, config, root)
+}
+
+// InstallFrom is Install with the CRD and the roles of another source tree, such as that of another version.
+func InstallFrom(ctx context.Context, config *rest.Config, root string) error {
+	if err := installCRD(ctx, config, root); err != nil {
+		return err
+	}
+	role := filepath.Join(root, "config", "rbac", "manager", "role.yaml")
 	return applyFiles(ctx, config, []string{role}, binding("manager-role"), binding("storage-reader-role"))
 }
 
 // InstallCRD applies the generated CRD and waits until it is served.
 func InstallCRD(ctx context.Context, config *rest.Config) error {
-	file := filepath.Join("config", "crd", "bases", "apps.rollset.dev_rollsets.yaml")
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		return err
+	}
+	return installCRD(ctx, config, root)
+}
+
+func installCRD(ctx context.Context, config *rest.Config, root string) error {
+	file := filepath.Join(root, "config", "crd", "bases", "apps.rollset.dev_rollsets.yaml")
 	if err := applyFiles(ctx, config, []string{file}); err != nil {
 		return err
 	}
@@ -57,18 +74,14 @@ func InstallCRD(ctx context.Context, config *rest.Config) error {
 	return awaitServed(ctx, c, "rollsets.apps.rollset.dev")
 }
 
-// applyFiles applies files of the repository, and then objects.
+// applyFiles applies files, and then objects.
 func applyFiles(ctx context.Context, config *rest.Config, files []string, objects ...*unstructured.Unstructured) error {
-	root, err := assets.ModuleRoot()
-	if err != nil {
-		return err
-	}
 	c, err := client.New(config, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
 	for _, file := range files {
-		if err := applyFile(ctx, c, filepath.Join(root, file)); err != nil {
+		if err := applyFile(ctx, c, file); err != nil {
 			return err
 		}
 	}

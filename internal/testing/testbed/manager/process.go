@@ -35,6 +35,11 @@ func Build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return BuildFrom(ctx, root, dir)
+}
+
+// BuildFrom is Build of another source tree, such as that of another version.
+func BuildFrom(ctx context.Context, root, dir string) (string, error) {
 	path := filepath.Join(dir, "manager")
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
 	build.Dir = root
