@@ -43,6 +43,8 @@ func kindNamed(word string) Kind {
 		return Revisions
 	case "claims":
 		return Claims
+	case "pods":
+		return Pods
 	default:
 		return ""
 	}
