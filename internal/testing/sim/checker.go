@@ -280,9 +280,13 @@ func (v *verdict) count(is func(*corev1.Pod) bool) int {
 // isAvailable says whether a pod is available; one that its hook holds back from being normal is not, though it is ready,
 // nor is one whose gate anybody has closed.
 func (v *verdict) isAvailable(pod *corev1.Pod) bool {
+	return isAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !isUpdating(pod) && !v.heldBack(pod)
+}
+
+// heldBack reports whether the hook preNormal keeps a pod from being available. No time ends that, so such a pod counts as
+// broken.
+func (v *verdict) heldBack(pod *corev1.Pod) bool {
 	hooks := v.set.Spec.Lifecycle
-	if hooks != nil && hooks.PreNormal != nil && pod.Labels[v1alpha1.LifecycleStateLabel] == string(v1alpha1.LifecyclePreparingNormal) {
-		return false
-	}
-	return isAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !isUpdating(pod)
+	return hooks != nil && hooks.PreNormal != nil &&
+		pod.Labels[v1alpha1.LifecycleStateLabel] == string(v1alpha1.LifecyclePreparingNormal)
 }

@@ -141,7 +141,7 @@ func (v *verdict) comesBack() bool {
 // not available yet counts as unavailable already.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
-	if !v.deletesPod() || v.set == nil || pod == nil || !isReady(pod) || isUpdating(pod) || restarts(pod) {
+	if !v.deletesPod() || v.set == nil || pod == nil || !isReady(pod) || isUpdating(pod) || restarts(pod) || v.heldBack(pod) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {
