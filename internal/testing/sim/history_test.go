@@ -140,9 +140,12 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 			return w.name + " " + w.arg.Draw(t, "argument")
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
-		return preface.Draw(t, "preface") + "\n" + strings.Join(lines, "\n")
+		return preface.Draw(t, "preface") + "\n" + among("", "", "", midstep).Draw(t, "beginning") + strings.Join(lines, "\n")
 	})
 }
+
+// midstep brings a set into the midst of a rollout in steps.
+const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"
 
 // relief takes away what could keep the set from its wanted state for ever. A clock that was ahead has seen pods as available
 // that will be when it is right again. What was released has to go when it was.
@@ -201,6 +204,8 @@ func TestHistoriesAgain(t *testing.T) {
 		text string
 		seed uint64
 	}{
+		// A template is changed while the hook preNormal holds back the only pod that is there.
+		{"identity Ordinal\nhook preNormal\nreplicas 5\nsettle\nenv A=2\nsettle", 1048576},
 		// A set in steps is scaled up, and its steps are edited, while the first pod is moved.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nsteps 1,soak=2\nreplicas 4", 2},
 		// All pods have to go back before one may go on, and the API server has refused what they would go on to.
