@@ -27,11 +27,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/manager/apiclient"
 	"rollset.dev/rollset/internal/manager/footprint"
@@ -114,7 +117,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultNamespaces:           configs(o.namespaces),
 			DefaultTransform:            cache.TransformStripManagedFields(),
-			ByObject:                    map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: new(controller.Trim).Pod}},
+			ByObject:                    map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: new(informer.Trim).Pod}},
 			ReaderFailOnMissingInformer: true,
 		},
 		Controller: config.Controller{
@@ -167,14 +170,14 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 	if err := startup.Served(mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("RollSet")); err != nil {
 		return err
 	}
-	if err := controller.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := informer.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	watermarks, err := controller.InformerWatermarks(ctx, mgr.GetCache())
+	watermarks, err := informer.NewWatermarks(ctx, mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	pods, err := controller.InformerPods(ctx, mgr.GetCache(), mgr.GetClient())
+	pods, err := informer.NewPods(ctx, mgr.GetCache(), mgr.GetClient())
 	if err != nil {
 		return err
 	}
@@ -188,9 +191,9 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 		Events:       mgr.GetEventRecorder("rollset-controller"),
 		Runner:       podcontrol.Bounded(parallelWrites, allWrites),
 		Expectations: store,
-		Metrics:      controller.NewMetrics(metrics.Registry, store),
+		Metrics:      metrics.New(ctrlmetrics.Registry, store),
 	}
-	if err := permitted(ctx, mgr, reconciler.Watches(), o); err != nil {
+	if err := permitted(ctx, mgr, reconciler.Sources(), o); err != nil {
 		return err
 	}
 	if err := reconciler.SetupWithManager(mgr, o.concurrency); err != nil {
@@ -206,14 +209,14 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 }
 
 // permitted fails if the manager may not watch what it has to, or take its lease.
-func permitted(ctx context.Context, mgr ctrl.Manager, watches []controller.Watch, o options) error {
+func permitted(ctx context.Context, mgr ctrl.Manager, sources []watch.Source, o options) error {
 	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
 	var kinds []client.Object
-	for _, watch := range watches {
-		kinds = append(kinds, watch.Object)
+	for _, source := range sources {
+		kinds = append(kinds, source.Object)
 	}
 	if err := startup.MayWatch(ctx, live, kinds, o.namespaces); err != nil || !o.leaderElect {
 		return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollset.dev/rollset/internal/controller/watch"
 )
 
 // maxExponent is how fast the number of allocations may grow with the pods: 0 is not at all, 1 as fast as they do. All
@@ -33,7 +36,7 @@ func TestCostOfAnIdleReconcile(t *testing.T) { // not parallel: allocations are 
 	allocations := map[int]float64{}
 	sizes := []int{10, 100, 1_000, 10_000}
 	for _, n := range sizes {
-		s := newSettled(t, n, strangers)
+		s := newRestingSet(t, n, strangers)
 		s.client.pods = 0
 		s.reconcile(t)
 		if got := s.client.pods; got != n {
@@ -75,7 +78,7 @@ func allocated() uint64 {
 // look again, would be most of its cost.
 func TestCostOfUpdatedPods(t *testing.T) { // not parallel: allocations are counted for the whole process
 	const n = 1_000
-	s := newSettled(t, n, 0)
+	s := newRestingSet(t, n, 0)
 	cost := func() float64 { return testing.AllocsPerRun(5, func() { s.reconcile(t) }) }
 	before := cost()
 	s.updateInPlace(t)
@@ -91,20 +94,20 @@ func TestCostOfUpdatedPods(t *testing.T) { // not parallel: allocations are coun
 func BenchmarkReconcile(b *testing.B) { benchmarkReconcile(b, nil) }
 
 // BenchmarkReconcileWaiting looks at a set that waits for a tenth of its pods, and says so.
-func BenchmarkReconcileWaiting(b *testing.B) { benchmarkReconcile(b, (*settled).disturb) }
+func BenchmarkReconcileWaiting(b *testing.B) { benchmarkReconcile(b, (*restingSet).disturb) }
 
 // BenchmarkReconcileRollout looks at a set in the midst of a rollout.
-func BenchmarkReconcileRollout(b *testing.B) { benchmarkReconcile(b, (*settled).rollOut) }
+func BenchmarkReconcileRollout(b *testing.B) { benchmarkReconcile(b, (*restingSet).rollOut) }
 
 // BenchmarkReconcileUpdated looks at a set whose pods were once updated in place.
-func BenchmarkReconcileUpdated(b *testing.B) { benchmarkReconcile(b, (*settled).updateInPlace) }
+func BenchmarkReconcileUpdated(b *testing.B) { benchmarkReconcile(b, (*restingSet).updateInPlace) }
 
 // benchmarkReconcile looks at settled sets of more and more pods, to which something may have happened.
-func benchmarkReconcile(b *testing.B, happened func(*settled, testing.TB)) {
+func benchmarkReconcile(b *testing.B, happened func(*restingSet, testing.TB)) {
 	b.Helper()
 	for _, n := range []int{10, 100, 1_000, 10_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := newSettled(b, n, 0)
+			s := newRestingSet(b, n, 0)
 			if happened != nil {
 				happened(s, b)
 			}
@@ -121,7 +124,7 @@ func benchmarkReconcile(b *testing.B, happened func(*settled, testing.TB)) {
 func BenchmarkReconcileBesideStrangers(b *testing.B) {
 	for _, strangers := range []int{0, 10_000} {
 		b.Run(strconv.Itoa(strangers), func(b *testing.B) {
-			s := newSettled(b, 100, strangers)
+			s := newRestingSet(b, 100, strangers)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.reconcile(b)
@@ -133,7 +136,7 @@ func BenchmarkReconcileBesideStrangers(b *testing.B) {
 // BenchmarkPodEvents finds the sets that an update of a pod concerns.
 func BenchmarkPodEvents(b *testing.B) {
 	const n = 1_000
-	s := newSettled(b, n, 1)
+	s := newRestingSet(b, n, 1)
 	updates := []struct {
 		name   string
 		of     *corev1.Pod
@@ -159,11 +162,13 @@ func BenchmarkPodEvents(b *testing.B) {
 }
 
 // podHandler is the controller's handler of updates of pods.
-func (s *settled) podHandler(tb testing.TB) func(ctx context.Context, before, after client.Object) {
+func (s *restingSet) podHandler(tb testing.TB) func(ctx context.Context, before, after client.Object) {
 	tb.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	tb.Cleanup(queue.ShutDown)
-	handler := s.reconciler.podEvents()
+	sources := s.reconciler.Sources()
+	pods := slices.IndexFunc(sources, func(source watch.Source) bool { _, ok := source.Object.(*corev1.Pod); return ok })
+	handler := sources[pods].Handler
 	return func(ctx context.Context, before, after client.Object) {
 		handler.Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
 	}

@@ -103,7 +103,7 @@ func (v *view) nameless(o *snapshot.Set) map[string]snapshot.Block {
 // forgetBlocked forgets that an identity was found taken.
 func (v *view) forgetBlocked(r *Reconciler, id string) {
 	delete(v.memory.blocked, id)
-	r.memory.stopWaiting(podKey(v, id))
+	r.router.StopAwaiting(podKey(v, id))
 }
 
 // wantsClaim says whether the claim is one that a pod of the identity would mount.
@@ -155,7 +155,7 @@ func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *snapshot.Set)
 func (r *Reconciler) rememberBlocked(v *view, found map[string]snapshot.Block) {
 	for id, b := range found {
 		v.memory.blocked[id] = b
-		r.memory.wait(podKey(v, id), client.ObjectKeyFromObject(v.set))
+		r.router.Await(podKey(v, id), client.ObjectKeyFromObject(v.set))
 	}
 }
 

@@ -25,6 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/revision"
@@ -47,7 +50,7 @@ const (
 // Reconciler brings one set after another to its wanted state. Its exported fields are all that it depends on; they are
 // set before the first Reconcile and not changed afterwards.
 type Reconciler struct {
-	// Client reads from the cache and writes to the API server. The cache needs the indexes of IndexFields.
+	// Client reads from the cache and writes to the API server. The cache needs the indexes of package informer.
 	Client client.Client
 	// Live reads past the cache. It is asked before an adoption, before a new pod uses a claim that is there already, before
 	// a revision is made again, or given up or tried again as a user asks, at the first sight of a rollout in steps, before the
@@ -57,9 +60,9 @@ type Reconciler struct {
 	// status tells of, or pods are to be made and it has never shown the newest one that a status tells of.
 	Live client.Reader
 	// Pods reads the pods of sets from the cache.
-	Pods Pods
+	Pods informer.Pods
 	// Watermarks says how far the cache has come.
-	Watermarks Watermarks
+	Watermarks informer.Watermarks
 	// Clock is the only clock.
 	Clock clock.PassiveClock
 	// Events tell users what was done.
@@ -69,11 +72,10 @@ type Reconciler struct {
 	// Expectations remember what was written until the cache shows it.
 	Expectations *expectations.Store
 	// Metrics count what was done.
-	Metrics *Metrics
+	Metrics *metrics.Metrics
 
-	memory    memory
-	sightings sightings
-	attention attention
+	memory memory
+	router watch.Router
 }
 
 // Reconcile brings a set one step nearer to its wanted state.
@@ -86,15 +88,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if v == nil {
 		return answer(wait, err)
 	}
-	seen := glance{pods: len(v.pods)}
-	defer func() { r.attention.charge(client.ObjectKeyFromObject(set), v.now, seen) }()
+	look := watch.Look{Pods: len(v.pods)}
+	defer func() { r.router.Charge(client.ObjectKeyFromObject(set), v.now, look) }()
 	if wait > 0 || err != nil {
 		return answer(wait, err)
 	}
 	v.replicas = replicas(v)
 	revisions, wrote, prepareErr := r.findRevisions(ctx, v)
 	if wrote && prepareErr == nil {
-		seen.writes = len(v.pods) // all of them wait for it
+		look.Writes = len(v.pods) // all of them wait for it
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	o := r.observe(ctx, v, revisions)
@@ -108,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 			return answer(wait, err)
 		}
 		r.apply(ctx, &s)
-		if seen.writes = s.waiting(); s.answered { // what is to be done depends on the answers, and no event brings them
+		if look.Writes = s.waiting(); s.answered { // what is to be done depends on the answers, and no event brings them
 			return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 		}
 	}
@@ -206,7 +208,30 @@ func answer(wait time.Duration, err error) (ctrl.Result, error) {
 	case err != nil:
 		return ctrl.Result{}, err
 	default:
-		return ctrl.Result{RequeueAfter: wait, Priority: new(wakePriority)}, nil
+		return ctrl.Result{RequeueAfter: wait, Priority: new(watch.Priority)}, nil
+	}
+}
+
+// Sources are the kinds whose events lead to reconciles.
+func (r *Reconciler) Sources() []watch.Source {
+	return r.router.Sources(watch.Cluster{Cache: r.Client, Clock: r.Clock, Gone: r.forget})
+}
+
+// forget drops all that is remembered of a set that is gone.
+func (r *Reconciler) forget(set client.Object) {
+	r.Expectations.Forget(set.GetUID())
+	r.memory.forget(set.GetUID())
+	r.router.Forget(set)
+	r.Metrics.Forget(client.ObjectKeyFromObject(set))
+}
+
+// forgetIfGone is for the end of a reconcile: what it noted of a set whose deletion was handled meanwhile would stay. If the
+// cache still shows the set, its deletion is yet to be handled.
+func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
+	now := &v1alpha1.RollSet{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), now, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && now.UID != set.UID {
+		r.forget(set)
 	}
 }
 
@@ -216,7 +241,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrency int) error {
 		MaxConcurrentReconciles: concurrency,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 	})
-	for _, w := range r.Watches() {
+	for _, w := range r.Sources() {
 		b = b.Watches(w.Object, w.Handler)
 	}
 	return b.Complete(reconcile.AsReconciler(mgr.GetClient(), r))

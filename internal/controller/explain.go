@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -32,7 +33,7 @@ type Objects struct {
 // back. Whether the API server accepts a pod of a revision is asked of accepts.
 func Explain(o Objects, now time.Time, accepts func(snapshot.Revision) snapshot.Preflight) (action.Plan, error) {
 	v := &view{
-		set: o.Set, now: now, memory: new(memory).of(o.Set.UID), sightings: new(sightings),
+		set: o.Set, now: now, memory: new(memory).of(o.Set.UID), router: new(watch.Router),
 		pods: o.Pods, revisions: o.Revisions, claims: o.Claims, classes: o.Classes,
 	}
 	var err error

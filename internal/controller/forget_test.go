@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/testing/settled"
 )
 
 // showing is a cache that shows one set, or none.
@@ -37,8 +39,7 @@ func (s showing) Get(_ context.Context, key client.ObjectKey, into client.Object
 // TestForgetIfGone tells of sets that were reconciled while they went: what a reconcile noted last must not stay.
 func TestForgetIfGone(t *testing.T) {
 	t.Parallel()
-	set := newOneSet().set.DeepCopy()
-	set.UID = "reconciled"
+	set := settled.Set(1)
 	successor := set.DeepCopy()
 	successor.UID = "successor"
 	for name, test := range map[string]struct {
@@ -53,7 +54,7 @@ func TestForgetIfGone(t *testing.T) {
 			t.Parallel()
 			store := expectations.New(clock.RealClock{})
 			r := &Reconciler{
-				Client: showing{set: test.shown}, Expectations: store, Metrics: NewMetrics(prometheus.NewRegistry(), store),
+				Client: showing{set: test.shown}, Expectations: store, Metrics: metrics.New(prometheus.NewRegistry(), store),
 			}
 			r.Expectations.Wrote(set.UID, corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "7")
 			r.forgetIfGone(t.Context(), set)

@@ -15,6 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/testing/settled"
 )
 
 // TestMoreReplicasThanAnyQuotaAllows takes as many replicas as the API does. What that costs depends on the pods that there
@@ -40,7 +41,7 @@ func TestMoreReplicasThanAnyQuotaAllows(t *testing.T) { // not parallel: allocat
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &settled{set: settledSet(math.MaxInt32)}
+			s := &restingSet{set: settled.Set(math.MaxInt32)}
 			tt.change(&s.set.Spec)
 			objects := []client.Object{s.set}
 			s.restart(t, objects...)
@@ -52,7 +53,7 @@ func TestMoreReplicasThanAnyQuotaAllows(t *testing.T) { // not parallel: allocat
 			objects = append(objects, revision)
 			for round, pods := range []int{0, 100} { // none, and some that are there
 				for i := range pods {
-					objects = append(objects, readyPod(s.set, revision.Name, i))
+					objects = append(objects, settled.Pod(s.set, revision.Name, i))
 				}
 				s.restart(t, objects...)
 				var before, after runtime.MemStats

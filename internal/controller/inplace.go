@@ -45,7 +45,7 @@ func (v *view) seeChanges(o *snapshot.Set) {
 func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
 	to := o.Known[r.Revision]
 	if r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
-		r.Progress = inplace.Of(r.Pod, to, r.InPlace, v.sightings.of(r.Pod.UID))
+		r.Progress = inplace.Of(r.Pod, to, r.InPlace, v.router.Sighting(r.Pod.UID))
 	}
 	r.Waiting = cmp.Or(r.Progress.Restart, r.Progress.Resize)
 	r.Restarting = r.Progress.Restart != ""

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -28,9 +30,9 @@ type view struct {
 	set      *v1alpha1.RollSet
 	selector labels.Selector
 	now      time.Time
-	// memory is what is remembered of the set, and sightings what was seen of pods in events.
-	memory    *recollection
-	sightings *sightings
+	// memory is what is remembered of the set, and router what was seen of pods in events.
+	memory *recollection
+	router *watch.Router
 	// resolved is what the spec says, and invalid what is wrong with it if it cannot be understood.
 	resolved resolved
 	invalid  error
@@ -58,14 +60,14 @@ type view struct {
 
 // open begins a view of a set: what is known of it without a list of what it owns, and how far the cache has come.
 func (r *Reconciler) open(set *v1alpha1.RollSet) (*view, error) {
-	v := &view{set: set, now: r.Clock.Now(), memory: r.memory.of(set.UID), sightings: &r.sightings}
+	v := &view{set: set, now: r.Clock.Now(), memory: r.memory.of(set.UID), router: &r.router}
 	v.resolved, v.invalid = resolveSpec(&set.Spec)
 	var err error
 	if v.selector, err = metav1.LabelSelectorAsSelector(set.Spec.Selector); err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)
 	}
 	v.cache.Synced = map[schema.GroupKind]string{}
-	for kind := range watched() {
+	for kind := range informer.Watched() {
 		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
 	}
 	return v, nil
@@ -77,20 +79,20 @@ func (r *Reconciler) look(ctx context.Context, v *view) (err error) {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	v.cache.Pods = v.pods
-	orphans, err := r.Pods(ctx, v.set.Namespace, Orphan)
+	orphans, err := r.Pods(ctx, v.set.Namespace, informer.Orphan)
 	if err != nil {
 		return fmt.Errorf("list orphans: %w", err)
 	}
 	v.orphans = slices.DeleteFunc(orphans, func(pod *corev1.Pod) bool { return !v.selector.Matches(labels.Set(pod.Labels)) })
 	revisions := &appsv1.ControllerRevisionList{}
-	if err := r.list(ctx, revisions, v, client.MatchingFields{ControllerIndex: string(v.set.UID)}); err != nil {
+	if err := r.list(ctx, revisions, v, client.MatchingFields{informer.ControllerIndex: string(v.set.UID)}); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
 	for i := range revisions.Items {
 		v.revisions = append(v.revisions, &revisions.Items[i])
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.list(ctx, claims, v, client.MatchingFields{SetIndex: v.set.Name}); err != nil {
+	if err := r.list(ctx, claims, v, client.MatchingFields{informer.SetIndex: v.set.Name}); err != nil {
 		return fmt.Errorf("list claims: %w", err)
 	}
 	v.claims = claims.Items

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/status"
 )
@@ -20,10 +20,6 @@ import (
 type memory struct {
 	mu   sync.Mutex
 	sets map[types.UID]*recollection
-	// waiting says which set waits for a pod of another to go, because it needs the name.
-	waiting map[types.NamespacedName]types.NamespacedName
-	// gone are the pods of sets with random names that have gone since the last look, which may have shown none of them.
-	gone map[types.UID][]string
 }
 
 // recollection is what is remembered of one set. Only the Reconcile of that set uses it.
@@ -55,22 +51,10 @@ type recollection struct {
 	unproven string
 	// collisions is how many names of revisions were found taken; status has it only after the next report.
 	collisions *int32
-	// rollout is the revision that pods are being moved to.
-	rollout rollout
 	// progress is what the last report knew of the progress of rollouts.
 	progress status.Progress
-	// blocking is what the set was last seen waiting for.
-	blocking status.Blocking
-	// troubles are the conditions that were last seen as they should not be.
-	troubles []trouble
-	// phase is what a step of the set was last seen waiting for; empty if none was at work.
-	phase v1alpha1.RolloutPhase
-}
-
-// rollout is a revision on its way to all pods, and since when it is.
-type rollout struct {
-	revision string
-	since    time.Time
+	// shownMetrics is which metrics there are of the set.
+	shownMetrics metrics.Shown
 }
 
 // of returns what is remembered of a set.
@@ -116,58 +100,8 @@ func (m *recollection) hurry(now time.Time) bool {
 }
 
 // forget drops all that is remembered of a set that no longer exists.
-func (m *memory) forget(set types.UID, name types.NamespacedName) {
+func (m *memory) forget(set types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sets, set)
-	delete(m.gone, set)
-	for pod, waiter := range m.waiting {
-		if waiter == name {
-			delete(m.waiting, pod)
-		}
-	}
-}
-
-// noteGone notes that a pod of a set has gone.
-func (m *memory) noteGone(set types.UID, pod string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.gone == nil {
-		m.gone = map[types.UID][]string{}
-	}
-	m.gone[set] = append(m.gone[set], pod)
-}
-
-// takeGone returns the pods of a set that have gone since it was last called.
-func (m *memory) takeGone(set types.UID) []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	gone := m.gone[set]
-	delete(m.gone, set)
-	return gone
-}
-
-// wait notes that a set waits for the name of a pod.
-func (m *memory) wait(pod, set types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.waiting == nil {
-		m.waiting = map[types.NamespacedName]types.NamespacedName{}
-	}
-	m.waiting[pod] = set
-}
-
-// waiter returns the set that waits for the name of a pod.
-func (m *memory) waiter(pod types.NamespacedName) (set types.NamespacedName, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	set, ok = m.waiting[pod]
-	return set, ok
-}
-
-// stopWaiting notes that a name is no longer waited for.
-func (m *memory) stopWaiting(pod types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.waiting, pod)
 }

@@ -29,7 +29,7 @@ import (
 // observe freezes what the view shows into the observation that everything is decided on. Of a spec that cannot be
 // understood it holds what can; nothing is decided on that.
 func (r *Reconciler) observe(ctx context.Context, v *view, found revision.Resolution) *snapshot.Set {
-	v.gone = r.memory.takeGone(v.set.UID)
+	v.gone = r.router.TakeGone(v.set.UID)
 	o := v.freeze(found)
 	maps.Copy(o.Blocked, r.blocked(ctx, v, o))
 	r.seeStrangers(ctx, v, o)

@@ -197,7 +197,7 @@ func (r *Reconciler) remember(s step) {
 	}
 	for _, a := range s.plan.Actions {
 		if adopt, ok := a.(action.Adopt); ok { // it may go before the cache shows it as the set's
-			r.memory.noteGone(v.set.UID, adopt.Pod.Name)
+			r.router.NoteGone(v.set.UID, adopt.Pod.Name)
 		}
 	}
 	ended := func(a action.Action) bool {
@@ -218,7 +218,7 @@ func (r *Reconciler) remember(s step) {
 	}
 	r.rememberBlocked(v, result.Blocked)
 	m.forgetRevisions(v.revisions)
-	r.Metrics.wrote(result)
+	r.Metrics.Wrote(result)
 }
 
 // note notes what became of a write.

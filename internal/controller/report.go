@@ -14,6 +14,8 @@ import (
 
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -32,7 +34,9 @@ const maxHurried = 5
 func (r *Reconciler) report(ctx context.Context, s step) time.Duration {
 	report := status.Compute(s.statusInput())
 	s.memory.progress = report.Progress
-	r.Metrics.observed(s, report)
+	r.Metrics.Observed(metrics.Observation{
+		Set: client.ObjectKeyFromObject(s.set), Report: report, Replicas: s.observed.Limits.Replicas, Update: s.observed.Update.Name, Now: s.now,
+	}, &s.memory.shownMetrics)
 	r.mark(ctx, s, report)
 	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
 	if status.NeedsWrite(&s.set.Status, &report.Status) {
@@ -112,7 +116,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 	}
 	s.memory.attempts.Succeeded(statusWrite)
 	s.memory.reported = s.now
-	r.Expectations.Wrote(set.UID, setKind(), set.ResourceVersion)
+	r.Expectations.Wrote(set.UID, informer.SetKind(), set.ResourceVersion)
 	r.tellStep(s, report.Status.Rollout)
 }
 

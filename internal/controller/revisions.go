@@ -20,6 +20,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -123,7 +124,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 	case err == nil:
 		v.memory.recorded = name
 		v.memory.attempts.Succeeded(k)
-		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
+		r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
 		return revisionMade, nil
 	case (podcontrol.Refused(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -139,7 +140,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 		v.memory.attempts.Failed(k, backoff.Failure{Version: v.version(k), Refused: true}, v.now)
 		return revisionTaken, nil
 	}
-	r.Expectations.Wrote(v.set.UID, revisionKind(), existing.ResourceVersion)
+	r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), existing.ResourceVersion)
 	return revisionMade, nil
 }
 
@@ -195,7 +196,7 @@ func (r *Reconciler) checkUnproven(ctx context.Context, v *view, name string) (b
 	case err != nil && !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("get revision %s, which was never completed: %w", name, err)
 	case err == nil && metav1.IsControlledBy(live, v.set) && revision.WasCompleted(live):
-		r.Expectations.Wrote(v.set.UID, revisionKind(), live.ResourceVersion)
+		r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), live.ResourceVersion)
 		return true, nil
 	}
 	v.memory.unproven = name
@@ -216,7 +217,7 @@ func (r *Reconciler) patchRevision(ctx context.Context, v *view, seen, wanted *a
 	err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
 		v.memory.attempts.Succeeded(k)
-		r.Expectations.Wrote(v.set.UID, revisionKind(), wanted.ResourceVersion)
+		r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		return true
 	}
 	v.leaveRevision(k, seen, fmt.Errorf("patch revision %s: %w", seen.Name, err))
@@ -242,7 +243,7 @@ func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool,
 	if live.UID == set.UID && live.Generation == set.Generation && revision.Asked(live, set) {
 		return true, nil
 	}
-	r.Expectations.Wrote(set.UID, setKind(), live.ResourceVersion)
+	r.Expectations.Wrote(set.UID, informer.SetKind(), live.ResourceVersion)
 	return false, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/status"
@@ -35,7 +36,7 @@ func (r *Reconciler) checkSteps(ctx context.Context, v *view, o *snapshot.Set) (
 	if live.UID != v.set.UID || live.ResourceVersion == v.set.ResourceVersion {
 		return false, nil
 	}
-	r.Expectations.Wrote(v.set.UID, setKind(), live.ResourceVersion)
+	r.Expectations.Wrote(v.set.UID, informer.SetKind(), live.ResourceVersion)
 	return true, nil
 }
 

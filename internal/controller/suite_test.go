@@ -25,6 +25,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/manager/apiclient"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -82,7 +84,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 // startManager runs the real manager, with a client that counts and fails on demand, and a cache of pods that can lag.
 func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) {
-	trim := &Trim{}
+	trim := &informer.Trim{}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:    scheme,
 		NewClient: apiclient.New,
@@ -99,10 +101,10 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(IndexFields(ctx, mgr.GetFieldIndexer())).To(Succeed())
-	watermarks, err := InformerWatermarks(ctx, mgr.GetCache())
+	Expect(informer.IndexFields(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	watermarks, err := informer.NewWatermarks(ctx, mgr.GetCache())
 	Expect(err).NotTo(HaveOccurred())
-	pods, err := InformerPods(ctx, mgr.GetCache(), mgr.GetClient())
+	pods, err := informer.NewPods(ctx, mgr.GetCache(), mgr.GetClient())
 	Expect(err).NotTo(HaveOccurred())
 	realClock := clock.RealClock{}
 	store := expectations.New(realClock)
@@ -115,7 +117,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		Events:       mgr.GetEventRecorder("rollset-controller"),
 		Runner:       podcontrol.Bounded(8, 16),
 		Expectations: store,
-		Metrics:      NewMetrics(prometheus.NewRegistry(), store),
+		Metrics:      metrics.New(prometheus.NewRegistry(), store),
 	}
 	Expect(shared.reconciler.SetupWithManager(mgr, 4)).To(Succeed())
 	ctx, stop := context.WithCancel(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"rollset.dev/rollset/internal/controller"
+	"rollset.dev/rollset/internal/controller/informer"
 )
 
 var (
@@ -143,7 +143,7 @@ func TestTrimmedPodsAreEnough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := NewWorld(t.Context(), 0)
-			w.trim = new(controller.Trim).Pod
+			w.trim = new(informer.Trim).Pod
 			w.Managers[0].Client.trim = w.trim
 			if err := w.Play(t.Context(), s.script); err != nil {
 				t.Fatalf("%v\n%s", err, w.Film)

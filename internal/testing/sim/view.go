@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/controller"
+	"rollset.dev/rollset/internal/controller/informer"
 )
 
 // View is what the caches of one manager hold: per kind, the store as it was at some point of the log.
@@ -161,7 +161,7 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 func (v *View) Pods(_ context.Context, namespace, owner string) ([]*corev1.Pod, error) {
 	var options client.ListOptions
 	options.ApplyOptions([]client.ListOption{
-		client.InNamespace(namespace), client.MatchingFields{controller.ControllerIndex: owner}, client.UnsafeDisableDeepCopy,
+		client.InNamespace(namespace), client.MatchingFields{informer.ControllerIndex: owner}, client.UnsafeDisableDeepCopy,
 	})
 	found := v.find(Pods, &options)
 	pods := make([]*corev1.Pod, len(found))

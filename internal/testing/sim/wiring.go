@@ -20,6 +20,8 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/podcontrol"
 )
@@ -84,7 +86,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 
 // wire builds the controller and takes its indexes and its event handlers from it.
 func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
-	if err := controller.IndexFields(ctx, m.Client.View); err != nil {
+	if err := informer.IndexFields(ctx, m.Client.View); err != nil {
 		unmodeled("indexes: %v", err)
 	}
 	m.expectations = expectations.New(m.clock)
@@ -97,11 +99,11 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 		Events:       &recorder{manager: m},
 		Runner:       run,
 		Expectations: m.expectations,
-		Metrics:      controller.NewMetrics(prometheus.NewRegistry(), m.expectations),
+		Metrics:      metrics.New(prometheus.NewRegistry(), m.expectations),
 	}
 	m.reconciler = reconcile.AsReconciler(m.Client, r)
 	m.handlers = make(map[Kind]handler.EventHandler)
-	for _, watch := range r.Watches() {
+	for _, watch := range r.Sources() {
 		m.handlers[kindOf(watch.Object)] = watch.Handler
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
 	"bytes"
@@ -61,7 +61,7 @@ func (t *Trim) Pod(object any) (any, error) {
 	switch {
 	case owner == nil:
 		return t.orphanOf(pod), nil
-	case len(setOfOwner(pod, owner)) == 0:
+	case !isSet(owner):
 		return t.strangerOf(pod, owner), nil
 	default:
 		trim(pod)

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package watch
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
@@ -23,6 +24,9 @@ type sightings struct {
 	mu   sync.Mutex
 	pods map[types.UID]inplace.Sighting
 }
+
+// Sighting returns what events showed of a pod.
+func (r *Router) Sighting(pod types.UID) inplace.Sighting { return r.sightings.of(pod) }
 
 // of returns what was seen of a pod.
 func (s *sightings) of(pod types.UID) inplace.Sighting {
@@ -60,8 +64,6 @@ func (s *sightings) forget(pod types.UID) {
 // podWatch takes note of what each event shows of a pod before it wakes the sets that the pod concerns.
 type podWatch struct {
 	wakeUp
-
-	sightings *sightings
 }
 
 // Create implements handler.EventHandler.
@@ -89,14 +91,13 @@ func (w podWatch) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 
 // noteGone notes that a pod of a set has gone. Nothing is noted of a set that is gone, for nobody would forget it.
 func (w podWatch) noteGone(ctx context.Context, pod client.Object) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || len(setOfOwner(pod, owner)) == 0 {
+	key, ok := informer.SetOf(pod)
+	if !ok {
 		return
 	}
 	set := &v1alpha1.RollSet{}
-	key := client.ObjectKey{Namespace: pod.GetNamespace(), Name: owner.Name}
-	err := w.reconciler.Client.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
-	if err == nil && set.UID == owner.UID && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
-		w.reconciler.memory.noteGone(set.UID, pod.GetName())
+	err := w.Cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
+	if err == nil && metav1.IsControlledBy(pod, set) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+		w.NoteGone(set.UID, pod.GetName())
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
 	"context"
@@ -41,12 +41,12 @@ type Index struct {
 	Extract client.IndexerFunc
 }
 
-// Indexes are all that the Reconciler needs of its cache.
+// Indexes are all that the controller needs of its cache.
 func Indexes() []Index {
 	return []Index{
 		{Object: &corev1.Pod{}, Field: ControllerIndex, Extract: controllerOf},
 		{Object: &appsv1.ControllerRevision{}, Field: ControllerIndex, Extract: controllerOf},
-		{Object: &corev1.PersistentVolumeClaim{}, Field: SetIndex, Extract: setsOf},
+		{Object: &corev1.PersistentVolumeClaim{}, Field: SetIndex, Extract: SetsOf},
 		{Object: &v1alpha1.RollSet{}, Field: SelectorIndex, Extract: selectorOf},
 	}
 }
@@ -65,14 +65,15 @@ func controllerOf(o client.Object) []string {
 	switch owner := metav1.GetControllerOfNoCopy(o); {
 	case owner == nil:
 		return []string{Orphan}
-	case len(setOfOwner(o, owner)) == 0:
+	case !isSet(owner):
 		return nil
 	default:
 		return []string{string(owner.UID)}
 	}
 }
 
-func setsOf(claim client.Object) []string {
+// SetsOf returns the names of the sets that a claim may belong to: the one of its label, or all that its name allows for.
+func SetsOf(claim client.Object) []string {
 	if name, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok {
 		return []string{name}
 	}

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package watch
 
 import (
 	"testing"
@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestAttention lets something happen to pods of a set all the time, and looks whenever the set is let in.
-func TestAttention(t *testing.T) {
+// TestBudget lets something happen to pods of a set all the time, and looks whenever the set is let in.
+func TestBudget(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		pods, writes   int
@@ -31,18 +31,18 @@ func TestAttention(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var a attention
+			var b budget
 			set := types.NamespacedName{Namespace: "default", Name: "web"}
 			start := time.Unix(1_000, 0)
 			looks, atOnce, longest := 0, -1, time.Duration(0)
 			for now := start; now.Before(start.Add(tt.during)); now = now.Add(tt.every) {
-				wait := a.wait(set, now)
+				wait := b.wait(set, now)
 				longest = max(longest, wait)
 				if wait > 0 && atOnce < 0 {
 					atOnce = looks
 				}
 				if wait == 0 {
-					a.charge(set, now, glance{pods: tt.pods, writes: tt.writes})
+					b.charge(set, now, Look{Pods: tt.pods, Writes: tt.writes})
 					looks++
 				}
 			}
@@ -57,28 +57,28 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-func TestAttentionIsPaidOff(t *testing.T) {
+func TestBudgetIsPaidOff(t *testing.T) {
 	t.Parallel()
-	var a attention
+	var b budget
 	set := types.NamespacedName{Namespace: "default", Name: "web"}
 	now := time.Unix(1_000, 0)
 	for range 1_000 { // somebody edits the set, which does not wait
-		a.charge(set, now, glance{pods: 10_000})
+		b.charge(set, now, Look{Pods: 10_000})
 	}
-	if wait := a.wait(set, now); wait > maxCost {
+	if wait := b.wait(set, now); wait > maxCost {
 		t.Errorf("an event waits %s, want %s at most", wait, maxCost)
 	}
-	if wait := a.wait(set, now.Add(-time.Hour)); wait > maxCost {
+	if wait := b.wait(set, now.Add(-time.Hour)); wait > maxCost {
 		t.Errorf("an event waits %s after the clock was set back, want %s at most", wait, maxCost)
 	}
-	if wait := a.wait(set, now.Add(maxCost)); wait > 0 {
+	if wait := b.wait(set, now.Add(maxCost)); wait > 0 {
 		t.Errorf("an event waits %s after a second, want none", wait)
 	}
-	if wait := a.wait(types.NamespacedName{Name: "another"}, now); wait > 0 {
+	if wait := b.wait(types.NamespacedName{Name: "another"}, now); wait > 0 {
 		t.Errorf("an event of another set waits %s", wait)
 	}
-	a.forget(set)
-	if wait := a.wait(set, now); wait > 0 {
+	b.forget(set)
+	if wait := b.wait(set, now); wait > 0 {
 		t.Errorf("an event of a namesake waits %s", wait)
 	}
 }

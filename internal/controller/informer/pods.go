@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // Pods returns the pods of a namespace that have a value in ControllerIndex. They belong to the cache: nobody changes them.
 type Pods func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error)
 
-// InformerPods returns the pods of a manager's cache, which is read by the reader.
-func InformerPods(ctx context.Context, informers cache.Informers, reader client.Reader) (Pods, error) {
+// NewPods returns the pods of a manager's cache, which is read by the reader.
+func NewPods(ctx context.Context, informers cache.Informers, reader client.Reader) (Pods, error) {
 	informer, err := informers.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)

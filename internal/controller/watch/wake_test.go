@@ -1,14 +1,19 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package watch
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -17,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/settled"
 )
 
 // entrance notes how requests are put into a queue.
@@ -71,22 +77,24 @@ func TestWake(t *testing.T) {
 		"a user says why": {before: set(same), of: set(func(s *v1alpha1.RollSet) {
 			s.ResourceVersion, s.Annotations = "2", map[string]string{"kubernetes.io/change-cause": "a whim"}
 		}), want: []entry{{}}},
-		"the status was written": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.ResourceVersion = "2" }), want: []entry{{After: wait, Priority: wakePriority}}},
-		"a pod comes":            {of: ready, want: []entry{{After: wait, Priority: wakePriority}}},
+		"the status was written": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.ResourceVersion = "2" }), want: []entry{{After: wait, Priority: Priority}}},
+		"a pod comes":            {of: ready, want: []entry{{After: wait, Priority: Priority}}},
 		"a pod was there":        {of: ready, initial: true, want: []entry{{After: wait, Priority: handler.LowPriority}}},
-		"a pod gets ready":       {before: unready, of: ready, want: []entry{{After: wait, Priority: wakePriority}}},
+		"a pod gets ready":       {before: unready, of: ready, want: []entry{{After: wait, Priority: Priority}}},
 		"a pod is resynced":      {before: ready, of: ready},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &Reconciler{Client: newOneSet(), Clock: clocktesting.NewFakePassiveClock(now)}
+			r := &Router{}
 			for range 10 {
-				r.attention.charge(client.ObjectKeyFromObject(set(same)), now, glance{pods: 1_000, writes: 1_000})
+				r.Charge(client.ObjectKeyFromObject(set(same)), now, Look{Pods: 1_000, Writes: 1_000})
 			}
-			h := r.podEvents()
-			if _, ok := tt.of.(*v1alpha1.RollSet); ok {
-				h = r.setEvents()
+			var h handler.EventHandler
+			for _, source := range r.Sources(Cluster{Cache: newOneSet(), Clock: clocktesting.NewFakePassiveClock(now)}) {
+				if fmt.Sprintf("%T", source.Object) == fmt.Sprintf("%T", tt.of) {
+					h = source.Handler
+				}
 			}
 			q := &entrance{}
 			if tt.before == nil {
@@ -98,5 +106,56 @@ func TestWake(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// oneSet is a client of a cache that holds one set.
+type oneSet struct {
+	client.Client
+
+	set *v1alpha1.RollSet
+}
+
+// Get implements client.Reader.
+func (c oneSet) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	set, ok := into.(*v1alpha1.RollSet)
+	if !ok || key != client.ObjectKeyFromObject(c.set) {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	*set = *c.set
+	return nil
+}
+
+func newOneSet() oneSet {
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
+	set.Spec.Template.Annotations = map[string]string{"team": "blue"}
+	return oneSet{set: set}
+}
+
+// watchedPod is a ready pod of the set "web".
+func watchedPod() *corev1.Pod {
+	pod := settled.Pod(settled.Set(1), "web-1", 0)
+	pod.Annotations = map[string]string{"team": "blue"}
+	return pod
+}
+
+func TestWhatIsNoPodHasChanged(t *testing.T) {
+	t.Parallel()
+	e := events{Router: new(Router), Cluster: Cluster{Cache: newOneSet()}}
+	if bare := new(metav1.PartialObjectMetadata); !e.podChanged(t.Context(), bare, bare) {
+		t.Error("podChanged = false for objects of which nothing is known")
+	}
+}
+
+// TestAnnotationsOfTheTemplateMatter changes an annotation of a pod that its set's template has, and one that it has not.
+func TestAnnotationsOfTheTemplateMatter(t *testing.T) {
+	t.Parallel()
+	e := events{Router: new(Router), Cluster: Cluster{Cache: newOneSet()}}
+	for key, want := range map[string]bool{"team": true, "example.com/seen": false} {
+		after := watchedPod()
+		after.Annotations[key] = "red"
+		if got := e.podChanged(t.Context(), watchedPod(), after); got != want {
+			t.Errorf("podChanged = %t for annotation %s, want %t", got, key, want)
+		}
 	}
 }

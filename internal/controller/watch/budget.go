@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package watch
 
 import (
 	"sync"
@@ -25,53 +25,58 @@ const (
 	credit = 500 * time.Millisecond
 )
 
-// attention rations the looks that events lead to. It charges each look at a set to that set, and says how long its events
+// budget rations the looks that events lead to. It charges each look at a set to that set, and says how long its events
 // have to wait until the set can afford the next one. What users do to the set itself does not wait, but is charged.
-type attention struct {
+type budget struct {
 	mu sync.Mutex
 	// paid is when each set will have paid for its looks.
 	paid map[types.NamespacedName]time.Time
 }
 
-// glance is a look at so many pods, and how many writes it led to.
-type glance struct{ pods, writes int }
+// Look is a look at so many pods, and how many writes it led to.
+type Look struct{ Pods, Writes int }
 
-func (g glance) cost() time.Duration {
-	ofPods := time.Duration(g.pods) * costOfPod
-	if g.writes*usefulPods < g.pods {
+func (l Look) cost() time.Duration {
+	ofPods := time.Duration(l.Pods) * costOfPod
+	if l.Writes*usefulPods < l.Pods {
 		ofPods *= vain
 	}
 	return min(costOfLook+ofPods, maxCost)
 }
 
+// Charge notes a look at a set.
+func (r *Router) Charge(set types.NamespacedName, now time.Time, l Look) {
+	r.budget.charge(set, now, l)
+}
+
 // charge notes a look.
-func (a *attention) charge(set types.NamespacedName, now time.Time, g glance) {
-	cost := g.cost()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.paid == nil {
-		a.paid = map[types.NamespacedName]time.Time{}
+func (b *budget) charge(set types.NamespacedName, now time.Time, l Look) {
+	cost := l.cost()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.paid == nil {
+		b.paid = map[types.NamespacedName]time.Time{}
 	}
-	paid, most := a.paid[set], now.Add(credit+maxCost)
+	paid, most := b.paid[set], now.Add(credit+maxCost)
 	if paid.Before(now) {
 		paid = now
 	}
 	if paid = paid.Add(cost); paid.After(most) {
 		paid = most // also after a clock was set back
 	}
-	a.paid[set] = paid
+	b.paid[set] = paid
 }
 
 // wait is how long an event of a set waits.
-func (a *attention) wait(set types.NamespacedName, now time.Time) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return min(max(0, a.paid[set].Add(-credit).Sub(now)), maxCost)
+func (b *budget) wait(set types.NamespacedName, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return min(max(0, b.paid[set].Add(-credit).Sub(now)), maxCost)
 }
 
 // forget drops what is known of a set that is gone.
-func (a *attention) forget(set types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.paid, set)
+func (b *budget) forget(set types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.paid, set)
 }

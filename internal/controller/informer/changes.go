@@ -1,10 +1,9 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -12,29 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// podEvents reconciles the sets that an event of a pod concerns. Pods are written to by kubelets, schedulers, network
-// plugins and whoever puts annotations on them; an update without anything in it that a decision or a message depends
-// on concerns nobody, because a look at a set costs as much as the set has pods.
-func (r *Reconciler) podEvents() handler.EventHandler {
-	return podWatch{wakeUp: wakeUp{reconciler: r, sets: r.setsOfPod, changed: r.podChanged}, sightings: &r.sightings}
-}
-
-// podChanged says whether anybody who decides could see a difference between two versions of a pod. In doubt it says so:
-// one look too many costs little, one too few leaves a set waiting.
-func (r *Reconciler) podChanged(ctx context.Context, before, after client.Object) bool {
-	a, isPod := before.(*corev1.Pod)
-	b, isPodToo := after.(*corev1.Pod)
-	if !isPod || !isPodToo {
-		return true
-	}
-	return !sameObject(a, b) || !sameStatus(&a.Status, &b.Status) || !r.sameAnnotations(ctx, a, b)
+// Changed reports whether a decision or a message could depend on the difference between two versions of a pod. In doubt it
+// does: one look too many costs little, one too few leaves a set waiting. Of the annotations that no set reads for their own
+// sake only those of the set's template matter, by which pods that came from somewhere else are recognized; they are asked
+// for only if annotations differ.
+func Changed(a, b *corev1.Pod, template func() map[string]string) bool {
+	return !sameObject(a, b) || !sameStatus(&a.Status, &b.Status) || !sameAnnotations(a.Annotations, b.Annotations, template)
 }
 
 // sameObject compares metadata and spec. Of the spec nothing can change without raising the generation but the node;
@@ -53,18 +39,16 @@ func sameOwner(a, b metav1.OwnerReference) bool {
 	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && same(a.Controller, b.Controller)
 }
 
-// sameAnnotations compares the annotations that mean something to the controller: those that it reads for their own
-// sake, and those of the template, by which it recognizes pods that came from somewhere else.
-func (r *Reconciler) sameAnnotations(ctx context.Context, a, b *corev1.Pod) bool {
-	if maps.Equal(a.Annotations, b.Annotations) {
+func sameAnnotations(a, b map[string]string, template func() map[string]string) bool {
+	if maps.Equal(a, b) {
 		return true
 	}
-	template := r.templateAnnotations(ctx, b)
+	read := template()
 	matters := func(key string) bool {
-		_, ok := template[key]
+		_, ok := read[key]
 		return ok || key == corev1.PodDeletionCost || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
 	}
-	return sameAt(a.Annotations, b.Annotations, matters) && sameAt(b.Annotations, a.Annotations, matters)
+	return sameAt(a, b, matters) && sameAt(b, a, matters)
 }
 
 // sameAt says whether b has the entries of a at all keys that matter.
@@ -75,20 +59,6 @@ func sameAt(a, b map[string]string, matters func(key string) bool) bool {
 		}
 	}
 	return true
-}
-
-// templateAnnotations are those of the template of a pod's set; nil if the pod has none.
-func (r *Reconciler) templateAnnotations(ctx context.Context, pod *corev1.Pod) map[string]string {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || len(setOfOwner(pod, owner)) == 0 {
-		return nil
-	}
-	set := &v1alpha1.RollSet{}
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}
-	if err := r.Client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // a set that is gone, or not yet known, is looked at when it comes
-	}
-	return set.Spec.Template.Annotations
 }
 
 // sameStatus compares what podstate and inplace read of a pod's status. Addresses, volumes, devices and the like say

@@ -1,41 +1,19 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
-	"context"
 	"reflect"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 )
-
-// oneSet is a client of a cache that holds one set.
-type oneSet struct {
-	client.Client
-
-	set *v1alpha1.RollSet
-}
-
-// Get implements client.Reader.
-func (c oneSet) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	set, ok := into.(*v1alpha1.RollSet)
-	if !ok || key != client.ObjectKeyFromObject(c.set) {
-		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
-	}
-	*set = *c.set
-	return nil
-}
 
 // watchedPod is a running pod of the set "web", whose template has the annotation "team".
 func watchedPod() *corev1.Pod {
@@ -66,17 +44,12 @@ func watchedPod() *corev1.Pod {
 	}
 }
 
-func (c oneSet) changed(ctx context.Context, before, after client.Object) bool {
-	return (&Reconciler{Client: c}).podChanged(ctx, before, after)
+// changed compares two versions of a pod of a set whose template has the annotation "team".
+func changed(before, after *corev1.Pod) bool {
+	return Changed(before, after, func() map[string]string { return map[string]string{"team": "blue"} })
 }
 
-func newOneSet() oneSet {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
-	set.Spec.Template.Annotations = map[string]string{"team": "blue"}
-	return oneSet{set: set}
-}
-
-func TestPodChanged(t *testing.T) {
+func TestChanged(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*corev1.Pod)
@@ -131,26 +104,18 @@ func TestPodChanged(t *testing.T) {
 			p.Status.InitContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
 		}, want: true},
 	}
-	cache := newOneSet()
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			after := watchedPod()
 			tt.change(after)
-			if got := cache.changed(t.Context(), watchedPod(), after); got != tt.want {
-				t.Errorf("podChanged = %v, want %v", got, tt.want)
+			if got := changed(watchedPod(), after); got != tt.want {
+				t.Errorf("Changed = %v, want %v", got, tt.want)
 			}
-			if got := cache.changed(t.Context(), after, watchedPod()); got != tt.want {
-				t.Errorf("podChanged = %v the other way round, want %v", got, tt.want)
+			if got := changed(after, watchedPod()); got != tt.want {
+				t.Errorf("Changed = %v the other way round, want %v", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestWhatIsNoPodHasChanged(t *testing.T) {
-	t.Parallel()
-	if bare := new(metav1.PartialObjectMetadata); !newOneSet().changed(t.Context(), bare, bare) {
-		t.Error("podChanged = false for objects of which nothing is known")
 	}
 }
 
@@ -190,7 +155,6 @@ func TestEveryFieldOfAPodIsDecidedOn(t *testing.T) {
 			"ResourceVersion": ignored, "DeletionGracePeriodSeconds": ignored, "ManagedFields": ignored,
 		}},
 	}
-	cache := newOneSet()
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,12 +168,12 @@ func TestEveryFieldOfAPodIsDecidedOn(t *testing.T) {
 				// With and without: a field that is filled must be told from its zero value.
 				reflect.ValueOf(tt.of(before)).Elem().FieldByIndex(field.Index).SetZero()
 				occupy(reflect.ValueOf(tt.of(after)).Elem().FieldByIndex(field.Index))
-				if got := cache.changed(t.Context(), before, after); got != want {
-					t.Errorf("podChanged = %v for %s, want %v", got, field.Name, want)
+				if got := changed(before, after); got != want {
+					t.Errorf("Changed = %v for %s, want %v", got, field.Name, want)
 				}
 				trimmed := after.DeepCopy()
 				trim(trimmed)
-				if cache.changed(t.Context(), after, trimmed) {
+				if changed(after, trimmed) {
 					t.Errorf("%s matters, but is trimmed away", field.Name)
 				}
 			}

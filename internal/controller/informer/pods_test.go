@@ -1,28 +1,38 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/settled"
 )
 
 // TestPods reads the pods of a set, and those of nobody, from the indexer of a cache and by lists.
 func TestPods(t *testing.T) {
 	t.Parallel()
-	set := settledSet(4)
-	ours, orphan, theirs, elsewhere := readyPod(set, "web-1", 0), readyPod(set, "web-1", 1), readyPod(set, "web-1", 2), readyPod(set, "web-1", 3)
+	set := settled.Set(4)
+	ours, orphan, theirs, elsewhere := settled.Pod(set, "web-1", 0), settled.Pod(set, "web-1", 1), settled.Pod(set, "web-1", 2), settled.Pod(set, "web-1", 3)
 	orphan.OwnerReferences = nil
 	theirs.OwnerReferences[0].UID = "another"
 	elsewhere.Namespace = "elsewhere"
-	c := newCached(t, ours, orphan, theirs, elsewhere)
-	for name, informers := range map[string]cache.Informers{"one cache": c.Cache, "a cache of several namespaces": opaque{}} {
-		pods, err := InformerPods(t.Context(), informers, c)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c := settled.NewCache(t, scheme, IndexFields, ours, orphan, theirs, elsewhere)
+	for name, informers := range map[string]cache.Informers{"one cache": c, "a cache of several namespaces": opaque{}} {
+		pods, err := NewPods(t.Context(), informers, c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
 	"fmt"
@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,11 +22,12 @@ import (
 	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/testing/settled"
 )
 
 // fullPod is a pod of two containers as an API server shows it, with all that it and a kubelet put in.
 func fullPod(set *v1alpha1.RollSet, i int) *corev1.Pod {
-	pod := readyPod(set, "web-5d8c7f9b46", i)
+	pod := settled.Pod(set, "web-5d8c7f9b46", i)
 	pod.UID = types.UID(fmt.Sprintf("0b7c8f3e-5a52-4b55-9d0c-%012d", i))
 	pod.ResourceVersion = strconv.Itoa(100_000 + i)
 	pod.Labels["app.kubernetes.io/name"], pod.Labels["app.kubernetes.io/part-of"], pod.Labels["team"] = "web", "shop", "storefront"
@@ -121,7 +121,7 @@ func fullPod(set *v1alpha1.RollSet, i int) *corev1.Pod {
 // TestMemoryOfPods fills the store of a cache with pods as they come from an API server, and measures what stays.
 func TestMemoryOfPods(t *testing.T) { // not parallel: memory is measured for the whole process
 	const n = 2_000
-	ours := settledSet(n)
+	ours := settled.Set(n)
 	tests := map[string]struct {
 		change func(*corev1.Pod)
 		most   int // bytes a pod
@@ -190,9 +190,8 @@ func liveHeap() uint64 {
 // TestTrim trims pods that nobody has touched before, and such as share a spec with one that was seen.
 func TestTrim(t *testing.T) {
 	t.Parallel()
-	set := settledSet(1)
+	set := settled.Set(1)
 	set.Spec.PodIdentity = v1alpha1.RandomIdentity
-	v := &view{set: set, selector: labels.SelectorFromSet(set.Spec.Selector.MatchLabels)}
 	tests := map[string]func(*corev1.Pod){
 		"of the set":           func(*corev1.Pod) {},
 		"with another spec":    func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Value = "debug" },
@@ -246,14 +245,14 @@ func TestTrim(t *testing.T) {
 			}
 			switch owner := metav1.GetControllerOf(full); {
 			case owner == nil:
-				o := &snapshot.Set{Name: v.set.Name, Spec: &v.set.Spec}
+				o := &snapshot.Set{Name: set.Name, Spec: &set.Spec}
 				if got, want := adoption.Adoptable(o, trimmed), adoption.Adoptable(o, full); got != want {
 					t.Errorf("adoptable = %t, want %t", got, want)
 				}
 				if diff := cmp.Diff(full.OwnerReferences, trimmed.OwnerReferences); diff != "" {
 					t.Errorf("its owners, which adoption adds to (-want +got):\n%s", diff)
 				}
-			case len(setOfOwner(full, owner)) > 0:
+			case isSet(owner):
 				full.ManagedFields = nil
 				adoption.PlainToken(&full.Spec)
 				if diff := cmp.Diff(full.ObjectMeta, trimmed.ObjectMeta) + cmp.Diff(full.Spec, trimmed.Spec); diff != "" {
@@ -277,7 +276,7 @@ func BenchmarkTrim(b *testing.B) { decode(b, new(Trim).Pod) }
 
 func decode(b *testing.B, transform toolscache.TransformFunc) {
 	b.Helper()
-	bytes, err := fullPod(settledSet(1), 1).Marshal()
+	bytes, err := fullPod(settled.Set(1), 1).Marshal()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,50 +1,28 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package informer
 
 import (
 	"context"
 	"fmt"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // Watermarks returns the resourceVersion that the cache of a kind has reached for a namespace: whatever was written up
 // to it is in the cache. It is empty where nobody knows.
 type Watermarks func(kind schema.GroupKind, namespace string) string
 
-// watched are the kinds whose caches are waited for after a write.
-func watched() map[schema.GroupKind]client.Object {
-	return map[schema.GroupKind]client.Object{
-		setKind():              &v1alpha1.RollSet{},
-		revisionKind():         &appsv1.ControllerRevision{},
-		podcontrol.PodKind():   &corev1.Pod{},
-		podcontrol.ClaimKind(): &corev1.PersistentVolumeClaim{},
-	}
-}
-
-func setKind() schema.GroupKind { return v1alpha1.GroupVersion.WithKind("RollSet").GroupKind() }
-
-func revisionKind() schema.GroupKind {
-	return appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind()
-}
-
-// InformerWatermarks returns the watermarks of a manager's cache.
-func InformerWatermarks(ctx context.Context, informers cache.Informers) (Watermarks, error) {
+// NewWatermarks returns the watermarks of a manager's cache.
+func NewWatermarks(ctx context.Context, informers cache.Informers) (Watermarks, error) {
 	marks := map[schema.GroupKind]func(namespace string) string{}
-	for kind, object := range watched() {
+	for kind, object := range Watched() {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)

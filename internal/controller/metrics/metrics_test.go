@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package metrics
 
 import (
 	"fmt"
@@ -14,12 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
 	"rollset.dev/rollset/test/metricsdoc"
@@ -29,16 +28,10 @@ import (
 func TestBlocked(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
-	steps := map[string]step{}
+	m := New(registry, expectations.New(clock.RealClock{}))
+	shown := map[string]*Shown{"a": {}, "b": {}}
 	wait := func(name string, what status.Blocking) {
-		s, ok := steps[name]
-		if !ok {
-			set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-			s = step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}
-			steps[name] = s
-		}
-		m.observed(s, status.Report{Blocking: what})
+		m.Observed(Observation{Set: named(name), Report: status.Report{Blocking: what}}, shown[name])
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -54,7 +47,7 @@ func TestBlocked(t *testing.T) {
 	expect("default a not-ready", "default b unscheduled")
 	wait("a", "")
 	expect("default b unscheduled")
-	m.forget(client.ObjectKeyFromObject(steps["b"].set))
+	m.Forget(named("b"))
 	expect()
 }
 
@@ -62,15 +55,14 @@ func TestBlocked(t *testing.T) {
 func TestUnhealthy(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
-	s := step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}
+	m := New(registry, expectations.New(clock.RealClock{}))
+	var shown Shown
 	condition := func(name string, is metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{Type: name, Status: is, Reason: reason}
 	}
 	report := func(conditions []metav1.Condition, want ...string) {
 		t.Helper()
-		m.observed(s, status.Report{Status: v1alpha1.RollSetStatus{Conditions: conditions}})
+		m.Observed(Observation{Set: named("a"), Report: status.Report{Status: v1alpha1.RollSetStatus{Conditions: conditions}}}, &shown)
 		if diff := cmp.Diff(want, series(t, registry, "rollset_unhealthy")); diff != "" {
 			t.Errorf("rollset_unhealthy (-want +got):\n%s", diff)
 		}
@@ -91,7 +83,7 @@ func TestUnhealthy(t *testing.T) {
 		"default a ReplicaFailure FailedDelete", "default a Stalled RolledBack")
 	report([]metav1.Condition{condition("Available", metav1.ConditionUnknown, "InvalidSpec")})
 	report([]metav1.Condition{few}, "default a Available TooFewPodsAvailable")
-	m.forget(client.ObjectKeyFromObject(set))
+	m.Forget(named("a"))
 	if left := series(t, registry, "rollset_unhealthy"); left != nil {
 		t.Errorf("rollset_unhealthy of a set that is gone: %v", left)
 	}
@@ -101,28 +93,24 @@ func TestUnhealthy(t *testing.T) {
 func TestStepMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
-	of := func(name string) step {
-		set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		return step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}
-	}
-	a, b := of("a"), of("b")
-	report := func(s step, now *v1alpha1.RolloutStatus, want ...string) {
+	m := New(registry, expectations.New(clock.RealClock{}))
+	shown := map[string]*Shown{"a": {}, "b": {}}
+	report := func(name string, now *v1alpha1.RolloutStatus, want ...string) {
 		t.Helper()
-		m.observed(s, status.Report{Status: v1alpha1.RollSetStatus{Rollout: now}})
+		m.Observed(Observation{Set: named(name), Report: status.Report{Status: v1alpha1.RollSetStatus{Rollout: now}}}, shown[name])
 		expectSteps(t, registry, want...)
 	}
 	at := func(n int32, phase v1alpha1.RolloutPhase, since int64) *v1alpha1.RolloutStatus {
 		return &v1alpha1.RolloutStatus{Step: n, Steps: 4, Phase: phase, Since: new(metav1.Unix(since, 0))}
 	}
-	report(a, nil)
-	report(a, at(1, v1alpha1.RolloutRolling, 7), "step default a Rolling 1", "steps default a 4", "since default a 7")
-	report(a, at(1, v1alpha1.RolloutSoaking, 9), "step default a Soaking 1", "steps default a 4", "since default a 9")
-	report(a, at(2, v1alpha1.RolloutSoaking, 9), "step default a Soaking 2", "steps default a 4", "since default a 9")
-	report(b, at(0, v1alpha1.RolloutFailed, 3), "step default a Soaking 2", "step default b Failed 0",
+	report("a", nil)
+	report("a", at(1, v1alpha1.RolloutRolling, 7), "step default a Rolling 1", "steps default a 4", "since default a 7")
+	report("a", at(1, v1alpha1.RolloutSoaking, 9), "step default a Soaking 1", "steps default a 4", "since default a 9")
+	report("a", at(2, v1alpha1.RolloutSoaking, 9), "step default a Soaking 2", "steps default a 4", "since default a 9")
+	report("b", at(0, v1alpha1.RolloutFailed, 3), "step default a Soaking 2", "step default b Failed 0",
 		"steps default a 4", "steps default b 4", "since default a 9", "since default b 3")
-	report(a, nil, "step default b Failed 0", "steps default b 4", "since default b 3")
-	m.forget(client.ObjectKeyFromObject(b.set))
+	report("a", nil, "step default b Failed 0", "steps default b 4", "since default b 3")
+	m.Forget(named("b"))
 	expectSteps(t, registry)
 }
 
@@ -145,21 +133,20 @@ func expectSteps(t *testing.T, registry *prometheus.Registry, want ...string) {
 // TestDocumentedMetrics compares what is registered with the tables in docs/observability.md.
 func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
-	documented, err := metricsdoc.Read("../..")
+	documented, err := metricsdoc.Read("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	maps.DeleteFunc(documented, func(name string, _ metricsdoc.Metric) bool { return !strings.HasPrefix(name, "rollset_") })
 	registry := prometheus.NewRegistry()
-	m := NewMetrics(registry, expectations.New(clock.RealClock{}))
-	m.wrote(podcontrol.Result{})
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
-	m.observed(step{view: &view{set: set, memory: &recollection{}}, observed: &snapshot.Set{}}, status.Report{
+	m := New(registry, expectations.New(clock.RealClock{}))
+	m.Wrote(podcontrol.Result{})
+	m.Observed(Observation{Set: named("a"), Report: status.Report{
 		Blocking: status.BlockedByPod,
 		Status: v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
 			{Type: status.ConditionStalled, Status: metav1.ConditionTrue, Reason: status.ReasonRolledBack},
 		}, Rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutFailed, Since: &metav1.Time{}}},
-	})
+	}}, &Shown{})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +163,11 @@ func TestDocumentedMetrics(t *testing.T) {
 	if diff := cmp.Diff(documented, served, inAnyOrder); diff != "" {
 		t.Errorf("metrics (-documented +registered):\n%s", diff)
 	}
+}
+
+// named is the name of a set in the default namespace.
+func named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
 // series are the values of the labels of all series of a metric, in order.

@@ -1,10 +1,14 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package metrics counts what the controller does, and shows how sets are.
+//
+// The rule: a set has at most one series of each metric, and none when it is gone.
+package metrics
 
 import (
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +37,8 @@ const (
 	resultFailed = "error"
 )
 
-// NewMetrics registers the metrics. Those about the cache are read from the store.
-func NewMetrics(registry prometheus.Registerer, store *expectations.Store) *Metrics {
+// New registers the metrics. Those about the cache are read from the store.
+func New(registry prometheus.Registerer, store *expectations.Store) *Metrics {
 	m := &Metrics{
 		created: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rollset_pods_created_total",
@@ -97,8 +101,8 @@ func NewMetrics(registry prometheus.Registerer, store *expectations.Store) *Metr
 	return m
 }
 
-// wrote counts what became of a plan.
-func (m *Metrics) wrote(result podcontrol.Result) {
+// Wrote counts what became of a plan.
+func (m *Metrics) Wrote(result podcontrol.Result) {
 	m.created.WithLabelValues(resultDone).Add(float64(result.Creates.Done))
 	m.created.WithLabelValues(resultFailed).Add(float64(result.Creates.Failed))
 	m.deleted.WithLabelValues(resultDone).Add(float64(result.Deletes.Done))
@@ -107,48 +111,70 @@ func (m *Metrics) wrote(result podcontrol.Result) {
 	m.updated.WithLabelValues(resultFailed).Add(float64(result.Updates.Failed))
 }
 
-// observed notes the state of a set, and how long a rollout took that has just been completed.
-func (m *Metrics) observed(s step, report status.Report) {
-	key := []string{s.set.Namespace, s.set.Name}
-	missing := s.observed.Limits.Replicas - int(report.Status.AvailableReplicas)
+// Shown is which series there are of a set. The zero Shown is that of a set that has none.
+type Shown struct {
+	// blocking is what the set was last seen waiting for.
+	blocking status.Blocking
+	// troubles are the conditions that were last seen as they should not be.
+	troubles []trouble
+	// phase is what a step of the set was last seen waiting for; empty if none was at work.
+	phase v1alpha1.RolloutPhase
+	// revision is the one that pods are being moved to, and since when; empty if none is.
+	revision string
+	since    time.Time
+}
+
+// Observation is the state of a set.
+type Observation struct {
+	Set    types.NamespacedName
+	Report status.Report
+	// Replicas is how many pods are wanted.
+	Replicas int
+	// Update is the name of the update revision.
+	Update string
+	Now    time.Time
+}
+
+// Observed notes the state of a set, and how long a rollout took that has just been completed.
+func (m *Metrics) Observed(o Observation, was *Shown) {
+	key := []string{o.Set.Namespace, o.Set.Name}
+	missing := o.Replicas - int(o.Report.Status.AvailableReplicas)
 	m.unavailable.WithLabelValues(key...).Set(float64(max(0, missing)))
 
-	if was := s.memory.blocking; was != report.Blocking {
-		m.blocked.DeleteLabelValues(append(key, string(was))...)
-		if report.Blocking != "" {
-			m.blocked.WithLabelValues(append(key, string(report.Blocking))...).Set(1)
+	if was.blocking != o.Report.Blocking {
+		m.blocked.DeleteLabelValues(append(key, string(was.blocking))...)
+		if o.Report.Blocking != "" {
+			m.blocked.WithLabelValues(append(key, string(o.Report.Blocking))...).Set(1)
 		}
-		s.memory.blocking = report.Blocking
+		was.blocking = o.Report.Blocking
 	}
-	m.judged(s, report.Status.Conditions)
-	m.stepped(s, report.Status.Rollout)
-
-	update := s.observed.Update.Name
+	m.judged(o, was)
+	m.stepped(o, was)
 	switch {
-	case report.Status.CurrentRevision != update:
-		if s.memory.rollout.revision != update {
-			s.memory.rollout = rollout{revision: update, since: s.now}
+	case o.Report.Status.CurrentRevision != o.Update:
+		if was.revision != o.Update {
+			was.revision, was.since = o.Update, o.Now
 		}
-	case s.memory.rollout.revision == update:
-		m.rollouts.Observe(s.now.Sub(s.memory.rollout.since).Seconds())
-		s.memory.rollout = rollout{}
+	case was.revision == o.Update:
+		m.rollouts.Observe(o.Now.Sub(was.since).Seconds())
+		was.revision = ""
 	}
 }
 
-// stepped notes which step of a rollout is at work; nil if there is none.
-func (m *Metrics) stepped(s step, now *v1alpha1.RolloutStatus) {
-	was := s.memory.phase
-	if now == nil && was == "" {
+// stepped notes which step of a rollout is at work, if any is.
+func (m *Metrics) stepped(o Observation, was *Shown) {
+	now := o.Report.Status.Rollout
+	if now == nil && was.phase == "" {
 		return
 	}
-	key := []string{s.set.Namespace, s.set.Name}
-	if now == nil || now.Phase != was {
-		m.step.DeleteLabelValues(append(key, string(was))...)
+	key := []string{o.Set.Namespace, o.Set.Name}
+	if now == nil || now.Phase != was.phase {
+		m.step.DeleteLabelValues(append(key, string(was.phase))...)
 	}
 	if now == nil {
 		m.steps.DeleteLabelValues(key...)
 		m.stepSince.DeleteLabelValues(key...)
-		s.memory.phase = ""
+		was.phase = ""
 		return
 	}
 	m.step.WithLabelValues(append(key, string(now.Phase))...).Set(float64(now.Step))
@@ -156,30 +182,30 @@ func (m *Metrics) stepped(s step, now *v1alpha1.RolloutStatus) {
 	if now.Since != nil {
 		m.stepSince.WithLabelValues(key...).Set(float64(now.Since.Unix()))
 	}
-	s.memory.phase = now.Phase
+	was.phase = now.Phase
 }
 
 // trouble is a condition that is as it should not be, with its reason.
 type trouble struct{ condition, reason string }
 
 // judged notes which conditions of a set are as they should not be.
-func (m *Metrics) judged(s step, conditions []metav1.Condition) {
+func (m *Metrics) judged(o Observation, was *Shown) {
 	var now []trouble
-	for i := range conditions {
-		if c := &conditions[i]; amiss(c) {
+	for i := range o.Report.Status.Conditions {
+		if c := &o.Report.Status.Conditions[i]; amiss(c) {
 			now = append(now, trouble{c.Type, c.Reason})
 		}
 	}
-	if slices.Equal(now, s.memory.troubles) {
+	if slices.Equal(now, was.troubles) {
 		return
 	}
-	for _, t := range s.memory.troubles {
-		m.unhealthy.DeleteLabelValues(s.set.Namespace, s.set.Name, t.condition, t.reason)
+	for _, t := range was.troubles {
+		m.unhealthy.DeleteLabelValues(o.Set.Namespace, o.Set.Name, t.condition, t.reason)
 	}
 	for _, t := range now {
-		m.unhealthy.WithLabelValues(s.set.Namespace, s.set.Name, t.condition, t.reason).Set(1)
+		m.unhealthy.WithLabelValues(o.Set.Namespace, o.Set.Name, t.condition, t.reason).Set(1)
 	}
-	s.memory.troubles = now
+	was.troubles = now
 }
 
 // amiss says whether a condition of ours asks for attention. That a set is not ready does not: it may be on its way.
@@ -194,8 +220,8 @@ func amiss(c *metav1.Condition) bool {
 	}
 }
 
-// forget drops the metrics of a set that is gone.
-func (m *Metrics) forget(set types.NamespacedName) {
+// Forget drops the metrics of a set that is gone.
+func (m *Metrics) Forget(set types.NamespacedName) {
 	labels := prometheus.Labels{"namespace": set.Namespace, "rollset": set.Name}
 	m.unavailable.DeletePartialMatch(labels)
 	m.blocked.DeletePartialMatch(labels)

@@ -1,0 +1,51 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package informer is the side of the caches: what they keep of objects, by which fields they find them, how far they have
+// come, and which changes of a pod matter.
+package informer
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/podcontrol"
+)
+
+// Watched are the kinds whose caches are waited for after a write.
+func Watched() map[schema.GroupKind]client.Object {
+	return map[schema.GroupKind]client.Object{
+		SetKind():              &v1alpha1.RollSet{},
+		RevisionKind():         &appsv1.ControllerRevision{},
+		podcontrol.PodKind():   &corev1.Pod{},
+		podcontrol.ClaimKind(): &corev1.PersistentVolumeClaim{},
+	}
+}
+
+// SetKind is the kind of sets.
+func SetKind() schema.GroupKind { return v1alpha1.GroupVersion.WithKind("RollSet").GroupKind() }
+
+// RevisionKind is the kind of revisions.
+func RevisionKind() schema.GroupKind {
+	return appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind()
+}
+
+// SetOf returns the set that controls an object; false if nothing or something else does.
+func SetOf(o client.Object) (set types.NamespacedName, ok bool) {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil || !isSet(owner) {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, true
+}
+
+// isSet reports whether a reference refers to a set.
+func isSet(owner *metav1.OwnerReference) bool {
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && group.Group == v1alpha1.GroupVersion.Group && owner.Kind == SetKind().Kind
+}

@@ -1,0 +1,222 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watch turns events into reconciles: it tells which sets an event concerns, and when they may be looked at because of
+// it.
+//
+// The rule: what users do to a set comes first and waits for nothing. What happens around a set wakes it as soon as it can
+// afford the look. An update of a pod that no decision depends on wakes no set.
+package watch
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/controller/informer"
+)
+
+// Source is a kind whose events lead to reconciles.
+type Source struct {
+	Object  client.Object
+	Handler handler.EventHandler
+}
+
+// Router tells what events mean for sets, and remembers what they showed that no later look can show. All of it may be lost
+// at any time. The zero Router is ready to use.
+type Router struct {
+	sightings sightings
+	budget    budget
+	names     names
+}
+
+// Cluster is what a Router needs to know of the world around it.
+type Cluster struct {
+	// Cache has the indexes of package informer.
+	Cache client.Reader
+	Clock clock.PassiveClock
+	// Gone is called for each set that is gone.
+	Gone func(set client.Object)
+}
+
+// events are those of one cluster.
+type events struct {
+	*Router
+	Cluster
+}
+
+// Sources are all the kinds that matter to sets, and which set an event of each concerns. Status updates of sets come back as
+// events too: they are what a reconcile waits for that finds its own last report not yet in the cache.
+func (r *Router) Sources(c Cluster) []Source {
+	e := events{Router: r, Cluster: c}
+	return []Source{
+		{Object: &v1alpha1.RollSet{}, Handler: e.ofSets()},
+		{Object: &corev1.Pod{}, Handler: e.ofPods()},
+		{Object: &corev1.PersistentVolumeClaim{}, Handler: wakeUp{events: e, sets: e.setsOfClaim}},
+		{Object: &appsv1.ControllerRevision{}, Handler: wakeUp{events: e, sets: setOfRevision}},
+		{Object: &storagev1.StorageClass{}, Handler: wakeUp{events: e, sets: e.setsWithClaims}},
+	}
+}
+
+// Forget drops what is known of a set that is gone.
+func (r *Router) Forget(set client.Object) {
+	r.names.forget(set.GetUID(), client.ObjectKeyFromObject(set))
+	r.budget.forget(client.ObjectKeyFromObject(set))
+}
+
+// ofSets reconciles a set at once when it comes or a user edits it, and forgets all about one that is gone. Its status is the
+// controller's own: an update of nothing else is like an event of a pod.
+func (e events) ofSets() handler.EventHandler {
+	enqueue := &handler.EnqueueRequestForObject{}
+	return handler.Funcs{
+		CreateFunc: enqueue.Create,
+		UpdateFunc: func(ctx context.Context, u event.UpdateEvent, q queue) {
+			if u.ObjectOld.GetUID() != u.ObjectNew.GetUID() { // the deletion between the two was never seen
+				e.Gone(u.ObjectOld)
+			}
+			if u.ObjectOld.GetResourceVersion() != u.ObjectNew.GetResourceVersion() && !edited(u.ObjectOld, u.ObjectNew) {
+				e.wake(q, Priority, []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(u.ObjectNew)}})
+				return
+			}
+			enqueue.Update(ctx, u, q)
+		},
+		DeleteFunc: func(_ context.Context, d event.DeleteEvent, _ queue) {
+			e.Gone(d.Object)
+		},
+	}
+}
+
+// edited says whether more than the status of a set changed.
+func edited(before, after client.Object) bool {
+	return before.GetUID() != after.GetUID() ||
+		before.GetGeneration() != after.GetGeneration() ||
+		!before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+}
+
+// ofPods takes note of what each event shows of a pod, and wakes the sets that it concerns. Pods are written to by kubelets,
+// schedulers, network plugins and whoever puts annotations on them; an update without anything in it that a decision or a
+// message depends on concerns no set, because a look at a set costs as much as the set has pods.
+func (e events) ofPods() handler.EventHandler {
+	return podWatch{wakeUp{events: e, sets: e.setsOfPod, changed: e.podChanged}}
+}
+
+// podChanged reports whether a decision could depend on the difference between two versions of a pod.
+func (e events) podChanged(ctx context.Context, before, after client.Object) bool {
+	a, isPod := before.(*corev1.Pod)
+	b, isPodToo := after.(*corev1.Pod)
+	return !isPod || !isPodToo || informer.Changed(a, b, func() map[string]string { return e.templateAnnotations(ctx, b) })
+}
+
+// templateAnnotations are those of the template of a pod's set; nil if the pod has none.
+func (e events) templateAnnotations(ctx context.Context, pod *corev1.Pod) map[string]string {
+	key, ok := informer.SetOf(pod)
+	if !ok {
+		return nil
+	}
+	set := &v1alpha1.RollSet{}
+	if err := e.Cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // a set that is gone, or not yet known, is looked at when it comes
+	}
+	return set.Spec.Template.Annotations
+}
+
+// setsOfPod returns the set that controls a pod; for a pod that nobody controls, the sets that may adopt it; and for a
+// pod of others, the set that waits for its name.
+func (e events) setsOfPod(ctx context.Context, pod client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	if set, ok := e.names.waiter(client.ObjectKeyFromObject(pod)); ok {
+		requests = append(requests, reconcile.Request{NamespacedName: set})
+	}
+	if metav1.GetControllerOfNoCopy(pod) == nil {
+		return append(requests, e.setsSelecting(ctx, pod)...)
+	}
+	if set, ok := informer.SetOf(pod); ok {
+		requests = append(requests, reconcile.Request{NamespacedName: set})
+	}
+	return requests
+}
+
+// setsSelecting returns the sets of a pod's namespace whose selectors match its labels.
+func (e events) setsSelecting(ctx context.Context, pod client.Object) []reconcile.Request {
+	candidates := []string{informer.AnyLabel}
+	for k, v := range pod.GetLabels() {
+		candidates = append(candidates, k+"="+v)
+	}
+	slices.Sort(candidates)
+	var requests []reconcile.Request
+	for _, candidate := range candidates {
+		sets := &v1alpha1.RollSetList{}
+		err := e.Cache.List(ctx, sets, client.InNamespace(pod.GetNamespace()),
+			client.MatchingFields{informer.SelectorIndex: candidate}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			continue // only a cache without the index fails, and then the manager does not start
+		}
+		for i := range sets.Items {
+			selector, err := metav1.LabelSelectorAsSelector(sets.Items[i].Spec.Selector)
+			if err == nil && selector.Matches(labels.Set(pod.GetLabels())) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+			}
+		}
+	}
+	return requests
+}
+
+// setsOfClaim returns the set of a claim's label; for a claim without it, the sets that its name is made for.
+func (e events) setsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	_, labeled := claim.GetLabels()[v1alpha1.SetLabel]
+	var requests []reconcile.Request
+	for _, name := range informer.SetsOf(claim) {
+		key := types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}
+		if labeled || e.mayUse(ctx, key, claim.GetName()) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}
+
+// mayUse says whether there is a set of which a claim could be one, by its name.
+func (e events) mayUse(ctx context.Context, key types.NamespacedName, claim string) bool {
+	set := &v1alpha1.RollSet{}
+	if err := e.Cache.Get(ctx, key, set); err != nil {
+		return false
+	}
+	_, ok := claims.IDOf(set.Name, set.Spec.VolumeClaimTemplates, claim)
+	return ok
+}
+
+// setsWithClaims returns all sets that have claims: storage classes change so rarely that nobody needs to know which.
+func (e events) setsWithClaims(ctx context.Context, _ client.Object) []reconcile.Request {
+	sets := &v1alpha1.RollSetList{}
+	if err := e.Cache.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // a cache that cannot list sets does not start
+	}
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		if len(sets.Items[i].Spec.VolumeClaimTemplates) > 0 {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+	}
+	return requests
+}
+
+func setOfRevision(_ context.Context, revision client.Object) []reconcile.Request {
+	if set, ok := informer.SetOf(revision); ok {
+		return []reconcile.Request{{NamespacedName: set}}
+	}
+	return nil
+}
