@@ -53,6 +53,26 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestPaths expects the files and folders that CONTRIBUTING names to exist.
+func TestPaths(t *testing.T) {
+	root, all := pages(t)
+	named := regexp.MustCompile("`((?:api|cmd|config|docs|hack|internal|test)/[a-zA-Z0-9_/.-]+)`")
+	for _, p := range all {
+		if p.path != "CONTRIBUTING.md" {
+			continue
+		}
+		found := named.FindAllStringSubmatch(p.text, -1)
+		if len(found) < 10 {
+			t.Errorf("%s names %d paths, want a map of the project", p.path, len(found))
+		}
+		for _, m := range found {
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+				t.Errorf("%s names %s: there is no such file", p.path, m[1])
+			}
+		}
+	}
+}
+
 func reach(path string, linked map[string][]string, reached map[string]bool) {
 	if reached[path] {
 		return
