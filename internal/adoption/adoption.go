@@ -12,15 +12,18 @@
 package adoption
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -75,20 +78,30 @@ func Recognize(o *snapshot.Set) action.Plan {
 
 // Same says whether a replica's pod is what another pod of the set, of whatever identity, would be in its place.
 func Same(o *snapshot.Set, r *snapshot.Replica, reference *corev1.Pod) bool {
-	if !contains(r.Pod.Labels, o.Update.Template.Labels) || !contains(r.Pod.Annotations, o.Update.Template.Annotations) {
-		return false
-	}
-	return equality.Semantic.DeepEqual(plain(o, r.Pod, r.ID), plain(o, reference, o.IDOf(reference.Name)))
+	return Difference(o, r, reference) == ""
 }
 
-// contains says whether all of some labels are among a pod's.
-func contains(have, want map[string]string) bool {
-	for key, value := range want {
-		if got, ok := have[key]; !ok || got != value {
-			return false
+// Difference is the path of the first field in which a replica's pod is not what another pod of the set would be in its place,
+// and how it differs; empty if it is the same.
+func Difference(o *snapshot.Set, r *snapshot.Replica, reference *corev1.Pod) string {
+	return cmp.Or(
+		missing("metadata.labels", r.Pod.Labels, o.Update.Template.Labels),
+		missing("metadata.annotations", r.Pod.Annotations, o.Update.Template.Annotations),
+		inplace.Difference("spec", plain(o, r.Pod, r.ID), plain(o, reference, o.IDOf(reference.Name))),
+	)
+}
+
+// missing is the first of some labels that is not among a pod's, and whether the pod has another value.
+func missing(path string, have, want map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		switch got, ok := have[key]; {
+		case !ok:
+			return path + "[" + key + "]: added"
+		case got != want[key]:
+			return path + "[" + key + "]: changed"
 		}
 	}
-	return true
+	return ""
 }
 
 // plain is a pod's spec without what differs between pods of one template: the node, the identity, random names, and

@@ -171,6 +171,7 @@ var _ = Describe("When things go wrong,", func() {
 		})
 		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "missing")
 		Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
+		Expect(f.warnings()).To(ConsistOf(And(HavePrefix("InvalidTemplate: "), ContainSubstring(`volumeMounts[0].name: Not found: "missing"`))))
 		f.edit(func(set *v1alpha1.RollSet) {
 			set.Spec.Template.Spec.Containers[0].VolumeMounts = nil
 			set.Spec.Template.Spec.Containers[0].Image = "example.com/app:v3"

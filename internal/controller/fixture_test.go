@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -107,6 +108,19 @@ func (f *fixture) pods() []corev1.Pod {
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, f.set) })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods
+}
+
+// warnings are the events of type Warning, as "reason: note".
+func (f *fixture) warnings() (all []string) {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(shared.client.List(f, list, client.InNamespace(f.namespace))).To(Succeed())
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Type == corev1.EventTypeWarning {
+			all = append(all, e.Reason+": "+e.Note)
+		}
+	}
+	return all
 }
 
 // names are the names of pods.

@@ -86,6 +86,10 @@ var _ = Describe("Ownership", func() {
 		Expect(shared.client.Create(f, other)).To(Succeed())
 		f.create()
 		Expect(controllerOfPod("taken")(Default)).To(Equal("other"))
+		Eventually(f.warnings).Should(Equal([]string{
+			"SelectorOverlap: The selector also matches pod taken of ReplicaSet other: what others control is not adopted, and stays " +
+				"beside the pods of this set. To move it over, delete its owner with --cascade=orphan",
+		}))
 	})
 
 	It("ends with the set: it is deleted with --cascade=orphan and leaves its pods alone", func() {

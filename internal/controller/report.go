@@ -118,6 +118,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 	s.memory.reported = s.now
 	r.Expectations.Wrote(set.UID, informer.SetKind(), set.ResourceVersion)
 	r.tellStep(s, report.Status.Rollout)
+	r.tellStalled(s, report.Status.Conditions)
+	if s.set.Status.ObservedGeneration < 1 {
+		r.tellOverlap(ctx, s)
+	}
 }
 
 // mark notes on the update revision what became of its rollout, so that it outlives the status.

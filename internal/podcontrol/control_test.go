@@ -66,7 +66,7 @@ func TestCreatesStartSlowly(t *testing.T) {
 	if diff := cmp.Diff(Tally{Done: 12}, result.Creates); diff != "" {
 		t.Errorf("creates (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"SuccessfulCreate: Created 12 pods web-0…web-11 (missing)"}, w.notes.all); diff != "" {
+	if diff := cmp.Diff([]string{"SuccessfulCreate: Created 12 pods web-0, web-1, web-2, web-3, web-4 and 7 more (missing, at revision web-1; 0 wanted)"}, w.notes.all); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -124,6 +124,8 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 	switch into := into.(type) {
 	case *corev1.Pod:
 		*into = *found.(*corev1.Pod).DeepCopy() //nolint:forcetypeassert // a test may panic
+	case *v1alpha1.RollSet:
+		*into = *found.(*v1alpha1.RollSet).DeepCopy() //nolint:forcetypeassert // a test may panic
 	case *corev1.PersistentVolumeClaim:
 		*into = *found.(*corev1.PersistentVolumeClaim).DeepCopy() //nolint:forcetypeassert // a test may panic
 	}

@@ -6,6 +6,7 @@ package podcontrol
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -14,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 )
 
-// The reasons of events; they are those of StatefulSet and ReplicaSet.
+// The reasons of events; the first of them are those of StatefulSet and ReplicaSet.
 const (
 	SuccessfulCreate = "SuccessfulCreate"
 	FailedCreate     = "FailedCreate"
@@ -22,6 +23,9 @@ const (
 	SuccessfulUpdate = "SuccessfulUpdate"
 	FailedDelete     = "FailedDelete"
 	FailedUpdate     = "FailedUpdate"
+	Adopted          = "Adopted"
+	Released         = "Released"
+	SelectorOverlap  = "SelectorOverlap"
 )
 
 // maxNote is the longest note that the API server takes in an event.
@@ -33,7 +37,7 @@ func (w *writer) tell(ctx context.Context) {
 	if len(w.deleted) > 0 {
 		names, why := w.describeDeletes(log)
 		log.Info("deleted pods", "count", len(w.deleted), "pods", names, "reason", why)
-		w.event(corev1.EventTypeNormal, SuccessfulDelete, "Delete", fmt.Sprintf("Deleted %s (%s)", counted(len(w.deleted), names), why))
+		w.event(corev1.EventTypeNormal, SuccessfulDelete, "Delete", fmt.Sprintf("Deleted %s (%s)", names, why))
 	}
 	if failed := w.result.Deletes; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedDelete, "Delete", failed.String())
@@ -41,7 +45,7 @@ func (w *writer) tell(ctx context.Context) {
 	if len(w.created) > 0 {
 		names, why := w.describeCreates(log)
 		log.Info("created pods", "count", len(w.created), "pods", names, "reason", why)
-		w.event(corev1.EventTypeNormal, SuccessfulCreate, "Create", fmt.Sprintf("Created %s (%s)", counted(len(w.created), names), why))
+		w.event(corev1.EventTypeNormal, SuccessfulCreate, "Create", fmt.Sprintf("Created %s (%s; %d wanted)", names, why, w.observation.Limits.Replicas))
 	}
 	if failed := w.result.Creates; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedCreate, "Create", failed.String())
@@ -57,10 +61,17 @@ func (w *writer) tell(ctx context.Context) {
 
 // tellUpdates tells users which pods are now of another revision. The steps before and after that are for the log only.
 func (w *writer) tellUpdates(log logr.Logger) {
-	var names, changes []string
+	var names, changes, adopted, released []string
 	for _, c := range w.updated {
 		if c.belonging() {
 			log.Info("changed whose pod it is", "pod", c.pod.Name, "change", c.why)
+			switch action.KeyOf(c.action).Verb {
+			case action.Adopting:
+				adopted = append(adopted, c.pod.Name)
+			case action.Releasing:
+				released = append(released, c.pod.Name)
+			default: // that a pod is what the template gives changes nothing for it
+			}
 			continue
 		}
 		log.V(1).Info("changed pod", "pod", c.pod.Name, "reason", c.why)
@@ -70,9 +81,14 @@ func (w *writer) tellUpdates(log logr.Logger) {
 		}
 	}
 	if len(names) > 0 {
-		log.Info("updated pods in place", "count", len(names), "pods", fromTo(names), "change", distinct(changes))
-		note := fmt.Sprintf("Updated %s in place (%s)", counted(len(names), fromTo(names)), distinct(changes))
-		w.event(corev1.EventTypeNormal, SuccessfulUpdate, "Update", note)
+		log.Info("updated pods in place", "count", len(names), "pods", Listed(names), "change", distinct(changes))
+		w.event(corev1.EventTypeNormal, SuccessfulUpdate, "Update", fmt.Sprintf("Updated %s in place (%s)", Listed(names), distinct(changes)))
+	}
+	if len(adopted) > 0 {
+		w.event(corev1.EventTypeNormal, Adopted, "Adopt", fmt.Sprintf("Adopted %s, which no controller had", Listed(adopted)))
+	}
+	if len(released) > 0 {
+		w.event(corev1.EventTypeNormal, Released, "Release", fmt.Sprintf("Released %s, which the selector does not match", Listed(released)))
 	}
 	if failed := w.result.Updates; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedUpdate, "Update", failed.String())
@@ -80,10 +96,15 @@ func (w *writer) tellUpdates(log logr.Logger) {
 }
 
 func (w *writer) event(eventType, reason, verb, note string) {
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote-len("…")], "") + "…"
+	w.Events.Eventf(w.set, nil, eventType, reason, verb, "%s", Short(note))
+}
+
+// Short is as much of a note as the API server takes.
+func Short(note string) string {
+	if len(note) <= maxNote {
+		return note
 	}
-	w.Events.Eventf(w.set, nil, eventType, reason, verb, "%s", note)
+	return strings.ToValidUTF8(note[:maxNote-len("…")], "") + "…"
 }
 
 func (w *writer) describeDeletes(log logr.Logger) (names, why string) {
@@ -91,34 +112,37 @@ func (w *writer) describeDeletes(log logr.Logger) (names, why string) {
 	reasons := make([]string, len(w.deleted))
 	for i, a := range w.deleted {
 		pods[i], reasons[i] = a.Pod.Name, a.Reason
+		if a.To != "" { // which looks like a pod's name
+			reasons[i] = strings.Replace(a.Reason, a.To, "revision "+a.To, 1)
+		}
 		log.V(1).Info("deleted pod", "pod", a.Pod.Name, "reason", a.Reason)
 	}
-	return fromTo(pods), distinct(reasons)
+	return Listed(pods), distinct(reasons)
 }
 
 func (w *writer) describeCreates(log logr.Logger) (names, why string) {
 	pods := make([]string, len(w.created))
 	reasons := make([]string, len(w.created))
 	for i, a := range w.created {
-		pods[i], reasons[i] = w.observation.PodName(a.ID), a.Reason
+		pods[i], reasons[i] = w.observation.PodName(a.ID), fmt.Sprintf("%s, at revision %s", a.Reason, a.Revision)
 		log.V(1).Info("created pod", "pod", pods[i], "revision", a.Revision, "reason", a.Reason)
 	}
-	return fromTo(pods), distinct(reasons)
+	return Listed(pods), distinct(reasons)
 }
 
-// fromTo names the first and the last of several pods.
-func fromTo(pods []string) string {
-	if len(pods) == 1 {
-		return pods[0]
-	}
-	return pods[0] + "…" + pods[len(pods)-1]
-}
+// maxNamed is how many pods an event names.
+const maxNamed = 5
 
-func counted(n int, names string) string {
-	if n == 1 {
-		return "pod " + names
+// Listed names pods, the first ones if there are many.
+func Listed(pods []string) string {
+	switch n := len(pods); {
+	case n == 1:
+		return "pod " + pods[0]
+	case n <= maxNamed:
+		return fmt.Sprintf("%d pods %s and %s", n, strings.Join(pods[:n-1], ", "), pods[n-1])
+	default:
+		return fmt.Sprintf("%d pods %s and %d more", n, strings.Join(pods[:maxNamed], ", "), n-maxNamed)
 	}
-	return fmt.Sprintf("%d pods %s", n, names)
 }
 
 // String says why the first write failed, and how many did.
@@ -129,14 +153,19 @@ func (t *Tally) String() string {
 	return fmt.Sprintf("%d writes: %s", t.Failed, t.Err)
 }
 
-// distinct is the first reason, and how many others there are.
+// maxReasons is how many reasons an event gives.
+const maxReasons = 3
+
+// distinct are the reasons, the first ones if there are many.
 func distinct(reasons []string) string {
-	seen := map[string]bool{}
+	var all []string
 	for _, r := range reasons {
-		seen[r] = true
+		if !slices.Contains(all, r) {
+			all = append(all, r)
+		}
 	}
-	if len(seen) == 1 {
-		return reasons[0]
+	if len(all) <= maxReasons {
+		return strings.Join(all, "; ")
 	}
-	return fmt.Sprintf("%s, and %d other reasons", reasons[0], len(seen)-1)
+	return fmt.Sprintf("%s; and %d more reasons", strings.Join(all[:maxReasons], "; "), len(all)-maxReasons)
 }

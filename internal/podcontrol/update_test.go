@@ -69,7 +69,7 @@ func TestUpdates(t *testing.T) {
 	if diff := cmp.Diff(want, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"SuccessfulUpdate: Updated 2 pods web-a…web-b in place (images of app)"}, w.notes.all); diff != "" {
+	if diff := cmp.Diff([]string{"SuccessfulUpdate: Updated 2 pods web-a and web-b in place (images of app)"}, w.notes.all); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if result.Updates.Done != len(want) || result.Updates.Err != nil {
@@ -184,5 +184,39 @@ func TestBuildGates(t *testing.T) {
 				t.Errorf("state %q, want %q", got, tt.wantState)
 			}
 		})
+	}
+}
+
+func TestUsersAreToldWhosePodsAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	w.server.store(w.set.DeepCopy())
+	w.apply(t, action.Adopt{Pod: w.running("web-a")}, action.Adopt{Pod: w.running("web-b")}, action.Release{Pod: w.running("web-c")})
+	want := []string{
+		"Adopted: Adopted 2 pods web-a and web-b, which no controller had",
+		"Released: Released pod web-c, which the selector does not match",
+	}
+	if diff := cmp.Diff(want, w.notes.all); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsersAreToldWhyPodsGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	reasons := []string{"recreate at web-2", "its ordinal is not in use", "ended: Failed", "recreate at web-2", "one", "another"}
+	var plan []action.Action
+	for i, reason := range reasons {
+		a := action.Delete{Pod: w.running("web-" + string(rune('a'+i))), Reason: reason}
+		if reason == reasons[0] {
+			a.To = "web-2"
+		}
+		plan = append(plan, a)
+	}
+	w.apply(t, plan...)
+	want := []string{"SuccessfulDelete: Deleted 6 pods web-a, web-b, web-c, web-d, web-e and 1 more " +
+		"(recreate at revision web-2; its ordinal is not in use; ended: Failed; and 2 more reasons)"}
+	if diff := cmp.Diff(want, w.notes.all); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -4,11 +4,13 @@
 package update
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -87,7 +89,7 @@ func (v *mover) move(m desired.Move) {
 	v.moving[m.Replica.Pod.UID] = true
 	switch {
 	case how.recreates():
-		v.plan.Add(deletion(m, how.cannot))
+		v.plan.Add(deletion(m, cmp.Or(how.cannot, v.foreign(m.Replica))))
 	case next != nil:
 		v.plan.Add(next)
 	}
@@ -188,13 +190,25 @@ func (v *mover) spend(m desired.Move, how manner) {
 	}
 }
 
-func deletion(m desired.Move, cannot string) action.Delete {
+// foreign says of a pod that was made from no revision of the set, and so was adopted, what of it the template does not give.
+func (v *mover) foreign(r *snapshot.Replica) string {
+	reference := v.set.Preflights[v.set.Update.Name].Pod
+	if v.set.Known[r.Revision] != nil || reference == nil {
+		return ""
+	}
+	if difference := adoption.Difference(v.set, r, reference); difference != "" {
+		return "the template gives another pod: " + difference
+	}
+	return ""
+}
+
+func deletion(m desired.Move, why string) action.Delete {
 	if m.Named {
 		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: "replacement requested"}
 	}
 	reason := "recreate at " + m.To
-	if cannot != "" {
-		reason += ": " + cannot
+	if why != "" {
+		reason += ": " + why
 	}
-	return action.Delete{Pod: m.Replica.Pod, Cause: action.Move, Reason: reason}
+	return action.Delete{Pod: m.Replica.Pod, Cause: action.Move, To: m.To, Reason: reason}
 }

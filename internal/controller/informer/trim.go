@@ -27,12 +27,19 @@ type Trim struct {
 	mu sync.Mutex
 	// known are the specs of the pods that were seen first.
 	known map[revisionOf]*seenSpec
-	// owners are the controllers of strangers, by their UIDs.
-	owners map[types.UID][]metav1.OwnerReference
+	// kin are what strangers have in common, by the UIDs of their controllers.
+	kin map[types.UID]kin
 	// labels are those of the orphan that was seen last.
 	labels map[string]string
 	// buffer is for specs that are compared.
 	buffer []byte
+}
+
+// kin is what the pods of a controller have in common, who is none of ours: the controller, as their only owner, and their
+// labels.
+type kin struct {
+	owners []metav1.OwnerReference
+	labels map[string]string
 }
 
 type revisionOf struct {
@@ -72,31 +79,37 @@ func (t *Trim) Pod(object any) (any, error) {
 	}
 }
 
-// strangerOf is what is kept of a pod that somebody else controls: that it has its name, and whose it is. What it has in
-// common with its siblings is kept once.
+// strangerOf is what is kept of a pod that somebody else controls: that it has its name, whose it is, and which selectors match
+// it. What it has in common with its siblings is kept once.
 func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1.Pod {
 	bare := &corev1.Pod{}
 	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID
 	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
 	bare.DeletionTimestamp = pod.DeletionTimestamp
-	bare.OwnerReferences = t.ownedBy(owner)
+	shared := t.kinOf(owner, pod.Labels)
+	bare.OwnerReferences, bare.Labels = shared.owners, shared.labels
 	return bare
 }
 
-// ownedBy is the controller of a stranger, as the only owner.
-func (t *Trim) ownedBy(controller *metav1.OwnerReference) []metav1.OwnerReference {
+// kinOf is what a pod of a controller has in common with its siblings. The labels that tell them apart are left out.
+func (t *Trim) kinOf(controller *metav1.OwnerReference, labels map[string]string) kin {
+	for _, key := range []string{
+		v1alpha1.PodNameLabel, v1alpha1.PodIndexLabel, v1alpha1.InstanceIDLabel, "apps.kruise.io/cloneset-instance-id",
+	} {
+		delete(labels, key)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	owners := t.owners[controller.UID]
-	if len(owners) == 1 && reflect.DeepEqual(&owners[0], controller) {
-		return owners
+	shared, known := t.kin[controller.UID]
+	if known && reflect.DeepEqual(&shared.owners[0], controller) && maps.Equal(shared.labels, labels) {
+		return shared
 	}
-	if t.owners == nil || len(t.owners) >= maxKnown {
-		t.owners = map[types.UID][]metav1.OwnerReference{}
+	if t.kin == nil || len(t.kin) >= maxKnown {
+		t.kin = map[types.UID]kin{}
 	}
-	owners = []metav1.OwnerReference{*controller}
-	t.owners[controller.UID] = owners
-	return owners
+	shared = kin{owners: []metav1.OwnerReference{*controller}, labels: labels}
+	t.kin[controller.UID] = shared
+	return shared
 }
 
 // orphanOf is what is kept of a pod that nobody controls: also what a set judges it by before it adopts it. All of it comes

@@ -46,6 +46,8 @@ type Delete struct {
 	Reason string
 	// Cause says what kind of reason that is.
 	Cause Cause
+	// To is the revision that the pod's replica moves to, if the cause is Move.
+	To string
 }
 
 // Preflight asks the API server, without creating anything, whether it would accept a pod of a revision.

@@ -10,8 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
+
+// Difference returns the path of the first field in which two specs of pods differ, and how; empty if they mean the same.
+func Difference(path string, from, to *corev1.PodSpec) string {
+	return firstDifference(path, reflect.ValueOf(*from), reflect.ValueOf(*to))
+}
 
 // firstDifference returns the path of the first field in which two values of one type differ, and how, in the order in
 // which the API declares fields: "spec.containers[web].ports: changed". It returns "" if the two mean the same. Elements

@@ -1,0 +1,70 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/status"
+)
+
+// tellStalled tells users that nothing will move any more without them, and why. What was done to a revision is told where it
+// is done.
+func (r *Reconciler) tellStalled(s step, now []metav1.Condition) {
+	is, was := meta.FindStatusCondition(now, status.ConditionStalled), meta.FindStatusCondition(s.set.Status.Conditions, status.ConditionStalled)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	switch is.Reason {
+	case status.ReasonInvalidSpec, status.ReasonInvalidTemplate, status.ReasonProgressDeadlineExceeded:
+		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
+	}
+}
+
+// tellOverlap warns of pods that the selector of a new set matches and that somebody else controls: a ReplicaSet that was left
+// when its Deployment went, or another set. They are counted once, when the set is seen first, for it takes a look at all pods
+// of the namespace.
+func (r *Reconciler) tellOverlap(ctx context.Context, s step) {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(s.set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "cannot look for pods of others")
+		return
+	}
+	if note := overlap(s.view, pods.Items); note != "" {
+		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, podcontrol.SelectorOverlap, "Look", "%s", podcontrol.Short(note))
+	}
+}
+
+// overlap says whose pods the selector of a set matches, too; empty if nobody's.
+func overlap(v *view, pods []corev1.Pod) string {
+	var names []string
+	owners := map[string]bool{}
+	for i := range pods {
+		pod := &pods[i]
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || owner.UID == v.set.UID || pod.DeletionTimestamp != nil || !v.selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		names = append(names, pod.Name)
+		owners[owner.Kind+" "+owner.Name] = true
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The selector also matches %s of %s: what others control is not adopted, and stays beside the pods of this set. "+
+		"To move it over, delete its owner with --cascade=orphan",
+		podcontrol.Listed(names), strings.Join(slices.Sorted(maps.Keys(owners)), ", "))
+}
