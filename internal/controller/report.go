@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
@@ -161,7 +162,7 @@ func (r *Reconciler) reject(ctx context.Context, s step, verdict string) {
 			continue
 		}
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
-		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, status.ReasonRolledBack, "Reject",
+		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
 			"Revision %s %s; all pods go back to revision %s", seen.Name, status.Sentence(verdict), s.observed.Current.Name)
 	}
 }

@@ -49,22 +49,22 @@ func (r *Reconciler) tellStep(s step, now *v1alpha1.RolloutStatus) {
 	begins := before == nil || before.Revision != now.Revision || before.Step != now.Step
 	switch {
 	case begins && now.Step > now.Steps:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonStepsDone, "Step",
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepsDone, "Step",
 			"All %d steps of revision %s are done; all other pods follow", now.Steps, now.Revision)
 	case begins:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonStepStarted, "Step",
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepStarted, "Step",
 			"Step %d of %d of revision %s begins: %d of %d pods", now.Step, now.Steps, now.Revision,
 			s.observed.Limits.Steps[now.Step-1], s.observed.Limits.Replicas)
 	case before.Phase == now.Phase:
 	case now.Phase == v1alpha1.RolloutGated:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonAwaitingGate, "Step",
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingGate, "Step",
 			"Step %d of %d of revision %s waits for gate %s", now.Step, now.Steps, now.Revision, strings.Join(s.observed.Rollout.Closed, ", "))
 	case now.Phase == v1alpha1.RolloutPaused && !s.observed.Paused():
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, status.ReasonAwaitingPromotion, "Step",
+		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingPromotion, "Step",
 			"Step %d of %d of revision %s waits for annotation %s=%s/%d", now.Step, now.Steps, now.Revision,
 			v1alpha1.PromoteAnnotation, now.Revision, now.Step)
 	case now.Phase == v1alpha1.RolloutFailed:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, status.ReasonStepFailed, "Step",
+		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, v1alpha1.ReasonStepFailed, "Step",
 			"Step %d of %d of revision %s failed: %s", now.Step, now.Steps, now.Revision, s.observed.Rollout.Failure)
 	}
 }
@@ -75,9 +75,9 @@ func (r *Reconciler) tellVerdict(set *v1alpha1.RollSet, before, now *appsv1.Cont
 	switch {
 	case was == is:
 	case is == revision.Aborted:
-		r.Events.Eventf(set, nil, corev1.EventTypeWarning, status.ReasonRolledBack, "Reject",
+		r.Events.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
 			"Revision %s %s; all pods go back to revision %s", now.Name, status.Sentence(is), set.Status.CurrentRevision)
 	case revision.Judged(before, now) && before.Revision == now.Revision:
-		r.Events.Eventf(set, nil, corev1.EventTypeNormal, status.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
+		r.Events.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
 	}
 }

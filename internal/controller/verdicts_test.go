@@ -18,7 +18,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/status"
 )
 
 var _ = Describe("Before pods are moved, the API server", func() {
@@ -30,9 +29,9 @@ var _ = Describe("Before pods are moved, the API server", func() {
 			f.create()
 			before, deletes := names(f.pods()), f.requests("delete")
 			f.edit(func(set *v1alpha1.RollSet) { spoil(&set.Spec.Template.Spec) })
-			f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, status.ReasonInvalidTemplate, words)
-			f.eventuallyReason("Stalled", metav1.ConditionTrue, status.ReasonInvalidTemplate, words)
-			f.eventuallyReason("Ready", metav1.ConditionFalse, status.ReasonInvalidTemplate, words)
+			f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, words)
+			f.eventuallyReason("Stalled", metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, words)
+			f.eventuallyReason("Ready", metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, words)
 			Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
 			Expect(f.requests("delete")).To(Equal(deletes))
 			f.edit(func(set *v1alpha1.RollSet) {
@@ -63,8 +62,8 @@ var _ = Describe("Before pods are moved, the API server", func() {
 		f.create()
 		before := names(f.pods())
 		f.setImage("latest")
-		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, status.ReasonInvalidTemplate, "no image may be latest")
-		f.eventuallyReason("Progressing", metav1.ConditionFalse, status.ReasonInvalidTemplate, "0 of 3 pods updated; the API server refuses: pods of revision web-")
+		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, "no image may be latest")
+		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, "0 of 3 pods updated; the API server refuses: pods of revision web-")
 		Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
 		Expect(shared.client.Delete(f, binding)).To(Succeed())
 		f.eventuallyComplete()
@@ -78,7 +77,7 @@ var _ = Describe("Before pods are moved, the API server", func() {
 		quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, quota.Spec.Hard // its controller would count
 		Expect(shared.client.Status().Update(f, quota)).To(Succeed())
 		f.setImage("v2")
-		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, status.ReasonFailedCreate, "exceeded quota")
+		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1alpha1.ReasonFailedCreate, "exceeded quota")
 		Expect(f.requests("delete")).To(Equal(1), "maxUnavailable pods, and no more")
 		Expect(shared.client.Delete(f, quota)).To(Succeed())
 		f.eventuallyComplete()
@@ -96,9 +95,9 @@ var _ = Describe("The deadline", func() {
 	It("is told when it has passed, and the next template starts it again", func() {
 		f.create()
 		f.setImage("broken")
-		f.eventuallyReason("Progressing", metav1.ConditionFalse, status.ReasonProgressDeadlineExceeded, "no progress for 2 seconds; 1 of 3 pods updated; waiting for web-")
-		f.eventuallyReason("Stalled", metav1.ConditionTrue, status.ReasonProgressDeadlineExceeded, "no progress")
-		f.eventuallyReason("Ready", metav1.ConditionFalse, status.ReasonProgressDeadlineExceeded, "no progress")
+		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1alpha1.ReasonProgressDeadlineExceeded, "no progress for 2 seconds; 1 of 3 pods updated; waiting for web-")
+		f.eventuallyReason("Stalled", metav1.ConditionTrue, v1alpha1.ReasonProgressDeadlineExceeded, "no progress")
+		f.eventuallyReason("Ready", metav1.ConditionFalse, v1alpha1.ReasonProgressDeadlineExceeded, "no progress")
 		f.setImage("v3")
 		f.eventuallyComplete()
 		Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
@@ -109,18 +108,18 @@ var _ = Describe("The deadline", func() {
 		f.create()
 		good := f.get().Status.UpdateRevision
 		f.setImage("broken")
-		f.eventuallyReason("Stalled", metav1.ConditionTrue, status.ReasonRolledBack, "3 of 3 pods at revision "+good)
+		f.eventuallyReason("Stalled", metav1.ConditionTrue, v1alpha1.ReasonRolledBack, "3 of 3 pods at revision "+good)
 		bad := f.set.Status.UpdateRevision
 		for _, pod := range f.pods() {
 			Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, good))
 		}
 		Expect(f.revisions()).To(ContainElement(And(HaveField("Name", bad),
-			HaveField("Annotations", HaveKeyWithValue(revision.RejectedAnnotation, status.ReasonProgressDeadlineExceeded)))))
+			HaveField("Annotations", HaveKeyWithValue(revision.RejectedAnnotation, v1alpha1.ReasonProgressDeadlineExceeded)))))
 		Expect(f.set.Spec.Template.Spec.Containers[0].Image).To(HaveSuffix("broken"), "the spec is the user's")
 
 		shared.reconciler.forget(f.set)
 		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(4)) })
-		f.eventuallyReason("Progressing", metav1.ConditionFalse, status.ReasonRolledBack, "4 of 4 pods at revision "+good)
+		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1alpha1.ReasonRolledBack, "4 of 4 pods at revision "+good)
 
 		f.setImage("v3")
 		f.eventuallyComplete()

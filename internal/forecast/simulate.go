@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/status"
 	"rollset.dev/rollset/internal/testing/sim"
 )
 
@@ -168,10 +167,10 @@ func podsAmong(objects []client.Object) []*corev1.Pod {
 
 // waitsFor returns what the set says at the end that it waits for; empty if it is complete.
 func (r *run) waitsFor() string {
-	if r.set == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, status.ConditionReady) {
+	if r.set == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1alpha1.ConditionReady) {
 		return ""
 	}
-	if c := meta.FindStatusCondition(r.set.Status.Conditions, status.ConditionProgressing); c != nil {
+	if c := meta.FindStatusCondition(r.set.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
 		return c.Message
 	}
 	return ""

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/status"
 	"rollset.dev/rollset/internal/testing/sim"
 )
 
@@ -117,7 +116,7 @@ func (j *judge) tell(set *v1alpha1.RollSet, gates []string, promotion bool) {
 	now := j.cluster.clock.Now()
 	w := Wait{At: now.Sub(j.record.start), Writes: len(j.record.writes), Others: promotion || len(gates) > 0}
 	w.Until = w.At
-	if c := meta.FindStatusCondition(set.Status.Conditions, status.ConditionProgressing); c != nil {
+	if c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
 		w.Says = c.Message
 	}
 	if r.Phase == v1alpha1.RolloutSoaking {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -138,9 +139,9 @@ func (f *facts) refusal() blocker {
 	switch failure := f.failure(); {
 	case failure == nil:
 		return blocker{}
-	case failure.Reason == ReasonInvalidTemplate:
+	case failure.Reason == v1alpha1.ReasonInvalidTemplate:
 		return blocker{BlockedByRefusal, "the API server refuses: " + failure.Message}
-	case failure.Reason == ReasonClaimConflict, failure.Reason == ReasonNameConflict:
+	case failure.Reason == v1alpha1.ReasonClaimConflict, failure.Reason == v1alpha1.ReasonNameConflict:
 		return blocker{BlockedByRefusal, "waiting for " + failure.Message}
 	default:
 		return blocker{BlockedByRefusal, "failed: " + failure.Message}
@@ -197,7 +198,7 @@ func waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 // every observation is preferred to what one reconcile met with, so that the answer stays the same.
 func (f *facts) failure() *Failure {
 	if refusal := f.refusedTemplate(); refusal != "" {
-		return &Failure{Reason: ReasonInvalidTemplate, Message: refusal}
+		return &Failure{Reason: v1alpha1.ReasonInvalidTemplate, Message: refusal}
 	}
 	if f.in.Failure != nil {
 		return f.in.Failure
@@ -205,9 +206,9 @@ func (f *facts) failure() *Failure {
 	for _, h := range f.in.Plan.Held {
 		switch h.Kind {
 		case action.HeldByClaim:
-			return &Failure{Reason: ReasonClaimConflict, Message: h.String()}
+			return &Failure{Reason: v1alpha1.ReasonClaimConflict, Message: h.String()}
 		case action.HeldByName:
-			return &Failure{Reason: ReasonNameConflict, Message: h.String()}
+			return &Failure{Reason: v1alpha1.ReasonNameConflict, Message: h.String()}
 		default: // not the API server's doing
 		}
 	}
@@ -217,7 +218,7 @@ func (f *facts) failure() *Failure {
 // refusesTemplate reports whether the API server refuses pods made from the template.
 func (f *facts) refusesTemplate() bool {
 	failure := f.failure()
-	return failure != nil && failure.Reason == ReasonInvalidTemplate
+	return failure != nil && failure.Reason == v1alpha1.ReasonInvalidTemplate
 }
 
 // refusedTemplate is what the API server said against pods of a revision that pods should move to; empty if it accepts

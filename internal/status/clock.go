@@ -6,6 +6,7 @@ package status
 import (
 	"time"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -147,7 +148,7 @@ func (f *facts) reconstruct() time.Time {
 // wasMoving says whether something was waited for when the status was last written.
 func (f *facts) wasMoving() bool {
 	switch f.reason {
-	case ReasonNewRevision, ReasonRollingUpdate, ReasonScaling, ReasonProgressDeadlineExceeded, ReasonRolledBack, ReasonInvalidTemplate:
+	case v1alpha1.ReasonNewRevision, v1alpha1.ReasonRollingUpdate, v1alpha1.ReasonScaling, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack, v1alpha1.ReasonInvalidTemplate:
 		return true
 	}
 	return false
@@ -155,8 +156,8 @@ func (f *facts) wasMoving() bool {
 
 // wasExceeded says whether the deadline had passed when the status was last written.
 func (f *facts) wasExceeded() bool {
-	stalled := find(f.previous.Conditions, ConditionStalled)
-	return f.reason == ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == ReasonProgressDeadlineExceeded
+	stalled := find(f.previous.Conditions, v1alpha1.ConditionStalled)
+	return f.reason == v1alpha1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1alpha1.ReasonProgressDeadlineExceeded
 }
 
 // lastChange is when, by the dates on conditions and pods, something was last reached; false if no pod of the target
@@ -170,7 +171,7 @@ func (f *facts) lastChange() (last time.Time, ok bool) {
 			last = t
 		}
 	}
-	for _, name := range []string{ConditionReady, ConditionProgressing} {
+	for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionProgressing} {
 		if c := find(f.previous.Conditions, name); c != nil {
 			later(c.LastTransitionTime.Time)
 		}

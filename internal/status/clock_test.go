@@ -242,7 +242,7 @@ func (m *film) play(t *testing.T, line string) {
 		if got := progressing(&r.Status); got.Reason != words[last] {
 			t.Errorf("%s\n\tgot %s: %s", line, got.Reason, got.Message)
 		}
-		if want := words[last] == status.ReasonProgressDeadlineExceeded; r.DeadlineExceeded != want {
+		if want := words[last] == v1alpha1.ReasonProgressDeadlineExceeded; r.DeadlineExceeded != want {
 			t.Errorf("%s\n\tDeadlineExceeded = %t, want %t", line, r.DeadlineExceeded, want)
 		}
 	}
@@ -259,7 +259,7 @@ func number(t *testing.T, s string) int32 {
 
 func progressing(s *v1alpha1.RollSetStatus) metav1.Condition {
 	for _, c := range s.Conditions {
-		if c.Type == status.ConditionProgressing {
+		if c.Type == v1alpha1.ConditionProgressing {
 			return c
 		}
 	}
@@ -268,7 +268,7 @@ func progressing(s *v1alpha1.RollSetStatus) metav1.Condition {
 
 func stalled(s *v1alpha1.RollSetStatus) string {
 	for _, c := range s.Conditions {
-		if c.Type == status.ConditionStalled {
+		if c.Type == v1alpha1.ConditionStalled {
 			return fmt.Sprintf("%s %s", c.Status, c.Reason)
 		}
 	}
@@ -287,16 +287,16 @@ func TestRollback(t *testing.T) {
 		wantReason  string
 		wantStalled string
 	}{
-		{"random R=2 v1>v2", 599 * time.Second, "a:v1+ b:v2.", false, status.ReasonRollingUpdate, ""},
-		{"random R=2 v1>v2", time.Second, "a:v1+ b:v2.", true, status.ReasonProgressDeadlineExceeded, ""},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1+ b:v2.", false, status.ReasonRolledBack, ""},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1.", false, status.ReasonRolledBack, ""},
-		{"random R=2 rejected v1>v2", 600 * time.Second, "a:v1+ c:v1.", false, status.ReasonRolledBack, "True ProgressDeadlineExceeded"},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1+", false, status.ReasonRolledBack, "True RolledBack"},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1. c:v1+", false, status.ReasonRolledBack, "True RolledBack"},
-		{"random R=2 rejected v1>v2", time.Hour, "a:v1. c:v1+", false, status.ReasonRolledBack, "True RolledBack"},
-		{"random R=2 v1>v3", time.Second, "a:v1+ c:v1+", false, status.ReasonNewRevision, ""},
-		{"random R=2 v1>v3", time.Second, "a:v3+ c:v3+", false, status.ReasonComplete, ""},
+		{"random R=2 v1>v2", 599 * time.Second, "a:v1+ b:v2.", false, v1alpha1.ReasonRollingUpdate, ""},
+		{"random R=2 v1>v2", time.Second, "a:v1+ b:v2.", true, v1alpha1.ReasonProgressDeadlineExceeded, ""},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1+ b:v2.", false, v1alpha1.ReasonRolledBack, ""},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1.", false, v1alpha1.ReasonRolledBack, ""},
+		{"random R=2 rejected v1>v2", 600 * time.Second, "a:v1+ c:v1.", false, v1alpha1.ReasonRolledBack, "True ProgressDeadlineExceeded"},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1+", false, v1alpha1.ReasonRolledBack, "True RolledBack"},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1. c:v1+", false, v1alpha1.ReasonRolledBack, "True RolledBack"},
+		{"random R=2 rejected v1>v2", time.Hour, "a:v1. c:v1+", false, v1alpha1.ReasonRolledBack, "True RolledBack"},
+		{"random R=2 v1>v3", time.Second, "a:v1+ c:v1+", false, v1alpha1.ReasonNewRevision, ""},
+		{"random R=2 v1>v3", time.Second, "a:v3+ c:v3+", false, v1alpha1.ReasonComplete, ""},
 	} {
 		m.config = step.config
 		r := m.shoot(step.after, step.state)
@@ -392,10 +392,10 @@ func TestClockIsRebuilt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := input(snapshottest.Parse("random R=2 v1>v2", "a:v1+ b:v2."))
-			in.Previous = before(status.ReasonRollingUpdate)
+			in.Previous = before(v1alpha1.ReasonRollingUpdate)
 			in.Previous.Conditions[0].LastTransitionTime = metav1.NewTime(ago(tc.progressing))
 			in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{
-				Type: status.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(tc.ready)),
+				Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(tc.ready)),
 			})
 			if tc.edit != nil {
 				tc.edit(&in)

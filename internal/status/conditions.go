@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -31,18 +32,18 @@ func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 	message := f.message(progressing, b)
 	stalled, stalledMessage := f.stalled(t, message)
 
-	set(ConditionReady, f.ready(progressing, stalled), message)
+	set(v1alpha1.ConditionReady, f.ready(progressing, stalled), message)
 	available, availableMessage := f.available()
-	set(ConditionAvailable, available, availableMessage)
-	set(ConditionProgressing, progressing, message)
+	set(v1alpha1.ConditionAvailable, available, availableMessage)
+	set(v1alpha1.ConditionProgressing, progressing, message)
 	if f.reason != progressing.reason || !f.sameRollout() {
 		f.date(&list[len(list)-1])
 	}
 	if failure := f.failure(); failure != nil {
-		set(ConditionReplicaFailure, verdict{metav1.ConditionTrue, failure.Reason}, failure.Message)
+		set(v1alpha1.ConditionReplicaFailure, verdict{metav1.ConditionTrue, failure.Reason}, failure.Message)
 	}
 	if stalled != "" {
-		set(ConditionStalled, verdict{metav1.ConditionTrue, stalled}, stalledMessage)
+		set(v1alpha1.ConditionStalled, verdict{metav1.ConditionTrue, stalled}, stalledMessage)
 	}
 	list = append(list, f.foreign()...)
 	return list[:min(len(list), maxConditions)]
@@ -50,7 +51,7 @@ func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 
 func ours(name string) bool {
 	return slices.Contains([]string{
-		ConditionReady, ConditionAvailable, ConditionProgressing, ConditionReplicaFailure, ConditionStalled,
+		v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionStalled,
 	}, name)
 }
 
@@ -93,8 +94,8 @@ func (f *facts) ready(progressing verdict, stalled string) verdict {
 		return verdict{metav1.ConditionTrue, progressing.reason}
 	case stalled != "":
 		return verdict{metav1.ConditionFalse, stalled}
-	case progressing.reason == ReasonComplete, progressing.reason == ReasonPartitionReached:
-		return verdict{metav1.ConditionFalse, ReasonPodsUnavailable}
+	case progressing.reason == v1alpha1.ReasonComplete, progressing.reason == v1alpha1.ReasonPartitionReached:
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonPodsUnavailable}
 	default:
 		return verdict{metav1.ConditionFalse, progressing.reason}
 	}
@@ -103,7 +104,7 @@ func (f *facts) ready(progressing verdict, stalled string) verdict {
 // available is the condition Available, with its message.
 func (f *facts) available() (v verdict, message string) {
 	if f.in.Invalid != "" {
-		return verdict{metav1.ConditionUnknown, ReasonInvalidSpec}, f.in.Invalid
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonInvalidSpec}, f.in.Invalid
 	}
 	limits := f.set.Limits
 	need := limits.MinAvailable()
@@ -112,9 +113,9 @@ func (f *facts) available() (v verdict, message string) {
 	}
 	message = share(f.total.available, limits.Replicas, "available") + fmt.Sprintf(", at least %d needed", need)
 	if f.total.available >= need {
-		return verdict{metav1.ConditionTrue, ReasonMinimumPodsAvailable}, message
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonMinimumPodsAvailable}, message
 	}
-	return verdict{metav1.ConditionFalse, ReasonTooFewPodsAvailable}, message
+	return verdict{metav1.ConditionFalse, v1alpha1.ReasonTooFewPodsAvailable}, message
 }
 
 // stalled is the reason why nothing will move without a human, with a message; empty if something may. A set that is
@@ -122,15 +123,15 @@ func (f *facts) available() (v verdict, message string) {
 func (f *facts) stalled(t timing, progress string) (reason, message string) {
 	switch {
 	case f.in.Invalid != "":
-		return ReasonInvalidSpec, f.in.Invalid
+		return v1alpha1.ReasonInvalidSpec, f.in.Invalid
 	case f.refusesTemplate():
-		return ReasonInvalidTemplate, f.failure().Message
+		return v1alpha1.ReasonInvalidTemplate, f.failure().Message
 	case f.rollbackDone():
-		return ReasonRolledBack, progress
+		return v1alpha1.ReasonRolledBack, progress
 	case f.stepHolds():
-		return ReasonStepFailed, progress
+		return v1alpha1.ReasonStepFailed, progress
 	case t.exceeded && !f.canRollBack():
-		return ReasonProgressDeadlineExceeded, progress
+		return v1alpha1.ReasonProgressDeadlineExceeded, progress
 	default:
 		return "", ""
 	}

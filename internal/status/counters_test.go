@@ -177,7 +177,7 @@ func TestTransitionTimes(t *testing.T) {
 	second := status.Compute(in).Status
 	for i, c := range second.Conditions {
 		want := first.Conditions[i].LastTransitionTime.Time
-		if c.Status != first.Conditions[i].Status || c.Type == status.ConditionProgressing && c.Reason != first.Conditions[i].Reason {
+		if c.Status != first.Conditions[i].Status || c.Type == v1alpha1.ConditionProgressing && c.Reason != first.Conditions[i].Reason {
 			want = snapshottest.Now().Add(90 * time.Second) // the API keeps whole seconds
 		}
 		if !c.LastTransitionTime.Time.Equal(want) {
@@ -189,11 +189,11 @@ func TestTransitionTimes(t *testing.T) {
 func TestForeignConditions(t *testing.T) {
 	t.Parallel()
 	in := input(snapshottest.Parse("random R=1 v2", "a:v2+"))
-	in.Previous = before(status.ReasonComplete)
+	in.Previous = before(v1alpha1.ReasonComplete)
 	for i := range 20 {
 		in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: fmt.Sprintf("example.com/%02d", i), Message: "theirs"})
 	}
-	in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: status.ConditionStalled, Status: metav1.ConditionTrue})
+	in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue})
 	got := status.Compute(in).Status.Conditions
 	if len(got) != 16 {
 		t.Errorf("%d conditions, the API allows 16", len(got))
@@ -208,7 +208,7 @@ func TestForeignConditions(t *testing.T) {
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	in := input(snapshottest.Parse("random R=2 v2", "a:v2+"))
-	in.Failure = &status.Failure{Reason: status.ReasonFailedCreate, Message: strings.Repeat("denied \x1b[31m\n", 10_000)}
+	in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedCreate, Message: strings.Repeat("denied \x1b[31m\n", 10_000)}
 	for _, c := range status.Compute(in).Status.Conditions {
 		if len(c.Message) > 1024 || strings.ContainsAny(c.Message, "\x1b\n") {
 			t.Errorf("%s has a message of %d bytes: %.80q", c.Type, len(c.Message), c.Message)

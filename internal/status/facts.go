@@ -42,7 +42,7 @@ func gather(in *Input) *facts {
 	if in.Previous != nil {
 		f.previous = *in.Previous
 	}
-	if c := find(f.previous.Conditions, ConditionProgressing); c != nil {
+	if c := find(f.previous.Conditions, v1alpha1.ConditionProgressing); c != nil {
 		f.reason = c.Reason
 	}
 	f.countPods()
@@ -144,7 +144,7 @@ func (f *facts) newGeneration() bool { return f.in.Generation > f.previous.Obser
 
 // sameRollout says whether the last status was about the same update revision, and judged it the same.
 func (f *facts) sameRollout() bool {
-	return f.previous.UpdateRevision == f.set.Update.Name && f.set.Rejected == (f.reason == ReasonRolledBack)
+	return f.previous.UpdateRevision == f.set.Update.Name && f.set.Rejected == (f.reason == v1alpha1.ReasonRolledBack)
 }
 
 // finished says whether all that is wanted was reached before and only pods have come to harm since: one restarts, or was
@@ -153,7 +153,7 @@ func (f *facts) finished() bool {
 	switch {
 	case f.moving > 0, f.previous.UpdateRevision != f.set.Update.Name, f.set.Rejected:
 		return false
-	case f.reason != ReasonComplete && f.reason != ReasonPartitionReached:
+	case f.reason != v1alpha1.ReasonComplete && f.reason != v1alpha1.ReasonPartitionReached:
 		return false
 	case f.total.live == f.set.Limits.Replicas:
 		return true
@@ -175,8 +175,8 @@ func (f *facts) rollbackDone() bool {
 	if !f.set.Rejected || f.moving > 0 {
 		return false
 	}
-	stalled := find(f.previous.Conditions, ConditionStalled)
-	return f.settled || stalled != nil && stalled.Reason == ReasonRolledBack
+	stalled := find(f.previous.Conditions, v1alpha1.ConditionStalled)
+	return f.settled || stalled != nil && stalled.Reason == v1alpha1.ReasonRolledBack
 }
 
 // canRollBack says whether the set asks for a rollback and has a revision to go back to.

@@ -22,15 +22,15 @@ type verdict struct {
 func (f *facts) progressing(t timing) verdict {
 	switch {
 	case f.in.Invalid != "":
-		return verdict{metav1.ConditionFalse, ReasonInvalidSpec}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec}
 	case f.set.Rejected:
-		return verdict{metav1.ConditionFalse, ReasonRolledBack}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonRolledBack}
 	case f.refusesTemplate():
-		return verdict{metav1.ConditionFalse, ReasonInvalidTemplate}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate}
 	case f.set.Paused() && f.outdated > 0:
-		return verdict{metav1.ConditionUnknown, ReasonPaused}
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonPaused}
 	case t.exceeded:
-		return verdict{metav1.ConditionFalse, ReasonProgressDeadlineExceeded}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonProgressDeadlineExceeded}
 	case f.stepping():
 		return f.stepVerdict()
 	default:
@@ -43,27 +43,27 @@ func (f *facts) phase() string {
 	updated := f.revision(f.set.Update.Name).live
 	switch {
 	case f.settled && f.outdated == 0:
-		return ReasonComplete
+		return v1alpha1.ReasonComplete
 	case f.settled && f.set.Strategy() != v1alpha1.OnDeleteStrategy:
-		return ReasonPartitionReached
+		return v1alpha1.ReasonPartitionReached
 	case f.settled: // the rest follows when somebody deletes it
-		return ReasonRollingUpdate
+		return v1alpha1.ReasonRollingUpdate
 	case f.finished():
 		return f.reason
 	case f.atPartition():
-		return ReasonPartitionReached
+		return v1alpha1.ReasonPartitionReached
 	case updated == 0 && f.set.Limits.Replicas > 0 && f.beginning():
-		return ReasonNewRevision
+		return v1alpha1.ReasonNewRevision
 	case f.set.Rolling(), f.moving > 0, f.leaving > 0:
-		return ReasonRollingUpdate
+		return v1alpha1.ReasonRollingUpdate
 	default:
-		return ReasonScaling
+		return v1alpha1.ReasonScaling
 	}
 }
 
 // beginning says whether no status has told of anything but a new revision yet.
 func (f *facts) beginning() bool {
-	return f.reason == "" || f.reason == ReasonNewRevision || f.reason == ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
+	return f.reason == "" || f.reason == v1alpha1.ReasonNewRevision || f.reason == v1alpha1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
 }
 
 // message says in numbers how far the set has come, and what it waits for.
@@ -100,18 +100,18 @@ func (f *facts) mismatch() string {
 func (f *facts) headline(v verdict) string {
 	replicas := f.set.Limits.Replicas
 	switch v.reason {
-	case ReasonInvalidSpec:
+	case v1alpha1.ReasonInvalidSpec:
 		return "the spec is invalid and nothing is done: " + f.in.Invalid
-	case ReasonRolledBack:
+	case v1alpha1.ReasonRolledBack:
 		back := f.revision(f.set.Current.Name).live
 		return fmt.Sprintf("revision %s %s and is rolled back; %s",
 			f.set.Update.Name, Sentence(f.set.Verdict), share(back, replicas, "at revision "+f.set.Current.Name))
-	case ReasonProgressDeadlineExceeded:
+	case v1alpha1.ReasonProgressDeadlineExceeded:
 		deadline, _ := f.set.ProgressDeadline()
 		return fmt.Sprintf("no progress for %d seconds%s; %s", int64(deadline.Seconds()), f.nowhereToGo(), f.numbers())
-	case ReasonPaused:
+	case v1alpha1.ReasonPaused:
 		return "paused; " + f.numbers()
-	case ReasonPartitionReached:
+	case v1alpha1.ReasonPartitionReached:
 		return f.numbers() + ", as the partition wants it"
 	default:
 		return f.numbers()

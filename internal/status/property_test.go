@@ -62,12 +62,12 @@ func past(t *rapid.T) *v1alpha1.RollSetStatus {
 		name    string
 		reasons []string
 	}{
-		{status.ConditionReady, []string{status.ReasonComplete, status.ReasonScaling}},
-		{status.ConditionProgressing, []string{
-			status.ReasonNewRevision, status.ReasonRollingUpdate, status.ReasonScaling, status.ReasonPartitionReached,
-			status.ReasonPaused, status.ReasonComplete, status.ReasonProgressDeadlineExceeded, status.ReasonRolledBack,
+		{v1alpha1.ConditionReady, []string{v1alpha1.ReasonComplete, v1alpha1.ReasonScaling}},
+		{v1alpha1.ConditionProgressing, []string{
+			v1alpha1.ReasonNewRevision, v1alpha1.ReasonRollingUpdate, v1alpha1.ReasonScaling, v1alpha1.ReasonPartitionReached,
+			v1alpha1.ReasonPaused, v1alpha1.ReasonComplete, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack,
 		}},
-		{status.ConditionStalled, []string{status.ReasonRolledBack, status.ReasonInvalidSpec}},
+		{v1alpha1.ConditionStalled, []string{v1alpha1.ReasonRolledBack, v1alpha1.ReasonInvalidSpec}},
 	} {
 		if rapid.Bool().Draw(t, c.name) {
 			s.Conditions = append(s.Conditions, metav1.Condition{
@@ -77,9 +77,9 @@ func past(t *rapid.T) *v1alpha1.RollSetStatus {
 				LastTransitionTime: metav1.NewTime(at),
 			})
 			switch last := &s.Conditions[len(s.Conditions)-1]; last.Reason {
-			case status.ReasonProgressDeadlineExceeded, status.ReasonRolledBack:
+			case v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack:
 				last.Status = metav1.ConditionFalse
-			case status.ReasonPaused:
+			case v1alpha1.ReasonPaused:
 				last.Status = metav1.ConditionUnknown
 			}
 		}
@@ -92,7 +92,7 @@ func anyInput(t *rapid.T) status.Input {
 	o := observation(t)
 	in := status.Input{Set: o, Generation: rapid.Int64Range(0, 3).Draw(t, "generation"), Previous: past(t), Plan: plan.Next(o)}
 	if rapid.IntRange(0, 4).Draw(t, "failed") == 0 {
-		in.Failure = &status.Failure{Reason: status.ReasonFailedDelete, Message: rapid.String().Draw(t, "failure")}
+		in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedDelete, Message: rapid.String().Draw(t, "failure")}
 	}
 	if rapid.IntRange(0, 9).Draw(t, "invalid") == 0 {
 		in.Invalid = "spec.replicas: -1 is negative"
@@ -142,16 +142,16 @@ func checkConditions(t *rapid.T, s *v1alpha1.RollSetStatus) {
 			t.Errorf("incomplete condition %+v", c)
 		}
 	}
-	for _, name := range []string{status.ConditionReady, status.ConditionAvailable, status.ConditionProgressing} {
+	for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing} {
 		if _, ok := by[name]; !ok {
 			t.Errorf("no condition %s", name)
 		}
 	}
-	if by[status.ConditionReady].Status == metav1.ConditionTrue && (s.AvailableReplicas != s.Replicas || stalled(s) == "True RolledBack") {
+	if by[v1alpha1.ConditionReady].Status == metav1.ConditionTrue && (s.AvailableReplicas != s.Replicas || stalled(s) == "True RolledBack") {
 		t.Errorf("Ready with %d of %d pods available, Stalled %q", s.AvailableReplicas, s.Replicas, stalled(s))
 	}
-	if by[status.ConditionProgressing].Reason == status.ReasonProgressDeadlineExceeded && by[status.ConditionProgressing].Status != metav1.ConditionFalse {
-		t.Errorf("the deadline is exceeded and Progressing is %s", by[status.ConditionProgressing].Status)
+	if by[v1alpha1.ConditionProgressing].Reason == v1alpha1.ReasonProgressDeadlineExceeded && by[v1alpha1.ConditionProgressing].Status != metav1.ConditionFalse {
+		t.Errorf("the deadline is exceeded and Progressing is %s", by[v1alpha1.ConditionProgressing].Status)
 	}
 }
 

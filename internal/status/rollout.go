@@ -43,15 +43,15 @@ func (f *facts) rollout() *v1alpha1.RolloutStatus {
 func (f *facts) stepVerdict() verdict {
 	switch f.set.Rollout.Next.Phase {
 	case v1alpha1.RolloutFailed:
-		return verdict{metav1.ConditionFalse, ReasonStepFailed}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonStepFailed}
 	case v1alpha1.RolloutSoaking:
-		return verdict{metav1.ConditionTrue, ReasonSoaking}
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonSoaking}
 	case v1alpha1.RolloutGated:
-		return verdict{metav1.ConditionTrue, ReasonAwaitingGate}
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonAwaitingGate}
 	case v1alpha1.RolloutPaused:
-		return verdict{metav1.ConditionUnknown, ReasonAwaitingPromotion}
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonAwaitingPromotion}
 	default:
-		return verdict{metav1.ConditionTrue, ReasonRollingUpdate}
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonRollingUpdate}
 	}
 }
 
@@ -115,10 +115,10 @@ func (f *facts) rejection(t timing) string {
 	switch {
 	case f.stepRollsBack():
 		next := f.set.Rollout.Next
-		text := fmt.Sprintf("%s: step %d of %d: %s", ReasonStepFailed, next.Step, next.Steps, f.set.Rollout.Failure)
+		text := fmt.Sprintf("%s: step %d of %d: %s", v1alpha1.ReasonStepFailed, next.Step, next.Steps, f.set.Rollout.Failure)
 		return podstate.Printable(text, maxVerdict)
 	case t.exceeded && f.canRollBack():
-		return ReasonProgressDeadlineExceeded
+		return v1alpha1.ReasonProgressDeadlineExceeded
 	default:
 		return ""
 	}
@@ -130,7 +130,7 @@ func Sentence(verdict string) string {
 	switch reason {
 	case revision.Aborted:
 		return "was aborted"
-	case ReasonStepFailed:
+	case v1alpha1.ReasonStepFailed:
 		at, what, _ := strings.Cut(why, ": ")
 		return "failed at " + at + " (" + what + ")"
 	default:
@@ -146,7 +146,7 @@ func (f *facts) foreign() []metav1.Condition {
 	for _, name := range r.Gates {
 		if slices.Contains(r.Begins, name) {
 			message := fmt.Sprintf("step %d of %d of revision %s waits for it", r.Next.Step, r.Next.Steps, r.Next.Revision)
-			list = append(list, f.condition(name, verdict{metav1.ConditionUnknown, ReasonStepStarted}, message))
+			list = append(list, f.condition(name, verdict{metav1.ConditionUnknown, v1alpha1.ReasonStepStarted}, message))
 		} else if c := find(f.previous.Conditions, name); c != nil {
 			list = append(list, *c)
 		}

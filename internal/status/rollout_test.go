@@ -121,7 +121,7 @@ func TestSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := input(tc.set)
-			in.Previous = before(status.ReasonRollingUpdate)
+			in.Previous = before(v1alpha1.ReasonRollingUpdate)
 			if tc.rollback {
 				tc.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed = v1alpha1.RollbackOnStepFailed
 			}
@@ -164,7 +164,7 @@ func TestGates(t *testing.T) {
 		r.Gates, r.Begins, r.Closed = []string{"New", "Old", "Judged"}, []string{"New", "Old"}, []string{"New", "Old"}
 	})
 	in := input(o)
-	in.Previous = before(status.ReasonRollingUpdate)
+	in.Previous = before(v1alpha1.ReasonRollingUpdate)
 	for _, name := range []string{"Past", "Judged", "Old"} {
 		in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Fine", Message: "so it is"})
 	}

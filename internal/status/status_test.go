@@ -31,7 +31,7 @@ func before(reason string) *v1alpha1.RollSetStatus {
 		ObservedGeneration: 1,
 		UpdateRevision:     "v2",
 		Conditions: []metav1.Condition{{
-			Type: status.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason,
+			Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason,
 			LastTransitionTime: metav1.NewTime(snapshottest.Now().Add(-time.Minute)),
 		}},
 	}
@@ -84,7 +84,7 @@ func TestConditions(t *testing.T) {
 				Progressing=True Complete: 1 of 1 pods updated and available; claim data-web-0: it cannot grow`,
 		},
 		"the first pods start": {
-			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2.", previous: before(status.ReasonNewRevision),
+			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2.", previous: before(v1alpha1.ReasonNewRevision),
 			want: `
 				Ready=False Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b
 				Available=False TooFewPodsAvailable: 1 of 3 pods available, at least 2 needed
@@ -92,7 +92,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByPod,
 		},
 		"all is there": {
-			config: "random R=3 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(status.ReasonScaling),
+			config: "random R=3 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(v1alpha1.ReasonScaling),
 			want: `
 				Ready=True Complete: 3 of 3 pods updated and available
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
@@ -106,7 +106,7 @@ func TestConditions(t *testing.T) {
 				Progressing=True Complete: 0 of 0 pods updated and available`,
 		},
 		"a restart in a finished set": {
-			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2+", previous: before(status.ReasonComplete),
+			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2+", previous: before(v1alpha1.ReasonComplete),
 			want: `
 				Ready=False PodsUnavailable: 2 of 3 pods available; waiting for web-b: not started yet on node node-b
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -114,7 +114,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByPod,
 		},
 		"a pod of a finished set is lost": {
-			config: "random R=3 v2", state: "a:v2+ b:v2! c:v2+", previous: before(status.ReasonComplete),
+			config: "random R=3 v2", state: "a:v2+ b:v2! c:v2+", previous: before(v1alpha1.ReasonComplete),
 			want: `
 				Ready=False PodsUnavailable: 2 of 3 pods available; waiting for web-b: Failed
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -122,7 +122,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByEnd,
 		},
 		"scaled up": {
-			config: "random R=5 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(status.ReasonComplete),
+			config: "random R=5 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(v1alpha1.ReasonComplete),
 			edit: func(in *status.Input) { in.Generation = 2 },
 			want: `
 				Ready=False Scaling: 3 of 5 pods available
@@ -130,7 +130,7 @@ func TestConditions(t *testing.T) {
 				Progressing=True Scaling: 3 of 5 pods available`,
 		},
 		"scaled down, in order": {
-			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(status.ReasonScaling),
+			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(v1alpha1.ReasonScaling),
 			want: `
 				Ready=False Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating
 				Available=True MinimumPodsAvailable: 2 pods available, 1 wanted, at least 1 needed
@@ -138,7 +138,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: "order",
 		},
 		"scaled down to the last pod on its way out": {
-			config: "ordered R=1 v2", state: "0:v2+ 1:v2x", previous: before(status.ReasonScaling),
+			config: "ordered R=1 v2", state: "0:v2+ 1:v2x", previous: before(v1alpha1.ReasonScaling),
 			want: `
 				Ready=True Complete: 1 of 1 pods updated and available
 				Available=True MinimumPodsAvailable: 1 of 1 pods available, at least 1 needed
@@ -257,9 +257,9 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByRejection,
 		},
 		"the quota is used up": {
-			config: "random R=3 refused v2", state: "a:v2+ b:v2+", previous: before(status.ReasonScaling),
+			config: "random R=3 refused v2", state: "a:v2+ b:v2+", previous: before(v1alpha1.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Failure = &status.Failure{Reason: status.ReasonFailedCreate, Message: "exceeded quota: pods"}
+				in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedCreate, Message: "exceeded quota: pods"}
 			},
 			want: `
 				Ready=False Scaling: 2 of 3 pods available; failed: exceeded quota: pods
@@ -316,7 +316,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: "old-pods",
 		},
 		"a pod on its way out has spent the budget": {
-			config: "ordinal R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1x", previous: before(status.ReasonRollingUpdate),
+			config: "ordinal R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1x", previous: before(v1alpha1.ReasonRollingUpdate),
 			want: `
 				Ready=False RollingUpdate: 0 of 3 pods updated; waiting for web-2: Terminating on node node-2
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -324,7 +324,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByTermination,
 		},
 		"a claim is in the way": {
-			config: "ordinal R=2 v2", state: "0:v2+", previous: before(status.ReasonScaling),
+			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1alpha1.ReasonScaling),
 			edit: func(in *status.Input) {
 				in.Set.Blocked = map[string]snapshot.Block{"1": {Claim: true, Reason: "claim data-web-1 belongs to another set"}}
 				in.Plan = plan.Next(in.Set)
@@ -337,7 +337,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByRefusal,
 		},
 		"a name is taken": {
-			config: "ordinal R=2 v2", state: "0:v2+", previous: before(status.ReasonScaling),
+			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1alpha1.ReasonScaling),
 			edit: func(in *status.Input) {
 				in.Set.Blocked = map[string]snapshot.Block{"1": {Reason: "the name is taken by a pod of somebody else"}}
 				in.Plan = plan.Next(in.Set)
@@ -350,9 +350,9 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByRefusal,
 		},
 		"a delete is refused": {
-			config: "random R=1 v2", state: "a:v2+ b:v2+", previous: before(status.ReasonScaling),
+			config: "random R=1 v2", state: "a:v2+ b:v2+", previous: before(v1alpha1.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Failure = &status.Failure{Reason: status.ReasonFailedDelete, Message: "denied by \x1b[31mpolicy"}
+				in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedDelete, Message: "denied by \x1b[31mpolicy"}
 			},
 			want: `
 				Ready=False Scaling: 2 pods, 1 wanted; failed: denied by policy

@@ -26,7 +26,7 @@ func Urgent(previous, next *v1alpha1.RollSetStatus) bool {
 		!equality.Semantic.DeepEqual(previous.CollisionCount, next.CollisionCount) {
 		return true
 	}
-	for _, name := range []string{ConditionReady, ConditionAvailable, ConditionStalled} {
+	for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionStalled} {
 		if statusOf(previous, name) != statusOf(next, name) {
 			return true
 		}

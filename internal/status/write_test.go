@@ -33,15 +33,15 @@ func TestNeedsWriteAndUrgent(t *testing.T) {
 		"nothing changed": {edit: func(*v1alpha1.RollSetStatus) {}},
 		"nil is empty":    {edit: func(s *v1alpha1.RollSetStatus) { s.VolumeClaims = []v1alpha1.VolumeClaimStatus{} }},
 		"the same time, spelt otherwise": {edit: func(s *v1alpha1.RollSetStatus) {
-			c := condition(s, status.ConditionReady)
+			c := condition(s, v1alpha1.ConditionReady)
 			c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.In(time.FixedZone("", 3600)))
 		}},
 		"a counter":             {edit: func(s *v1alpha1.RollSetStatus) { s.ReadyReplicas++ }, wantsWrite: true},
-		"a message":             {edit: func(s *v1alpha1.RollSetStatus) { condition(s, status.ConditionReady).Message = "x" }, wantsWrite: true},
-		"a failure":             {edit: func(s *v1alpha1.RollSetStatus) { condition(s, status.ConditionReplicaFailure).Status = "True" }, wantsWrite: true},
-		"no longer ready":       {edit: func(s *v1alpha1.RollSetStatus) { condition(s, status.ConditionReady).Status = "False" }, wantsWrite: true, wantsHurry: true},
-		"no longer available":   {edit: func(s *v1alpha1.RollSetStatus) { condition(s, status.ConditionAvailable).Status = "False" }, wantsWrite: true, wantsHurry: true},
-		"stalled":               {edit: func(s *v1alpha1.RollSetStatus) { condition(s, status.ConditionStalled).Status = "True" }, wantsWrite: true, wantsHurry: true},
+		"a message":             {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionReady).Message = "x" }, wantsWrite: true},
+		"a failure":             {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionReplicaFailure).Status = "True" }, wantsWrite: true},
+		"no longer ready":       {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionReady).Status = "False" }, wantsWrite: true, wantsHurry: true},
+		"no longer available":   {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionAvailable).Status = "False" }, wantsWrite: true, wantsHurry: true},
+		"stalled":               {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionStalled).Status = "True" }, wantsWrite: true, wantsHurry: true},
 		"another generation":    {edit: func(s *v1alpha1.RollSetStatus) { s.ObservedGeneration++ }, wantsWrite: true, wantsHurry: true},
 		"a rollout is complete": {edit: func(s *v1alpha1.RollSetStatus) { s.CurrentRevision = "v3" }, wantsWrite: true, wantsHurry: true},
 		"a new revision":        {edit: func(s *v1alpha1.RollSetStatus) { s.UpdateRevision = "v3" }, wantsWrite: true, wantsHurry: true},
@@ -111,14 +111,14 @@ func TestKstatus(t *testing.T) {
 		"on the way back":                {config: "random R=1 rejected v1>v2", state: "a:v2+", want: "InProgress"},
 		"a spec that makes no sense":     {config: "random R=1 v2", state: "a:v2+", edit: func(in *status.Input) { in.Invalid = "no" }, want: "Failed"},
 		"a template that is refused": {config: "random R=1 v1>v2", state: "a:v1+", want: "Failed", edit: func(in *status.Input) {
-			in.Failure = &status.Failure{Reason: status.ReasonInvalidTemplate, Message: "no"}
+			in.Failure = &status.Failure{Reason: v1alpha1.ReasonInvalidTemplate, Message: "no"}
 		}},
 		"past the deadline": {config: "random R=2 v1>v2", state: "a:v1+ b:v2.", want: "Failed", edit: func(in *status.Input) {
-			in.Previous = before(status.ReasonProgressDeadlineExceeded)
+			in.Previous = before(v1alpha1.ReasonProgressDeadlineExceeded)
 		}},
 		"past the deadline, to be rolled back": {config: "random R=2 v1>v2", state: "a:v1+ b:v2.", want: "InProgress", edit: func(in *status.Input) {
 			in.Set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1alpha1.RollbackOnDeadline
-			in.Previous = before(status.ReasonProgressDeadlineExceeded)
+			in.Previous = before(v1alpha1.ReasonProgressDeadlineExceeded)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/status"
 )
 
 // mark is the label and finalizer of hooks.
@@ -48,7 +47,7 @@ func shapes() []shape {
 		{name: "random-surge", make: o(replicas(3), surge), begin: o(next, image("nginx:missing")), end: o(image("nginx:1")), there: stuck(4)},
 		{name: "random-claims", make: o(replicas(3), claims), begin: o(partition(1), next), end: o(partition(0)), there: updated(2)},
 		{name: "random-hook", make: o(replicas(3), marked), begin: o(preDelete, next), end: o(unhook), there: waitsForHook},
-		{name: "random-refused", make: o(replicas(3)), begin: o(port(-1)), end: o(port(80)), there: stalled, judged: status.ConditionProgressing},
+		{name: "random-refused", make: o(replicas(3)), begin: o(port(-1)), end: o(port(80)), there: stalled, judged: v1alpha1.ConditionProgressing},
 		{name: "recreate", make: o(replicas(3), strategy(v1alpha1.RecreateStrategy)), there: complete},
 		{
 			name: "on-delete", make: o(replicas(3)), begin: o(strategy(v1alpha1.OnDeleteStrategy), next),
@@ -102,7 +101,7 @@ func scaled(n int32) predicate {
 }
 
 func stalled(s *v1alpha1.RollSetStatus) bool {
-	return condition(s, status.ConditionStalled).Status == metav1.ConditionTrue
+	return condition(s, v1alpha1.ConditionStalled).Status == metav1.ConditionTrue
 }
 
 func o(options ...option) []option { return options }

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/status"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
@@ -143,7 +142,7 @@ func seen(set *v1alpha1.RollSet) error {
 }
 
 func complete(s *v1alpha1.RollSetStatus) bool {
-	return condition(s, status.ConditionProgressing).Reason == status.ReasonComplete
+	return condition(s, v1alpha1.ConditionProgressing).Reason == v1alpha1.ReasonComplete
 }
 
 func condition(s *v1alpha1.RollSetStatus, kind string) metav1.Condition {
@@ -155,7 +154,7 @@ func condition(s *v1alpha1.RollSetStatus, kind string) metav1.Condition {
 
 // waitsForHook says that a set waits for a lifecycle hook.
 func waitsForHook(s *v1alpha1.RollSetStatus) bool {
-	return strings.Contains(condition(s, status.ConditionProgressing).Message, "lifecycle hook")
+	return strings.Contains(condition(s, v1alpha1.ConditionProgressing).Message, "lifecycle hook")
 }
 
 func (b *bench) get(t *testing.T, name string) *v1alpha1.RollSet {

@@ -29,7 +29,6 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/status"
 )
 
 // textLimit bounds what is shown of a text of unknown origin.
@@ -142,7 +141,7 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 		a.Waiting = "the set is being deleted; nothing is made or changed any more"
 		return a, nil
 	}
-	if ready := meta.FindStatusCondition(objects.Set.Status.Conditions, status.ConditionReady); ready != nil {
+	if ready := meta.FindStatusCondition(objects.Set.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		a.Waiting = ready.Reason + ": " + podstate.Printable(ready.Message, textLimit)
 	}
 	p, err := controller.Explain(objects, s.Clock.Now(), func(r snapshot.Revision) snapshot.Preflight { return accepts(ctx, s, c, objects.Set, r) })

@@ -15,7 +15,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
-	"rollset.dev/rollset/internal/status"
 )
 
 func newPromote(s *session.Session) *cobra.Command {
@@ -124,8 +123,8 @@ func newAbort(s *session.Session) *cobra.Command {
 	}
 	c := newChange(s, cmd, "aborted")
 	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) {
-		stalled := meta.FindStatusCondition(set.Status.Conditions, status.ConditionStalled)
-		return stalled != nil && stalled.Reason == status.ReasonRolledBack, true
+		stalled := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionStalled)
+		return stalled != nil && stalled.Reason == v1alpha1.ReasonRolledBack, true
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
@@ -165,6 +164,6 @@ func newRetry(s *session.Session) *cobra.Command {
 
 // rejected reports whether a set says that its update revision is given up.
 func rejected(set *v1alpha1.RollSet) bool {
-	c := meta.FindStatusCondition(set.Status.Conditions, status.ConditionProgressing)
-	return c != nil && c.Reason == status.ReasonRolledBack
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == v1alpha1.ReasonRolledBack
 }

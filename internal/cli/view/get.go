@@ -27,7 +27,6 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/podstate"
-	"rollset.dev/rollset/internal/status"
 )
 
 // outputWide asks for the columns that do not fit on every screen.
@@ -205,7 +204,7 @@ func (g *get) table(sets []*v1alpha1.RollSet) error {
 	for _, set := range sets {
 		s := set.Status
 		reason, message := "", ""
-		if c := meta.FindStatusCondition(s.Conditions, status.ConditionReady); c != nil {
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); c != nil {
 			reason, message = c.Reason, c.Message
 		}
 		cells := []string{

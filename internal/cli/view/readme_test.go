@@ -22,7 +22,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
-	"rollset.dev/rollset/internal/status"
 )
 
 var update = flag.Bool("update", false, "Write what a terminal shows into the README.")
@@ -44,7 +43,7 @@ func inTheMiddle() objects {
 				ObservedGeneration: 2, CurrentRevision: "web-a", UpdateRevision: "web-b", Replicas: 5, UpdatedReplicas: 4, ReadyReplicas: 4,
 				AvailableReplicas: 4, UpdatedAvailableReplicas: 3,
 				Conditions: []metav1.Condition{{
-					Type: status.ConditionReady, Status: metav1.ConditionFalse, Reason: status.ReasonRollingUpdate,
+					Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRollingUpdate,
 					Message: "4 of 6 pods updated; waiting for web-x7k2p: Unschedulable: 0/10 nodes are available: 10 Insufficient cpu.",
 				}},
 			},

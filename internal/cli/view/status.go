@@ -19,7 +19,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
-	"rollset.dev/rollset/internal/status"
 )
 
 func newStatus(s *session.Session) *cobra.Command {
@@ -63,10 +62,10 @@ func judge(set *v1alpha1.RollSet, generation int64) verdict {
 		return verdict{message: "waiting for the controller to observe the change"}
 	}
 	conditions := set.Status.Conditions
-	if stalled := meta.FindStatusCondition(conditions, status.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
+	if stalled := meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
 		return verdict{failed: true, message: stalled.Reason + ": " + stalled.Message}
 	}
-	ready := meta.FindStatusCondition(conditions, status.ConditionReady)
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 	if ready == nil {
 		return verdict{message: "waiting for the controller to report"}
 	}

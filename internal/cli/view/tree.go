@@ -18,7 +18,6 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/status"
 )
 
 // objects are a set and what belongs to it.
@@ -81,7 +80,7 @@ type tree struct {
 func grow(o objects, now time.Time) *tree {
 	t := &tree{set: o.set, now: now, reason: "Unobserved", message: "waiting for the controller to observe the set"}
 	t.limits, _ = snapshot.ResolveLimits(&o.set.Spec)
-	if c := meta.FindStatusCondition(o.set.Status.Conditions, status.ConditionReady); c != nil && o.set.Status.ObservedGeneration >= o.set.Generation {
+	if c := meta.FindStatusCondition(o.set.Status.Conditions, v1alpha1.ConditionReady); c != nil && o.set.Status.ObservedGeneration >= o.set.Generation {
 		t.reason, t.message = c.Reason, c.Message
 	}
 	claims := map[string]*corev1.PersistentVolumeClaim{}

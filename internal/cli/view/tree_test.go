@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/status"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -31,7 +30,7 @@ func testSet() *v1alpha1.RollSet {
 		Status: v1alpha1.RollSetStatus{
 			ObservedGeneration: 2, CurrentRevision: "web-a", UpdateRevision: "web-b", Replicas: 3, UpdatedReplicas: 1,
 			Conditions: []metav1.Condition{{
-				Type: status.ConditionReady, Status: metav1.ConditionFalse, Reason: status.ReasonRollingUpdate, Message: "1 of 3 pods updated\x1b[31m",
+				Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRollingUpdate, Message: "1 of 3 pods updated\x1b[31m",
 			}},
 		},
 	}
@@ -131,9 +130,9 @@ func TestWatchSteps(t *testing.T) {
 		return changes(told, grow(o, now))
 	}
 	for _, tell := range [][2]string{
-		{status.ReasonRollingUpdate, "step 1 of 1: 0 of 3 pods updated; waiting for web-2: not started yet"},
-		{status.ReasonSoaking, "step 1 of 1: 1 of 3 pods updated; soaking until 08:31:07Z"},
-		{status.ReasonAwaitingPromotion, "step 1 of 1: 1 of 3 pods updated; waiting for annotation apps.rollset.dev/promote=web-b/1"},
+		{v1alpha1.ReasonRollingUpdate, "step 1 of 1: 0 of 3 pods updated; waiting for web-2: not started yet"},
+		{v1alpha1.ReasonSoaking, "step 1 of 1: 1 of 3 pods updated; soaking until 08:31:07Z"},
+		{v1alpha1.ReasonAwaitingPromotion, "step 1 of 1: 1 of 3 pods updated; waiting for annotation apps.rollset.dev/promote=web-b/1"},
 	} {
 		if diff := cmp.Diff([]string{"rollset/web " + tell[0] + ": " + tell[1]}, at(tell[0], tell[1])); diff != "" {
 			t.Error(diff)

@@ -211,9 +211,9 @@ func (m *Metrics) judged(o Observation, was *Shown) {
 // amiss says whether a condition of ours asks for attention. That a set is not ready does not: it may be on its way.
 func amiss(c *metav1.Condition) bool {
 	switch c.Type {
-	case status.ConditionAvailable:
+	case v1alpha1.ConditionAvailable:
 		return c.Status == metav1.ConditionFalse
-	case status.ConditionReplicaFailure, status.ConditionStalled:
+	case v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionStalled:
 		return c.Status == metav1.ConditionTrue
 	default:
 		return false

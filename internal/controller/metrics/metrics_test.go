@@ -144,7 +144,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	m.Observed(Observation{Set: named("a"), Report: status.Report{
 		Blocking: status.BlockedByPod,
 		Status: v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
-			{Type: status.ConditionStalled, Status: metav1.ConditionTrue, Reason: status.ReasonRolledBack},
+			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRolledBack},
 		}, Rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutFailed, Since: &metav1.Time{}}},
 	}}, &Shown{})
 	families, err := registry.Gather()

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package status
+package v1alpha1
 
 // The types of the conditions.
 const (
