@@ -17,19 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/status"
 )
 
 // tellStalled tells users that nothing will move any more without them, and why. What was done to a revision is told where it
 // is done.
 func (r *Reconciler) tellStalled(s step, now []metav1.Condition) {
-	is, was := meta.FindStatusCondition(now, status.ConditionStalled), meta.FindStatusCondition(s.set.Status.Conditions, status.ConditionStalled)
+	is, was := meta.FindStatusCondition(now, v1alpha1.ConditionStalled), meta.FindStatusCondition(s.set.Status.Conditions, v1alpha1.ConditionStalled)
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
 	switch is.Reason {
-	case status.ReasonInvalidSpec, status.ReasonInvalidTemplate, status.ReasonProgressDeadlineExceeded:
+	case v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonInvalidTemplate, v1alpha1.ReasonProgressDeadlineExceeded:
 		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
 	}
 }
