@@ -11,9 +11,6 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 )
 
-// Refused reports whether the API server refused a write when it was last tried.
-func (s *Set) Refused(k action.Key) bool { return s.Refusals[k].Message != "" }
-
 // LeavesAside reports whether a write that was refused is not to be tried yet: itself, or its verb for the whole set.
 func (s *Set) LeavesAside(k action.Key) bool {
 	r := s.Refusal(k)
@@ -44,10 +41,10 @@ func (s *Set) LeaveAside(k action.Key, subject string, p *action.Plan) {
 	p.Hold(action.HeldByRefusal, subject, "%s", refusal.Message)
 }
 
-// RefusesCreate reports whether the pod of an identity, or any pod of the set, was refused when it was last tried. It is not
-// on its way then.
+// RefusesCreate reports whether the API server would not have the pod of an identity, or any pod of the set, when it was last
+// asked. It is not on its way then. After a conflict, or while the server is in trouble, it is.
 func (s *Set) RefusesCreate(id string) bool {
-	return s.Refused(action.AnyCreate()) || s.Refused(action.Key{Verb: action.Creating, Object: id})
+	return s.Refusals[action.AnyCreate()].Definite || s.Refusals[action.Key{Verb: action.Creating, Object: id}].Definite
 }
 
 // Unmovable returns the first write that was refused of those that move a pod to another revision; false if there is none. A

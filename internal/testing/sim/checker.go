@@ -54,7 +54,12 @@ type creates struct {
 	tried, failed int
 	// unhoped are the pods that it created nevertheless.
 	unhoped map[Key]bool
+	// conflicts counts those in a row that an object met; after tolerated of them one more is a refusal.
+	conflicts map[Key]int
 }
+
+// tolerated is how many conflicts in a row a create may meet before they count as a refusal.
+const tolerated = 3
 
 // note takes note of the outcome of a write.
 func (c *creates) note(w Write, err error) {
@@ -62,6 +67,11 @@ func (c *creates) note(w Write, err error) {
 		return
 	}
 	c.tried++
+	if !apierrors.IsConflict(err) {
+		delete(c.conflicts, w.Key)
+	} else if c.conflicts[w.Key]++; c.conflicts[w.Key] > tolerated {
+		c.failed++
+	}
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		c.failed++
 	}
@@ -79,7 +89,7 @@ func (c *creates) end(m *Manager) {
 func newChecker(w *World) *Checker {
 	return &Checker{
 		world: w, made: make(map[creation]int64), writes: make(map[string]int), bounds: newBounds(),
-		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool)},
+		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool), conflicts: make(map[Key]int)},
 		silent:  make(map[Key]bool),
 		done:    make(map[string]done),
 

@@ -204,6 +204,10 @@ func TestHistoriesAgain(t *testing.T) {
 		text string
 		seed uint64
 	}{
+		// A create meets a conflict and is tried again in the plan that moves a pod to the same revision.
+		{"identity Ordinal\nclaims data\nreplicas 5\norphan 3\nstart 2", 146},
+		// The API server gets a default, and somebody edits the set before the manager has seen that.
+		{"replicas 3\ncordon\nsettle\nimage app:v2\nsettle\napi-default\nmaxSurge 50%\nsettle", 0},
 		// A template is changed while the hook preNormal holds back the only pod that is there.
 		{"identity Ordinal\nhook preNormal\nreplicas 5\nsettle\nenv A=2\nsettle", 1048576},
 		// A set in steps is scaled up, and its steps are edited, while the first pod is moved.

@@ -280,19 +280,20 @@ func (v *verdict) createdAsWanted() string {
 
 // addedTo says what is wrong with one more pod at the update revision: there are enough of them or, with ordinals, its place
 // is one of those below the partition.
-func (v *verdict) addedTo(update string, pod *corev1.Pod) string {
+func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	l := v.world.limits(v.set)
 	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		if rank, _ := v.ordinals().Rank(ordinalByName(pod)); rank < l.partition {
+		if rank, _ := v.ordinals().Rank(ordinalByName(created)); rank < l.partition {
 			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.partition)
 		}
 		return "" // others at that revision may be in other places, and go in their turn
 	}
-	if isSurge(pod) {
+	if isSurge(created) {
 		return "" // it goes again
 	}
 	staysThere := func(pod *corev1.Pod) bool {
-		return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) && !isSurge(pod)
+		return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
+			pod.Labels[v1alpha1.RevisionLabel] == created.Labels[v1alpha1.RevisionLabel] // a default makes another of the same version
 	}
 	n := v.count(staysThere) + 1
 	if n > l.replicas-l.partition {
