@@ -46,6 +46,28 @@ func template(t *testing.T, chart string, args ...string) (string, error) {
 	return run(t, "go", append([]string{"tool", "helm", "template", "rollset", chart, "--namespace=rollset-system"}, args...)...)
 }
 
+// TestSameWithHelm3 is that Helm 3 renders and refuses what Helm 4 does.
+func TestSameWithHelm3(t *testing.T) {
+	for _, values := range []string{
+		"replicas=2", "replicas=1", "namespaces={team-a,team-b}", "networkPolicy=true,metrics.serviceMonitor=true,metrics.rules=true",
+		"crds.install=false", "metrics.enabled=false", "rbac.aggregate=true", "namespaces={team-a,team-a}", "replicas=two",
+	} {
+		by4, err4 := template(t, chart, "--set="+values)
+		path, err := filepath.Abs(chart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by3, err3 := run(t, "go", "-C", "v3", "tool", "helm", "template", "rollset", path, "--namespace=rollset-system", "--set="+values,
+			"--kube-version=1.37.0") // a release of Helm 3 knows the newest one; this one was built without that knowledge
+		if (err3 == nil) != (err4 == nil) {
+			t.Errorf("%s: Helm 3 says %v, Helm 4 %v", values, err3, err4)
+		}
+		if diff := cmp.Diff(objects(t, by4), objects(t, by3)); diff != "" {
+			t.Errorf("%s (-Helm 4 +Helm 3):\n%s", values, diff)
+		}
+	}
+}
+
 // kustomize builds a folder of the project.
 func kustomize(t *testing.T, folder string) string {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,10 +21,18 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// helm runs the pinned Helm, with all rights, in the folder of its module.
-func helm(t *testing.T, args ...string) (string, error) {
+// helm is a pinned Helm: the folder of its module.
+type helm string
+
+const (
+	helm3 helm = "hack/helm/v3"
+	helm4 helm = "hack/helm"
+)
+
+// try runs Helm with all rights.
+func (h helm) try(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"-C", "hack/helm", "tool", "helm", "--kubeconfig=" + shared.Kubeconfig}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"-C", string(h), "tool", "helm", "--kubeconfig=" + shared.Kubeconfig}, args...)...)
 	cmd.Dir = shared.root
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer
@@ -34,10 +43,10 @@ func helm(t *testing.T, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// mustHelm is helm for what has to succeed.
-func mustHelm(t *testing.T, args ...string) string {
+// must is try for what has to succeed.
+func (h helm) must(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := helm(t, args...)
+	out, err := h.try(t, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,24 +109,33 @@ func awaitUpdated(t *testing.T, set *v1alpha1.RollSet, n int32) {
 	})
 }
 
-// TestHelm goes through the life of a release, on a cluster where kubectl has installed the CRD before, while a set is in the
-// middle of a rollout: its pods notice nothing, and outlive the release.
+// TestHelm goes through the life of a release with Helm 3 and Helm 4.
 func TestHelm(t *testing.T) {
+	helm3.life(t, "helm-3", func() {}) // it waits for built-in kinds only
+	helm4.life(t, "helm-4", func() { waitsForSets(t, "helm-4") })
+}
+
+// life goes through the life of a release, on a cluster where kubectl has installed the CRD before, while a set in a namespace
+// is in the middle of a rollout: its pods notice nothing, and outlive the release. What is done in the end is done while the
+// manager runs.
+func (h helm) life(t *testing.T, namespace string, end func()) {
+	t.Helper()
+	kubectl(t, "", "delete", "crd", "--ignore-not-found", "rollsets.apps.rollset.dev")
 	kubectl(t, kustomize(t, "config/crd"), "apply", "-f", "-")
-	chart := "../../charts/rollset"
+	chart := filepath.Join(shared.root, "charts", "rollset")
 	in := []string{"--namespace=rollset-system", "--set=image.repository=registry.example/rollset,image.tag=v1"}
 	install := append([]string{"install", "rollset", chart, "--create-namespace", "--wait", "--timeout=2m"}, in...)
-	if _, err := helm(t, install...); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
+	if _, err := h.try(t, install...); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Errorf("over what kubectl has installed: %v", err)
 	}
-	mustHelm(t, append(install, "--take-ownership")...)
-	d := deployment(t, objects(t, mustHelm(t, append([]string{"template", "rollset", chart}, in...)...)))
+	h.must(t, append(install, "--take-ownership")...)
+	d := deployment(t, objects(t, h.must(t, append([]string{"template", "rollset", chart, "--kube-version=1.37.0"}, in...)...)))
 	p, err := tryRun(t, d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ensureNamespace(t, "helm")
-	set := newSet(t, "helm", "live")
+	ensureNamespace(t, namespace)
+	set := newSet(t, namespace, "live")
 	edit(t, set, func(spec *v1alpha1.RollSetSpec) { spec.Replicas = new(int32(4)) })
 	awaitUpdated(t, set, 4)
 	edit(t, set, func(spec *v1alpha1.RollSetSpec) {
@@ -128,37 +146,37 @@ func TestHelm(t *testing.T) {
 	awaitPods(t, set, 4)
 	before := podsOf(t, set)
 
-	mustHelm(t, append([]string{"upgrade", "rollset", chart, "--wait", "--timeout=2m", "--set=replicas=1,logLevel=1"}, in...)...)
+	h.must(t, append([]string{"upgrade", "rollset", chart, "--wait", "--timeout=2m", "--set=replicas=1,logLevel=1"}, in...)...)
 	sameAs(t, "helm upgrade", set, before)
-	mustHelm(t, "rollback", "rollset", "1", "--namespace=rollset-system", "--wait", "--timeout=2m")
+	h.must(t, "rollback", "rollset", "1", "--namespace=rollset-system", "--wait", "--timeout=2m")
 	sameAs(t, "helm rollback", set, before)
 	if err := p.Stop(); err != nil { // the rights go with the release
 		t.Error(err)
 	}
-	mustHelm(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
+	h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
 	kubectl(t, "", "wait", "--for=condition=Established", "crd/rollsets.apps.rollset.dev")
 	sameAs(t, "helm uninstall", set, before)
 
-	mustHelm(t, install...) // the CRD that was left is the release's own
+	h.must(t, install...) // the CRD that was left is the release's own
 	if p, err = tryRun(t, d); err != nil {
 		t.Fatal(err)
 	}
 	edit(t, set, func(spec *v1alpha1.RollSetSpec) { spec.UpdateStrategy.RollingUpdate.Partition = nil })
 	awaitUpdated(t, set, 4)
-	t.Run("wait", waitsForSets)
-	mustHelm(t, "uninstall", "ready", "slow", "stalled", "--namespace=helm")
+	end()
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	mustHelm(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
+	h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
 }
 
 // waitsForSets has helm --wait wait for the RollSet of an application: until it is ready, however slow it is, and no longer
 // than it takes to see that it never will be.
-func waitsForSets(t *testing.T) {
+func waitsForSets(t *testing.T, namespace string) {
+	t.Helper()
 	install := func(name string, args ...string) error {
 		t.Helper()
-		_, err := helm(t, append([]string{"install", name, "../../charts/application", "--namespace=helm", "--wait"}, args...)...)
+		_, err := helm4.try(t, append([]string{"install", name, filepath.Join(shared.root, "charts", "application"), "--namespace=" + namespace, "--wait"}, args...)...)
 		return err
 	}
 	for name, image := range map[string]string{"ready": "nginx:1.29", "slow": "nginx:slow"} {
@@ -166,7 +184,7 @@ func waitsForSets(t *testing.T) {
 			t.Error(err)
 		}
 		set := &v1alpha1.RollSet{}
-		if err := shared.Get(t.Context(), client.ObjectKey{Namespace: "helm", Name: name}, set); err != nil {
+		if err := shared.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
 			t.Fatal(err)
 		}
 		if set.Status.AvailableReplicas != 2 {
@@ -178,4 +196,5 @@ func waitsForSets(t *testing.T) {
 	if took := time.Since(begin); err == nil || took > patience {
 		t.Errorf("helm --wait for a set that makes no progress: %v after %s", err, took)
 	}
+	helm4.must(t, "uninstall", "ready", "slow", "stalled", "--namespace="+namespace)
 }
