@@ -64,11 +64,12 @@ clean: ## Remove what was built here; the caches outside stay.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types, their reference, and the picture of a plan.
+generate: ## Generate the deep copies of the API's types, their reference, and the pictures of a plan and of a rollout.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
 		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
 	go run ./cmd/kubectl-rollset plan --offline -f hack/plan/old.yaml -f hack/plan/new.yaml -o svg >docs/images/plan.svg
+	go run ./hack/film internal/testing/sim/testdata/broken-update.txtar >docs/images/rollout.svg
 
 .PHONY: manifests
 manifests: ## Generate the CRD, the manager's role, and the schema by which kustomize merges patches of RollSets.
