@@ -1,17 +1,17 @@
-# What people and CI run. Everything is pinned: tools in go.tools.mod, golangci-lint in hack/golangci-lint, the control
-# plane in hack/controlplane, the real node in hack/node, Prometheus in hack/prometheus. All of it is built from Go
-# modules; nothing else is downloaded.
+# Targets for people and CI. Everything is pinned: tools in go.tools.mod, golangci-lint in hack/golangci-lint, the control
+# plane in hack/controlplane, the real node in hack/node, Prometheus in hack/prometheus. All are built from Go modules;
+# nothing else is downloaded.
 
 # The manager's image.
 IMG ?= controller:latest
 CONTAINER_TOOL ?= docker
-# Where `make build-installer` puts what it builds.
+# The folder that `make build-installer` writes to.
 DIST ?= dist
-# Below which URL releases can be downloaded: a folder for each version.
+# The URL of releases, with a folder for each version.
 DOWNLOADS ?= https://rollset.dev/releases
-# Where `make push` puts the Helm chart: a folder of a registry.
+# The folder of a registry that `make push` pushes the Helm chart to.
 CHARTS ?= $(dir $(IMG))charts
-# What `make bundle` writes: the version, its manager's image, and the version before if none may be left out.
+# The version of `make bundle`, its manager's image, and the previous version if no version may be skipped.
 VERSION ?= 0.1.0
 BUNDLE_IMG ?= example.com/rollset:v$(VERSION)
 REPLACES ?=
@@ -20,26 +20,26 @@ SEEDS ?= 10000
 START ?= 1
 # How long `make fuzz` runs each target.
 FUZZTIME ?= 1m
-# For how long `make crashpoints` plays pairs.
+# How long `make crashpoints` plays pairs.
 BUDGET ?= 10m
-# What `make deflake` repeats, and which benchmarks `make microbench` runs.
+# The tests that `make deflake` repeats, and the benchmarks that `make microbench` runs.
 FOCUS ?= .
 PKG ?= ./...
-# How many random edits `make plans` makes.
+# The number of random edits of `make plans`.
 EDITS ?= 50
-# Flags of test/e2e: images that the nodes of KUBECONFIG can run, and the like. Its package comment has them.
+# Flags of test/e2e, such as images that the nodes of KUBECONFIG can run. Its package comment lists them.
 E2E_FLAGS ?=
-# How often `make microbench` runs each benchmark: it takes several runs to tell a change from chance.
+# How often `make microbench` runs each benchmark: several runs distinguish a change from chance.
 COUNT ?= 6
 
-# Programs and tests with module files of their own, whose dependencies must not become those of the manager.
+# Programs and tests with their own module files, so that the manager does not get their dependencies.
 MODULES := hack/bundle hack/helm hack/integrations hack/release
 
 TOOL := go tool -modfile=go.tools.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 CRD_REF_DOCS := $(TOOL) crd-ref-docs
 KUSTOMIZE := $(TOOL) kustomize
-# The kubectl of the PATH, or else one that is built for it.
+# The kubectl in the PATH, or one that is built.
 KUBECTL ?= "$$(command -v kubectl || echo "$$(hack/controlplane/build.sh kubectl)/kubectl")"
 GOLANGCI_LINT := "$$(hack/golangci-lint/build.sh)"
 
@@ -58,7 +58,7 @@ help: ## Show this help.
 		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 .PHONY: clean
-clean: ## Remove what was built here; the caches outside stay.
+clean: ## Remove build output; caches outside the folder stay.
 	rm -rf bin dist
 
 ##@ Develop
@@ -72,7 +72,7 @@ generate: ## Generate the deep copies of the API's types, their reference, and t
 	go run ./hack/film internal/testing/sim/testdata/broken-update.txtar >docs/images/rollout.svg
 
 .PHONY: manifests
-manifests: ## Generate the CRD, the manager's role, and the schema by which kustomize merges patches of RollSets.
+manifests: ## Generate the CRD, the manager's role, and the schema with which kustomize merges patches of RollSets.
 	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true,omitToolVersion=true paths=./api/... output:crd:stdout | \
 		go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller/... output:rbac:dir=config/rbac/manager
@@ -101,7 +101,7 @@ lint: ## Check the code against .golangci.yml.
 	linter=$(GOLANGCI_LINT); for module in $(MODULES); do (cd $$module && "$$linter" run ./...); done
 
 .PHONY: lint-fix
-lint-fix: ## Check the code, and repair what can be repaired by a machine.
+lint-fix: ## Check the code, and apply automatic fixes.
 	$(GOLANGCI_LINT) run --fix ./...
 
 .PHONY: verify
@@ -117,16 +117,15 @@ words: ## Measure the prose: reading grade and sentence length of each page, and
 	go run ./hack/words
 
 .PHONY: presubmit
-presubmit: test vulncheck ## Everything that a change has to pass.
+presubmit: test vulncheck ## Run everything that a change must pass.
 
 ##@ Test
 
-# Packages are told apart by what their tests need. CLUSTER: a whole one, with the manager in it. API: etcd and an API server,
-# because they are the shell or the local cluster, or import envtest. SIM: time, which the race detector would multiply;
-# the simulator has one goroutine. All others are plain unit tests.
+# Packages are grouped by what their tests need. CLUSTER: a cluster with the manager. API: etcd and an API server. SIM: time,
+# which the race detector would multiply; the simulator has one goroutine. All others are unit tests.
 PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
 CLUSTER := rollset/test/(cli|e2e|fidelity|install|node|upgrade)
-# BROWSER is the browser of the Chromium family that looks at the pictures of plans.
+# BROWSER is a browser of the Chromium family that renders the pictures of plans.
 BROWSER ?= $$(command -v chromium chromium-browser google-chrome google-chrome-stable | head -n 1 || true)
 API := ^[^ ]*/internal/controller |rollset/internal/testing/testbed|controller-runtime/pkg/envtest
 SIM := rollset/internal/testing/sim$$
@@ -135,12 +134,12 @@ NAMES := cut -d' ' -f1
 .PHONY: test
 test: SHORT := -short
 test: export KUBECONFIG :=
-# The same random inputs each time; `make histories` and its like look for new ones.
+# The same random inputs each time; `make histories` and similar targets draw new ones.
 test: export RAPID_SEED := 1
-test: verify lint test-unit test-envtest test-e2e test-node test-install test-upgrade test-cli test-browser ## All checks and tests, e2e on the local cluster; what CI runs.
+test: verify lint test-unit test-envtest test-e2e test-node test-install test-upgrade test-cli test-browser ## Run all checks and tests, as CI does.
 
 .PHONY: test-unit
-test-unit: ## Unit tests and short simulations; needs nothing but Go.
+test-unit: ## Run unit tests and short simulations; needs only Go.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)|rollset/test/browser' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
 	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim -sample=4
@@ -149,91 +148,91 @@ test-unit: ## Unit tests and short simulations; needs nothing but Go.
 	for module in $(MODULES); do go -C $$module test -count=1 -shuffle=on ./...; done
 
 .PHONY: test-envtest
-test-envtest: ## Tests against a real API server, which is built first.
+test-envtest: ## Run tests against a real API server, which is built first.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)' | grep -E '$(API)' | $(NAMES)); \
 		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -race -shuffle=on -p 1 -timeout 15m $(SHORT) $$packages
 
 .PHONY: test-e2e
-test-e2e: ## End to end, on the cluster of KUBECONFIG, or else on a local one that is started for it.
+test-e2e: ## Run end-to-end tests on the cluster of KUBECONFIG, or on a local cluster.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/... $(E2E_FLAGS)
 
 .PHONY: test-install
-test-install: ## Install what is shipped on a local cluster, by the tools that users have.
+test-install: ## Install the manifests, the chart and the bundle on a local cluster, with the tools of users.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m ./test/install
 
 .PHONY: test-upgrade
-test-upgrade: ## Take sets over from each release before, and give them back, in the middle of rollouts.
+test-upgrade: ## Upgrade from each earlier release and go back, in the middle of rollouts.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m ./test/upgrade
 
 .PHONY: test-cli
-test-cli: ## Run the plugin's binary against a local cluster in which the manager runs.
+test-cli: ## Run the plugin's binary against a local cluster with the manager.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m -skip TestGateByPrometheus ./test/cli
 
 .PHONY: test-prometheus
-test-prometheus: ## Judge steps with the plugin by a real Prometheus, which is built first, once; CI runs it beside make test.
+test-prometheus: ## Judge steps with the plugin and a real Prometheus, which is built once; not a part of make test.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); prometheus=$$(hack/prometheus/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m -run TestGateByPrometheus ./test/cli -prometheus="$$prometheus"
 
 .PHONY: test-node
-test-node: ## On a real node, with kubelet and containerd, which are built first; says so where there can be none.
+test-node: ## Run tests on a real node with kubelet and containerd, which are built first, if the machine can run one.
 	if why=$$(go run ./hack/cluster check 2>&1); then \
 		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 15m ./test/node; \
 	else echo "test-node did not run: $${why%%$$'\n'*}"; fi
 
 .PHONY: test-browser
-test-browser: ## Look at the pictures of plans in a headless browser; says so where there is none. SHOTS=folder keeps what it shows.
+test-browser: ## Render the pictures of plans in a headless browser, if there is one. SHOTS=folder keeps screenshots.
 	browser=$(BROWSER); \
 		if [[ -n $$browser ]]; then go test -count=1 -timeout 15m ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
 		else echo "test-browser did not run: there is no chromium in the PATH, and BROWSER names none"; fi
 
 .PHONY: plans
-plans: ## Plan EDITS random edits, make them on a local cluster, and compare with what the manager writes; golden rollouts, too.
+plans: ## Compare plans of EDITS random edits, and of golden rollouts, with the writes of the manager.
 	go test -count=1 -run TestPlanIsTheRestOfTheFilm ./internal/forecast
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 0 -v -run TestPlanIsWhatHappens ./test/cli -edits=$(EDITS) -seed=$(START)
 
 .PHONY: golden
-golden: ## Rewrite the logs of the golden rollouts, and show which ones changed.
+golden: ## Rewrite the logs of the golden rollouts, and list the changed ones.
 	go test ./internal/testing/sim -update
 	git diff --stat -- internal/testing/sim/testdata
 
 .PHONY: rollouts
-rollouts: ## Play every scenario with SEEDS seeds from START on; prints the seed and the log of a failure.
+rollouts: ## Play every scenario with SEEDS seeds from START; prints the seed and the log of a failure.
 	go test -count=1 -timeout 0 ./internal/testing/sim -seeds=$(SEEDS) -start=$(START)
 
 .PHONY: histories
-histories: ## Play SEEDS random histories of each kind of set, other ones each time; a failure is shrunk and printed.
+histories: ## Play SEEDS new random histories of each kind of set; a failure is shrunk and printed.
 	go test -count=1 -timeout 0 -run TestHistories ./internal/testing/sim -rapid.checks=$(SEEDS)
 
 .PHONY: transitions
-transitions: ## Take sets through random specs and back from bad ones, and compare with sets that are new; SEEDS chains of each kind.
+transitions: ## Edit sets through SEEDS chains of random specs, good and bad, and compare them with new sets.
 	go test -count=1 -timeout 0 -run 'TestFromEmpty|TestBadTemplateAndBack' ./internal/testing/sim -rapid.checks=$(SEEDS)
 
 .PHONY: fidelity
-fidelity: ## Play SEEDS random scripts on the simulator's store and on a real API server, and compare.
+fidelity: ## Compare the simulator's store with a real API server on SEEDS random scripts.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 0 -run TestSameAsTheRealOne ./internal/testing/sim/fidelity -rapid.checks=$(SEEDS)
 
-# RECORD=1 writes the recordings anew that the real kubelet does not give any more.
+# RECORD=1 rewrites recordings that the real kubelet no longer matches.
 .PHONY: fidelity-node
-fidelity-node: ## Play the scripts of the kubelet's model on a real node, and compare with what was recorded and with the model.
+fidelity-node: ## Compare the kubelet model and its recordings with a real node.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -timeout 20m -parallel 4 ./test/fidelity $(if $(RECORD),-record)
 	go test -count=1 ./internal/testing/kubelet/fidelity
 
 .PHONY: defects
-defects: ## Put known mistakes into the code, one at a time, and see whether a test notices; DEFECTS="-run NAME" or "-sim".
+defects: ## Insert known mistakes into the code, one at a time, and check that a test fails; DEFECTS="-run NAME" or "-sim".
 	mkdir -p bin
 	nice go run ./hack/defects $(DEFECTS) | tee bin/defects.txt
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME; what one finds is kept in the package's testdata.
+fuzz: ## Run every fuzz target for FUZZTIME; findings are kept in the package's testdata.
 	grep -rlE '^func Fuzz' --include=*_test.go internal | while read -r file; do \
 		grep -oE '^func Fuzz[A-Za-z]+' "$$file" | cut -c6- | while read -r target; do \
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$${file%/*}"; \
@@ -241,11 +240,11 @@ fuzz: ## Run every fuzz target for FUZZTIME; what one finds is kept in the packa
 	done
 
 .PHONY: crashpoints
-crashpoints: ## Let each write of the short scenarios go wrong in every way, and pairs of all, drawn from START, for as long as BUDGET says.
+crashpoints: ## Inject every fault into every write of the short scenarios, then into random pairs from START, for BUDGET.
 	go test -count=1 -timeout 0 -v -run 'TestCrashPoints|TestPairsOfCrashPoints' ./internal/testing/sim -budget=$(BUDGET) -start=$(START)
 
 .PHONY: exhaustive
-exhaustive: ## Check the planners in all small states, some forty million; a minute or two.
+exhaustive: ## Check the planners in all small states, about forty million; takes one or two minutes.
 	go test -count=1 -timeout 0 -run Exhaustively ./internal/plan -exhaustive
 
 .PHONY: deflake
@@ -254,21 +253,21 @@ deflake: ## Repeat the tests FOCUS of PKG until one fails.
 		while go test -count=1 -race -shuffle=on -run '$(FOCUS)' $(PKG); do :; done; exit 1
 
 .PHONY: microbench
-microbench: ## Run the micro benchmarks FOCUS, COUNT times each; they need nothing but Go.
+microbench: ## Run the micro benchmarks FOCUS, COUNT times each; needs only Go.
 	packages=$$(go list ./... | grep -vE '$(CLUSTER)|rollset/internal/testing/testbed'); \
 		go test -run '^$$' -bench '$(FOCUS)' -benchmem -count $(COUNT) -timeout 0 $$packages
 
 # WORK, BY, N and REPEAT choose works, competitors, numbers of pods, and how often: see docs/benchmarks.md.
 .PHONY: bench
-bench: ## Measure beside Kubernetes' own controllers, on a local cluster; an hour and a half, or minutes with BENCH=quick.
+bench: ## Benchmark against Kubernetes' own controllers on a local cluster: 90 minutes, or 5 with BENCH=quick.
 	go run ./hack/bench $(if $(WORK),-work=$(WORK)) $(if $(BY),-by=$(BY)) $(if $(N),-n=$(N)) $(if $(REPEAT),-repeat=$(REPEAT))
 
 .PHONY: bench-memory
-bench-memory: ## Measure the manager's memory with 10,000 pods, and what it does when nothing happens; some minutes.
+bench-memory: ## Measure the manager's memory with 10,000 pods, and its idle work; takes some minutes.
 	go run ./hack/bench -work=memory
 
 .PHONY: bench-plugin
-bench-plugin: ## Measure the kubectl plugin with 1,000 pods on a local cluster, and an offline plan of 10,000; some minutes.
+bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an offline plan of 10,000; takes some minutes.
 	mkdir -p bin && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
 	ls -l bin/kubectl-rollset
 	go test -count=1 -v -timeout 0 -run TestPlanOfManyPods ./internal/cli/predict -pods=10000
@@ -291,11 +290,11 @@ image: ## Build the manager for each platform, and an OCI image of it, into DIST
 	go -C hack/release run . image -root $(CURDIR) -out $(abspath $(DIST))
 
 .PHONY: keep-release
-keep-release: ## Keep the source of the manager at the tag v<VERSION>, or at REF, for the test of upgrades.
+keep-release: ## Keep the manager's source at the tag v<VERSION>, or at REF, for the upgrade tests.
 	hack/release/source.sh $(or $(REF),v$(VERSION)) test/upgrade/testdata
 
 .PHONY: release
-release: ## Write a release of VERSION into DIST; its image is to be pushed to IMG, which has no tag here.
+release: ## Write a release of VERSION into DIST, for an image IMG without a tag.
 	@[[ "$(IMG)" != *:latest ]] || { echo "usage: make release VERSION=1.2.3 IMG=<registry>/<name>" >&2; exit 1; }
 	rm -rf $(DIST)
 	go -C hack/release run . image -root $(CURDIR) -out $(abspath $(DIST)) -version v$(VERSION)
@@ -307,7 +306,7 @@ release: ## Write a release of VERSION into DIST; its image is to be pushed to I
 	go -C hack/release run . documents -out $(abspath $(DIST))
 
 .PHONY: push
-push: ## Push the image of the release of VERSION in DIST to IMG, which has no tag here, and the chart to CHARTS.
+push: ## Push the image of the release in DIST to IMG, without a tag, and the chart to CHARTS.
 	go -C hack/release run . push -out $(abspath $(DIST)) -to $(IMG):v$(VERSION)
 	go -C hack/helm tool helm push $(abspath $(DIST))/rollset-$(VERSION).tgz oci://$(CHARTS)
 
@@ -322,7 +321,7 @@ build-installer: ## Write dist/install.yaml: the CRD and the manager with image 
 ##@ Run
 
 .PHONY: run
-run: ## Run the manager here, against the cluster of KUBECONFIG; it does not stay behind.
+run: ## Run the manager locally in the foreground, against the cluster of KUBECONFIG.
 	go run . --leader-elect
 
 .PHONY: install
@@ -330,7 +329,7 @@ install: ## Install the CRD into the cluster of KUBECONFIG.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply -f -
 
 .PHONY: uninstall
-uninstall: ## Remove the CRD, and with it every RollSet and its pods.
+uninstall: ## Remove the CRD, with every RollSet and its pods.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
@@ -338,7 +337,7 @@ deploy: build-installer ## Install the CRD and the manager with image IMG into t
 	$(KUBECTL) apply -f dist/install.yaml
 
 .PHONY: undeploy
-undeploy: ## Remove the manager and the CRD, and with it every RollSet and its pods.
+undeploy: ## Remove the manager and the CRD, with every RollSet and its pods.
 	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: cluster-up
@@ -358,5 +357,5 @@ node-down: ## Stop the local cluster with the real node.
 	go run ./hack/cluster down -real
 
 .PHONY: demo
-demo: ## Show what a RollSet does, on a local cluster.
+demo: ## Show a rollout on a local cluster.
 	go run ./hack/demo
