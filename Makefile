@@ -54,7 +54,7 @@ SHELL := bash
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make \033[36m<target>\033[0m\n"} \
-		/^[a-zA-Z0-9_-]+:.*?##/ {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2} \
+		/^[a-zA-Z0-9_-]+:.*?##/ {gsub(/[$$][$$]/, "$$", $$2); printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2} \
 		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 .PHONY: clean
