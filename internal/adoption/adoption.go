@@ -62,7 +62,7 @@ func Recognize(o *snapshot.Set) action.Plan {
 	answer, asked := o.Preflights[o.Update.Name]
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Live() || o.Known[r.Revision] != nil {
+		if !r.Live() || o.Known[r.Revision].Template != nil {
 			continue
 		}
 		switch {

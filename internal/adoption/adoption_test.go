@@ -40,7 +40,7 @@ func observe(state string, pods ...*corev1.Pod) *snapshot.Set {
 	o := snapshottest.Parse("ordinal R=3 v1", state)
 	o.Update.Template = &corev1.PodTemplateSpec{}
 	o.Update.Template.Labels = map[string]string{"app": "web"}
-	o.Known = map[string]*corev1.PodTemplateSpec{"v1": o.Update.Template}
+	o.Known = map[string]snapshot.Revision{"v1": o.Update}
 	o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
 	o.Spec.VolumeClaimTemplates[0].Name = "data"
 	for i, pod := range pods {

@@ -10,7 +10,7 @@
 // whenDeleted, the pod that is scaled away for whenScaled. What was made for a surge pod goes with that pod, whatever the
 // policy: the replicas of the set keep the claims that they had. Nothing else ends a claim, but for one that a set with
 // random names has left over, since no pod will ever have its name again. A claim grows when its template asks for more, in
-// the order of an update, and never shrinks.
+// the order of an update, and never shrinks. Which claims a pod mounts is for its revision to say.
 package claims
 
 import (
@@ -50,11 +50,11 @@ func SetsNamed(claim string) []string {
 	}
 }
 
-// IDOf returns the identity that a claim without labels has by its name: the one that makes it the claim of one of the
+// IDOf returns the identity that a claim without labels has by its name: the one that makes it the claim of one of the named
 // templates.
-func IDOf(set string, templates []corev1.PersistentVolumeClaim, claim string) (id string, ok bool) {
-	for i := range templates {
-		if id, ok := strings.CutPrefix(claim, Name(set, templates[i].Name, "")); ok && !strings.Contains(id, "-") {
+func IDOf(set string, templates []string, claim string) (id string, ok bool) {
+	for _, template := range templates {
+		if id, ok := strings.CutPrefix(claim, Name(set, template, "")); ok && !strings.Contains(id, "-") {
 			return id, true
 		}
 	}
@@ -128,6 +128,34 @@ func contradicts(selector *metav1.LabelSelector, labels map[string]string) bool 
 // ownedByPodOf says whether an owner is the replica's own pod, to which the claim was handed over.
 func ownedByPodOf(r *snapshot.Replica, owner *metav1.OwnerReference) bool {
 	return r.Pod != nil && owner.UID == r.Pod.UID
+}
+
+// Wanted are the names of the claims that a pod would mount that is made for a replica without one now.
+func Wanted(o *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
+	var names []string
+	revision, _ := w.ComesBackAt(o, r)
+	for _, claim := range o.Known[revision].Claims {
+		names = append(names, Name(o.Name, claim.Name, r.ID))
+	}
+	return names
+}
+
+// Lost says which claim a pod of a revision would mount that neither exists nor can be made, and what to do about it; empty if
+// there is none.
+func Lost(o *snapshot.Set, id, revision string) string {
+	for _, claim := range o.Known[revision].Claims {
+		name := Name(o.Name, claim.Name, id)
+		if claim.Template == nil && !exists(o, id, name) {
+			return fmt.Sprintf("claim %s does not exist, and the claim template %s of revision %s is lost; "+
+				"put it back into spec.volumeClaimTemplates, or create the claim", name, claim.Name, revision)
+		}
+	}
+	return ""
+}
+
+// exists reports whether an identity has a claim of a name.
+func exists(o *snapshot.Set, id, name string) bool {
+	return slices.ContainsFunc(o.Replicas, func(r snapshot.Replica) bool { return r.ID == id && find(&r, name) != nil })
 }
 
 // Plan says what to do to the claims of a set, in the knowledge of what happens to its pods. Its actions are to be
@@ -247,10 +275,10 @@ func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 	if !r.Live() || r.Phase != corev1.PodPending {
 		return
 	}
-	for i := range c.set.Spec.VolumeClaimTemplates {
-		name := Name(c.set.Name, c.set.Spec.VolumeClaimTemplates[i].Name, r.ID)
-		if find(r, name) == nil && mounts(r.Pod, name) {
-			p.Add(action.CreateClaims{ID: r.ID, Reason: "claim " + name + " is gone"})
+	for _, claim := range c.set.Known[r.Revision].Claims {
+		name := Name(c.set.Name, claim.Name, r.ID)
+		if claim.Template != nil && find(r, name) == nil && mounts(r.Pod, name) {
+			p.Add(action.CreateClaims{ID: r.ID, Revision: r.Revision, Reason: "claim " + name + " is gone"})
 			return
 		}
 	}

@@ -58,6 +58,7 @@ func observe(config, state, size string, have map[string]*corev1.PersistentVolum
 	template := claim("", size)
 	template.Name = "data"
 	o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*template}
+	o.Known[o.Update.Name] = snapshot.RevisionOf(o.Update.Name, o.Spec)
 	o.Classes = map[string]snapshot.Class{"fast": {Expandable: true}, "fixed": {}}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]

@@ -34,8 +34,7 @@ func TestSetsNamed(t *testing.T) {
 
 func TestIDOf(t *testing.T) {
 	t.Parallel()
-	templates := make([]corev1.PersistentVolumeClaim, 2)
-	templates[0].Name, templates[1].Name = "data", "data-web"
+	templates := []string{"data", "data-web"}
 	tests := map[string]struct {
 		id string
 		ok bool

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
@@ -48,6 +50,7 @@ func (r *Reconciler) blocked(ctx context.Context, v *view, o *snapshot.Set) map[
 // others, those that have a pod, is forgotten.
 func (r *Reconciler) blockedByOwnClaims(v *view, o *snapshot.Set) map[string]snapshot.Block {
 	blocked := map[string]snapshot.Block{}
+	wanted := sync.OnceValue(func() *desired.State { return desired.Of(o) })
 	for i := range o.Replicas {
 		replica := &o.Replicas[i]
 		if replica.Pod != nil {
@@ -57,7 +60,7 @@ func (r *Reconciler) blockedByOwnClaims(v *view, o *snapshot.Set) map[string]sna
 			continue
 		}
 		for _, claim := range replica.Claims {
-			if why := claims.Obstacle(o, replica, claim); why != "" && wantsClaim(v, replica.ID, claim.Name) {
+			if why := claims.Obstacle(o, replica, claim); why != "" && slices.Contains(claims.Wanted(o, wanted(), replica), claim.Name) {
 				blocked[replica.ID] = snapshot.Block{Claim: true, Reason: why} // events of it lead here
 			}
 		}
@@ -106,31 +109,20 @@ func (v *view) forgetBlocked(r *Reconciler, id string) {
 	r.router.StopAwaiting(podKey(v, id))
 }
 
-// wantsClaim says whether the claim is one that a pod of the identity would mount.
-func wantsClaim(v *view, id, claim string) bool {
-	templates := v.set.Spec.VolumeClaimTemplates
-	for i := range templates {
-		if claims.Name(v.set.Name, templates[i].Name, id) == claim {
-			return true
-		}
-	}
-	return false
-}
-
 // stillBlocked asks the cache whether the name of an identity, or of one of its claims, is still taken.
 func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *snapshot.Set, id string) (snapshot.Block, bool) {
 	pod := &corev1.Pod{}
 	if err := r.Client.Get(ctx, podKey(v, id), pod); err == nil && !metav1.IsControlledBy(pod, v.set) {
 		return snapshot.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
 	}
-	templates := v.set.Spec.VolumeClaimTemplates
-	for i := range templates {
+	_, ordinal := identify(v.set, o.PodName(id))
+	replica := &snapshot.Replica{ID: id, Ordinal: ordinal}
+	for _, name := range claims.Wanted(o, desired.Of(o), replica) {
 		claim := &corev1.PersistentVolumeClaim{}
-		key := client.ObjectKey{Namespace: v.set.Namespace, Name: claims.Name(v.set.Name, templates[i].Name, id)}
-		if err := r.Client.Get(ctx, key, claim); err != nil {
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: v.set.Namespace, Name: name}, claim); err != nil {
 			continue
 		}
-		if why := claims.Obstacle(o, &snapshot.Replica{ID: id}, claim); why != "" {
+		if why := claims.Obstacle(o, replica, claim); why != "" {
 			return snapshot.Block{Claim: true, Reason: why, Retry: claimRecheck}, true
 		}
 	}

@@ -75,12 +75,8 @@ func unanswered(p action.Plan, s *snapshot.Set) (name string, ok bool) {
 
 // revisionNamed returns the revision of a name; its template is nil if it is not known.
 func revisionNamed(s *snapshot.Set, name string) snapshot.Revision {
-	switch name {
-	case s.Update.Name:
-		return s.Update
-	case s.Current.Name:
-		return s.Current
-	default:
-		return snapshot.Revision{Name: name, Template: s.Known[name]}
+	if r, ok := s.Known[name]; ok {
+		return r
 	}
+	return snapshot.Revision{Name: name}
 }

@@ -43,7 +43,7 @@ func (v *view) seeChanges(o *snapshot.Set) {
 
 // seeProgress fills in how far the update in place of a pod is.
 func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
-	to := o.Known[r.Revision]
+	to := o.Known[r.Revision].Template
 	if r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
 		r.Progress = inplace.Of(r.Pod, to, r.InPlace, v.router.Sighting(r.Pod.UID))
 	}
@@ -62,7 +62,7 @@ func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
 // it is. What the API server refused it never asked the node for. Nobody tells us when it would agree: it is asked again
 // after a while.
 func seeResize(r *snapshot.Replica, o *snapshot.Set) {
-	to := o.Known[r.Revision]
+	to := o.Known[r.Revision].Template
 	if inplace.Asked(r.Pod, to, r.InPlace) {
 		r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace)
 		return

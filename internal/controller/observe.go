@@ -41,7 +41,7 @@ func (v *view) freeze(found revision.Resolution) *snapshot.Set {
 	o := &snapshot.Set{
 		Name: v.set.Name, UID: v.set.UID, Spec: &v.set.Spec,
 		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Verdict: found.Verdict, Unproven: found.Unproven,
-		Known:        v.knownTemplates(found),
+		Known:        found.Known,
 		FinishedWait: v.memory.attempts.Wait(action.Key{Verb: replacing}, found.Update.Name, "", v.now),
 		Preflights:   v.answers(found.Update.Name),
 		Refusals:     v.refusals(),
@@ -59,17 +59,6 @@ func (v *view) freeze(found revision.Resolution) *snapshot.Set {
 		Set: o, Status: &v.set.Status, Promotion: v.set.Annotations[v1alpha1.PromoteAnnotation], WasComplete: found.WasComplete,
 	})
 	return o
-}
-
-// knownTemplates are the templates of all revisions that can be used.
-func (v *view) knownTemplates(found revision.Resolution) map[string]*corev1.PodTemplateSpec {
-	known := map[string]*corev1.PodTemplateSpec{found.Update.Name: found.Update.Template}
-	for _, object := range v.revisions {
-		if template, _, err := v.memory.decode(object); err == nil {
-			known[object.Name] = template
-		}
-	}
-	return known
 }
 
 // resolved is what a spec says in numbers and selectors.
@@ -288,9 +277,10 @@ func joinClaims(v *view, all []place) []place {
 	for i := range all {
 		known[all[i].id] = i
 	}
+	templates := v.claimTemplates()
 	for i := range v.claims {
 		claim := &v.claims[i]
-		id, ordinal, ok := identifyClaim(v.set, claim)
+		id, ordinal, ok := identifyClaim(v.set, templates, claim)
 		if !ok {
 			continue
 		}
@@ -307,17 +297,30 @@ func joinClaims(v *view, all []place) []place {
 	return all
 }
 
+// claimTemplates are the names of the claim templates of the spec, and of all revisions that can be used.
+func (v *view) claimTemplates() []string {
+	var names []string
+	for i := range v.set.Spec.VolumeClaimTemplates {
+		names = append(names, v.set.Spec.VolumeClaimTemplates[i].Name)
+	}
+	for _, object := range v.revisions {
+		_, recorded, _ := v.memory.decode(object) // of what cannot be used it says none
+		names = append(names, recorded...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // identifyClaim returns the identity that a claim belongs to: by its labels or, if another kind of workload left it
-// without, by its name.
-func identifyClaim(set *v1alpha1.RollSet, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
-	if _, labeled := claim.Labels[v1alpha1.SetLabel]; labeled {
-		key := v1alpha1.InstanceIDLabel
-		if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-			key = v1alpha1.PodIndexLabel
-		}
-		id = claim.Labels[key]
-	} else {
-		id, _ = claims.IDOf(set.Name, set.Spec.VolumeClaimTemplates, claim.Name)
+// without or a user made it, by its name and those of the templates.
+func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
+	key := v1alpha1.InstanceIDLabel
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		key = v1alpha1.PodIndexLabel
+	}
+	_, labeled := claim.Labels[v1alpha1.SetLabel]
+	if id = claim.Labels[key]; id == "" || !labeled {
+		id, _ = claims.IDOf(set.Name, templates, claim.Name)
 	}
 	known, ordinal := identify(set, set.Name+"-"+id)
 	return id, ordinal, known == id // else nothing that we would write

@@ -63,7 +63,7 @@ func SamplePod(set *v1alpha1.RollSet) *corev1.Pod {
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		id = "999999"
 	}
-	pod := podcontrol.Build(set, snapshot.Revision{Name: "plan", Template: &set.Spec.Template}, id)
+	pod := podcontrol.Build(set, snapshot.RevisionOf("plan", &set.Spec), id)
 	pod.OwnerReferences = nil
 	return pod
 }

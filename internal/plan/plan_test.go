@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 )
@@ -620,6 +621,57 @@ func TestNext(t *testing.T) {
 			want := strings.Join(append(tt.want, ""), "\n")
 			if diff := cmp.Diff(want, p.String()); diff != "" {
 				t.Errorf("plan for %q in %q (-want +got):\n%s", tt.state, tt.config, diff)
+			}
+		})
+	}
+}
+
+// TestNextWithoutClaimTemplates plans for revisions whose claim templates are known nowhere any more. Claims that exist are used;
+// where none can be made no pod comes, and none goes that could not come back.
+func TestNextWithoutClaimTemplates(t *testing.T) {
+	t.Parallel()
+	lost := func(claim string) string {
+		return claim + " does not exist, and the claim template data of revision v1 is lost; " +
+			"put it back into spec.volumeClaimTemplates, or create the claim"
+	}
+	tests := map[string]struct {
+		config, state string
+		want          string
+	}{
+		"a lost pod comes back to its claim": {
+			config: "ordinal R=2 p=2 v1>v2", state: "0:- 1:v1+",
+			want: "create 0 at v1 (missing)\n",
+		},
+		"not without it": {
+			config: "ordinal R=2 p=2 v1>v2", state: "1:v1+",
+			want: "hold web-0: claim " + lost("data-web-0") + "\n",
+		},
+		"no pod goes for one that cannot come": {
+			config: "ordinal R=2 p=2 v1>v2", state: "0:v1+ 1:v2+",
+			want: "hold web-1: claim " + lost("data-web-1") + "\n",
+		},
+		"nor for a rollback": {
+			config: "random R=2 v1>v2 rejected", state: "a:v1+ b:v2.",
+			want: "hold web-b: claim " + lost("data-web-b") + "\n",
+		},
+		"nor because a user wants it replaced": {
+			config: "ordinal R=1 p=1 v1>v2", state: "0:v1+@",
+			want: "hold web-0: claim " + lost("data-web-0") + "\n",
+		},
+		"the others go on": {
+			config: "random R=2 v1>v2", state: "a:v1+ b:v1+",
+			want: "delete web-b (recreate at v2)\nhold web-a: 1 unavailable at revision v2, no more are moved to it\n",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := snapshottest.Parse(tt.config, tt.state)
+			o.Current.Claims = []snapshot.ClaimTemplate{{Name: "data"}}
+			o.Known["v1"] = o.Current
+			p := plan.Next(o)
+			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1
 	if set.Spec.ServiceName != "" {
 		pod.Spec.Subdomain = set.Spec.ServiceName
 	}
-	mountClaims(set, pod, id)
+	mountClaims(set, revision, pod, id)
 	if state := lifecycle.First(&set.Spec, pod); state != "" {
 		pod.Labels[v1alpha1.LifecycleStateLabel] = string(state)
 	}
@@ -74,25 +74,22 @@ func identityLabels(set *v1alpha1.RollSet, id string) map[string]string {
 	return map[string]string{v1alpha1.InstanceIDLabel: id}
 }
 
-// mountClaims makes the claims of an identity volumes of its pod. A volume of the template that has the name of a claim
+// mountClaims makes the claims that pods of a revision have volumes of the pod of an identity. A volume of the template that has the name of a claim
 // template gives way, as it does in a StatefulSet.
-func mountClaims(set *v1alpha1.RollSet, pod *corev1.Pod, id string) {
-	templates := set.Spec.VolumeClaimTemplates
-	if len(templates) == 0 {
+func mountClaims(set *v1alpha1.RollSet, revision snapshot.Revision, pod *corev1.Pod, id string) {
+	if len(revision.Claims) == 0 {
 		return
 	}
-	volumes := make([]corev1.Volume, 0, len(templates)+len(pod.Spec.Volumes))
-	named := make(map[string]bool, len(templates))
-	for i := range templates {
-		named[templates[i].Name] = true
-		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims.Name(set.Name, templates[i].Name, id)}
+	volumes := make([]corev1.Volume, 0, len(revision.Claims)+len(pod.Spec.Volumes))
+	for _, claim := range revision.Claims {
+		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims.Name(set.Name, claim.Name, id)}
 		volumes = append(volumes, corev1.Volume{
-			Name:         templates[i].Name,
+			Name:         claim.Name,
 			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source},
 		})
 	}
 	for _, v := range pod.Spec.Volumes {
-		if !named[v.Name] {
+		if !revision.Mounts(v.Name) {
 			volumes = append(volumes, v)
 		}
 	}

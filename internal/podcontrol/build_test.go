@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 func TestBuildRandom(t *testing.T) {
@@ -54,6 +55,7 @@ func TestBuildOrdinal(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "data"}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "logs"}},
 	}
+	w.observe.Update.Claims = snapshot.RevisionOf(revision, &w.set.Spec).Claims
 	w.observe.Update.Template.Spec.Volumes = []corev1.Volume{{Name: "config"}, {Name: "data"}}
 	pod := Build(w.set, w.observe.Update, "7")
 

@@ -57,25 +57,25 @@ func owners(set *v1alpha1.RollSet) []metav1.OwnerReference {
 	return nil
 }
 
-// ensureClaims creates the claims that a pod lacks. Those for surge go with it.
-func (w *writer) ensureClaims(ctx context.Context, pod action.Create) outcome {
-	templates := w.set.Spec.VolumeClaimTemplates
-	if len(templates) == 0 {
+// ensureClaims creates the claims that a pod lacks that is, or is to be, at a revision. Those for surge go with it.
+func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, pod action.Create) outcome {
+	if len(revision.Claims) == 0 {
 		return outcome{}
 	}
 	r := w.replica(pod.ID)
-	for i := range templates {
-		wanted := BuildClaim(w.set, &templates[i], pod.ID)
-		if pod.Surge {
+	for _, of := range revision.Claims {
+		name := claims.Name(w.set.Name, of.Name, pod.ID)
+		wanted := w.claimOf(of, pod.ID)
+		if pod.Surge && wanted != nil {
 			wanted.Labels[v1alpha1.SurgeLabel] = "true"
 			wanted.OwnerReferences = []metav1.OwnerReference{claims.Owner(w.set.Name, w.set.UID)}
 		}
 		var out outcome
-		found := slices.IndexFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == wanted.Name })
+		found := slices.IndexFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == name })
 		if found >= 0 {
 			out = w.reuse(ctx, r, r.Claims[found], wanted)
 		} else {
-			out = w.createClaim(ctx, r, wanted)
+			out = w.createClaim(ctx, r, name, wanted)
 		}
 		if out.block != nil || out.err != nil {
 			return out
@@ -84,9 +84,19 @@ func (w *writer) ensureClaims(ctx context.Context, pod action.Create) outcome {
 	return outcome{}
 }
 
+// claimOf is the claim to be made from a template; nil if that is lost.
+func (w *writer) claimOf(of snapshot.ClaimTemplate, id string) *corev1.PersistentVolumeClaim {
+	if of.Template == nil {
+		return nil
+	}
+	return BuildClaim(w.set, of.Template, id)
+}
+
 // createClaim creates a claim, or uses the one that is there already.
-func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
-	name := claim.Name
+func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name string, claim *corev1.PersistentVolumeClaim) outcome {
+	if claim == nil {
+		return outcome{err: fmt.Errorf("claim %s is gone, and its template is lost", name)}
+	}
 	err := w.Client.Create(ctx, claim)
 	if err == nil {
 		w.Expectations.Wrote(w.set.UID, ClaimKind(), claim.ResourceVersion)
@@ -112,7 +122,7 @@ func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *c
 	claim := &corev1.PersistentVolumeClaim{}
 	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(seen), claim); {
 	case apierrors.IsNotFound(err):
-		return w.createClaim(ctx, r, wanted)
+		return w.createClaim(ctx, r, seen.Name, wanted)
 	case err != nil:
 		return outcome{err: fmt.Errorf("get claim %s before a pod uses it: %w", seen.Name, err)}
 	}

@@ -24,6 +24,7 @@ func withClaims(identity v1alpha1.PodIdentity) *world {
 	w.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
 		Name: "data", Labels: map[string]string{"tier": "fast"},
 	}}}
+	w.observe.Update.Claims = snapshot.RevisionOf(revision, &w.set.Spec).Claims
 	return w
 }
 
@@ -176,7 +177,7 @@ func TestUpkeepOfClaims(t *testing.T) {
 	result := w.apply(t,
 		action.GrowClaim{Claim: small.DeepCopy(), Size: resource.MustParse("2Gi")},
 		action.DeleteClaim{ID: "9", Claim: leftover.DeepCopy(), Reason: "retention policy"},
-		action.CreateClaims{ID: "5", Reason: "claim data-web-5 is gone"},
+		action.CreateClaims{ID: "5", Revision: revision, Reason: "claim data-web-5 is gone"},
 	)
 	if diff := cmp.Diff([]string{"patch data-web-0", "get web-9", "delete data-web-9", "create data-web-5"}, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -202,5 +203,49 @@ func TestClaimIsKeptForAPodThatTheCacheLacks(t *testing.T) {
 	}
 	if diff := cmp.Diff(Tally{}, result.Claims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+// TestClaimsOfARevision makes pods of a revision whose claim template the spec has not any more.
+func TestClaimsOfARevision(t *testing.T) {
+	t.Parallel()
+	template := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	tests := map[string]struct {
+		template *corev1.PersistentVolumeClaim
+		exists   bool
+		want     []string
+	}{
+		"a claim that exists is used":                     {template, true, []string{"get data-web-0", "create web-0"}},
+		"one that does not is made as it would have been": {template, false, []string{"create data-web-0", "create web-0"}},
+		"one whose template is lost is used":              {nil, true, []string{"get data-web-0", "create web-0"}},
+		"without it there is no pod":                      {nil, false, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(v1alpha1.OrdinalIdentity)
+			w.observe.Known = map[string]snapshot.Revision{"web-0": {
+				Name: "web-0", Template: w.observe.Update.Template, Claims: []snapshot.ClaimTemplate{{Name: "data", Template: tt.template}},
+			}}
+			if tt.exists {
+				c := claim(map[string]string{v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"})
+				w.server.store(c)
+				w.observe.Replicas = []snapshot.Replica{{ID: "0", Claims: []*corev1.PersistentVolumeClaim{c}}}
+			}
+			result := w.apply(t, action.Create{ID: "0", Revision: "web-0"})
+			if diff := cmp.Diff(tt.want, w.server.log); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			pod, made := w.server.objects["web-0"].(*corev1.Pod)
+			if !made {
+				if result.Creates.Err == nil || result.Creates.Err.Error() != "claim data-web-0 is gone, and its template is lost" {
+					t.Errorf("error = %v", result.Creates.Err)
+				}
+				return
+			}
+			if volumes := pod.Spec.Volumes; len(volumes) != 1 || volumes[0].PersistentVolumeClaim.ClaimName != "data-web-0" {
+				t.Errorf("volumes = %v, want data-web-0", volumes)
+			}
+		})
 	}
 }

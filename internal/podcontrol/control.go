@@ -154,7 +154,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 			keeps = append(keeps, a)
 		}
 	}
-	if len(set.Spec.VolumeClaimTemplates)+len(keeps) > 0 {
+	if len(keeps) > 0 || o.HasClaims() {
 		w.findReplicas()
 	}
 	staying := w.keepClaims(ctx, keeps)

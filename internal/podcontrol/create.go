@@ -75,7 +75,7 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if !ok {
 		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.observation.PodName(a.ID), a.Revision)}
 	}
-	if out := w.ensureClaims(ctx, a); out.block != nil || out.err != nil {
+	if out := w.ensureClaims(ctx, revision, a); out.block != nil || out.err != nil {
 		return out
 	}
 	pod := Build(w.set, revision, a.ID)
@@ -97,13 +97,12 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 
 // revision finds a revision that has a template.
 func (w *writer) revision(name string) (snapshot.Revision, bool) {
-	template := w.observation.Known[name]
-	for _, r := range []snapshot.Revision{w.observation.Update, w.observation.Current} {
-		if r.Name == name {
-			template = r.Template
+	for _, r := range []snapshot.Revision{w.observation.Current, w.observation.Update, w.observation.Known[name]} {
+		if r.Name == name && r.Template != nil {
+			return r, true
 		}
 	}
-	return snapshot.Revision{Name: name, Template: template}, template != nil
+	return snapshot.Revision{}, false
 }
 
 // lookAtTakenName looks whose the pod is that has the name we wanted.

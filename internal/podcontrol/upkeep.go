@@ -52,7 +52,8 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 	switch a := a.(type) {
 	case action.CreateClaims:
-		return w.ensureClaims(ctx, action.Create{ID: a.ID, Surge: w.replica(a.ID).Surge})
+		revision, _ := w.revision(a.Revision)
+		return w.ensureClaims(ctx, revision, action.Create{ID: a.ID, Surge: w.replica(a.ID).Surge})
 	case action.OwnClaim:
 		return outcome{err: w.own(ctx, a)}
 	case action.GrowClaim:

@@ -10,6 +10,7 @@
 package scale
 
 import (
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -76,6 +77,10 @@ func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	if b, blocked := o.Blocked[place.ID]; blocked {
 		p.Hold(kindOf(b), o.PodName(place.ID), "%s", b.Reason)
 		p.Wake(b.Retry)
+		return true
+	}
+	if why := claims.Lost(o, place.ID, place.Revision); why != "" {
+		p.Hold(action.HeldByClaim, o.PodName(place.ID), "%s", why)
 		return true
 	}
 	return heldByRefusal(o, place, p) || o.OrderedReady() && heldByOrder(o, place, p)

@@ -96,7 +96,7 @@ func (v *mover) leave(r *snapshot.Replica) {
 // resize asks for the resources of a pod's revision if the patch that made it one of that revision is not followed by
 // that yet.
 func (v *mover) resize(r *snapshot.Replica) {
-	template := v.set.Known[r.Revision]
+	template := v.set.Known[r.Revision].Template
 	if len(r.InPlace.Resized) == 0 || template == nil {
 		return
 	}

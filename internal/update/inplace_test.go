@@ -52,11 +52,11 @@ func observe(policy, config, state string) *snapshot.Set {
 		o.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
 	}
 	for _, name := range []string{"v1", "v2", "v3", "note2", "cpu2", "env2"} {
-		o.Known[name] = template(name)
+		o.Known[name] = snapshot.Revision{Name: name, Template: template(name)}
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		r.Pod.Spec = *o.Known[r.Revision].Spec.DeepCopy()
+		r.Pod.Spec = *o.Known[r.Revision].Template.Spec.DeepCopy()
 		if !r.Gate.Declared {
 			r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/adoption"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -115,7 +116,7 @@ func (v *mover) difference(over leap) *difference {
 	d, known := v.differences[over]
 	if !known {
 		d = &difference{}
-		d.change, d.cannot = inplace.Diff(v.set.Known[over.from], v.set.Known[over.to])
+		d.change, d.cannot = v.set.Change(over.from, over.to)
 		v.differences[over] = d
 	}
 	return d
@@ -127,6 +128,9 @@ func (v *mover) held(m desired.Move, how manner) bool {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
 	}
+	if v.lost(m, how) {
+		return true
+	}
 	why := v.refuses(m, how)
 	if why == "" {
 		return false
@@ -134,6 +138,18 @@ func (v *mover) held(m desired.Move, how manner) bool {
 	v.plan.HoldBecause(why, m.Replica.Pod.Name, func() string { return v.explain(why, m, how) })
 	v.plan.Wake(v.budget.yieldsAfter)
 	return true
+}
+
+// lost holds a pod that would go and could not come back with its claims.
+func (v *mover) lost(m desired.Move, how manner) bool {
+	if !how.recreates() {
+		return false
+	}
+	why := claims.Lost(v.set, m.Replica.ID, m.To)
+	if why != "" {
+		v.plan.Hold(action.HeldByClaim, m.Replica.Pod.Name, "%s", why)
+	}
+	return why != ""
 }
 
 // refuses says what keeps a move from being made now; empty if nothing does. What the containers do not notice costs
@@ -193,7 +209,7 @@ func (v *mover) spend(m desired.Move, how manner) {
 // foreign says of a pod that was made from no revision of the set, and so was adopted, what of it the template does not give.
 func (v *mover) foreign(r *snapshot.Replica) string {
 	reference := v.set.Preflights[v.set.Update.Name].Pod
-	if v.set.Known[r.Revision] != nil || reference == nil {
+	if v.set.Known[r.Revision].Template != nil || reference == nil {
 		return ""
 	}
 	if difference := adoption.Difference(v.set, r, reference); difference != "" {

@@ -28,7 +28,7 @@ func (v *mover) vetted(candidates []desired.Move) []desired.Move {
 		answer, known := o.Preflights[m.To]
 		var why string
 		switch {
-		case known && answer.Unclear() && o.Known[m.Replica.Revision] == nil:
+		case known && answer.Unclear() && o.Known[m.Replica.Revision].Template == nil:
 			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
 		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses():
 			return false

@@ -28,7 +28,7 @@ func freeIdentity(set *v1alpha1.RollSet) string {
 // compare asks the API server what a pod of a set would be, and returns which pods are something else, each with the first
 // field that differs. The judgment is the controller's own.
 func compare(ctx context.Context, c client.Client, set *v1alpha1.RollSet, pods []*corev1.Pod) ([]string, error) {
-	update := snapshot.Revision{Name: set.Name + "-0000000000", Template: &set.Spec.Template}
+	update := snapshot.RevisionOf(set.Name+"-0000000000", &set.Spec)
 	reference := podcontrol.Build(set, update, freeIdentity(set))
 	reference.Namespace, reference.OwnerReferences = set.Namespace, nil
 	if err := c.Create(ctx, reference, client.DryRunAll); err != nil {

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/informer"
 )
 
@@ -176,27 +175,23 @@ func (e events) setsSelecting(ctx context.Context, pod client.Object) []reconcil
 	return requests
 }
 
-// setsOfClaim returns the set of a claim's label; for a claim without it, the sets that its name is made for.
+// setsOfClaim returns the set of a claim's label; for a claim without it, the sets that its name may be
+// made for: templates that the spec has not any more count as well.
 func (e events) setsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	_, labeled := claim.GetLabels()[v1alpha1.SetLabel]
 	var requests []reconcile.Request
 	for _, name := range informer.SetsOf(claim) {
 		key := types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}
-		if labeled || e.mayUse(ctx, key, claim.GetName()) {
+		if labeled || e.exists(ctx, key) {
 			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}
 	}
 	return requests
 }
 
-// mayUse says whether there is a set of which a claim could be one, by its name.
-func (e events) mayUse(ctx context.Context, key types.NamespacedName, claim string) bool {
-	set := &v1alpha1.RollSet{}
-	if err := e.Cache.Get(ctx, key, set); err != nil {
-		return false
-	}
-	_, ok := claims.IDOf(set.Name, set.Spec.VolumeClaimTemplates, claim)
-	return ok
+// exists reports whether there is a set of a name.
+func (e events) exists(ctx context.Context, key types.NamespacedName) bool {
+	return e.Cache.Get(ctx, key, &v1alpha1.RollSet{}, client.UnsafeDisableDeepCopy) == nil
 }
 
 // setsWithClaims returns all sets that have claims: storage classes change so rarely that nobody needs to know which.

@@ -66,8 +66,8 @@ type Relabel struct {
 
 // CreateClaims makes the claims that a pod waits for and that are gone.
 type CreateClaims struct {
-	// ID is the identity.
-	ID string
+	// ID is the identity, and Revision the name of the revision that its pod is at.
+	ID, Revision string
 	// Reason says what is missing.
 	Reason string
 }

@@ -8,7 +8,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
-	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -152,7 +151,7 @@ func (s *State) missed(o *snapshot.Set, revision string) bool {
 	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
 		return true
 	}
-	change, cannot := inplace.Diff(o.Known[revision], o.Known[s.destination(o, revision)])
+	change, cannot := o.Change(revision, s.destination(o, revision))
 	if cannot != "" { // under InPlaceOnly they stay, and extra pods would stay with them
 		return o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod
 	}

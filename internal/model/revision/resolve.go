@@ -14,7 +14,8 @@
 // also when the resolution could not be carried out.
 //
 // What a revision holds is the pod template and the names of the claim templates: a new claim template needs new pods,
-// any other change of one does not. The name of a revision ends with a digest of what it holds. A ControllerRevision
+// any other change of one does not. Beside that it keeps the claim templates with which it was made, for claims that are to be
+// made when the spec has no such template any more. The name of a revision ends with a digest of what it holds. A ControllerRevision
 // whose content does not match its name was tampered with, or is garbage: nothing is ever made from it.
 package revision
 
@@ -68,12 +69,14 @@ type Resolution struct {
 	// it: then the cache is behind. Else resolve again with the name among Taken.
 	Create *appsv1.ControllerRevision
 	// Bump, if not nil, is a changed copy of an existing ControllerRevision, to be written: Update's, with a number
-	// that makes it the newest, with the change cause that the set has now, with a content that is equal to its own, or with
+	// that makes it the newest, with the change cause that the set has now, with its claim templates, with a content that is equal to its own, or with
 	// the verdict that a user asked for; or Current's, with the note that it was completed.
 	Bump *appsv1.ControllerRevision
 	// Prune names the ControllerRevisions to be deleted, oldest first: those beyond the history limit that are neither
 	// Current nor Update nor used by a pod, and one that blocks the name of Update with a content that is not its own.
 	Prune []string
+	// Known are all revisions that can be used, Update among them, by name.
+	Known map[string]snapshot.Revision
 	// CollisionCount is the new status.collisionCount; nil counts as 0.
 	CollisionCount *int32
 	// Ignored are the ControllerRevisions from which nothing is made.
@@ -105,6 +108,7 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 	r.resolveCurrent()
 	r.judge()
 	r.prune()
+	r.know()
 	return r.out, nil
 }
 
@@ -126,8 +130,21 @@ type record struct {
 	claims   []string
 }
 
-func (r record) revision() snapshot.Revision {
-	return snapshot.Revision{Name: r.object.Name, Number: r.object.Revision, Template: r.template}
+// revision is what a record says of its revision.
+func (r *resolver) revision(of record) snapshot.Revision {
+	return snapshot.Revision{
+		Name: of.object.Name, Number: of.object.Revision, Template: of.template,
+		Claims: claimTemplates(&r.Set.Spec, of.object, of.claims),
+	}
+}
+
+// know notes all revisions that can be used.
+func (r *resolver) know() {
+	r.out.Known = make(map[string]snapshot.Revision, len(r.intact)+1)
+	for name, known := range r.intact {
+		r.out.Known[name] = r.revision(known)
+	}
+	r.out.Known[r.out.Update.Name] = r.out.Update
 }
 
 // read decodes all revisions and reports those that cannot be used.
@@ -237,10 +254,10 @@ func (r *resolver) reuse(found record) {
 		}
 		object.Annotations[changeCause] = cause
 	}
-	if renumbered || explained {
+	if remembersClaims := r.rememberClaims(found, object); renumbered || explained || remembersClaims {
 		r.out.Bump = object
 	}
-	r.out.Update = found.revision()
+	r.out.Update = r.revision(found)
 	r.out.Update.Number = object.Revision
 	r.out.Verdict, r.out.Rejected = object.Annotations[RejectedAnnotation], has(object, RejectedAnnotation)
 	completed, _ := completedAt(object)
@@ -269,7 +286,9 @@ func successor(n int64) int64 {
 
 // unrecorded is the revision of the spec under a name that no usable ControllerRevision has.
 func (r *resolver) unrecorded(name string) snapshot.Revision {
-	return snapshot.Revision{Name: name, Number: successor(r.newest(name)), Template: r.wanted.template}
+	update := snapshot.RevisionOf(name, &r.Set.Spec)
+	update.Number, update.Template = successor(r.newest(name)), r.wanted.template
+	return update
 }
 
 // record makes the spec a revision of the given name, and has that written down unless the name is occupied.
@@ -281,6 +300,7 @@ func (r *resolver) record(name string, collisions int32) {
 	case impostor == nil:
 		r.out.Create = r.wanted.object(r.Set, name, collisions)
 		r.out.Create.Revision = r.out.Update.Number
+		setClaims(r.out.Create, &r.Set.Spec)
 		if status := &r.Set.Status; name != status.CurrentRevision || status.UpdatedAvailableReplicas == 0 { // else what it said is lost
 			metav1.SetMetaDataAnnotation(&r.out.Create.ObjectMeta, CompletedAnnotation, "0")
 		}
@@ -300,7 +320,7 @@ func (r *resolver) resolveCurrent() {
 	case name == "" || name == r.out.Update.Name:
 		r.out.Current = r.out.Update
 	case ok:
-		r.out.Current = found.revision()
+		r.out.Current = r.revision(found)
 		r.out.Unproven = !WasCompleted(found.object)
 		if _, known := completedAt(found.object); !known && r.out.Bump == nil {
 			r.out.Bump = Completed(found.object) // status says so, and may be lost

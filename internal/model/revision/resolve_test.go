@@ -34,10 +34,13 @@ func TestFirstRevision(t *testing.T) {
 
 	want := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        "web-jms4x6wtp5",
-			Namespace:   "shop",
-			Labels:      map[string]string{"app": "web", "controller.kubernetes.io/hash": "jms4x6wtp5"},
-			Annotations: map[string]string{"kubernetes.io/change-cause": "first try", "apps.rollset.dev/completed": "0"},
+			Name:      "web-jms4x6wtp5",
+			Namespace: "shop",
+			Labels:    map[string]string{"app": "web", "controller.kubernetes.io/hash": "jms4x6wtp5"},
+			Annotations: map[string]string{
+				"kubernetes.io/change-cause": "first try", "apps.rollset.dev/completed": "0",
+				"apps.rollset.dev/claim-templates": `[{"metadata":{"name":"log"},"spec":{"resources":{}}},{"metadata":{"name":"data"},"spec":{"resources":{}}}]`,
+			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "apps.rollset.dev/v1alpha1", Kind: "RollSet", Name: "web", UID: "u1",
 				Controller: new(true), BlockOwnerDeletion: new(true),

@@ -35,8 +35,8 @@ type Set struct {
 	// Unproven is true when no revision of the set was ever completed: Current is then the first one, and nothing is kept
 	// at it or taken back to it.
 	Unproven bool
-	// Known are the templates of all revisions of the set that can be used, by name.
-	Known map[string]*corev1.PodTemplateSpec
+	// Known are all revisions of the set that can be used, by name.
+	Known map[string]Revision
 	// Rejected is true when the update revision missed its deadline, failed at a step or was aborted, and is rolled back: then
 	// the current revision is wanted everywhere. Verdict says which of these.
 	Rejected bool
@@ -122,16 +122,6 @@ type Block struct {
 	Reason string
 	// Retry is when to look again, because nothing tells us that the obstacle is gone; zero if an event will.
 	Retry time.Duration
-}
-
-// Revision is one template of the set.
-type Revision struct {
-	// Name is the name of the ControllerRevision, and the value of the pods' revision label.
-	Name string
-	// Number orders revisions; the highest is the newest.
-	Number int64
-	// Template is nil when the ControllerRevision is gone: then no pod can be made from it.
-	Template *corev1.PodTemplateSpec
 }
 
 // Replica is one identity: its pod, if there is one, and its claims.
@@ -220,9 +210,23 @@ func Left(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // GivesBack reports whether the pods that maxSurge makes go at the end of a rollout, and every other pod stays what it is:
-// where pods have claims, and where they are updated in place. Elsewhere nothing tells an old pod's successor from surge.
+// where pods have claims, or had them and may have them again, and where they are updated in place. Elsewhere nothing tells an
+// old pod's successor from surge.
 func (s *Set) GivesBack() bool {
-	return len(s.Spec.VolumeClaimTemplates) > 0 || s.Spec.UpdatePolicy() != v1alpha1.RecreatePod
+	return s.Spec.UpdatePolicy() != v1alpha1.RecreatePod || s.HasClaims()
+}
+
+// HasClaims reports whether pods of the set have claims, or had them at a revision to which they may come back.
+func (s *Set) HasClaims() bool {
+	if len(s.Spec.VolumeClaimTemplates) > 0 {
+		return true
+	}
+	for _, r := range s.Known {
+		if len(r.Claims) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // PodName is the name of an identity's pod, whether it exists or not.

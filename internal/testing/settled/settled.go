@@ -46,7 +46,7 @@ func Pod(set *v1alpha1.RollSet, revision string, i int) *corev1.Pod {
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		id = strconv.Itoa(i)
 	}
-	pod := podcontrol.Build(set, snapshot.Revision{Name: revision, Template: &set.Spec.Template}, id)
+	pod := podcontrol.Build(set, snapshot.RevisionOf(revision, &set.Spec), id)
 	pod.UID = types.UID(string(set.UID) + "-" + strconv.Itoa(i))
 	pod.ResourceVersion, pod.Generation = "1", 1
 	pod.CreationTimestamp = metav1.Unix(100, 0)

@@ -136,6 +136,7 @@ func rules() []rule {
 		{"I6 content", runsItsRevision},
 		{"I7 storage", keepsClaims},
 		{"claims first", claimsFirst},
+		{"claims of its revision", mountsItsClaims},
 		{"revisions in use", keepsRevisions},
 		{"completion", notesTheTruth},
 		{"I8 adoption", adoptsOrphansOnly},

@@ -57,6 +57,9 @@ func specWords() []word {
 		{"whenDeleted", among("Retain", "Delete")},
 		{"whenScaled", among("Retain", "Delete")},
 		{"storage", among("1Gi", "2Gi")},
+		{"claims", among("data", "log")},
+		{"no-claims", among("data", "log")},
+		{"rename-claims", among("data store", "store data")},
 		{"steps", among("1,soak=2", "1,gate=A:5 50%,pause", "25%,pause 50%,gate=A 100%,soak=3", "2 3,gate=A:4,gate=B", "1 2 3,pause 100%,gate=B", "none")},
 		{"onStepFailed", among("Hold", "Rollback")},
 	}
@@ -99,7 +102,7 @@ func worldWords() []word {
 
 // loneWords stand alone.
 func loneWords() []string {
-	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "permit", "managers 2", "forget", "leave", "create-set", "lose-status", "api-default", "abort", "retry"}
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "abort", "retry"}
 }
 
 // randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
@@ -149,7 +152,7 @@ const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"
 
 // relief takes away what could keep the set from its wanted state for ever. A clock that was ahead has seen pods as available
 // that will be when it is right again. What was released has to go when it was.
-const relief = "quota none\nuncordon\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nrun 20s\nsettle\nleave\nsettle"
+const relief = "quota none\nuncordon\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
 func live(ctx context.Context, text string, seed uint64) (*World, error) {

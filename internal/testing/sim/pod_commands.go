@@ -126,7 +126,7 @@ func claimOf(_ context.Context, w *World, args []string) error {
 	}
 	w.note("claim " + strings.Join(args, whose))
 	_, err := w.Store.Create(Write{Actor: userActor}, claim)
-	return err
+	return client.IgnoreAlreadyExists(err)
 }
 
 // deleteClaim deletes a claim by its name, which stays while a pod mounts it.

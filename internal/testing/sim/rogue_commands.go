@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 // rogueCommands are the words about clocks that are wrong, caches that go back in time, and users who should know better.
@@ -26,6 +28,8 @@ func rogueCommands() []command {
 		{"garble", 1, eachPod("garble the state of", (*World).garblePod)},
 		{"mislabel", 1, eachPod("mislabel", (*World).mislabelPod)},
 		{"forget", 0, forgetRevisions},
+		{"forget-claims", 0, forgetClaimTemplates},
+		{"remember-claims", 0, rememberClaimTemplates},
 		{"leave", 0, leave},
 		{"lose-status", 0, loseStatus},
 		{"api-default", 0, addDefault},
@@ -94,6 +98,46 @@ func forgetRevisions(_ context.Context, w *World, _ []string) error {
 			if err := w.Store.Delete(Write{Actor: userActor, Key: key}); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// forgetClaimTemplates takes the claim templates off all revisions, which an earlier version of managers did not note there.
+func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
+	w.note("take the claim templates off all revisions")
+	for _, key := range sortedKeys(w.Store.objects, nil) {
+		if object, ok := w.Store.Get(key).(*appsv1.ControllerRevision); ok {
+			edited := clone(object)
+			delete(edited.Annotations, revision.ClaimTemplatesAnnotation)
+			if _, err := w.Store.Update(Write{Actor: userActor}, edited); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rememberClaimTemplates puts the claim templates back, on all revisions that have none.
+func rememberClaimTemplates(_ context.Context, w *World, _ []string) error {
+	kept := v1alpha1.RollSetSpec{}
+	kept.Template.Spec.Containers = []corev1.Container{{}}
+	for _, name := range []string{"data", "log", "store"} {
+		setClaims(&kept, name)
+	}
+	note, err := json.Marshal(kept.VolumeClaimTemplates)
+	if err != nil {
+		return err
+	}
+	for _, key := range sortedKeys(w.Store.objects, nil) {
+		object, ok := w.Store.Get(key).(*appsv1.ControllerRevision)
+		if !ok || object.Annotations[revision.ClaimTemplatesAnnotation] != "" {
+			continue
+		}
+		edited := clone(object)
+		metav1.SetMetaDataAnnotation(&edited.ObjectMeta, revision.ClaimTemplatesAnnotation, string(note))
+		if _, err := w.Store.Update(Write{Actor: userActor}, edited); err != nil {
+			return err
 		}
 	}
 	return nil

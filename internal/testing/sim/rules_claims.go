@@ -4,10 +4,12 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,6 +97,37 @@ func (w *World) claimsInUse(pods []*corev1.Pod) map[types.UID]string {
 		}
 	}
 	return claims
+}
+
+// mountsItsClaims says that a new pod mounts what its revision names, whatever has become of the claim templates since.
+func mountsItsClaims(v *verdict) string {
+	if !v.createsPod() {
+		return ""
+	}
+	key := Key{Kind: Revisions, Namespace: Namespace, Name: v.New.GetLabels()[v1alpha1.RevisionLabel]}
+	object, known := v.world.Store.Get(key).(*appsv1.ControllerRevision)
+	if !known {
+		return ""
+	}
+	var data struct {
+		Spec struct {
+			VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(object.Data.Raw, &data); err != nil {
+		return ""
+	}
+	mounted := claimsOf(v.New)
+	for _, t := range data.Spec.VolumeClaimTemplates {
+		name := t.Name + "-" + v.New.GetName()
+		if !slices.ContainsFunc(mounted, func(claim Key) bool { return claim.Name == name }) {
+			return "claim " + name + " is not mounted"
+		}
+	}
+	if len(mounted) != len(data.Spec.VolumeClaimTemplates) {
+		return fmt.Sprintf("%d claims are mounted, its revision has %d", len(mounted), len(data.Spec.VolumeClaimTemplates))
+	}
+	return ""
 }
 
 // violate notes the first violation.

@@ -18,7 +18,7 @@ import (
 // manager knows the names that its caches have shown in its present life, and those that the status counts. What was
 // created and was gone before either showed it, it cannot know.
 func namesOnce(v *verdict) string {
-	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || len(claimsOf(v.New)) > 0 {
+	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
 		return ""
 	}
 	known := v.world.checker.manager.Client.caches[Pods].ever[v.Key] || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
@@ -26,6 +26,17 @@ func namesOnce(v *verdict) string {
 		return "a pod of the set had that name before"
 	}
 	return ""
+}
+
+// hadClaims says whether there are claims for a pod, be it that it does not mount them any more, as far as its manager knows.
+func (v *verdict) hadClaims() bool {
+	isIts := func(claim Key) bool { return claim.Kind == Claims && strings.HasSuffix(claim.Name, "-"+v.Key.Name) }
+	for key := range v.world.checker.manager.Client.View.caches[Claims].objects {
+		if isIts(key) {
+			return true
+		}
+	}
+	return len(claimsOf(v.New)) > 0
 }
 
 // hadName says whether the set had a pod of that name before.

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,8 +44,9 @@ func specCommands() []command {
 		specWord("env", setEnv),
 		specWord("cpu", setCPU),
 		specWord("claims", setClaims),
+		specWord("no-claims", dropClaims),
 	}
-	return append(append(numbers, words...), command{"podsToDelete", 0, podsToDelete})
+	return append(append(numbers, words...), command{"podsToDelete", 0, podsToDelete}, command{"rename-claims", 2, renameClaims})
 }
 
 // specWord is a command that edits the spec by its argument.
@@ -80,11 +82,30 @@ func setCPU(spec *v1alpha1.RollSetSpec, v string) {
 	spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(v)}
 }
 
+// setClaims adds a claim template, and a mount of it.
 func setClaims(spec *v1alpha1.RollSetSpec, v string) {
+	dropClaims(spec, v)
+	container := &spec.Template.Spec.Containers[0]
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: v, MountPath: "/" + v})
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: v}}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	spec.VolumeClaimTemplates = append(spec.VolumeClaimTemplates, claim)
+}
+
+// dropClaims takes a claim template away, and the mounts of it.
+func dropClaims(spec *v1alpha1.RollSetSpec, v string) {
+	spec.VolumeClaimTemplates = slices.DeleteFunc(spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == v })
+	container := &spec.Template.Spec.Containers[0]
+	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v })
+}
+
+// renameClaims puts one claim template in the place of another: "rename-claims data store".
+func renameClaims(_ context.Context, w *World, args []string) error {
+	return w.Edit("rename-claims "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) {
+		dropClaims(spec, args[0])
+		setClaims(spec, args[1])
+	})
 }
 
 // podsToDelete names pods by their letters.

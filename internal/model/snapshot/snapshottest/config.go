@@ -109,10 +109,15 @@ func (c *configuration) readSwitch(word string) {
 }
 
 func (c *configuration) finish() {
-	c.set.Known = map[string]*corev1.PodTemplateSpec{c.set.Current.Name: c.set.Current.Template, c.set.Update.Name: c.set.Update.Template}
+	for i := range c.set.Spec.VolumeClaimTemplates {
+		template := &c.set.Spec.VolumeClaimTemplates[i]
+		claim := snapshot.ClaimTemplate{Name: template.Name, Template: template}
+		c.set.Current.Claims, c.set.Update.Claims = append(c.set.Current.Claims, claim), append(c.set.Update.Claims, claim)
+	}
+	c.set.Known = map[string]snapshot.Revision{c.set.Current.Name: c.set.Current, c.set.Update.Name: c.set.Update}
 	for i := range 10 { // strays; pods at revisions with other names are from somewhere else
-		if name := fmt.Sprintf("v%d", i); c.set.Known[name] == nil {
-			c.set.Known[name] = &corev1.PodTemplateSpec{}
+		if name := fmt.Sprintf("v%d", i); c.set.Known[name].Template == nil {
+			c.set.Known[name] = snapshot.Revision{Name: name, Template: &corev1.PodTemplateSpec{}, Claims: c.set.Update.Claims}
 		}
 	}
 	if !c.unasked {

@@ -1,0 +1,145 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revision_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+// claimTemplate is one with a volume mode to tell it by.
+func claimTemplate(name, mode string) corev1.PersistentVolumeClaim {
+	t := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	t.Spec.VolumeMode = new(corev1.PersistentVolumeMode(mode))
+	return t
+}
+
+// describe writes the claim templates of a revision as name=mode, without the mode where the template is lost.
+func describe(r revision.Resolution, name string) string {
+	var all []string
+	for _, c := range r.Known[name].Claims {
+		text := c.Name
+		if c.Template != nil {
+			text += "=" + string(*c.Template.Spec.VolumeMode)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestClaimTemplates looks at what claims the pods of a revision have after the claim templates in the spec have changed.
+func TestClaimTemplates(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		edit func(*v1alpha1.RollSetSpec)
+		// note changes the note on the current revision.
+		note            func(string) string
+		current, update string
+	}{
+		"as they were": {
+			edit:    func(*v1alpha1.RollSetSpec) {},
+			current: "log=old data=old", update: "log=old data=old",
+		},
+		"one is removed": {
+			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
+			current: "log=old data=old", update: "log=old",
+		},
+		"all are removed": {
+			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = nil },
+			current: "data=old log=old",
+		},
+		"one is renamed": {
+			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates[1].Name = "store" },
+			current: "log=old data=old", update: "log=old store=old",
+		},
+		"one is changed, for new claims at every revision": {
+			edit: func(s *v1alpha1.RollSetSpec) {
+				s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data", "new")}
+			},
+			current: "data=new log=old", update: "data=new",
+		},
+		"an earlier version made the revision": {
+			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
+			note:    func(string) string { return "" },
+			current: "log=old data", update: "log=old",
+		},
+		"somebody edits the note": {
+			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
+			note:    func(string) string { return `[{"metadata":{"name":"data"}` },
+			current: "log=old data", update: "log=old",
+		},
+		"somebody adds to the note": {
+			edit: func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = nil },
+			note: func(note string) string {
+				return strings.Replace(note, "[", `[{"metadata":{"name":"stolen"},"spec":{"volumeMode":"x"}},`, 1)
+			},
+			current: "data=old log=old",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.edit(func(s *v1alpha1.RollSetSpec) {
+				s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("log", "old"), claimTemplate("data", "old")}
+			})
+			w.settle(t)
+			w.complete()
+			if object := w.named("app:v1"); tt.note != nil {
+				object.Annotations[revision.ClaimTemplatesAnnotation] = tt.note(object.Annotations[revision.ClaimTemplatesAnnotation])
+			}
+			w.edit(tt.edit)
+			w.settle(t)
+			r := w.resolve(t)
+			if diff := cmp.Diff([]string{tt.current, tt.update}, []string{describe(r, r.Current.Name), describe(r, r.Update.Name)}); diff != "" {
+				t.Errorf("claim templates of the current and the update revision (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(r.Known[r.Current.Name], r.Current); diff != "" {
+				t.Errorf("the current revision is not the one among all (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestClaimTemplatesAreNoted lets a revision be one that an earlier version has made: the note comes while the spec has the
+// templates, and does not make it another revision.
+func TestClaimTemplatesAreNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.edit(func(s *v1alpha1.RollSetSpec) {
+		s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data", "old")}
+	})
+	w.settle(t)
+	w.complete()
+	object := w.named("app:v1")
+	note := object.Annotations[revision.ClaimTemplatesAnnotation]
+	delete(object.Annotations, revision.ClaimTemplatesAnnotation)
+	r := w.resolve(t)
+	if r.Bump == nil || r.Bump.Name != object.Name || r.Bump.Revision != object.Revision {
+		t.Fatalf("Bump = %v, want the note on %s", r.Bump, object.Name)
+	}
+	if diff := cmp.Diff(note, r.Bump.Annotations[revision.ClaimTemplatesAnnotation]); diff != "" {
+		t.Errorf("note (-want +got):\n%s", diff)
+	}
+	// A note that would not fit is not tried for ever.
+	w.edit(func(s *v1alpha1.RollSetSpec) {
+		s.VolumeClaimTemplates[0].Annotations = map[string]string{"long": strings.Repeat("x", 200_000)}
+	})
+	if r := w.resolve(t); r.Bump != nil && hasNote(r.Bump) {
+		t.Error("a note of 200,000 bytes is to be written")
+	}
+}
+
+func hasNote(object *appsv1.ControllerRevision) bool {
+	_, ok := object.Annotations[revision.ClaimTemplatesAnnotation]
+	return ok
+}
