@@ -30,6 +30,10 @@ const (
 	// SpecifiedDeleteLabel, with any value but "false", marks a pod that a user wants deleted first, or replaced.
 	SpecifiedDeleteLabel = "apps.rollset.dev/specified-delete"
 
+	// ReplacedLabel, with the value "true", marks a pod that came in the place of one that podsToDelete names, with its claims
+	// and so with its name: it is not the one that is meant. The label goes when the name does.
+	ReplacedLabel = "apps.rollset.dev/replaced"
+
 	// LifecycleStateLabel carries the state of a pod in a set that uses lifecycle hooks.
 	LifecycleStateLabel = "lifecycle.rollset.dev/state"
 

@@ -235,9 +235,10 @@ type ScaleStrategy struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// podsToDelete names pods to delete first. Without a smaller replicas they are replaced, within maxUnavailable, under
-	// other names. Names that no longer exist are ignored. Only for podIdentity Random: an ordinal would come back under
-	// the name that is listed, so label its pod apps.rollset.dev/specified-delete instead.
+	// podsToDelete names pods to delete first. Without a smaller replicas they are replaced, within maxUnavailable: under
+	// other names or, if they have claims, under the same ones with the same claims, once for as long as the name is
+	// listed. Names that no longer exist are ignored. Only for podIdentity Random: to replace the pod of an ordinal, label it
+	// apps.rollset.dev/specified-delete instead.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000

@@ -105,7 +105,7 @@ func replicas(v *view) []snapshot.Replica {
 			r.Available = podstate.Available(r.ReadySince, minReady, v.now)
 		}
 		if len(toDelete) > 0 && r.Pod != nil {
-			r.Specified = r.Specified || toDelete[r.Pod.Name]
+			r.Specified = r.Specified || toDelete[r.Pod.Name] && !r.Replaced
 		}
 	}
 	return all
@@ -230,6 +230,7 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 		Finished:     podstate.Finished(pod),
 		Surge:        snapshot.Surges(pod),
 		Specified:    podstate.SpecifiedDelete(pod),
+		Replaced:     pod.Labels[v1alpha1.ReplacedLabel] == "true",
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),
 	}

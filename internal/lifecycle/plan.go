@@ -61,8 +61,8 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 		case action.Preflight:
 			h.asking = true
 			applied.Add(a)
-		case action.Create, action.Adopt, action.Release, action.Relabel, action.OpenGate, action.Resize, action.SetState,
-			action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
+		case action.Create, action.Adopt, action.Release, action.Relabel, action.Unmark, action.OpenGate, action.Resize,
+			action.SetState, action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
 			applied.Add(a)
 		}
 	}

@@ -43,11 +43,27 @@ func Next(o *snapshot.Set) action.Plan {
 	hooks.Keep(w, scaling, moves)
 	p.Join(hooks.Apply(moves))
 	p.Join(hooks.Settle())
+	unmark(o, &p)
 	all := claims.Plan(o, w, p)
 	all.Join(p)
 	all = leaveAside(o, all)
 	all.Join(before)
 	return all
+}
+
+// unmark lets a name in podsToDelete mean a pod again that came in the place of one of the same name. A pod to which something
+// else is done waits.
+func unmark(o *snapshot.Set, p *action.Plan) {
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if !r.Replaced || !r.Live() || o.Lists(r.Pod.Name) {
+			continue
+		}
+		changes := func(a action.Action) bool { return action.KeyOf(a).Object == string(r.Pod.UID) }
+		if !slices.ContainsFunc(p.Actions, changes) {
+			p.Add(action.Unmark{Pod: r.Pod})
+		}
+	}
 }
 
 // unsettled reports whether an action rests of which it is not known yet whether it was carried out, or is refused.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
@@ -674,5 +675,30 @@ func TestNextWithoutClaimTemplates(t *testing.T) {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestNextUnmarks lets a name in podsToDelete mean a pod again when it was taken off the list.
+func TestNextUnmarks(t *testing.T) {
+	t.Parallel()
+	o := snapshottest.Parse("random R=2 claims v1", "a:v1+$ b:v1+$")
+	o.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
+	for i := range o.Replicas {
+		o.Replicas[i].Replaced = true
+	}
+	p := plan.Next(o)
+	if diff := cmp.Diff("unmark web-b (podsToDelete does not name it any more)\n", p.String()); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// TestNextNamed gives the successor of a pod that podsToDelete names the claims of that pod.
+func TestNextNamed(t *testing.T) {
+	t.Parallel()
+	o := snapshottest.Parse("random R=2 claims v1", "a:- b:v1+$")
+	o.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
+	p := plan.Next(o)
+	if diff := cmp.Diff("create a at v1 (missing)\n", p.String()); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

@@ -146,7 +146,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 			deletes = append(deletes, a)
 		case action.Create:
 			creates = append(creates, a)
-		case action.Adopt, action.Release, action.Relabel:
+		case action.Adopt, action.Release, action.Relabel, action.Unmark:
 			relabels = append(relabels, a)
 		case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 			updates = append(updates, a)

@@ -82,6 +82,9 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if a.Surge {
 		pod.Labels[v1alpha1.SurgeLabel] = "true"
 	}
+	if w.observation.Lists(pod.Name) {
+		pod.Labels[v1alpha1.ReplacedLabel] = "true"
+	}
 	err := w.Client.Create(ctx, pod)
 	switch {
 	case err == nil:

@@ -56,6 +56,11 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 	case action.Relabel:
 		c.pod, c.why = a.Pod, a.String()
 		c.patch, err = w.labelPatch(a)
+	case action.Unmark:
+		c.pod, c.why = a.Pod, a.String()
+		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]any{v1alpha1.ReplacedLabel: nil},
+		}})
 	case action.Adopt:
 		c.pod, c.why, c.replaces = a.Pod, a.String(), true
 		if err = w.stays(); err != nil {

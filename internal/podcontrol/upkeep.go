@@ -65,7 +65,7 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 		})}
 	case action.DeleteClaim:
 		return outcome{err: w.deleteClaim(ctx, a)}
-	case action.Create, action.Delete, action.Preflight, action.Adopt, action.Release, action.Relabel,
+	case action.Create, action.Delete, action.Preflight, action.Adopt, action.Release, action.Relabel, action.Unmark,
 		action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 	}
 	return outcome{}

@@ -64,6 +64,12 @@ type Relabel struct {
 	Revision string
 }
 
+// Unmark takes off a pod the label that says that podsToDelete means its predecessor, for it does not name it any more.
+type Unmark struct {
+	// Pod is the pod as observed; its UID and resource version become preconditions.
+	Pod *corev1.Pod
+}
+
 // CreateClaims makes the claims that a pod waits for and that are gone.
 type CreateClaims struct {
 	// ID is the identity, and Revision the name of the revision that its pod is at.
@@ -233,6 +239,8 @@ func (Preflight) isAction() {}
 
 func (Relabel) isAction() {}
 
+func (Unmark) isAction() {}
+
 func (CreateClaims) isAction() {}
 
 func (OwnClaim) isAction() {}
@@ -255,6 +263,11 @@ func (a Preflight) String() string { return "preflight " + a.Revision }
 // String is the line of logs and golden files.
 func (a Relabel) String() string {
 	return fmt.Sprintf("relabel %s to %s (it is what the template gives)", a.Pod.Name, a.Revision)
+}
+
+// String is the line of logs and golden files.
+func (a Unmark) String() string {
+	return fmt.Sprintf("unmark %s (podsToDelete does not name it any more)", a.Pod.Name)
 }
 
 // String is the line of logs and golden files.

@@ -21,6 +21,7 @@ const (
 	Adopting      Verb = "adopt"
 	Releasing     Verb = "release"
 	Relabeling    Verb = "relabel"
+	Unmarking     Verb = "unmark"
 	Closing       Verb = "close gate"
 	Opening       Verb = "open gate"
 	Updating      Verb = "update"
@@ -89,6 +90,8 @@ func parts(a Action) (verb Verb, object metav1.Object, id string) {
 		return Releasing, a.Pod, ""
 	case Relabel:
 		return Relabeling, a.Pod, ""
+	case Unmark:
+		return Unmarking, a.Pod, ""
 	case CloseGate:
 		return Closing, a.Pod, ""
 	case OpenGate:

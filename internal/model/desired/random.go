@@ -209,17 +209,11 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 
 // identities returns those of new pods, surge last: first those whose claims are free, then ids of the set's sequence that it
 // has not given out yet. Claims that a scale-down has left behind come after those of pods that are to come back. What surge
-// left behind is for surge, and nothing else is. Those that users want deleted are left out, or the successor would be deleted
-// as well, and so on for ever.
+// left behind is for surge, and nothing else is.
 func identities(o *snapshot.Set, missing, surge int) []string {
 	taken := make(map[string]bool, len(o.Replicas))
 	for id := range o.Blocked {
 		taken[id] = true
-	}
-	if strategy := o.Spec.ScaleStrategy; strategy != nil {
-		for _, name := range strategy.PodsToDelete {
-			taken[o.IDOf(name)] = true
-		}
 	}
 	var members, left, extra []string
 	for i := range o.Replicas {

@@ -7,6 +7,7 @@ package snapshot
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,6 +158,8 @@ type Replica struct {
 	Surge bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
 	Specified bool
+	// Replaced pods came in the place of one that podsToDelete names, or named, under the same name.
+	Replaced bool
 	// ReadySince is when the pod became ready; zero if it is not.
 	ReadySince time.Time
 	// Restarts is the sum of the containers' restarts.
@@ -227,6 +230,11 @@ func (s *Set) HasClaims() bool {
 		}
 	}
 	return false
+}
+
+// Lists reports whether podsToDelete has the name of a pod.
+func (s *Set) Lists(podName string) bool {
+	return s.Spec.ScaleStrategy != nil && slices.Contains(s.Spec.ScaleStrategy.PodsToDelete, podName)
 }
 
 // PodName is the name of an identity's pod, whether it exists or not.

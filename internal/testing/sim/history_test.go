@@ -102,7 +102,7 @@ func worldWords() []word {
 
 // loneWords stand alone.
 func loneWords() []string {
-	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "abort", "retry"}
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "abort", "retry", "podsToDelete"}
 }
 
 // randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
@@ -112,6 +112,7 @@ func randomSet() (preface *rapid.Generator[string], words []word) {
 		{"maxSurge", bound()},
 		{"stranger", among("qdl8b", "btr7l")}, // among the first names that the set would choose
 		{"orphan", among("12345", "xpb4r")},
+		{"podsToDelete", among("a b", "b c d")},
 	}
 	return among("replicas 3", "replicas 3\nclaims data"), append(words, podWords(rapid.Map(rapid.IntRange(0, 11), letters))...)
 }
@@ -251,6 +252,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// A set adopts pods of another, whose names it would not choose itself, and a manager whose cache begins before that makes its own.
 		{"replicas 3\nminReady 0\ndelete a\nimage app:v1\nsettle\ndelete-set Orphan\ncordon\nsettle\ncreate-set\nimage app:v1\nreplicas 0\nrestart\n" +
 			"delete a\ndelete a\nforget\nrun 0s\nreplicas 2\nreplicas 3\nrewind 7\nspecify j\nrewind 29", 2},
+		// Surge is wanted at a revision whose claim templates somebody has taken off it.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nno-claims data\nmaxSurge 1%\nforget-claims", 15376},
 		// The claims of three pods are there, and of two the pods, which a manager does not see that is to have one.
 		{"replicas 3\nclaims data\nrun 0s\nrewind 9 Pod\nreplicas 1", 125},
 		// A revision that nobody needs changed before it could be deleted, and nothing else happens to the set.

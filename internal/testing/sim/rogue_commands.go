@@ -30,6 +30,7 @@ func rogueCommands() []command {
 		{"forget", 0, forgetRevisions},
 		{"forget-claims", 0, forgetClaimTemplates},
 		{"remember-claims", 0, rememberClaimTemplates},
+		{"garble-revisions", 0, garbleRevisions},
 		{"leave", 0, leave},
 		{"lose-status", 0, loseStatus},
 		{"api-default", 0, addDefault},
@@ -113,6 +114,26 @@ func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
 			if _, err := w.Store.Update(Write{Actor: userActor}, edited); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// garbleRevisions makes nonsense of what all revisions say beside their data, which the API server lets nobody change.
+func garbleRevisions(_ context.Context, w *World, _ []string) error {
+	w.note("garble all revisions")
+	for _, key := range sortedKeys(w.Store.objects, nil) {
+		object, ok := w.Store.Get(key).(*appsv1.ControllerRevision)
+		if !ok {
+			continue
+		}
+		edited := clone(object)
+		for _, note := range []string{revision.CompletedAnnotation, revision.EqualAnnotation, revision.ClaimTemplatesAnnotation} {
+			metav1.SetMetaDataAnnotation(&edited.ObjectMeta, note, `[{"`)
+		}
+		edited.Labels = nil
+		if _, err := w.Store.Update(Write{Actor: userActor}, edited); err != nil {
+			return err
 		}
 	}
 	return nil

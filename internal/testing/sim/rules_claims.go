@@ -30,8 +30,6 @@ type data struct {
 // observeData is I17: what becomes of pods in a rollout, or by themselves, costs no claim that a replica had before it.
 func (c *Checker) observeData(e *Entry) {
 	switch set, _ := c.world.Store.Get(KeyOf(c.world.draft)).(*v1alpha1.RollSet); {
-	case set != nil && set.Spec.ScaleStrategy != nil && len(set.Spec.ScaleStrategy.PodsToDelete) > 0: // successors have other names
-		c.data = data{doubtful: c.data.doubtful}
 	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.world.Managers) > 1 || *set.Spec.Replicas < c.data.replicas:
 		c.data = data{doubtful: c.data.doubtful}
 	case *set.Spec.Replicas > c.data.replicas:

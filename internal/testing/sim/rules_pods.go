@@ -6,6 +6,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -307,7 +308,13 @@ func (v *verdict) specified(pod *corev1.Pod) bool {
 	if value, ok := pod.Labels[v1alpha1.SpecifiedDeleteLabel]; ok && value != "false" {
 		return true
 	}
-	return v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
+	return pod.Labels[v1alpha1.ReplacedLabel] != "true" && v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
+}
+
+// isNumber says whether a note is one that managers write.
+func isNumber(note string) bool {
+	_, err := strconv.ParseInt(note, 10, 64)
+	return err == nil
 }
 
 // notesTheTruth says that a revision is noted as complete when it was at the beginning of the reconcile: the manager's cache
@@ -322,8 +329,8 @@ func notesTheTruth(v *verdict) string {
 	switch {
 	case !existed && noted && note != "0":
 		return "a new revision is complete"
-	case !existed, was.Annotations[revision.CompletedAnnotation] == note, was.Annotations[revision.CompletedAnnotation] == "":
-		return "" // where there was no note, it repeats what the status says of the current revision
+	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
+		return "" // where there was no note, or none that can be read, it repeats what the status says of the current revision
 	}
 	version, complete := v.world.versionNamed(is.Name), 0
 	for _, obj := range v.world.checker.manager.Client.caches[Pods].objects {
