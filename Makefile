@@ -136,7 +136,11 @@ test: SHORT := -short
 test: export KUBECONFIG :=
 # The same random inputs each time; `make histories` and similar targets draw new ones.
 test: export RAPID_SEED := 1
-test: verify lint test-unit test-envtest test-e2e test-node test-install test-upgrade test-cli test-browser ## Run all checks and tests, as CI does.
+test: verify lint test-unit test-envtest test-e2e test-apart ## Run all checks and tests, as CI does.
+
+.PHONY: test-apart
+test-apart: ## Run the suites that wait more than they work, each with a cluster of its own, two at a time.
+	$(MAKE) --no-print-directory -j 2 --output-sync=target test-node test-cli test-upgrade test-install test-browser
 
 .PHONY: test-unit
 test-unit: ## Run unit tests and short simulations; needs only Go.

@@ -296,7 +296,7 @@ func TestAdoptRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := u.try(t, "", "adopt", "deployment/web", "--yes")
-		contains(t, r.err, name+": metadata.annotations.example.com/team", "--allow-restarts accepts that")
+		contains(t, r.err, name+": metadata.annotations[example.com/team]", "--allow-restarts accepts that")
 		if r.code != 1 {
 			t.Errorf("exit code %d", r.code)
 		}
