@@ -6,6 +6,8 @@ package desired
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -70,7 +72,7 @@ func count(o *snapshot.Set) mix {
 					pods.broken[r.Revision]++
 				}
 			}
-		case r.Finished && !r.Terminating, r.Terminating && len(r.Claims) > 0:
+		case r.Finished && !r.Terminating, r.Terminating && (len(r.Claims) > 0 || mountsClaims(o, r.Pod)):
 			pods.held++
 		}
 	}
@@ -81,6 +83,11 @@ func count(o *snapshot.Set) mix {
 	pods.want[o.Update.Name] = o.Limits.Replicas - p
 	pods.want[o.Current.Name] += p
 	return pods
+}
+
+// mountsClaims reports whether a pod of a set with claims uses any, which a cache that is behind may not show.
+func mountsClaims(o *snapshot.Set, pod *corev1.Pod) bool {
+	return len(o.Spec.VolumeClaimTemplates) > 0 && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
 }
 
 // countSurge counts the pods that go again.

@@ -54,7 +54,7 @@ func rewind(ctx context.Context, w *World, args []string) error {
 	if err != nil {
 		return err
 	}
-	w.checker.data.doubtful = true
+	w.checker.data = data{doubtful: true}
 	past, from := max(1, w.Store.Version()-n), w.Store.Version()
 	if len(args) == 1 {
 		from = past
