@@ -82,7 +82,8 @@ const (
 	RollbackOnDeadline DeadlinePolicy = "Rollback"
 )
 
-// RollSetSpec is the desired state of a RollSet. It is a superset of the specs of StatefulSet and CloneSet.
+// RollSetSpec is the desired state of a RollSet. It has the fields of StatefulSet and of CloneSet v1beta1, under the same
+// names, and more.
 // ---
 // Rules stand on the field that they judge, because the API server then tolerates an old violation for as long as that
 // field is left alone. The rules below relate several fields and can only stand here, where they would be judged again at

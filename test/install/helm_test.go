@@ -129,6 +129,12 @@ func (h helm) life(t *testing.T, namespace string, end func()) {
 		t.Errorf("over what kubectl has installed: %v", err)
 	}
 	h.must(t, append(install, "--take-ownership")...)
+	second := []string{"install", "second-rollset", chart, "--create-namespace", "--namespace=rollset-two"}
+	if _, err := h.try(t, second...); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
+		t.Errorf("beside another release: %v", err)
+	}
+	h.must(t, append(second, "--set=crds.install=false,namespaces={default}")...)
+	h.must(t, "uninstall", "second-rollset", "--namespace=rollset-two", "--wait")
 	d := deployment(t, objects(t, h.must(t, append([]string{"template", "rollset", chart, "--kube-version=1.37.0"}, in...)...)))
 	p, err := tryRun(t, d)
 	if err != nil {
