@@ -93,7 +93,8 @@ func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all
 	return p
 }
 
-// begun brings sets to the middle, and those last that do not stand there.
+// begun brings sets to the middle, and those last that do not stand there. One of those that is through before all are there
+// begins again.
 func (b *bench) begun(t *testing.T, all []shape) {
 	t.Helper()
 	for _, moves := range []bool{false, true} {
@@ -101,18 +102,21 @@ func (b *bench) begun(t *testing.T, all []shape) {
 		for _, s := range some {
 			b.edit(t, s.name, s.begin)
 		}
-		for _, s := range some {
-			b.eventually(t, s.name+" in the middle", func() error {
+		b.eventually(t, "sets in the middle", func() (err error) {
+			for _, s := range some {
 				set := b.get(t, s.name)
-				if err := seen(set); err != nil {
-					return err
+				switch {
+				case seen(set) != nil:
+					err = fmt.Errorf("%s: %w", s.name, seen(set))
+				case moves && complete(&set.Status):
+					b.edit(t, s.name, s.begin)
+					err = fmt.Errorf("%s is through", s.name)
+				case !s.there(&set.Status):
+					err = fmt.Errorf("%s: the status is %+v", s.name, set.Status)
 				}
-				if !s.there(&set.Status) {
-					return fmt.Errorf("the status is %+v", set.Status)
-				}
-				return nil
-			})
-		}
+			}
+			return err
+		})
 	}
 }
 
