@@ -46,7 +46,7 @@ func shapes() []shape {
 		{name: "random-stuck", make: o(replicas(3)), begin: o(next, image("nginx:missing")), end: o(image("nginx:1")), there: stuck(3)},
 		{name: "random-surge", make: o(replicas(3), surge), begin: o(next, image("nginx:missing")), end: o(image("nginx:1")), there: stuck(4)},
 		{name: "random-claims", make: o(replicas(3), claims), begin: o(partition(1), next), end: o(partition(0)), there: updated(2)},
-		{name: "random-hook", make: o(replicas(3), marked), begin: o(preDelete, next), end: o(unhook), there: waitsForHook},
+		{name: "random-hook", make: o(replicas(2), marked, allAtOnce), begin: o(preDelete, next), end: o(unhook), there: waitsForHook},
 		{name: "random-refused", make: o(replicas(3)), begin: o(port(-1)), end: o(port(80)), there: stalled, judged: v1alpha1.ConditionProgressing},
 		{name: "recreate", make: o(replicas(3), strategy(v1alpha1.RecreateStrategy)), there: complete},
 		{
@@ -55,7 +55,7 @@ func shapes() []shape {
 		},
 		{name: "in-place-partition", make: o(replicas(4), inPlace), begin: o(partition(2), nextImage), end: o(partition(0)), there: updated(2)},
 		{name: "in-place-moving", make: o(replicas(12), inPlace, oneByOne), begin: o(nextImage), there: some, moves: true},
-		{name: "in-place-hook", make: o(replicas(2), inPlace, marked), begin: o(inPlaceUpdate, nextImage), end: o(unhook), there: waitsForHook},
+		{name: "in-place-hook", make: o(replicas(2), inPlace, marked, allAtOnce), begin: o(inPlaceUpdate, nextImage), end: o(unhook), there: waitsForHook},
 		{name: "ordinal", make: o(replicas(3), ordinal, claims), begin: o(partition(1), next), end: o(partition(0)), there: updated(2)},
 		{
 			name: "ordinal-stuck", make: o(replicas(3), ordinal, claims), begin: o(next, image("nginx:missing")),
@@ -136,6 +136,11 @@ func partition(n int32) option {
 
 func oneByOne(s *v1alpha1.RollSet) {
 	s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
+}
+
+// allAtOnce leaves no choice of pods: versions may choose in another order.
+func allAtOnce(s *v1alpha1.RollSet) {
+	s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("100%"))
 }
 
 func surge(s *v1alpha1.RollSet) {
