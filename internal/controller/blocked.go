@@ -5,21 +5,18 @@ package controller
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan/observe"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
@@ -27,10 +24,19 @@ import (
 // no event of it leads here.
 const claimRecheck = 30 * time.Second
 
-// blocked says which identities cannot get a pod now: those whose own claims cannot be used, and those that were found
-// taken when a pod was last created, for as long as the cache shows why, or until it is time to try again.
+// blocked returns the identities that were found taken when a pod was last created, for as long as the cache shows why, or
+// until it is time to try again. Those that have a pod are forgotten.
 func (r *Reconciler) blocked(ctx context.Context, v *view, o *snapshot.Set) map[string]snapshot.Block {
-	blocked := r.blockedByOwnClaims(v, o)
+	if len(v.memory.blocked) == 0 {
+		return nil
+	}
+	for i := range o.Replicas {
+		replica := &o.Replicas[i]
+		if _, taken := v.memory.blocked[replica.ID]; taken && replica.Pod != nil {
+			v.forgetBlocked(r, replica.ID)
+		}
+	}
+	blocked := map[string]snapshot.Block{}
 	for id, remembered := range v.memory.blocked {
 		if b, ok := r.stillBlocked(ctx, v, o, id); ok {
 			blocked[id] = b
@@ -46,63 +52,6 @@ func (r *Reconciler) blocked(ctx context.Context, v *view, o *snapshot.Set) map[
 	return blocked
 }
 
-// blockedByOwnClaims says which identities without a pod have claims that cannot be used. What was remembered of the
-// others, those that have a pod, is forgotten.
-func (r *Reconciler) blockedByOwnClaims(v *view, o *snapshot.Set) map[string]snapshot.Block {
-	blocked := map[string]snapshot.Block{}
-	wanted := sync.OnceValue(func() *desired.State { return desired.Of(o) })
-	for i := range o.Replicas {
-		replica := &o.Replicas[i]
-		if replica.Pod != nil {
-			if _, ok := v.memory.blocked[replica.ID]; ok {
-				v.forgetBlocked(r, replica.ID)
-			}
-			continue
-		}
-		for _, claim := range replica.Claims {
-			if why := claims.Obstacle(o, replica, claim); why != "" && slices.Contains(claims.Wanted(o, wanted(), replica), claim.Name) {
-				blocked[replica.ID] = snapshot.Block{Claim: true, Reason: why} // events of it lead here
-			}
-		}
-	}
-	return blocked
-}
-
-// ours splits off the pods that the selector does not match any more: what the set makes of the others does not wait until
-// they are released.
-func (v *view) ours() (replicas []snapshot.Replica, leaving []*corev1.Pod) {
-	leaves := func(r *snapshot.Replica) bool {
-		return r.Pod != nil && !r.Terminating && !v.selector.Matches(labels.Set(r.Pod.Labels))
-	}
-	if !slices.ContainsFunc(v.pods, func(pod *corev1.Pod) bool { return !v.selector.Matches(labels.Set(pod.Labels)) }) {
-		return v.replicas, nil
-	}
-	for i := range v.replicas {
-		if r := &v.replicas[i]; leaves(r) {
-			leaving = append(leaving, r.Pod)
-		} else {
-			replicas = append(replicas, *r)
-		}
-	}
-	return replicas, leaving
-}
-
-// nameless says which identities cannot get a pod because one has the name that the set does not get, or does not get rid of.
-func (v *view) nameless(o *snapshot.Set) map[string]snapshot.Block {
-	blocked := map[string]snapshot.Block{}
-	for _, pod := range o.Leaving {
-		id, _ := identify(v.set, pod.Name)
-		blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the selector does not match and that is not released yet"}
-	}
-	for _, pod := range o.Orphans {
-		if o.LeavesAside(action.OfPod(action.Adopting, pod)) {
-			id, _ := identify(v.set, pod.Name)
-			blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the set may not adopt; delete it"}
-		}
-	}
-	return blocked
-}
-
 // forgetBlocked forgets that an identity was found taken.
 func (v *view) forgetBlocked(r *Reconciler, id string) {
 	delete(v.memory.blocked, id)
@@ -112,14 +61,14 @@ func (v *view) forgetBlocked(r *Reconciler, id string) {
 // stillBlocked asks the cache whether the name of an identity, or of one of its claims, is still taken.
 func (r *Reconciler) stillBlocked(ctx context.Context, v *view, o *snapshot.Set, id string) (snapshot.Block, bool) {
 	pod := &corev1.Pod{}
-	if err := r.Client.Get(ctx, podKey(v, id), pod); err == nil && !metav1.IsControlledBy(pod, v.set) {
+	if err := r.Client.Get(ctx, podKey(v, id), pod); err == nil && !metav1.IsControlledBy(pod, v.Set) {
 		return snapshot.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
 	}
-	_, ordinal := identify(v.set, o.PodName(id))
+	_, ordinal := observe.Identify(v.Set, o.PodName(id))
 	replica := &snapshot.Replica{ID: id, Ordinal: ordinal}
 	for _, name := range claims.Wanted(o, desired.Of(o), replica) {
 		claim := &corev1.PersistentVolumeClaim{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: v.set.Namespace, Name: name}, claim); err != nil {
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: v.Set.Namespace, Name: name}, claim); err != nil {
 			continue
 		}
 		if why := claims.Obstacle(o, replica, claim); why != "" {
@@ -147,10 +96,10 @@ func (r *Reconciler) seeStrangers(ctx context.Context, v *view, o *snapshot.Set)
 func (r *Reconciler) rememberBlocked(v *view, found map[string]snapshot.Block) {
 	for id, b := range found {
 		v.memory.blocked[id] = b
-		r.router.Await(podKey(v, id), client.ObjectKeyFromObject(v.set))
+		r.router.Await(podKey(v, id), client.ObjectKeyFromObject(v.Set))
 	}
 }
 
 func podKey(v *view, id string) types.NamespacedName {
-	return types.NamespacedName{Namespace: v.set.Namespace, Name: v.set.Name + "-" + id}
+	return types.NamespacedName{Namespace: v.Set.Namespace, Name: v.Set.Name + "-" + id}
 }

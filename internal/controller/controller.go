@@ -88,15 +88,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if v == nil {
 		return answer(wait, err)
 	}
-	look := watch.Look{Pods: len(v.pods)}
-	defer func() { r.router.Charge(client.ObjectKeyFromObject(set), v.now, look) }()
+	look := watch.Look{Pods: len(v.Pods)}
+	defer func() { r.router.Charge(client.ObjectKeyFromObject(set), v.Now, look) }()
 	if wait > 0 || err != nil {
 		return answer(wait, err)
 	}
-	v.replicas = replicas(v)
+	v.replicas = v.Join(&v.memory.seen)
 	revisions, wrote, prepareErr := r.findRevisions(ctx, v)
 	if wrote && prepareErr == nil {
-		look.Writes = len(v.pods) // all of them wait for it
+		look.Writes = len(v.Pods) // all of them wait for it
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	o := r.observe(ctx, v, revisions)
@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 
 // apply carries out the plan, and removes revisions that are not needed.
 func (r *Reconciler) apply(ctx context.Context, s *step) {
-	s.result = r.pods().Apply(ctx, s.set, s.observed, s.plan)
+	s.result = r.pods().Apply(ctx, s.Set, s.observed, s.plan)
 	r.remember(*s)
 	s.answered = len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, podcontrol.Attempt.RefusesResize)
 	if s.answered {
@@ -172,7 +172,7 @@ type step struct {
 // waiting is how many pods wait for what was done: all, if others are planned for only then.
 func (s step) waiting() int {
 	if s.answered || s.result.Relabels.Done > 0 {
-		return len(s.pods)
+		return len(s.Pods)
 	}
 	return len(s.plan.Actions)
 }
@@ -181,7 +181,7 @@ func (s step) waiting() int {
 // whose spec cannot be understood nothing is touched.
 func (r *Reconciler) findRevisions(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
 	if v.invalid != nil {
-		found, err = revision.Resolve(v.revisionInput())
+		found, err = revision.Resolve(v.RevisionInput(v.replicas, &v.memory.seen))
 		return found, false, err
 	}
 	return r.resolveRevisions(ctx, v)

@@ -12,6 +12,7 @@ import (
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan/observe"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -28,23 +29,18 @@ type recollection struct {
 	reported, hurried time.Time
 	// attempts are those that failed a while ago.
 	attempts backoff.Table
-	// replicas are what the pods said at the last look, in the order of identities, and at says where each pod is among them.
-	replicas []snapshot.Replica
-	at       map[types.UID]int
-	// proofs is since when pods have been waiting for a proof of their update in place, by their UIDs.
-	proofs map[types.UID]unproven
+	// seen is what the last look saw.
+	seen observe.Memory
 	// sawPods is true once the cache has shown a pod of the set.
 	sawPods bool
 	// sawSteps is true once the API server said how far the set has come in steps.
 	sawSteps bool
-	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
-	issued, shown int
 	// blocked are the identities whose names or claims were found taken.
 	blocked map[string]snapshot.Block
 	// preflights are the API server's answers to preflights by revision.
 	preflights map[string]snapshot.Preflight
-	// decoded is what revisions hold, by their UIDs.
-	decoded map[types.UID]*decoded
+	// pruned are the versions of revisions that were deleted, by their UIDs. The cache may still show them.
+	pruned map[types.UID]string
 	// recorded is the name of the revision that was written last.
 	recorded string
 	// unproven is the name of the revision of which the API server said that it was never completed.
@@ -69,7 +65,7 @@ func (m *memory) of(set types.UID) *recollection {
 		r = &recollection{
 			blocked:    map[string]snapshot.Block{},
 			preflights: map[string]snapshot.Preflight{},
-			decoded:    map[types.UID]*decoded{},
+			pruned:     map[types.UID]string{},
 		}
 		m.sets[set] = r
 	}

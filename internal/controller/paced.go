@@ -40,7 +40,7 @@ const calmAfter = time.Second
 func creating(id string) action.Key { return action.Key{Verb: action.Creating, Object: id} }
 
 // generation tells one spec from the next.
-func (v *view) generation() string { return strconv.FormatInt(v.set.Generation, 10) }
+func (v *view) generation() string { return strconv.FormatInt(v.Set.Generation, 10) }
 
 // objectOf returns the object that a key names; nil if the view has none.
 func (v *view) objectOf(k action.Key) metav1.Object {
@@ -48,14 +48,14 @@ func (v *view) objectOf(k action.Key) metav1.Object {
 		return nil
 	}
 	if v.objects == nil {
-		v.objects = make(map[string]metav1.Object, len(v.pods)+len(v.orphans)+len(v.claims)+len(v.revisions))
-		for _, pod := range slices.Concat(v.pods, v.orphans) {
+		v.objects = make(map[string]metav1.Object, len(v.Pods)+len(v.Orphans)+len(v.Claims)+len(v.Revisions))
+		for _, pod := range slices.Concat(v.Pods, v.Orphans) {
 			v.objects[string(pod.UID)] = pod
 		}
-		for i := range v.claims {
-			v.objects[string(v.claims[i].UID)] = &v.claims[i]
+		for i := range v.Claims {
+			v.objects[string(v.Claims[i].UID)] = &v.Claims[i]
 		}
-		for _, object := range v.revisions {
+		for _, object := range v.Revisions {
 			v.objects[string(object.UID)] = object
 		}
 	}
@@ -70,12 +70,12 @@ func (v *view) version(k action.Key) string {
 	case k == action.AnyCreate():
 		return v.generation() + v.room()
 	case k.Verb == reporting:
-		return v.set.ResourceVersion
+		return v.Set.ResourceVersion
 	case object == nil:
 		return v.generation()
 	case k.Verb == revising: // what is written on it is wanted no more once it is there
 		return object.GetResourceVersion()
-	case v.set.Spec.Lifecycle != nil:
+	case v.Set.Spec.Lifecycle != nil:
 		return fmt.Sprint(v.generation(), object.GetGeneration())
 	default:
 		return fmt.Sprint(v.generation(), object.GetGeneration(), object.GetLabels())
@@ -85,7 +85,7 @@ func (v *view) version(k action.Key) string {
 // room tells apart what the pods of the set leave of a quota: it is another one as soon as one of them goes or ends.
 func (v *view) room() string {
 	var sum uint64
-	for _, pod := range v.pods {
+	for _, pod := range v.Pods {
 		if !podstate.Finished(pod) {
 			h := fnv.New64a()
 			_, _ = h.Write([]byte(pod.UID))
@@ -104,7 +104,7 @@ func (v *view) wait(k action.Key) time.Duration {
 	if object := v.objectOf(k); object != nil {
 		seen = object.GetResourceVersion()
 	}
-	return v.memory.attempts.Wait(k, v.version(k), seen, v.now)
+	return v.memory.attempts.Wait(k, v.version(k), seen, v.Now)
 }
 
 // failure returns the last failure of an attempt; false if there is none that counts.
@@ -122,17 +122,17 @@ func (v *view) failed(k action.Key, err error) {
 		Version: v.version(k), Message: err.Error(), Refused: conflict || podcontrol.Refused(err), Conflict: conflict,
 		Unsettled: k.Object == "" || podcontrol.MayHaveHappened(err),
 	}
-	v.memory.attempts.Failed(k, f, v.now)
+	v.memory.attempts.Failed(k, f, v.Now)
 }
 
 // overtaken notes an attempt on an object that is not as the cache shows it.
 func (v *view) overtaken(k action.Key, seen string, err error) {
-	v.memory.attempts.Failed(k, backoff.Failure{Version: v.version(k), Seen: seen, Message: err.Error()}, v.now)
+	v.memory.attempts.Failed(k, backoff.Failure{Version: v.version(k), Seen: seen, Message: err.Error()}, v.Now)
 }
 
 // refusals are the writes that were refused a while ago and may be wanted still, as planners see them.
 func (v *view) refusals() map[action.Key]snapshot.Refusal {
-	v.memory.attempts.Forget(func(k action.Key) bool { return k.Object != "" && ofObject(k.Verb) && v.objectOf(k) == nil }, v.now)
+	v.memory.attempts.Forget(func(k action.Key) bool { return k.Object != "" && ofObject(k.Verb) && v.objectOf(k) == nil }, v.Now)
 	refusals := map[action.Key]snapshot.Refusal{}
 	for _, k := range v.memory.attempts.Keys() {
 		if ofPlan(k.Verb) {
@@ -197,7 +197,7 @@ func (r *Reconciler) remember(s step) {
 	}
 	for _, a := range s.plan.Actions {
 		if adopt, ok := a.(action.Adopt); ok { // it may go before the cache shows it as the set's
-			r.router.NoteGone(v.set.UID, adopt.Pod.Name)
+			r.router.NoteGone(v.Set.UID, adopt.Pod.Name)
 		}
 	}
 	ended := func(a action.Action) bool {
@@ -205,19 +205,19 @@ func (r *Reconciler) remember(s step) {
 		return ok && d.Cause == action.Finished && podstate.EndedSoon(d.Pod)
 	}
 	if result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, ended) {
-		m.attempts.Failed(action.Key{Verb: replacing}, backoff.Failure{Version: s.observed.Update.Name, Refused: true}, s.now)
+		m.attempts.Failed(action.Key{Verb: replacing}, backoff.Failure{Version: s.observed.Update.Name, Refused: true}, s.Now)
 	}
 	for name, answer := range result.Preflights {
 		k := action.Key{Verb: action.Preflighting, Object: name}
 		m.preflights[name] = answer
 		if answer.Pod == nil { // refused, or not judged to the end
-			m.attempts.Failed(k, backoff.Failure{Version: v.version(k), Refused: !answer.Failed}, s.now)
+			m.attempts.Failed(k, backoff.Failure{Version: v.version(k), Refused: !answer.Failed}, s.Now)
 		} else {
 			m.attempts.Succeeded(k)
 		}
 	}
 	r.rememberBlocked(v, result.Blocked)
-	m.forgetRevisions(v.revisions)
+	m.forgetRevisions(v.Revisions)
 	r.Metrics.Wrote(result)
 }
 
@@ -229,15 +229,15 @@ func (v *view) note(a podcontrol.Attempt, namespaceGone bool) {
 	}
 	switch {
 	case a.Err == nil && (a.Key.Verb == action.Opening || a.Key.Verb == action.Closing):
-		attempts.Rest(a.Key, backoff.Failure{Version: v.version(a.Key)}, v.now, calmAfter)
+		attempts.Rest(a.Key, backoff.Failure{Version: v.version(a.Key)}, v.Now, calmAfter)
 	case a.Err == nil:
 		attempts.Succeeded(a.Key)
 	case a.Blocked:
-		attempts.Failed(a.Key, backoff.Failure{Version: v.version(a.Key), Refused: true}, v.now)
+		attempts.Failed(a.Key, backoff.Failure{Version: v.version(a.Key), Refused: true}, v.Now)
 	case a.Overtaken:
 		v.overtaken(a.Key, a.Seen, a.Err)
 	case a.Key.Verb == action.Creating && namespaceGone: // nothing can be made in it any more, and the set goes with it
-		attempts.Rest(a.Key, backoff.Failure{Version: v.version(a.Key), Message: a.Err.Error(), Refused: true}, v.now, backoff.Longest)
+		attempts.Rest(a.Key, backoff.Failure{Version: v.version(a.Key), Message: a.Err.Error(), Refused: true}, v.Now, backoff.Longest)
 	default:
 		v.failed(a.Key, a.Err)
 	}

@@ -36,11 +36,11 @@ func (r *Reconciler) report(ctx context.Context, s step) time.Duration {
 	report := status.Compute(s.statusInput())
 	s.memory.progress = report.Progress
 	r.Metrics.Observed(metrics.Observation{
-		Set: client.ObjectKeyFromObject(s.set), Report: report, Replicas: s.observed.Limits.Replicas, Update: s.observed.Update.Name, Now: s.now,
+		Set: client.ObjectKeyFromObject(s.Set), Report: report, Replicas: s.observed.Limits.Replicas, Update: s.observed.Update.Name, Now: s.Now,
 	}, &s.memory.shownMetrics)
 	r.mark(ctx, s, report)
 	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
-	if status.NeedsWrite(&s.set.Status, &report.Status) {
+	if status.NeedsWrite(&s.Set.Status, &report.Status) {
 		wait = sooner(wait, r.writeInTime(ctx, s, report))
 	}
 	return sooner(wait, s.retry())
@@ -48,7 +48,7 @@ func (r *Reconciler) report(ctx context.Context, s step) time.Duration {
 
 // writeInTime writes the status, unless it was written a moment ago: then it returns how long to wait.
 func (r *Reconciler) writeInTime(ctx context.Context, s step, report status.Report) (hold time.Duration) {
-	if hold = s.memory.hold(s.now); hold > 0 && status.Urgent(&s.set.Status, &report.Status) && s.memory.hurry(s.now) {
+	if hold = s.memory.hold(s.Now); hold > 0 && status.Urgent(&s.Set.Status, &report.Status) && s.memory.hurry(s.Now) {
 		hold = 0
 	}
 	if hold == 0 && s.wait(action.Key{Verb: reporting}) == 0 {
@@ -69,8 +69,8 @@ func sooner(a, b time.Duration) time.Duration {
 func (s step) statusInput() status.Input {
 	in := status.Input{
 		Set:            s.observed,
-		Generation:     s.set.Generation,
-		Previous:       &s.set.Status,
+		Generation:     s.Set.Generation,
+		Previous:       &s.Set.Status,
 		Plan:           s.plan,
 		Failure:        s.refusedWrite(),
 		CollisionCount: s.memory.collisions,
@@ -105,22 +105,22 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 	statusWrite := action.Key{Verb: reporting}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
-	set := s.set.DeepCopy()
+	set := s.Set.DeepCopy()
 	set.Status = report.Status
-	patch := client.MergeFromWithOptions(s.set, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(s.Set, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, set, patch); err != nil {
-		s.memory.attempts.Failed(statusWrite, backoff.Failure{Version: s.version(statusWrite), Longest: statusRetry}, s.now)
+		s.memory.attempts.Failed(statusWrite, backoff.Failure{Version: s.version(statusWrite), Longest: statusRetry}, s.Now)
 		if !apierrors.IsConflict(err) {
 			logr.FromContextOrDiscard(ctx).Error(err, "cannot write the status")
 		}
 		return
 	}
 	s.memory.attempts.Succeeded(statusWrite)
-	s.memory.reported = s.now
+	s.memory.reported = s.Now
 	r.Expectations.Wrote(set.UID, informer.SetKind(), set.ResourceVersion)
 	r.tellStep(s, report.Status.Rollout)
 	r.tellStalled(s, report.Status.Conditions)
-	if s.set.Status.ObservedGeneration < 1 {
+	if s.Set.Status.ObservedGeneration < 1 {
 		r.tellOverlap(ctx, s)
 	}
 }
@@ -137,7 +137,7 @@ func (r *Reconciler) mark(ctx context.Context, s step, report status.Report) {
 
 // complete notes on the update revision that it is complete.
 func (r *Reconciler) complete(ctx context.Context, s step) {
-	for _, seen := range s.view.revisions {
+	for _, seen := range s.Revisions {
 		if seen.Name != s.observed.Update.Name {
 			continue
 		}
@@ -149,7 +149,7 @@ func (r *Reconciler) complete(ctx context.Context, s step) {
 
 // reject notes on the update revision that its rollout was given up, so that nobody forgets it.
 func (r *Reconciler) reject(ctx context.Context, s step, verdict string) {
-	for _, seen := range s.view.revisions {
+	for _, seen := range s.Revisions {
 		if seen.Name != s.observed.Update.Name {
 			continue
 		}
@@ -162,7 +162,7 @@ func (r *Reconciler) reject(ctx context.Context, s step, verdict string) {
 			continue
 		}
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
-		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
 			"Revision %s %s; all pods go back to revision %s", seen.Name, status.Sentence(verdict), s.observed.Current.Name)
 	}
 }

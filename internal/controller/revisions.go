@@ -33,7 +33,7 @@ const maxCollisions = 10
 // resolveRevisions finds the revisions of a set and writes down what is not recorded yet. It says whether anything was
 // written; then the cache is behind.
 func (r *Reconciler) resolveRevisions(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
-	in := v.revisionInput()
+	in := v.RevisionInput(v.replicas, &v.memory.seen)
 	for range maxCollisions {
 		if found, err = revision.Resolve(in); err != nil {
 			return found, false, err
@@ -71,25 +71,6 @@ func (r *Reconciler) settleRevisions(ctx context.Context, v *view, found revisio
 	return r.bumpRevision(ctx, v, found.Bump)
 }
 
-// revisionInput is what the revisions of a set are resolved from.
-func (v *view) revisionInput() revision.Input {
-	in := revision.Input{
-		Set:       v.set,
-		Revisions: v.revisions,
-		Taken:     sets.New[string](),
-		Used:      sets.New[string](),
-		Decode:    v.memory.decode,
-	}
-	last := ""
-	for i := range v.replicas {
-		if r := &v.replicas[i]; r.Pod != nil && r.Revision != last { // most have the same
-			in.Used.Insert(r.Revision)
-			last = r.Revision
-		}
-	}
-	return in
-}
-
 // revisionOutcome is what became of a revision that was to be recorded.
 type revisionOutcome int
 
@@ -115,7 +96,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 		return revisionTaken, nil
 	}
 	if v.memory.recorded == name { // and somebody deleted it
-		if err := podcontrol.CheckStays(ctx, r.Live, v.set); err != nil {
+		if err := podcontrol.CheckStays(ctx, r.Live, v.Set); err != nil {
 			return revisionMade, fmt.Errorf("create revision %s: %w", name, err)
 		}
 	}
@@ -124,7 +105,7 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 	case err == nil:
 		v.memory.recorded = name
 		v.memory.attempts.Succeeded(k)
-		r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), wanted.ResourceVersion)
+		r.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
 		return revisionMade, nil
 	case (podcontrol.Refused(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -133,14 +114,14 @@ func (r *Reconciler) createRevision(ctx context.Context, v *view, wanted *appsv1
 		return revisionMade, fmt.Errorf("create revision %s: %w", name, err)
 	}
 	existing := &appsv1.ControllerRevision{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: v.set.Namespace, Name: name}, existing); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: v.Set.Namespace, Name: name}, existing); err != nil {
 		return revisionMade, fmt.Errorf("get revision %s, whose name is taken: %w", name, err)
 	}
-	if !metav1.IsControlledBy(existing, v.set) {
-		v.memory.attempts.Failed(k, backoff.Failure{Version: v.version(k), Refused: true}, v.now)
+	if !metav1.IsControlledBy(existing, v.Set) {
+		v.memory.attempts.Failed(k, backoff.Failure{Version: v.version(k), Refused: true}, v.Now)
 		return revisionTaken, nil
 	}
-	r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), existing.ResourceVersion)
+	r.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), existing.ResourceVersion)
 	return revisionMade, nil
 }
 
@@ -150,7 +131,7 @@ func (v *view) unrecorded(k action.Key, err error) (revisionOutcome, error) {
 		v.failed(k, err)
 		return revisionRefused, nil
 	}
-	v.overtaken(k, v.set.ResourceVersion, err)
+	v.overtaken(k, v.Set.ResourceVersion, err)
 	if f, _ := v.failure(k); f.Overtaken {
 		return revisionMade, err
 	}
@@ -161,7 +142,7 @@ func (v *view) unrecorded(k action.Key, err error) (revisionOutcome, error) {
 // verdict back: an old one, in a cache that begins in the past, would see the revision that was made after it as one that was
 // left again, and do once more what a user asked for long ago. It reports whether the cache is behind.
 func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.ControllerRevision) (behind bool, err error) {
-	for _, seen := range v.revisions {
+	for _, seen := range v.Revisions {
 		if seen.UID != wanted.UID {
 			continue
 		}
@@ -170,7 +151,7 @@ func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.C
 			continue
 		}
 		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected || revision.Judged(seen, wanted) {
-			if newest, err := r.isNewest(ctx, v.set); err != nil || !newest {
+			if newest, err := r.isNewest(ctx, v.Set); err != nil || !newest {
 				return !newest, err
 			}
 		}
@@ -178,7 +159,7 @@ func (r *Reconciler) bumpRevision(ctx context.Context, v *view, wanted *appsv1.C
 			continue
 		}
 		logr.FromContextOrDiscard(ctx).Info("renumbered revision", "revision", wanted.Name, "number", wanted.Revision)
-		r.tellVerdict(v.set, seen, wanted)
+		r.tellVerdict(v.Set, seen, wanted)
 		behind = true
 	}
 	return behind, nil
@@ -191,12 +172,12 @@ func (r *Reconciler) checkUnproven(ctx context.Context, v *view, name string) (b
 		return false, nil
 	}
 	live := &appsv1.ControllerRevision{}
-	err = r.Live.Get(ctx, client.ObjectKey{Namespace: v.set.Namespace, Name: name}, live)
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: v.Set.Namespace, Name: name}, live)
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("get revision %s, which was never completed: %w", name, err)
-	case err == nil && metav1.IsControlledBy(live, v.set) && revision.WasCompleted(live):
-		r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), live.ResourceVersion)
+	case err == nil && metav1.IsControlledBy(live, v.Set) && revision.WasCompleted(live):
+		r.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), live.ResourceVersion)
 		return true, nil
 	}
 	v.memory.unproven = name
@@ -217,7 +198,7 @@ func (r *Reconciler) patchRevision(ctx context.Context, v *view, seen, wanted *a
 	err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
 		v.memory.attempts.Succeeded(k)
-		r.Expectations.Wrote(v.set.UID, informer.RevisionKind(), wanted.ResourceVersion)
+		r.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		return true
 	}
 	v.leaveRevision(k, seen, fmt.Errorf("patch revision %s: %w", seen.Name, err))
@@ -250,11 +231,11 @@ func (r *Reconciler) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool,
 // pruneRevisions deletes the revisions that nobody needs any more, if they are still as they were seen: one that was given
 // away is not the set's to delete.
 func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string) {
-	for _, object := range v.revisions {
-		known, k := v.memory.decoded[object.UID], ofRevision(pruning, object)
-		if !slices.Contains(names, object.Name) || known == nil || known.pruned {
+	for _, object := range v.Revisions {
+		if !slices.Contains(names, object.Name) || v.memory.pruned[object.UID] == object.ResourceVersion {
 			continue
 		}
+		k := ofRevision(pruning, object)
 		v.chores = append(v.chores, k)
 		if v.wait(k) > 0 {
 			continue
@@ -266,30 +247,9 @@ func (r *Reconciler) pruneRevisions(ctx context.Context, v *view, names []string
 			v.leaveRevision(k, object, fmt.Errorf("delete revision %s: %w", object.Name, err))
 			continue
 		}
-		known.pruned = true
+		v.memory.pruned[object.UID] = object.ResourceVersion
 		logr.FromContextOrDiscard(ctx).Info("deleted revision", "revision", object.Name)
 	}
-}
-
-// decoded is what a revision holds, so that it is decoded once and not at every reconcile.
-type decoded struct {
-	resourceVersion string
-	template        *corev1.PodTemplateSpec
-	claims          []string
-	err             error
-	// pruned is true once the revision was deleted, which the cache may not show yet.
-	pruned bool
-}
-
-// decode decodes a revision unless it is remembered.
-func (m *recollection) decode(object *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error) {
-	known, ok := m.decoded[object.UID]
-	if !ok || known.resourceVersion != object.ResourceVersion {
-		known = &decoded{resourceVersion: object.ResourceVersion}
-		known.template, known.claims, known.err = revision.Decode(object)
-		m.decoded[object.UID] = known
-	}
-	return known.template, known.claims, known.err
 }
 
 // forgetRevisions drops what is remembered of revisions that no longer exist.
@@ -299,6 +259,7 @@ func (m *recollection) forgetRevisions(existing []*appsv1.ControllerRevision) {
 		uids.Insert(object.UID)
 		names.Insert(object.Name)
 	}
-	maps.DeleteFunc(m.decoded, func(uid types.UID, _ *decoded) bool { return !uids.Has(uid) })
+	m.seen.Decoder.Keep(existing)
+	maps.DeleteFunc(m.pruned, func(uid types.UID, _ string) bool { return !uids.Has(uid) })
 	maps.DeleteFunc(m.preflights, func(name string, _ snapshot.Preflight) bool { return !names.Has(name) })
 }

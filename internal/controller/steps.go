@@ -29,42 +29,42 @@ func (r *Reconciler) checkSteps(ctx context.Context, v *view, o *snapshot.Set) (
 		return false, nil
 	}
 	live := &v1alpha1.RollSet{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(v.set), live); err != nil && !apierrors.IsNotFound(err) {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(v.Set), live); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("ask how far the set has come in steps: %w", err)
 	}
 	v.memory.sawSteps = true
-	if live.UID != v.set.UID || live.ResourceVersion == v.set.ResourceVersion {
+	if live.UID != v.Set.UID || live.ResourceVersion == v.Set.ResourceVersion {
 		return false, nil
 	}
-	r.Expectations.Wrote(v.set.UID, informer.SetKind(), live.ResourceVersion)
+	r.Expectations.Wrote(v.Set.UID, informer.SetKind(), live.ResourceVersion)
 	return true, nil
 }
 
 // tellStep tells users that a step has begun, waits for a gate or a person, or has failed, once the status says so.
 func (r *Reconciler) tellStep(s step, now *v1alpha1.RolloutStatus) {
-	before := s.set.Status.Rollout
+	before := s.Set.Status.Rollout
 	if now == nil || now.Step == 0 || equality.Semantic.DeepEqual(before, now) {
 		return
 	}
 	begins := before == nil || before.Revision != now.Revision || before.Step != now.Step
 	switch {
 	case begins && now.Step > now.Steps:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepsDone, "Step",
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepsDone, "Step",
 			"All %d steps of revision %s are done; all other pods follow", now.Steps, now.Revision)
 	case begins:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepStarted, "Step",
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepStarted, "Step",
 			"Step %d of %d of revision %s begins: %d of %d pods", now.Step, now.Steps, now.Revision,
 			s.observed.Limits.Steps[now.Step-1], s.observed.Limits.Replicas)
 	case before.Phase == now.Phase:
 	case now.Phase == v1alpha1.RolloutGated:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingGate, "Step",
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingGate, "Step",
 			"Step %d of %d of revision %s waits for gate %s", now.Step, now.Steps, now.Revision, strings.Join(s.observed.Rollout.Closed, ", "))
 	case now.Phase == v1alpha1.RolloutPaused && !s.observed.Paused():
-		r.Events.Eventf(s.set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingPromotion, "Step",
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingPromotion, "Step",
 			"Step %d of %d of revision %s waits for annotation %s=%s/%d", now.Step, now.Steps, now.Revision,
 			v1alpha1.PromoteAnnotation, now.Revision, now.Step)
 	case now.Phase == v1alpha1.RolloutFailed:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, v1alpha1.ReasonStepFailed, "Step",
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonStepFailed, "Step",
 			"Step %d of %d of revision %s failed: %s", now.Step, now.Steps, now.Revision, s.observed.Rollout.Failure)
 	}
 }

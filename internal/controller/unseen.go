@@ -30,10 +30,10 @@ import (
 // API server that lags behind. One look past the cache tells.
 func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error) {
 	m := v.memory
-	if len(v.pods) > 0 {
+	if len(v.Pods) > 0 {
 		m.sawPods = true
 	}
-	if m.sawPods || v.set.Status.Replicas == 0 {
+	if m.sawPods || v.Set.Status.Replicas == 0 {
 		return 0, nil
 	}
 	if wait := v.wait(action.Key{Verb: doubting}); wait > 0 {
@@ -47,14 +47,14 @@ func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error)
 		m.sawPods = true
 		return 0, nil
 	}
-	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that shows no pods", "replicas", v.set.Status.Replicas)
+	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that shows no pods", "replicas", v.Set.Status.Replicas)
 	return v.doubt(), nil
 }
 
 // doubt notes that there are pods that the cache does not show, and returns when to ask again.
 func (v *view) doubt() time.Duration {
 	doubt := action.Key{Verb: doubting}
-	v.memory.attempts.Failed(doubt, backoff.Failure{Version: v.version(doubt), Refused: true}, v.now)
+	v.memory.attempts.Failed(doubt, backoff.Failure{Version: v.version(doubt), Refused: true}, v.Now)
 	return v.wait(doubt)
 }
 
@@ -66,9 +66,9 @@ const page = 500
 // other names. A create that timed out leaves such an id. One look past the cache tells. A manager that made all pods of a
 // set itself has seen them.
 func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.Duration, error) {
-	m := v.memory
-	told := max(int(v.set.Status.IssuedIDs), m.issued)
-	if m.shown >= told || !slices.ContainsFunc(p.Actions, isCreate) {
+	m := &v.memory.seen
+	issued, shown, some := m.Unshown(v.Set)
+	if !some || !slices.ContainsFunc(p.Actions, isCreate) {
 		return 0, nil
 	}
 	if wait := v.wait(action.Key{Verb: doubting}); wait > 0 {
@@ -79,10 +79,10 @@ func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.
 		return 0, err
 	}
 	if !behind {
-		m.shown = told
+		m.Shown(v.Set)
 		return 0, nil
 	}
-	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that does not show all pods", "issued", told, "shown", m.shown)
+	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that does not show all pods", "issued", issued, "shown", shown)
 	return v.doubt(), nil
 }
 
@@ -93,19 +93,19 @@ func isCreate(a action.Action) bool {
 
 // hasPodsUnshown asks the API server whether the set controls pods that the cache does not show.
 func (r *Reconciler) hasPodsUnshown(ctx context.Context, v *view) (bool, error) {
-	known := make(map[types.UID]bool, len(v.pods))
-	for _, pod := range v.pods {
+	known := make(map[types.UID]bool, len(v.Pods))
+	for _, pod := range v.Pods {
 		known[pod.UID] = true
 	}
 	pods := &corev1.PodList{}
 	for {
-		err := r.Live.List(ctx, pods, client.InNamespace(v.set.Namespace), client.MatchingLabelsSelector{Selector: v.selector},
+		err := r.Live.List(ctx, pods, client.InNamespace(v.Set.Namespace), client.MatchingLabelsSelector{Selector: v.Selector},
 			client.Limit(page), client.Continue(pods.Continue))
 		if err != nil {
 			return false, fmt.Errorf("ask for pods that the cache does not show: %w", err)
 		}
 		for i := range pods.Items {
-			if pod := &pods.Items[i]; !known[pod.UID] && metav1.IsControlledBy(pod, v.set) {
+			if pod := &pods.Items[i]; !known[pod.UID] && metav1.IsControlledBy(pod, v.Set) {
 				return true, nil
 			}
 		}
@@ -118,8 +118,8 @@ func (r *Reconciler) hasPodsUnshown(ctx context.Context, v *view) (bool, error) 
 // hasPod asks the API server for one pod that the set controls. Revisions are what tells its pods from those of others
 // that its selector matches as well.
 func (r *Reconciler) hasPod(ctx context.Context, v *view) (bool, error) {
-	selector := v.selector
-	if names := revisionNames(v.set); len(names) > 0 {
+	selector := v.Selector
+	if names := revisionNames(v.Set); len(names) > 0 {
 		ours, err := labels.NewRequirement(v1alpha1.RevisionLabel, selection.In, names)
 		if err != nil {
 			return false, fmt.Errorf("select pods by revision: %w", err)
@@ -127,11 +127,11 @@ func (r *Reconciler) hasPod(ctx context.Context, v *view) (bool, error) {
 		selector = selector.Add(*ours)
 	}
 	pods := &corev1.PodList{}
-	err := r.Live.List(ctx, pods, client.InNamespace(v.set.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(1))
+	err := r.Live.List(ctx, pods, client.InNamespace(v.Set.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(1))
 	if err != nil {
 		return false, fmt.Errorf("ask for pods that the cache does not show: %w", err)
 	}
-	return len(pods.Items) > 0 && metav1.IsControlledBy(&pods.Items[0], v.set), nil
+	return len(pods.Items) > 0 && metav1.IsControlledBy(&pods.Items[0], v.Set), nil
 }
 
 // revisionNames are the revisions that pods run, as the status has it.

@@ -18,6 +18,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/plan/observe"
 )
 
 // liveList is an API server that has some pods, and remembers what it was asked.
@@ -67,7 +68,7 @@ func doubtful(t *testing.T) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &view{set: set, selector: selector, now: time.Unix(1000, 0), memory: &recollection{}}
+	return &view{Objects: observe.Objects{Set: set, Selector: selector, Now: time.Unix(1000, 0)}, memory: &recollection{}}
 }
 
 func TestUnseen(t *testing.T) {
@@ -86,15 +87,15 @@ func TestUnseen(t *testing.T) {
 		"the pods are lost":              {wantAsked: asked},
 		"the pods are another set's":     {live: []corev1.Pod{strangers}, wantAsked: asked},
 		"the API server does not answer": {err: errors.New("cut"), wantAsked: asked},
-		"the cache shows a pod":          {live: []corev1.Pod{ours}, change: func(v *view) { v.pods = []*corev1.Pod{&ours} }},
+		"the cache shows a pod":          {live: []corev1.Pod{ours}, change: func(v *view) { v.Pods = []*corev1.Pod{&ours} }},
 		"the cache has shown a pod once": {live: []corev1.Pod{ours}, change: func(v *view) { v.memory.sawPods = true }},
-		"there were none before":         {live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Replicas = 0 }},
+		"there were none before":         {live: []corev1.Pod{ours}, change: func(v *view) { v.Set.Status.Replicas = 0 }},
 		"a small set": {
-			live: []corev1.Pod{ours}, change: func(v *view) { v.set.Spec.Replicas = new(int32(1)) },
+			live: []corev1.Pod{ours}, change: func(v *view) { v.Set.Spec.Replicas = new(int32(1)) },
 			want: true, wantAsked: asked,
 		},
 		"nobody knows the pods' revisions": {
-			live: []corev1.Pod{ours}, change: func(v *view) { v.set.Status.Revisions = nil },
+			live: []corev1.Pod{ours}, change: func(v *view) { v.Set.Status.Revisions = nil },
 			want: true, wantAsked: []string{"app=web"},
 		},
 	}
@@ -137,7 +138,7 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 	for range 4 {
 		wait := look()
 		waits = append(waits, wait, look()) // an event in between costs no question
-		v.now = v.now.Add(wait)
+		v.Now = v.Now.Add(wait)
 	}
 	want := []time.Duration{backoff.Shortest, backoff.Shortest, 2 * backoff.Shortest, 2 * backoff.Shortest, 4 * backoff.Shortest, 4 * backoff.Shortest, 8 * backoff.Shortest, 8 * backoff.Shortest}
 	if diff := cmp.Diff(want, waits); diff != "" {
@@ -146,11 +147,11 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 	if len(live.asked) != 4 {
 		t.Errorf("the API server was asked %d times, want 4", len(live.asked))
 	}
-	v.pods = []*corev1.Pod{&live.pods[0]}
+	v.Pods = []*corev1.Pod{&live.pods[0]}
 	if wait := look(); wait != 0 {
 		t.Errorf("the cache shows pods, and %v are waited for", wait)
 	}
-	v.pods, v.set.Generation = nil, 2
+	v.Pods, v.Set.Generation = nil, 2
 	if look(); len(live.asked) != 4 {
 		t.Error("a cache that has shown pods is doubted")
 	}

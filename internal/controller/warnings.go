@@ -24,13 +24,13 @@ import (
 // tellStalled tells users that nothing will move any more without them, and why. What was done to a revision is told where it
 // is done.
 func (r *Reconciler) tellStalled(s step, now []metav1.Condition) {
-	is, was := meta.FindStatusCondition(now, v1alpha1.ConditionStalled), meta.FindStatusCondition(s.set.Status.Conditions, v1alpha1.ConditionStalled)
+	is, was := meta.FindStatusCondition(now, v1alpha1.ConditionStalled), meta.FindStatusCondition(s.Set.Status.Conditions, v1alpha1.ConditionStalled)
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
 	switch is.Reason {
 	case v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonInvalidTemplate, v1alpha1.ReasonProgressDeadlineExceeded:
-		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
 	}
 }
 
@@ -39,12 +39,12 @@ func (r *Reconciler) tellStalled(s step, now []metav1.Condition) {
 // of the namespace.
 func (r *Reconciler) tellOverlap(ctx context.Context, s step) {
 	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.InNamespace(s.set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, pods, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "cannot look for pods of others")
 		return
 	}
 	if note := overlap(s.view, pods.Items); note != "" {
-		r.Events.Eventf(s.set, nil, corev1.EventTypeWarning, podcontrol.SelectorOverlap, "Look", "%s", podcontrol.Short(note))
+		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, podcontrol.SelectorOverlap, "Look", "%s", podcontrol.Short(note))
 	}
 }
 
@@ -55,7 +55,7 @@ func overlap(v *view, pods []corev1.Pod) string {
 	for i := range pods {
 		pod := &pods[i]
 		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil || owner.UID == v.set.UID || pod.DeletionTimestamp != nil || !v.selector.Matches(labels.Set(pod.Labels)) {
+		if owner == nil || owner.UID == v.Set.UID || pod.DeletionTimestamp != nil || !v.Selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
 		names = append(names, pod.Name)

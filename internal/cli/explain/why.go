@@ -24,10 +24,10 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
-	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan/observe"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
@@ -144,7 +144,8 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 	if ready := meta.FindStatusCondition(objects.Set.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		a.Waiting = ready.Reason + ": " + podstate.Printable(ready.Message, textLimit)
 	}
-	p, err := controller.Explain(objects, s.Clock.Now(), func(r snapshot.Revision) snapshot.Preflight { return accepts(ctx, s, c, objects.Set, r) })
+	objects.Now = s.Clock.Now()
+	p, err := judge(objects, func(r snapshot.Revision) snapshot.Preflight { return accepts(ctx, s, c, objects.Set, r) })
 	if err != nil {
 		return answer{}, fmt.Errorf("judge rollset %s: %w", key.Name, err)
 	}
@@ -160,7 +161,7 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 }
 
 // read reads a set and what it controls.
-func read(ctx context.Context, c client.Client, key client.ObjectKey) (o controller.Objects, err error) {
+func read(ctx context.Context, c client.Client, key client.ObjectKey) (o observe.Objects, err error) {
 	o.Set = &v1alpha1.RollSet{}
 	if err := c.Get(ctx, key, o.Set); err != nil {
 		return o, err
@@ -183,7 +184,7 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey) (o control
 	if err := c.List(ctx, classes); err != nil && !apierrors.IsForbidden(err) { // without them the growth of claims is not judged
 		return o, fmt.Errorf("list storage classes: %w", err)
 	}
-	o.Classes = controller.ClassesOf(classes.Items)
+	o.Classes = observe.ClassesOf(classes.Items)
 	return o, nil
 }
 

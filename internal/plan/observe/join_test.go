@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observe
 
 import (
 	"strconv"
@@ -33,10 +33,10 @@ func TestReplicasAreRemembered(t *testing.T) {
 	t.Parallel()
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	set.Spec.MinReadySeconds = 10
-	v := &view{set: set, selector: labels.Everything(), memory: &recollection{}}
+	v, memory := &Objects{Set: set, Selector: labels.Everything()}, &Memory{}
 	look := func(now int64, pods ...*corev1.Pod) (said []string) {
-		v.pods, v.now = pods, time.Unix(now, 0)
-		all := replicas(v)
+		v.Pods, v.Now = pods, time.Unix(now, 0)
+		all := v.Join(memory)
 		for i := range all {
 			r := &all[i]
 			if r.Pod != pods[len(pods)-1-i] {
@@ -53,7 +53,7 @@ func TestReplicasAreRemembered(t *testing.T) {
 			r.Updating, r.Waiting = true, "spoilt" // what is made of a look is not for the next one
 		}
 		for i := range all {
-			if v.memory.replicas[i].Updating || v.memory.replicas[i].Waiting != "" {
+			if memory.replicas[i].Updating || memory.replicas[i].Waiting != "" {
 				t.Error("what was made of a look was remembered")
 			}
 		}

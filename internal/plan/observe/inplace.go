@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observe
 
 import (
 	"cmp"
@@ -18,21 +18,21 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// seeChanges fills in how far the updates in place of a set's pods are.
-func (v *view) seeChanges(o *snapshot.Set) {
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+// judge fills in which pods are updating, specified and available, and how far their updates in place are.
+func (o *observer) judge() {
+	for i := range o.out.Replicas {
+		r := &o.out.Replicas[i]
 		if r.Pod != nil && !r.Terminating { // also one that has ended waits for the hook before it is deleted
-			r.State = lifecycle.StateOf(o.Spec, r.Pod)
+			r.State = lifecycle.StateOf(&o.Set.Spec, r.Pod)
 		}
 		if !r.Live() {
 			continue
 		}
 		if !r.InPlace.Empty() {
-			v.seeProgress(r, o)
+			o.seeProgress(r)
 		}
-		r.Hook = lifecycle.Waits(o.Spec, r.Pod)
-		r.Withdrawn = lifecycle.Withdraws(o.Spec, r.State)
+		r.Hook = lifecycle.Waits(&o.Set.Spec, r.Pod)
+		r.Withdrawn = lifecycle.Withdraws(&o.Set.Spec, r.State)
 		if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
 			r.Specified = true // it is not going to serve again
 		}
@@ -42,19 +42,19 @@ func (v *view) seeChanges(o *snapshot.Set) {
 }
 
 // seeProgress fills in how far the update in place of a pod is.
-func (v *view) seeProgress(r *snapshot.Replica, o *snapshot.Set) {
-	to := o.Known[r.Revision].Template
+func (o *observer) seeProgress(r *snapshot.Replica) {
+	to := o.out.Known[r.Revision].Template
 	if r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
-		r.Progress = inplace.Of(r.Pod, to, r.InPlace, v.router.Sighting(r.Pod.UID))
+		r.Progress = inplace.Of(r.Pod, to, r.InPlace, o.Sighting(r.Pod.UID))
 	}
 	r.Waiting = cmp.Or(r.Progress.Restart, r.Progress.Resize)
 	r.Restarting = r.Progress.Restart != ""
 	if r.Progress.Resize != "" {
-		seeResize(r, o)
+		seeResize(r, o.out)
 		r.Restarting = r.Restarting || !r.Progress.Postponed && r.InPlace.ResizeRestarts(r.Pod)
 	}
 	if r.Progress.Restart != "" && podstate.ContainersReady(r.Pod) {
-		v.seeProof(r, o)
+		o.seeProof(r)
 	}
 }
 
@@ -82,29 +82,29 @@ type unproven struct {
 
 // seeProof fills in how long a proof is still waited for that the containers of a pod are the new ones. What is known of the
 // time is lost with the manager: then the wait begins anew. A container that is still to end has its grace period for that.
-func (v *view) seeProof(r *snapshot.Replica, o *snapshot.Set) {
-	wait, limited := o.ProgressDeadline()
+func (o *observer) seeProof(r *snapshot.Replica) {
+	wait, limited := o.out.ProgressDeadline()
 	if !limited {
 		return
 	}
 	if grace := r.Pod.Spec.TerminationGracePeriodSeconds; grace != nil {
 		wait = max(wait, time.Duration(*grace)*time.Second)
 	}
-	known, ok := v.memory.proofs[r.Pod.UID]
+	known, ok := o.memory.proofs[r.Pod.UID]
 	if !ok || known.generation != r.InPlace.Generation {
-		known = unproven{generation: r.InPlace.Generation, since: v.now}
+		known = unproven{generation: r.InPlace.Generation, since: o.Now}
 	}
-	if v.memory.proofs == nil {
-		v.memory.proofs = map[types.UID]unproven{}
+	if o.memory.proofs == nil {
+		o.memory.proofs = map[types.UID]unproven{}
 	}
-	v.memory.proofs[r.Pod.UID] = known
-	if r.ProofWait = min(known.since.Add(wait).Sub(v.now), wait); r.ProofWait <= 0 {
+	o.memory.proofs[r.Pod.UID] = known
+	if r.ProofWait = min(known.since.Add(wait).Sub(o.Now), wait); r.ProofWait <= 0 {
 		r.ProofWait, r.Unproven = 0, fmt.Sprintf("no proof of the update in place in %s: %s", wait, r.Progress.Restart)
 	}
 }
 
 // forgetProofs forgets since when pods have been waiting that do not wait any more.
-func (m *recollection) forgetProofs(o *snapshot.Set) {
+func (m *Memory) forgetProofs(o *snapshot.Set) {
 	if len(m.proofs) == 0 {
 		return
 	}

@@ -1,0 +1,49 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revision
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Decoder decodes each version of a revision once, and not at every look. The zero Decoder is ready to use.
+type Decoder struct {
+	known map[types.UID]decoded
+}
+
+// decoded is what a revision holds.
+type decoded struct {
+	resourceVersion string
+	template        *corev1.PodTemplateSpec
+	claims          []string
+	err             error
+}
+
+// Decode returns what [Decode] does.
+func (d *Decoder) Decode(object *appsv1.ControllerRevision) (template *corev1.PodTemplateSpec, claimNames []string, err error) {
+	known, ok := d.known[object.UID]
+	if !ok || known.resourceVersion != object.ResourceVersion {
+		known = decoded{resourceVersion: object.ResourceVersion}
+		known.template, known.claims, known.err = Decode(object)
+		if d.known == nil {
+			d.known = map[types.UID]decoded{}
+		}
+		d.known[object.UID] = known
+	}
+	return known.template, known.claims, known.err
+}
+
+// Keep forgets all revisions but those that exist.
+func (d *Decoder) Keep(existing []*appsv1.ControllerRevision) {
+	uids := sets.New[types.UID]()
+	for _, object := range existing {
+		uids.Insert(object.UID)
+	}
+	maps.DeleteFunc(d.known, func(uid types.UID, _ decoded) bool { return !uids.Has(uid) })
+}

@@ -1,0 +1,76 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// ours splits off the pods that the selector does not match any more: what the set makes of the others does not wait until
+// they are released.
+func (o *observer) ours() (replicas []snapshot.Replica, leaving []*corev1.Pod) {
+	leaves := func(r *snapshot.Replica) bool {
+		return r.Pod != nil && !r.Terminating && !o.Selector.Matches(labels.Set(r.Pod.Labels))
+	}
+	if !slices.ContainsFunc(o.Pods, func(pod *corev1.Pod) bool { return !o.Selector.Matches(labels.Set(pod.Labels)) }) {
+		return o.Replicas, nil
+	}
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; leaves(r) {
+			leaving = append(leaving, r.Pod)
+		} else {
+			replicas = append(replicas, *r)
+		}
+	}
+	return replicas, leaving
+}
+
+// nameless says which identities cannot get a pod because one has the name that the set does not get, or does not get rid of.
+func (o *observer) nameless() map[string]snapshot.Block {
+	blocked := map[string]snapshot.Block{}
+	for _, pod := range o.out.Leaving {
+		id, _ := Identify(o.Set, pod.Name)
+		blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the selector does not match and that is not released yet"}
+	}
+	for _, pod := range o.out.Orphans {
+		if o.out.LeavesAside(action.OfPod(action.Adopting, pod)) {
+			id, _ := Identify(o.Set, pod.Name)
+			blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the set may not adopt; delete it"}
+		}
+	}
+	return blocked
+}
+
+// blockedByClaims says which identities without a pod have claims that cannot be used. Events of these claims lead to the set.
+func blockedByClaims(s *snapshot.Set) map[string]snapshot.Block {
+	blocked := map[string]snapshot.Block{}
+	var wanted *desired.State // costs as much as the set has pods, and is rarely needed
+	for i := range s.Replicas {
+		r := &s.Replicas[i]
+		if r.Pod != nil {
+			continue
+		}
+		for _, claim := range r.Claims {
+			why := claims.Obstacle(s, r, claim)
+			if why == "" {
+				continue
+			}
+			if wanted == nil {
+				wanted = desired.Of(s)
+			}
+			if slices.Contains(claims.Wanted(s, wanted, r), claim.Name) {
+				blocked[r.ID] = snapshot.Block{Claim: true, Reason: why}
+			}
+		}
+	}
+	return blocked
+}

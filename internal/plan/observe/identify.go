@@ -1,0 +1,74 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// Identify returns the identity of a pod. A pod that was adopted under a name that the set would not give goes by its
+// whole name.
+func Identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		if n, ok := identity.ParseOrdinal(set.Name, pod); ok {
+			return strconv.Itoa(n), n
+		}
+		return pod, -1
+	}
+	if id, ok := identity.ParseID(set.Name, pod); ok {
+		return id, -1
+	}
+	return pod, -1
+}
+
+// claimTemplates are the names of the claim templates of the spec, and of all revisions that can be used.
+func (o *Objects) claimTemplates(m *Memory) []string {
+	var names []string
+	for i := range o.Set.Spec.VolumeClaimTemplates {
+		names = append(names, o.Set.Spec.VolumeClaimTemplates[i].Name)
+	}
+	for _, object := range o.Revisions {
+		_, recorded, _ := m.Decoder.Decode(object) // of what cannot be used it says none
+		names = append(names, recorded...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// identifyClaim returns the identity that a claim belongs to: by its labels or, if another kind of workload left it
+// without or a user made it, by its name and those of the templates.
+func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
+	key := v1alpha1.InstanceIDLabel
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		key = v1alpha1.PodIndexLabel
+	}
+	_, labeled := claim.Labels[v1alpha1.SetLabel]
+	if id = claim.Labels[key]; id == "" || !labeled {
+		id, _ = claims.IDOf(set.Name, templates, claim.Name)
+	}
+	known, ordinal := Identify(set, set.Name+"-"+id)
+	return id, ordinal, known == id // else nothing that we would write
+}
+
+// ClassesOf returns what matters of storage classes, by their names.
+func ClassesOf(items []storagev1.StorageClass) map[string]snapshot.Class {
+	classes := make(map[string]snapshot.Class, len(items))
+	for i := range items {
+		expandable, mode := items[i].AllowVolumeExpansion, items[i].VolumeBindingMode
+		classes[items[i].Name] = snapshot.Class{
+			Expandable: expandable != nil && *expandable,
+			Immediate:  mode == nil || *mode == storagev1.VolumeBindingImmediate,
+		}
+	}
+	return classes
+}

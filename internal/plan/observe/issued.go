@@ -1,0 +1,61 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/identity"
+)
+
+// placeOf is the place of an id in the sequence of a set with random names; -1 if it has none.
+func placeOf(set *v1alpha1.RollSet, id string) int {
+	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+		return -1
+	}
+	return identity.NewSequence(set.UID).PlaceOf(id)
+}
+
+// issued is how many ids the set has given out: as many as its status says, or as were seen earlier or are seen now, also
+// those of pods that came and went between two looks. It notes when the cache has shown all of them.
+func (o *observer) issued() int {
+	if o.out.Ordinal() {
+		return 0
+	}
+	gone := map[int]bool{}
+	for _, pod := range o.Gone {
+		id, _ := Identify(o.Set, pod)
+		gone[placeOf(o.Set, id)] = true
+	}
+	places := func(yield func(int) bool) {
+		for i := range o.out.Replicas {
+			delete(gone, o.out.Replicas[i].Place)
+			if !yield(o.out.Replicas[i].Place) {
+				return
+			}
+		}
+		for place := range gone {
+			if !yield(place) {
+				return
+			}
+		}
+	}
+	m := o.memory
+	m.issued = identity.Issued(m.told(o.Set), places)
+	if identity.Covers(m.shown, m.issued, places) {
+		m.shown = m.issued
+	}
+	return m.issued
+}
+
+// told is how many ids the set is known to have given out.
+func (m *Memory) told(set *v1alpha1.RollSet) int { return max(int(set.Status.IssuedIDs), m.issued) }
+
+// Unshown returns how many ids the set has given out, and up to which of them the cache has shown all pods, if these are fewer.
+func (m *Memory) Unshown(set *v1alpha1.RollSet) (issued, shown int, some bool) {
+	told := m.told(set)
+	return told, m.shown, m.shown < told
+}
+
+// Shown notes that the pods of all ids that were given out are accounted for.
+func (m *Memory) Shown(set *v1alpha1.RollSet) { m.shown = m.told(set) }

@@ -1,0 +1,155 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe makes the snapshot that planners decide on from what the cache shows of a set.
+//
+// The rule: what a pod says by itself is read once for each version of the pod; what the spec and the time make of it is
+// decided at each look. Which pods are available, updating, specified, surge or leaving is decided here and nowhere else. The
+// caller gives the objects, the time, and what it remembers of the last look in a [Memory], the only thing that is changed.
+package observe
+
+import (
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/update/steps"
+)
+
+// Objects are a set and what it owns, as the cache shows them at a time. The objects belong to the cache and are not changed.
+type Objects struct {
+	Set *v1alpha1.RollSet
+	// Selector is the selector of the set, parsed.
+	Selector labels.Selector
+	// Pods and Revisions are those that the set controls. Claims carry its label, or its name in theirs.
+	Pods      []*corev1.Pod
+	Revisions []*appsv1.ControllerRevision
+	Claims    []corev1.PersistentVolumeClaim
+	// Orphans are pods without a controller that the selector matches.
+	Orphans []*corev1.Pod
+	// Classes are the storage classes by name, if the set asks for claims.
+	Classes map[string]snapshot.Class
+	Now     time.Time
+}
+
+// Memory is what is remembered of a set from one look to the next. It may be lost at any time: then pods are read again, and
+// waiting for a proof begins anew. The zero Memory is ready to use.
+type Memory struct {
+	// Decoder remembers what the revisions hold.
+	Decoder revision.Decoder
+	// replicas are what the pods said at the last look, in the order of identities, and at is the index of each pod there.
+	replicas []snapshot.Replica
+	at       map[types.UID]int
+	// proofs is since when pods have been waiting for a proof of their update in place, by their UIDs.
+	proofs map[types.UID]unproven
+	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
+	issued, shown int
+}
+
+// Spec is what a spec says in numbers and selectors.
+type Spec struct {
+	Limits     snapshot.Limits
+	Priorities snapshot.Priorities
+	Ordinals   identity.Ordinals
+}
+
+// Resolve resolves the numbers and selectors of a spec. Beside an error, it returns what can be understood.
+func Resolve(spec *v1alpha1.RollSetSpec) (s Spec, err error) {
+	if s.Limits, err = snapshot.ResolveLimits(spec); err != nil {
+		return s, err
+	}
+	if s.Priorities, err = snapshot.ResolvePriorities(spec); err != nil {
+		return s, err
+	}
+	start := int32(0)
+	if spec.Ordinals != nil {
+		start = spec.Ordinals.Start
+	}
+	s.Ordinals, err = identity.NewOrdinals(start, spec.ReserveOrdinals)
+	return s, err
+}
+
+// Input is what a snapshot is made from.
+type Input struct {
+	*Objects
+
+	// Spec is the spec, resolved.
+	Spec Spec
+	// Replicas are the pods and claims, joined by [Objects.Join].
+	Replicas []snapshot.Replica
+	// Resolution says which revisions the set has.
+	Resolution revision.Resolution
+	// Gone are the names of pods that have gone since the last look.
+	Gone []string
+	// Sighting returns what events showed of a pod.
+	Sighting func(pod types.UID) inplace.Sighting
+	// FinishedWait, Preflights and Refusals become those of the snapshot.
+	FinishedWait time.Duration
+	Preflights   map[string]snapshot.Preflight
+	Refusals     map[action.Key]snapshot.Refusal
+}
+
+// observer makes one snapshot.
+type observer struct {
+	Input
+
+	memory *Memory
+	out    *snapshot.Set
+}
+
+// Snapshot returns the snapshot of a set. Which identities cannot get a pod it says as far as the objects show it.
+func Snapshot(in Input, m *Memory) *snapshot.Set {
+	found := in.Resolution
+	o := observer{Input: in, memory: m, out: &snapshot.Set{
+		Name: in.Set.Name, UID: in.Set.UID, Spec: &in.Set.Spec,
+		Limits: in.Spec.Limits, Priorities: in.Spec.Priorities, Ordinals: in.Spec.Ordinals,
+		Current: found.Current, Update: found.Update, Rejected: found.Rejected, Verdict: found.Verdict, Unproven: found.Unproven,
+		Known:        found.Known,
+		FinishedWait: in.FinishedWait,
+		Preflights:   in.Preflights,
+		Refusals:     in.Refusals,
+		Orphans:      in.Orphans,
+		Classes:      in.Classes,
+		Now:          in.Now,
+	}}
+	o.out.Replicas, o.out.Leaving = o.ours()
+	o.out.Issued = o.issued()
+	o.judge()
+	m.forgetProofs(o.out)
+	o.out.Blocked = o.nameless()
+	o.out.Rollout = steps.Plan(steps.Input{
+		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1alpha1.PromoteAnnotation], WasComplete: found.WasComplete,
+	})
+	maps.Copy(o.out.Blocked, blockedByClaims(o.out))
+	return o.out
+}
+
+// RevisionInput is what the revisions of a set are resolved from.
+func (o *Objects) RevisionInput(replicas []snapshot.Replica, m *Memory) revision.Input {
+	in := revision.Input{
+		Set:       o.Set,
+		Revisions: o.Revisions,
+		Taken:     sets.New[string](),
+		Used:      sets.New[string](),
+		Decode:    m.Decoder.Decode,
+	}
+	last := ""
+	for i := range replicas {
+		if r := &replicas[i]; r.Pod != nil && r.Revision != last { // most have the same
+			in.Used.Insert(r.Revision)
+			last = r.Revision
+		}
+	}
+	return in
+}

@@ -1,0 +1,56 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// newReplica is what a pod says by itself, whatever the spec and the time. Before is what it said at the last look; nil if it
+// was not there.
+func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
+	r := snapshot.Replica{
+		Pod:          pod,
+		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
+		Node:         interned(pod.Spec.NodeName),
+		Phase:        interned(pod.Status.Phase),
+		Created:      pod.CreationTimestamp.Unix(),
+		Scheduled:    podstate.Scheduled(pod),
+		Terminating:  podstate.Terminating(pod),
+		Finished:     podstate.Finished(pod),
+		Surge:        snapshot.Surges(pod),
+		Specified:    podstate.SpecifiedDelete(pod),
+		Replaced:     pod.Labels[v1alpha1.ReplacedLabel] == "true",
+		Restarts:     podstate.Restarts(pod),
+		DeletionCost: podstate.DeletionCost(pod),
+	}
+	r.ReadySince, r.Ready = podstate.ReadySince(pod)
+	if r.Live() {
+		r.Gate = inplace.GateOf(pod)
+		r.InPlace = stateOf(pod, before)
+		r.Progress = inplace.Of(pod, nil, r.InPlace, inplace.Sighting{})
+	}
+	return r
+}
+
+// stateOf is the state of a pod's last update in place, which takes longer to read than all the rest and changes less often.
+func stateOf(pod *corev1.Pod, before *snapshot.Replica) inplace.State {
+	if before != nil && before.Revision == pod.Labels[v1alpha1.RevisionLabel] && before.Pod.Generation <= pod.Generation &&
+		before.Pod.Annotations[inplace.StateAnnotation] == pod.Annotations[inplace.StateAnnotation] && !before.InPlace.Empty() {
+		return before.InPlace
+	}
+	s, _ := inplace.StateOf(pod) // what cannot be read counts for nothing
+	return s
+}
+
+// interned is the same text, in the place where all that are equal to it are: what is compared in every look is in few
+// places then.
+func interned[T ~string](text T) T { return unique.Make(text).Value() }
