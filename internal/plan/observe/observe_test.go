@@ -1,0 +1,179 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// words are what a snapshot says of a replica.
+func words(r *snapshot.Replica) string {
+	var said []string
+	for _, w := range []struct {
+		is   bool
+		word string
+	}{
+		{r.Live(), "live"},
+		{r.Ready, "ready"},
+		{r.Available, "available"},
+		{r.Updating, "updating"},
+		{r.Specified, "specified"},
+		{r.Surge, "surge"},
+		{r.Withdrawn, "withdrawn"},
+	} {
+		if w.is {
+			said = append(said, w.word)
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+// look takes the snapshot of a set of some pods at second 1000.
+func look(set *v1alpha1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
+	o := &Objects{Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Pods: pods, Now: time.Unix(1000, 0)}
+	memory := &Memory{}
+	return Snapshot(Input{
+		Objects: o, Replicas: o.Join(memory),
+		Sighting: func(types.UID) inplace.Sighting { return inplace.Sighting{} },
+	}, memory)
+}
+
+// TestWhatAPodCountsAs takes a pod that has been ready for 100 seconds, and changes one thing.
+func TestWhatAPodCountsAs(t *testing.T) {
+	t.Parallel()
+	label := func(key, value string) func(*v1alpha1.RollSet, *corev1.Pod) {
+		return func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Labels[key] = value }
+	}
+	preparingDelete := func(set *v1alpha1.RollSet, pod *corev1.Pod) {
+		set.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: &v1alpha1.LifecycleHook{
+			LabelsHandler: map[string]string{"example.com/drain": "wanted"}, MarkPodNotReady: true,
+		}}
+		pod.Labels["example.com/drain"] = "wanted"
+		pod.Labels[v1alpha1.LifecycleStateLabel] = string(v1alpha1.LifecyclePreparingDelete)
+	}
+	gate := func(status corev1.ConditionStatus) func(*v1alpha1.RollSet, *corev1.Pod) {
+		return func(_ *v1alpha1.RollSet, pod *corev1.Pod) {
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: status})
+		}
+	}
+	tests := map[string]struct {
+		change func(*v1alpha1.RollSet, *corev1.Pod)
+		want   string
+	}{
+		"nothing": {func(*v1alpha1.RollSet, *corev1.Pod) {}, "live ready available"},
+		"it was ready for exactly minReadySeconds": {
+			func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 100 }, "live ready available",
+		},
+		"it must be ready for longer": {func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 101 }, "live ready"},
+		"it is not ready": {
+			func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, "live",
+		},
+		"it terminates": {func(_ *v1alpha1.RollSet, pod *corev1.Pod) {
+			pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(999, 0)}
+		}, "ready"},
+		"it has failed":                 {func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, "ready"},
+		"a label asks for its deletion": {label(v1alpha1.SpecifiedDeleteLabel, "true"), "live ready available specified"},
+		"podsToDelete names it": {
+			func(set *v1alpha1.RollSet, _ *corev1.Pod) {
+				set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
+			}, "live ready available specified",
+		},
+		"podsToDelete named its predecessor": {
+			func(set *v1alpha1.RollSet, pod *corev1.Pod) {
+				set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
+				pod.Labels[v1alpha1.ReplacedLabel] = "true"
+			}, "live ready available",
+		},
+		"it was made for surge":   {label(v1alpha1.SurgeLabel, "true"), "live ready available surge"},
+		"its gate is open":        {gate(corev1.ConditionTrue), "live ready available"},
+		"its gate is closed":      {gate(corev1.ConditionFalse), "live ready updating"},
+		"a hook prepares its end": {preparingDelete, "live ready updating withdrawn"},
+		"the hook has taken it away": {
+			func(set *v1alpha1.RollSet, pod *corev1.Pod) {
+				preparingDelete(set, pod)
+				gate(corev1.ConditionFalse)(set, pod)
+			}, "live ready updating specified withdrawn",
+		},
+		"a state without a hook": {label(v1alpha1.LifecycleStateLabel, string(v1alpha1.LifecyclePreparingDelete)), "live ready available"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, pod := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, seenPod("1", "bbbbb", 1, 900)
+			pod.Labels = map[string]string{"app": "web"}
+			tt.change(set, pod)
+			s := look(set, pod)
+			if len(s.Replicas) != 1 {
+				t.Fatalf("%d replicas", len(s.Replicas))
+			}
+			if got := words(&s.Replicas[0]); got != tt.want {
+				t.Errorf("the pod is %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestNamesThatAreTaken has a pod that the selector does not match any more, and an orphan that may not be adopted.
+func TestNamesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	ours, leaving, orphan := seenPod("1", "bbbbb", 1, 900), seenPod("2", "ccccc", 1, 900), seenPod("3", "ddddd", 1, 900)
+	ours.Labels = map[string]string{"app": "web"}
+	o := &Objects{
+		Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Now: time.Unix(1000, 0),
+		Pods: []*corev1.Pod{ours, leaving}, Orphans: []*corev1.Pod{orphan},
+	}
+	memory := &Memory{}
+	s := Snapshot(Input{
+		Objects: o, Replicas: o.Join(memory),
+		Refusals: map[action.Key]snapshot.Refusal{action.OfPod(action.Adopting, orphan): {Message: "no", Retry: time.Minute}},
+	}, memory)
+	if len(s.Replicas) != 1 || s.Replicas[0].Pod != ours || len(s.Leaving) != 1 || s.Leaving[0] != leaving {
+		t.Errorf("replicas %v, leaving %v", s.Replicas, s.Leaving)
+	}
+	want := map[string]snapshot.Block{
+		"ccccc": {Reason: "the name is taken by a pod that the selector does not match and that is not released yet"},
+		"ddddd": {Reason: "the name is taken by a pod that the set may not adopt; delete it"},
+	}
+	if diff := cmp.Diff(want, s.Blocked); diff != "" {
+		t.Errorf("blocked (-want +got):\n%s", diff)
+	}
+}
+
+// TestIdentify reads names that the set gives, and names that it does not.
+func TestIdentify(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		identity    v1alpha1.PodIdentity
+		wantID      string
+		wantOrdinal int
+	}{
+		"web-7":     {v1alpha1.OrdinalIdentity, "7", 7},
+		"web-07":    {v1alpha1.OrdinalIdentity, "web-07", -1},
+		"other-7":   {v1alpha1.OrdinalIdentity, "other-7", -1},
+		"web-bbbbb": {v1alpha1.RandomIdentity, "bbbbb", -1},
+		"stray":     {v1alpha1.RandomIdentity, "stray", -1},
+	}
+	for pod, tt := range tests {
+		set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		set.Spec.PodIdentity = tt.identity
+		if id, ordinal := Identify(set, pod); id != tt.wantID || ordinal != tt.wantOrdinal {
+			t.Errorf("%s is %q, %d; want %q, %d", pod, id, ordinal, tt.wantID, tt.wantOrdinal)
+		}
+	}
+}
