@@ -14,19 +14,19 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // admission lets pods of the new template meet what a dry run of one of them met: a refusal, or the defaults and changes
 // that the API server and its webhooks made.
-func admission(in Input) []sim.Admission {
+func admission(in Input) []apiserver.Admission {
 	if in.Refusal == "" && in.Sample == nil {
 		return nil
 	}
 	others := otherRevisions(in)
-	return []sim.Admission{func(verb sim.Verb, obj client.Object) error {
+	return []apiserver.Admission{func(verb apiserver.Verb, obj client.Object) error {
 		pod, ok := obj.(*corev1.Pod)
-		if verb != sim.Create || !ok || others[pod.Labels[v1alpha1.RevisionLabel]] {
+		if verb != apiserver.Create || !ok || others[pod.Labels[v1alpha1.RevisionLabel]] {
 			return nil
 		}
 		if in.Refusal != "" {

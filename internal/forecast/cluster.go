@@ -18,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/internal/testing/kubelet"
 	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // The names under which the parts of the cluster write.
@@ -39,7 +40,7 @@ type Surroundings struct {
 	// Nodes are those that pods can be bound to. There must be one.
 	Nodes []string
 	// Prepare shapes the API server before anything happens; nil leaves it as it is.
-	Prepare func(*sim.Store)
+	Prepare func(*apiserver.Store)
 	// Judged is true if each step of a rollout that waits for a gate or a person is let go on at once; else nobody does that.
 	Judged bool
 }
@@ -48,7 +49,7 @@ type Surroundings struct {
 type cluster struct {
 	Surroundings
 
-	store   *sim.Store
+	store   *apiserver.Store
 	clock   *sim.Clock
 	manager *sim.Solo
 
@@ -56,11 +57,11 @@ type cluster struct {
 	seen   int
 	due    visits
 	// unbound are pods that the scheduler has to look at, refused those that found no node.
-	unbound, refused []sim.Key
+	unbound, refused []apiserver.Key
 	load             map[string]int
 	// dirty are the claims to look at, and users counts the pods that use each.
-	dirty []sim.Key
-	users map[sim.Key]int
+	dirty []apiserver.Key
+	users map[apiserver.Key]int
 	// wrote is when the manager last wrote anything but a status.
 	wrote time.Time
 	// onWork is called before each reconcile.
@@ -71,7 +72,7 @@ type cluster struct {
 
 // tended is one pod with what its kubelet remembers.
 type tended struct {
-	key    sim.Key
+	key    apiserver.Key
 	uid    types.UID
 	number int
 	memory kubelet.Memory
@@ -87,16 +88,16 @@ func newCluster(around Surroundings, objects []client.Object, now time.Time) *cl
 		clock:        sim.NewClock(now),
 		tended:       map[types.UID]*tended{},
 		load:         map[string]int{},
-		users:        map[sim.Key]int{},
+		users:        map[apiserver.Key]int{},
 		wrote:        now,
 		onWork:       func() {},
 		onIdle:       func() (bool, error) { return false, nil },
 	}
-	c.store = sim.NewStore(c.clock.Now)
+	c.store = apiserver.NewStore(c.clock.Now)
 	c.store.Load(objects...)
 	for _, obj := range objects {
 		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
-			c.dirty = append(c.dirty, sim.KeyOf(claim))
+			c.dirty = append(c.dirty, apiserver.KeyOf(claim))
 		}
 	}
 	pods := podsAmong(objects)
@@ -131,7 +132,7 @@ func (c *cluster) takeOver(pod *corev1.Pod) {
 }
 
 func (c *cluster) tend(pod *corev1.Pod) *tended {
-	t := &tended{key: sim.KeyOf(pod), uid: pod.UID, number: c.seen}
+	t := &tended{key: apiserver.KeyOf(pod), uid: pod.UID, number: c.seen}
 	c.seen++
 	c.tended[pod.UID] = t
 	return t
@@ -159,17 +160,17 @@ func (c *cluster) count(pod *corev1.Pod, n int) {
 }
 
 // observe lets everything that acts on pods and claims see a write.
-func (c *cluster) observe(e *sim.Entry) {
-	if e.Actor == sim.ManagerActor && (e.Subresource != "status" || e.Key.Kind != sim.RollSets) {
+func (c *cluster) observe(e *apiserver.Entry) {
+	if e.Actor == sim.ManagerActor && (e.Subresource != "status" || e.Key.Kind != apiserver.RollSets) {
 		c.wrote = e.At
 	}
 	switch e.Key.Kind {
-	case sim.Claims:
+	case apiserver.Claims:
 		c.dirty = append(c.dirty, e.Key)
 		if e.Old == nil {
 			c.retry(func(pod *corev1.Pod) bool { return slices.Contains(claimsOf(pod), e.Key) })
 		}
-	case sim.Pods:
+	case apiserver.Pods:
 		old, _ := e.Old.(*corev1.Pod)
 		pod, _ := e.New.(*corev1.Pod)
 		c.observePod(e, old, pod)
@@ -177,7 +178,7 @@ func (c *cluster) observe(e *sim.Entry) {
 	}
 }
 
-func (c *cluster) observePod(e *sim.Entry, old, pod *corev1.Pod) {
+func (c *cluster) observePod(e *apiserver.Entry, old, pod *corev1.Pod) {
 	c.count(old, -1)
 	c.count(pod, 1)
 	if pod == nil || hasEnded(pod) {
@@ -274,7 +275,7 @@ func (c *cluster) step(t *tended) error {
 	if out.Status != nil {
 		reported := *pod
 		reported.Status = *out.Status
-		if _, err := c.store.Update(sim.Write{Actor: kubeletActor, Subresource: "status"}, &reported); err != nil {
+		if _, err := c.store.Update(apiserver.Write{Actor: kubeletActor, Subresource: "status"}, &reported); err != nil {
 			return fmt.Errorf("report the status of pod %s: %w", pod.Name, err)
 		}
 	}
@@ -282,7 +283,7 @@ func (c *cluster) step(t *tended) error {
 	if !out.Remove {
 		return nil
 	}
-	err := c.store.Delete(sim.Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
+	err := c.store.Delete(apiserver.Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &t.uid},
 	}})
 	return client.IgnoreNotFound(err)

@@ -17,6 +17,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // states is how many random states are forecast: STATES=1000 go test ./internal/forecast.
@@ -111,13 +112,13 @@ func beforePause(script sim.Script, chance *rand.Rand) int {
 }
 
 // faults lets one write in twenty go wrong.
-func faults(chance *rand.Rand) sim.FaultPlan {
-	kinds := []sim.Fault{
-		sim.Refused409, sim.Refused429, sim.Refused403, sim.Failed500, sim.TimeoutLost, sim.TimeoutWritten, sim.TimeoutLate, sim.CrashBefore, sim.CrashAfter,
+func faults(chance *rand.Rand) apiserver.FaultPlan {
+	kinds := []apiserver.Fault{
+		apiserver.Refused409, apiserver.Refused429, apiserver.Refused403, apiserver.Failed500, apiserver.TimeoutLost, apiserver.TimeoutWritten, apiserver.TimeoutLate, apiserver.CrashBefore, apiserver.CrashAfter,
 	}
-	return func(sim.Write) sim.Fault {
+	return func(apiserver.Write) apiserver.Fault {
 		if chance.IntN(20) > 0 {
-			return sim.NoFault
+			return apiserver.NoFault
 		}
 		return kinds[chance.IntN(len(kinds))]
 	}

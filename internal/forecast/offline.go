@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // age is for how long the pods of a set that no cluster runs are said to have been running.
@@ -54,7 +54,7 @@ func prepare(set *v1alpha1.RollSet) {
 	if set.Namespace == "" {
 		set.Namespace = "default"
 	}
-	sim.Default(set)
+	apiserver.Default(set)
 }
 
 // SamplePod returns a pod of the template of a set, to ask the API server about in a dry run. It belongs to nobody.

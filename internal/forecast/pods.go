@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // reasonNodeNotReady is the reason for which the pods of a node are not ready that answers no more.
@@ -71,14 +71,14 @@ func gateClosed(pod *corev1.Pod) bool {
 }
 
 // claimsOf names the claims that a pod mounts.
-func claimsOf(pod *corev1.Pod) []sim.Key {
+func claimsOf(pod *corev1.Pod) []apiserver.Key {
 	if pod == nil {
 		return nil
 	}
-	var keys []sim.Key
+	var keys []apiserver.Key
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
-			keys = append(keys, sim.Key{Kind: sim.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
+			keys = append(keys, apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
 		}
 	}
 	return keys

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // State is what a pod is, as far as a picture of a rollout shows it.
@@ -102,13 +102,13 @@ func newRecord(start time.Time, minReady time.Duration, pods []*corev1.Pod) *rec
 }
 
 // observe notes a write.
-func (r *record) observe(e *sim.Entry) {
+func (r *record) observe(e *apiserver.Entry) {
 	if e.Actor == r.actor && resourceOf(e) != "" {
 		r.writes = append(r.writes, Write{
 			At: e.At.Sub(r.start), Verb: string(e.Verb), Resource: resourceOf(e), Name: e.Key.Name,
 		})
 	}
-	if e.Key.Kind != sim.Pods {
+	if e.Key.Kind != apiserver.Pods {
 		return
 	}
 	r.order++
@@ -121,14 +121,14 @@ func (r *record) observe(e *sim.Entry) {
 
 // resourceOf returns the name of the resource that a write is sent to; empty for one that is not told of: the status of a
 // set follows the others, and how often depends on the time.
-func resourceOf(e *sim.Entry) string {
+func resourceOf(e *apiserver.Entry) string {
 	var resource string
 	switch e.Key.Kind {
-	case sim.Pods:
+	case apiserver.Pods:
 		resource = "pods"
-	case sim.Claims:
+	case apiserver.Claims:
 		resource = "persistentvolumeclaims"
-	case sim.Revisions:
+	case apiserver.Revisions:
 		resource = "controllerrevisions"
 	default:
 		return ""

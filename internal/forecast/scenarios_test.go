@@ -19,6 +19,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // unforeseen are words after which nobody can tell what comes: pods that become ready only with others, kubelets and caches
@@ -61,11 +62,11 @@ func asIn(w *sim.World) Surroundings {
 			bare.Spec.Volumes = nil // the claims of the world are not those of the forecast
 			return w.Refuses(bare)
 		},
-		Prepare: func(store *sim.Store) {
+		Prepare: func(store *apiserver.Store) {
 			store.MaxPods, store.MaxCPU = w.Store.MaxPods, w.Store.MaxCPU
 			for _, admission := range w.Store.Admission {
-				store.Admission = append(store.Admission, func(verb sim.Verb, obj client.Object) error {
-					if there := w.Store.Get(sim.KeyOf(obj)); verb != sim.Create && (there == nil || there.GetUID() != obj.GetUID()) {
+				store.Admission = append(store.Admission, func(verb apiserver.Verb, obj client.Object) error {
+					if there := w.Store.Get(apiserver.KeyOf(obj)); verb != apiserver.Create && (there == nil || there.GetUID() != obj.GetUID()) {
 						return nil // the world's policies compare pods with those of the world
 					}
 					return admission(verb, obj)
@@ -76,7 +77,7 @@ func asIn(w *sim.World) Surroundings {
 }
 
 // film are the writes of managers to pods and claims after a version, one a line.
-func film(store *sim.Store, after int64) []string {
+func film(store *apiserver.Store, after int64) []string {
 	var lines []string
 	for i := range store.Log() {
 		e := &store.Log()[i]

@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // retry lets the scheduler look again at pods that found no node.
 func (c *cluster) retry(hopeful func(*corev1.Pod) bool) {
-	c.refused = slices.DeleteFunc(c.refused, func(key sim.Key) bool {
+	c.refused = slices.DeleteFunc(c.refused, func(key apiserver.Key) bool {
 		pod, ok := c.store.Get(key).(*corev1.Pod)
 		if ok && hopeful(pod) {
 			c.unbound = append(c.unbound, key)
@@ -40,11 +40,11 @@ func (c *cluster) schedule() error {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: why, LastTransitionTime: metav1.NewTime(c.clock.Now()),
 		})
-		_, err := c.store.Update(sim.Write{Actor: schedulerActor, Subresource: "status"}, pod)
+		_, err := c.store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "status"}, pod)
 		return err
 	}
 	pod.Spec.NodeName = slices.MinFunc(c.Nodes, func(a, b string) int { return cmp.Compare(c.load[a], c.load[b]) })
-	_, err := c.store.Update(sim.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
+	_, err := c.store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
 	return err
 }
 
@@ -70,7 +70,7 @@ func (c *cluster) keepClaim() error {
 		return nil
 	}
 	claim = claim.DeepCopy()
-	w := sim.Write{Actor: claimActor}
+	w := apiserver.Write{Actor: claimActor}
 	switch {
 	case claim.DeletionTimestamp != nil:
 		if c.users[key] > 0 || !slices.Contains(claim.Finalizers, claimProtection) {

@@ -20,6 +20,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // Input is what a forecast is made from.
@@ -45,7 +46,7 @@ type run struct {
 	record *record
 	lanes  []Lane
 	end    time.Time
-	store  *sim.Store
+	store  *apiserver.Store
 	set    *v1alpha1.RollSet
 	waits  []Wait
 }
@@ -88,7 +89,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	c.store.OnWrite(record.observe)
 	record.actor = sim.ManagerActor
 	c.onWork = func() { record.since = len(record.writes) }
-	j := &judge{cluster: c, record: record, key: sim.KeyOf(set)}
+	j := &judge{cluster: c, record: record, key: apiserver.KeyOf(set)}
 	if around.Judged {
 		c.onIdle = j.act
 	}
@@ -100,19 +101,19 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	if available := c.wrote.Add(minReady); available.After(end) {
 		end = available
 	}
-	after, _ := c.store.Get(sim.KeyOf(set)).(*v1alpha1.RollSet)
+	after, _ := c.store.Get(apiserver.KeyOf(set)).(*v1alpha1.RollSet)
 	return &run{record: record, lanes: record.finish(end), end: end, store: c.store, set: after, waits: j.waits}, nil
 }
 
 // edit changes the set as the user is about to do.
 func (c *cluster) edit(after *v1alpha1.RollSet) error {
-	now, ok := c.store.Get(sim.KeyOf(after)).(*v1alpha1.RollSet)
+	now, ok := c.store.Get(apiserver.KeyOf(after)).(*v1alpha1.RollSet)
 	if !ok {
 		return fmt.Errorf("rollset %s/%s is not among the objects", after.Namespace, after.Name)
 	}
 	edited := now.DeepCopy()
 	edited.Labels, edited.Annotations, edited.Spec = after.Labels, after.Annotations, *after.Spec.DeepCopy()
-	if _, err := c.store.Update(sim.Write{Actor: "user"}, edited); err != nil {
+	if _, err := c.store.Update(apiserver.Write{Actor: "user"}, edited); err != nil {
 		return fmt.Errorf("edit rollset %s: %w", after.Name, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // judgeActor is the name under which steps are judged and promoted.
@@ -34,7 +34,7 @@ type Wait struct {
 type judge struct {
 	cluster *cluster
 	record  *record
-	key     sim.Key
+	key     apiserver.Key
 	told    string
 	waits   []Wait
 }
@@ -58,14 +58,14 @@ func (j *judge) act() (acted bool, err error) {
 				Type: gate, Status: metav1.ConditionTrue, Reason: "Assumed", Message: "assumed", LastTransitionTime: metav1.NewTime(j.cluster.clock.Now()),
 			})
 		}
-		_, err = j.cluster.store.Update(sim.Write{Actor: judgeActor, Subresource: "status"}, judged)
+		_, err = j.cluster.store.Update(apiserver.Write{Actor: judgeActor, Subresource: "status"}, judged)
 	case promotion != "":
 		promoted := set.DeepCopy()
 		if set.Annotations[v1alpha1.PromoteAnnotation] == promotion { // set before the step began, it does not count
 			promotion = ""
 		}
 		metav1.SetMetaDataAnnotation(&promoted.ObjectMeta, v1alpha1.PromoteAnnotation, promotion)
-		_, err = j.cluster.store.Update(sim.Write{Actor: judgeActor}, promoted)
+		_, err = j.cluster.store.Update(apiserver.Write{Actor: judgeActor}, promoted)
 	default:
 		return false, nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // inSteps rolls a set out by one pod for an hour, by 40% until somebody has judged and promoted them, and by 80%.
@@ -199,9 +200,9 @@ func TestStepsCostNoWritesOfPods(t *testing.T) {
 		for i := range log {
 			switch e := &log[i]; {
 			case e.Actor != sim.ManagerActor:
-			case e.Key.Kind == sim.RollSets:
+			case e.Key.Kind == apiserver.RollSets:
 				ofStatus++
-			case e.Key.Kind == sim.Pods:
+			case e.Key.Kind == apiserver.Pods:
 				ofPods++
 			}
 		}

@@ -9,7 +9,6 @@ const (
 	schedulerActor = "scheduler"
 	kubeletActor   = "kubelet"
 	claimActor     = "claims"
-	gcActor        = "gc"
 	managerActor   = "manager"
 	nodeActor      = "node"
 	networkActor   = "network"

@@ -14,10 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // Checker judges every write of a manager by the invariants, at the moment at which it is committed. It knows what the
@@ -35,10 +37,10 @@ type Checker struct {
 	bounds  *bounds
 	creates creates
 	// silent are the pods that this reconcile moved silently. A move that was decided before theirs may be written after it.
-	silent map[Key]bool
+	silent map[apiserver.Key]bool
 	// latest is the last write of a manager, unanswered are the versions of those of which it heard nothing. It counts on
 	// them for a while only.
-	latest     *Entry
+	latest     *apiserver.Entry
 	unanswered map[int64]bool
 	// done is what each manager knows to be done.
 	done map[string]done
@@ -53,17 +55,17 @@ type creates struct {
 	// tried and failed count what this reconcile creates.
 	tried, failed int
 	// unhoped are the pods that it created nevertheless.
-	unhoped map[Key]bool
+	unhoped map[apiserver.Key]bool
 	// conflicts counts those in a row that an object met; after tolerated of them one more is a refusal.
-	conflicts map[Key]int
+	conflicts map[apiserver.Key]int
 }
 
 // tolerated is how many conflicts in a row a create may meet before they count as a refusal.
 const tolerated = 3
 
 // note takes note of the outcome of a write.
-func (c *creates) note(w Write, err error) {
-	if w.Verb != Create || w.DryRun || w.Key.Kind == Revisions {
+func (c *creates) note(w apiserver.Write, err error) {
+	if w.Verb != apiserver.Create || w.DryRun || w.Key.Kind == apiserver.Revisions {
 		return
 	}
 	c.tried++
@@ -89,8 +91,8 @@ func (c *creates) end(m *Manager) {
 func newChecker(w *World) *Checker {
 	return &Checker{
 		world: w, made: make(map[creation]int64), writes: make(map[string]int), bounds: newBounds(),
-		creates: creates{failing: make(map[string]bool), unhoped: make(map[Key]bool), conflicts: make(map[Key]int)},
-		silent:  make(map[Key]bool),
+		creates: creates{failing: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
+		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
 
 		unanswered: make(map[int64]bool),
@@ -154,7 +156,7 @@ func rules() []rule {
 
 // verdict is one write in the light of what its manager could know.
 type verdict struct {
-	*Entry
+	*apiserver.Entry
 
 	world *World
 	made  map[creation]int64
@@ -163,11 +165,11 @@ type verdict struct {
 	// set is the set as the manager sees it; nil if it sees none.
 	set *v1alpha1.RollSet
 	// pods are the set's pods as the manager knew them before the write.
-	pods map[Key]*corev1.Pod
+	pods map[apiserver.Key]*corev1.Pod
 }
 
 // observe judges a write and remembers the first violation.
-func (c *Checker) observe(e *Entry) {
+func (c *Checker) observe(e *apiserver.Entry) {
 	c.observeData(e)
 	byManager := c.manager != nil && e.Actor == c.manager.Name
 	c.bounds.see(e, byManager, c.generation())
@@ -180,13 +182,13 @@ func (c *Checker) observe(e *Entry) {
 		c.lastWrite = e.At
 	}
 	v := c.verdictOn(e)
-	if e.Key.Kind == Pods && e.Verb == Create {
+	if e.Key.Kind == apiserver.Pods && e.Verb == apiserver.Create {
 		if v.set != nil {
 			c.made[creation{e.New.GetUID(), v.set.UID}] = v.set.Generation
 		}
 		c.creates.unhoped[e.Key] = c.creates.failing[e.Actor]
 	}
-	if e.Subresource != "status" || e.Key.Kind == Pods {
+	if e.Subresource != "status" || e.Key.Kind == apiserver.Pods {
 		c.writes[strings.TrimSuffix(string(e.Verb)+" "+string(e.Key.Kind)+"/"+e.Subresource, "/")]++
 	}
 	if v.movesSilently() {
@@ -211,7 +213,7 @@ func (c *Checker) generation() int64 {
 }
 
 // tried takes note of the outcome of a write that a manager tried.
-func (c *Checker) tried(w Write, err error) {
+func (c *Checker) tried(w apiserver.Write, err error) {
 	if lost := (*url.Error)(nil); errors.As(err, &lost) && c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
 		c.unanswered[c.latest.Version] = true
 	}
@@ -222,39 +224,35 @@ func (c *Checker) tried(w Write, err error) {
 }
 
 // vain takes note of a patch that a manager wrote and that changed nothing: nobody is to write what its cache shows already.
-func (c *Checker) vain(w Write) {
-	knows := false
-	if known := c.manager.Client.caches[w.Key.Kind].objects[w.Key]; known != nil {
-		knows = known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion()
-	}
-	if knows && c.world.violation == nil {
+func (c *Checker) vain(w apiserver.Write) {
+	known := c.manager.Client.Cached(w.Key)
+	if known != nil && known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion() && c.world.violation == nil {
 		c.world.violation = fmt.Errorf("silence broken by %s of %s: %s changes nothing", w.Actor, w, w.Body)
 	}
 }
 
-func (c *Checker) verdictOn(e *Entry) *verdict {
-	v := &verdict{Entry: e, world: c.world, made: c.made, now: c.manager.clock.Now(), pods: make(map[Key]*corev1.Pod)}
+func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
+	v := &verdict{Entry: e, world: c.world, made: c.made, now: c.manager.clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
 	if v.set = c.manager.set(); v.set == nil {
 		return v
 	}
-	pods := c.manager.Client.caches[Pods]
-	for key, obj := range pods.objects {
-		v.know(key, obj)
+	for pod := range c.manager.Client.Cache(apiserver.Pods) {
+		v.know(apiserver.KeyOf(pod), pod)
 	}
-	for n := pods.next; ; n++ {
-		own := c.world.Store.entry(Pods, n)
-		if own == nil || own.Version >= e.Version {
-			return v
+	for own := range c.manager.Client.Unseen(apiserver.Pods) {
+		if own.Version >= e.Version {
+			break
 		}
 		doubtful := c.unanswered[own.Version] && e.At.Sub(own.At) >= expectations.DoubtTimeout
 		if own.Actor == e.Actor && own.Version > c.manager.born && !doubtful {
 			v.know(own.Key, own.New)
 		}
 	}
+	return v
 }
 
 // know enters what is known of a pod, if it is the set's.
-func (v *verdict) know(key Key, obj client.Object) {
+func (v *verdict) know(key apiserver.Key, obj client.Object) {
 	delete(v.pods, key)
 	if pod, ok := obj.(*corev1.Pod); ok && ownerOf(pod) == v.set.UID && v.selects(pod) {
 		v.pods[key] = pod
@@ -265,17 +263,21 @@ func (v *verdict) know(key Key, obj client.Object) {
 // it counts for nothing all the same.
 func (v *verdict) selects(pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(v.set.Spec.Selector)
-	return err == nil && selector.Matches(labelsOf(pod))
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
 // pod is the pod before the write, as the manager knew it; nil if it did not, or if the write is not about a pod.
 func (v *verdict) pod() *corev1.Pod { return v.pods[v.Key] }
 
 // deletesPod says whether the write deletes a pod of the set.
-func (v *verdict) deletesPod() bool { return v.Key.Kind == Pods && v.Verb == Delete }
+func (v *verdict) deletesPod() bool {
+	return v.Key.Kind == apiserver.Pods && v.Verb == apiserver.Delete
+}
 
 // createsPod says whether the write creates a pod.
-func (v *verdict) createsPod() bool { return v.Key.Kind == Pods && v.Verb == Create }
+func (v *verdict) createsPod() bool {
+	return v.Key.Kind == apiserver.Pods && v.Verb == apiserver.Create
+}
 
 // count counts the known pods before the write that fulfill a condition.
 func (v *verdict) count(is func(*corev1.Pod) bool) int {

@@ -8,20 +8,22 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // claims is the controller that binds claims, and the one that keeps a claim for as long as a pod uses it.
 type claims struct {
 	world *World
-	dirty []Key
+	dirty []apiserver.Key
 }
 
-func (c *claims) observe(e *Entry) {
+func (c *claims) observe(e *apiserver.Entry) {
 	switch e.Key.Kind {
-	case Claims:
+	case apiserver.Claims:
 		c.dirty = append(c.dirty, e.Key)
-	case Pods:
-		if e.Gone() || hasEnded(mustBe[*corev1.Pod](e.New)) {
+	case apiserver.Pods:
+		if e.Gone() || apiserver.HasEnded(apiserver.MustBe[*corev1.Pod](e.New)) {
 			c.dirty = append(c.dirty, claimsOf(e.Old)...)
 		}
 	default:
@@ -29,15 +31,15 @@ func (c *claims) observe(e *Entry) {
 }
 
 // claimsOf names the claims that a pod mounts.
-func claimsOf(obj any) []Key {
+func claimsOf(obj any) []apiserver.Key {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
-	var keys []Key
+	var keys []apiserver.Key
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
-			keys = append(keys, Key{Kind: Claims, Namespace: pod.Namespace, Name: source.ClaimName})
+			keys = append(keys, apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
 		}
 	}
 	return keys
@@ -58,32 +60,32 @@ func (c *claims) step() error {
 	case !ok:
 		return nil
 	case claim.DeletionTimestamp != nil:
-		if c.inUse(key) || !slices.Contains(claim.Finalizers, claimProtection) {
+		if c.inUse(key) || !slices.Contains(claim.Finalizers, apiserver.ClaimProtection) {
 			return nil
 		}
-		claim = clone(claim)
-		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == claimProtection })
-		_, err := c.world.Store.Update(Write{Actor: claimActor}, claim)
+		claim = apiserver.Clone(claim)
+		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == apiserver.ClaimProtection })
+		_, err := c.world.Store.Update(apiserver.Write{Actor: claimActor}, claim)
 		return err
 	case claim.Spec.VolumeName == "":
-		claim = clone(claim)
+		claim = apiserver.Clone(claim)
 		claim.Spec.VolumeName = "pv-" + string(claim.UID)
-		_, err := c.world.Store.Update(Write{Actor: claimActor}, claim)
+		_, err := c.world.Store.Update(apiserver.Write{Actor: claimActor}, claim)
 		return err
 	case claim.Status.Phase != corev1.ClaimBound:
-		claim = clone(claim)
+		claim = apiserver.Clone(claim)
 		claim.Status.Phase = corev1.ClaimBound
 		claim.Status.Capacity = claim.Spec.Resources.Requests
-		_, err := c.world.Store.Update(Write{Actor: claimActor, Subresource: "status"}, claim)
+		_, err := c.world.Store.Update(apiserver.Write{Actor: claimActor, Subresource: "status"}, claim)
 		return err
 	}
 	return nil
 }
 
 // inUse says whether a pod that has a node and has not ended mounts a claim.
-func (c *claims) inUse(key Key) bool {
-	for _, obj := range c.world.Store.objects {
-		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" && !hasEnded(pod) && slices.Contains(claimsOf(pod), key) {
+func (c *claims) inUse(key apiserver.Key) bool {
+	for pod := range apiserver.Each[*corev1.Pod](c.world.Store) {
+		if pod.Spec.NodeName != "" && !apiserver.HasEnded(pod) && slices.Contains(claimsOf(pod), key) {
 			return true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // resyncs is how often the set is looked at again once it has settled.
@@ -69,11 +70,12 @@ func (w *World) checkStill(ctx context.Context) error {
 
 // managerWrites are the writes of managers so far. While pods come and go by themselves, as crashing ones do, the status
 // has to follow; then it does not count.
-func (w *World) managerWrites() []*Entry {
+func (w *World) managerWrites() []*apiserver.Entry {
 	satisfiable := w.satisfiable()
-	var writes []*Entry
-	for i := range w.Store.log {
-		e := &w.Store.log[i]
+	var writes []*apiserver.Entry
+	log := w.Store.Log()
+	for i := range log {
+		e := &log[i]
 		if strings.HasPrefix(e.Actor, managerActor) && (e.Subresource != "status" || satisfiable) {
 			writes = append(writes, e)
 		}
@@ -177,8 +179,8 @@ func (w *World) unusedRevisions(set *v1alpha1.RollSet) int {
 		used = append(used, pod.Labels[v1alpha1.RevisionLabel])
 	}
 	n := 0
-	for _, obj := range w.Store.objects {
-		if r, ok := obj.(*appsv1.ControllerRevision); ok && metav1.IsControlledBy(r, set) && !slices.Contains(used, r.Name) {
+	for r := range apiserver.Each[*appsv1.ControllerRevision](w.Store) {
+		if metav1.IsControlledBy(r, set) && !slices.Contains(used, r.Name) {
 			n++
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 var budget = flag.Duration("budget", 0, "for how long to play pairs of crash points, after all single ones")
@@ -34,7 +36,7 @@ func TestPairsOfCrashPoints(t *testing.T) {
 		reference, ok := references[name]
 		if !ok {
 			var err error
-			if reference, err = follow(t.Context(), s, func(Write) {}); err != nil {
+			if reference, err = follow(t.Context(), s, func(apiserver.Write) {}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			references[name] = reference
@@ -57,18 +59,18 @@ func TestPairs(t *testing.T) {
 	t.Parallel()
 	for name, pair := range map[string][]crashPoint{
 		// The pod that comes back under the name of one that a restart still sees going.
-		"slow-start-of-pods": {{n: 14, fault: CrashAfter, late: Pods}, {n: 17, fault: CrashAfter, late: Pods}},
+		"slow-start-of-pods": {{n: 14, fault: apiserver.CrashAfter, late: apiserver.Pods}, {n: 17, fault: apiserver.CrashAfter, late: apiserver.Pods}},
 		// The same with one such restart.
-		"smaller-requests": {{n: 36, fault: CrashBefore}, {n: 39, fault: CrashAfter, late: Pods}},
+		"smaller-requests": {{n: 36, fault: apiserver.CrashBefore}, {n: 39, fault: apiserver.CrashAfter, late: apiserver.Pods}},
 		// A template that is replaced before it could be recorded.
-		"change-in-rollout": {{n: 8, fault: CrashAfter, late: RollSets}, {n: 12, fault: Failed500, late: RollSets}},
+		"change-in-rollout": {{n: 8, fault: apiserver.CrashAfter, late: apiserver.RollSets}, {n: 12, fault: apiserver.Failed500, late: apiserver.RollSets}},
 		// A conflict is no refusal: pods that could not be created for it are counted on all the same.
-		"guard-with-surge": {{n: 13, fault: Refused409}, {n: 17, fault: Failed500, late: Pods}},
+		"guard-with-surge": {{n: 13, fault: apiserver.Refused409}, {n: 17, fault: apiserver.Failed500, late: apiserver.Pods}},
 		// A template that an old spec wants again, which renumbers it.
-		"ordinal-stuck-edits": {{n: 9, fault: TimeoutWritten, late: RollSets}, {n: 13, fault: CrashAfter, late: RollSets}},
+		"ordinal-stuck-edits": {{n: 9, fault: apiserver.TimeoutWritten, late: apiserver.RollSets}, {n: 13, fault: apiserver.CrashAfter, late: apiserver.RollSets}},
 	} {
 		s := scenarios(t)[name]
-		reference, err := follow(t.Context(), s, func(Write) {})
+		reference, err := follow(t.Context(), s, func(apiserver.Write) {})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

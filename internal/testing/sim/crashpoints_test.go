@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 var sample = flag.Int("sample", 1, "play one crash point in so many")
@@ -23,8 +25,8 @@ var sample = flag.Int("sample", 1, "play one crash point in so many")
 // object reaches its caches late.
 type crashPoint struct {
 	n     int
-	fault Fault
-	late  Kind // empty if all caches are fresh
+	fault apiserver.Fault
+	late  apiserver.Kind // empty if all caches are fresh
 }
 
 func (p crashPoint) String() string {
@@ -41,9 +43,9 @@ const lateness = 3 * time.Second
 // crashPoints are all that can go wrong with the n-th write.
 func crashPoints(n int, claims bool) []crashPoint {
 	var points []crashPoint
-	for _, fault := range []Fault{CrashBefore, CrashAfter, Failed500, TimeoutWritten, Refused409} {
-		for _, late := range []Kind{"", Pods, Claims, RollSets} {
-			if late != Claims || claims {
+	for _, fault := range []apiserver.Fault{apiserver.CrashBefore, apiserver.CrashAfter, apiserver.Failed500, apiserver.TimeoutWritten, apiserver.Refused409} {
+		for _, late := range []apiserver.Kind{"", apiserver.Pods, apiserver.Claims, apiserver.RollSets} {
+			if late != apiserver.Claims || claims {
 				points = append(points, crashPoint{n: n, fault: fault, late: late})
 			}
 		}
@@ -53,20 +55,20 @@ func crashPoints(n int, claims bool) []crashPoint {
 
 // plan makes a plan of faults of crash points. A stale cache begins after a crash where it was before the write that came
 // before.
-func (w *World) plan(points []crashPoint) FaultPlan {
+func (w *World) plan(points []crashPoint) apiserver.FaultPlan {
 	n := 0
 	var last, version int64
-	return func(Write) Fault {
+	return func(apiserver.Write) apiserver.Fault {
 		n++
 		last, version = version, w.Store.Version()
 		m := w.Managers[0]
 		m.Behind = nil
 		i := slices.IndexFunc(points, func(p crashPoint) bool { return p.n == n })
 		if i < 0 {
-			return NoFault
+			return apiserver.NoFault
 		}
 		if late := points[i].late; late != "" {
-			m.Behind = map[Kind]int64{late: max(last, w.lastEditOfPod(), 1)}
+			m.Behind = map[apiserver.Kind]int64{late: max(last, w.lastEditOfPod(), 1)}
 			w.asleep[m.Name+string(late)] = w.Now().Add(lateness)
 		}
 		return points[i].fault
@@ -75,12 +77,13 @@ func (w *World) plan(points []crashPoint) FaultPlan {
 
 // lastEditOfPod is the version of the last write of a user to a pod, which a manager has to know to do what is asked for.
 func (w *World) lastEditOfPod() int64 {
-	for _, position := range slices.Backward(w.Store.byKind[Pods]) {
-		if e := &w.Store.log[position]; e.Actor == userActor {
-			return e.Version
+	last := int64(0)
+	for e := range w.Store.History(apiserver.Pods) {
+		if e.Actor == userActor {
+			last = e.Version
 		}
 	}
-	return 0
+	return last
 }
 
 // course is how a scenario went.
@@ -94,11 +97,11 @@ type course struct {
 }
 
 // follow plays a scenario with what goes wrong in it.
-func follow(ctx context.Context, s scenario, observe func(Write), points ...crashPoint) (course, error) {
+func follow(ctx context.Context, s scenario, observe func(apiserver.Write), points ...crashPoint) (course, error) {
 	var c course
 	w := NewWorld(ctx, 0)
 	fault := w.plan(points)
-	w.Managers[0].Client.Faults = func(write Write) Fault {
+	w.Managers[0].Client.Faults = func(write apiserver.Write) apiserver.Fault {
 		c.writes = append(c.writes, write.String())
 		observe(write)
 		return fault(write)
@@ -138,7 +141,7 @@ func TestCrashPoints(t *testing.T) {
 // crashEverywhere plays a scenario once for each crash point.
 func crashEverywhere(t *testing.T, s scenario, sites *siteBook) {
 	var lines []string
-	reference, err := follow(t.Context(), s, func(Write) { lines = append(lines, site()) })
+	reference, err := follow(t.Context(), s, func(apiserver.Write) { lines = append(lines, site()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,7 @@ func crashEverywhere(t *testing.T, s scenario, sites *siteBook) {
 // survives plays a scenario with crash points and compares its end with that of a run without.
 func (s scenario) survives(ctx context.Context, reference course, sites *siteBook, points ...crashPoint) error {
 	n := 0
-	got, err := follow(ctx, s, func(Write) {
+	got, err := follow(ctx, s, func(apiserver.Write) {
 		n++
 		for _, p := range points {
 			if p.n == n {
@@ -166,7 +169,7 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 			}
 		}
 	}, points...)
-	oldSpec := slices.ContainsFunc(points, func(p crashPoint) bool { return p.late == RollSets })
+	oldSpec := slices.ContainsFunc(points, func(p crashPoint) bool { return p.late == apiserver.RollSets })
 	switch {
 	case err != nil:
 	case !s.endsLike(got.ending, reference.ending) && !s.isAbout("leftover-claim-kept"):
@@ -188,7 +191,7 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 func allowed(tally map[string]int, points []crashPoint) map[string]int {
 	tally = maps.Clone(tally)
 	for _, p := range points {
-		if len(points) > 1 && p.late == Pods && p.fault.crashes() {
+		if len(points) > 1 && p.late == apiserver.Pods && p.fault.Crashes() {
 			tally["create Pod"]++
 			tally["delete Pod"]++
 		}
@@ -248,7 +251,7 @@ func shortScenarios(t *testing.T) map[string]scenario {
 	for name, s := range short {
 		writes := 0
 		w := NewWorld(t.Context(), 0)
-		w.Managers[0].Client.Faults = func(Write) Fault { writes++; return NoFault }
+		w.Managers[0].Client.Faults = func(apiserver.Write) apiserver.Fault { writes++; return apiserver.NoFault }
 		if err := w.Play(t.Context(), s.script); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -277,14 +280,14 @@ func TestCrashPointsReachEveryPhase(t *testing.T) {
 			continue
 		}
 		w := NewWorld(t.Context(), 0)
-		w.Managers[0].Client.Faults = func(Write) Fault {
+		w.Managers[0].Client.Faults = func(apiserver.Write) apiserver.Fault {
 			if set := w.Set(); set != nil && set.Status.Rollout != nil {
 				r := set.Status.Rollout
 				reached[string(r.Phase)] = true
 				reached["given up"] = reached["given up"] || r.Step == 0
 				reached["all done"] = reached["all done"] || r.Step > r.Steps
 			}
-			return NoFault
+			return apiserver.NoFault
 		}
 		if err := w.Play(t.Context(), s.script); err != nil {
 			t.Fatalf("%s: %v", name, err)

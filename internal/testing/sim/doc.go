@@ -9,8 +9,7 @@
 // not imitated panics instead of guessing. Nothing depends on the wall clock, on the order of a map or on a goroutine,
 // so that the same seed gives the same history to the byte.
 //
-// A [Store] stands for the API server and logs every write. A view per manager stands for its caches: each kind lags
-// behind the log on its own. A client per manager reads from the view and writes to the store, through a plan of
-// faults. The [World] lets managers, kubelets, scheduler, garbage collector and users take turns. A checker judges
+// The package apiserver imitates the API server, with a log of every write, caches that lag behind it, and clients whose
+// writes go wrong by plan. The [World] lets managers, kubelets, scheduler, garbage collector and users take turns. A checker judges
 // every single write by the invariants of the design, and the film strip says what happened, one line a write.
 package sim

@@ -15,12 +15,13 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // everything is the state of all objects without what differs between two runs: names, UIDs, versions and times.
 func (w *World) everything() string {
 	lines := []string{"pods " + w.Ending(), "revisions " + w.history()}
-	for _, obj := range w.Store.objects {
+	for _, obj := range w.Store.Objects() {
 		switch o := obj.(type) {
 		case *corev1.PersistentVolumeClaim:
 			lines = append(lines, fmt.Sprintf("claim of %s, %s, owned by %s, gone %t", o.Labels[v1alpha1.PodIndexLabel],
@@ -35,12 +36,7 @@ func (w *World) everything() string {
 
 // history is what the revisions hold, oldest first.
 func (w *World) history() string {
-	var kept []*appsv1.ControllerRevision
-	for _, obj := range w.Store.objects {
-		if r, ok := obj.(*appsv1.ControllerRevision); ok {
-			kept = append(kept, r)
-		}
-	}
+	kept := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
 	var history []string
 	for _, r := range kept {
@@ -73,9 +69,10 @@ func (w *World) statusLine(s *v1alpha1.RollSetStatus) string {
 // madeAndDeleted counts what managers created and deleted.
 func (w *World) madeAndDeleted() map[string]int {
 	count := map[string]int{}
-	for i := range w.Store.log {
-		e := &w.Store.log[i]
-		if strings.HasPrefix(e.Actor, managerActor) && (e.Verb == Create || e.Verb == Delete) {
+	log := w.Store.Log()
+	for i := range log {
+		e := &log[i]
+		if strings.HasPrefix(e.Actor, managerActor) && (e.Verb == apiserver.Create || e.Verb == apiserver.Delete) {
 			count[string(e.Verb)+" "+string(e.Key.Kind)]++
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // Legend explains the states on a film strip.
@@ -70,18 +71,18 @@ func (f *Film) note(actor, what string) {
 }
 
 // observe adds a line for a write, unless it changes nothing that the strip shows.
-func (f *Film) observe(e *Entry) {
-	if e.Key.Kind == RollSets {
+func (f *Film) observe(e *apiserver.Entry) {
+	if e.Key.Kind == apiserver.RollSets {
 		f.observeStep(e)
 	}
-	if e.Key.Kind != Pods {
+	if e.Key.Kind != apiserver.Pods {
 		return
 	}
 	before := f.state
 	f.state = f.snapshot()
 	pod, ok := e.New.(*corev1.Pod)
 	if !ok {
-		pod = mustBe[*corev1.Pod](e.Old)
+		pod = apiserver.MustBe[*corev1.Pod](e.Old)
 	}
 	if f.state == before && !entersState(e, pod) {
 		delete(f.byPod, pod.Name) // the reason that is logged next is not that of an earlier line
@@ -92,7 +93,7 @@ func (f *Film) observe(e *Entry) {
 }
 
 // observeStep adds a line for a status that tells of another step of a rollout, or of another phase.
-func (f *Film) observeStep(e *Entry) {
+func (f *Film) observeStep(e *apiserver.Entry) {
 	was, existed := e.Old.(*v1alpha1.RollSet)
 	is, exists := e.New.(*v1alpha1.RollSet)
 	if !existed || !exists || is.Status.Rollout == nil || e.Subresource != "status" {
@@ -106,13 +107,13 @@ func (f *Film) observeStep(e *Entry) {
 }
 
 // describe says what became of a pod.
-func (f *Film) describe(e *Entry, pod *corev1.Pod) string {
+func (f *Film) describe(e *apiserver.Entry, pod *corev1.Pod) string {
 	name := f.name(pod)
 	old, _ := e.Old.(*corev1.Pod)
 	switch {
 	case e.Old == nil:
 		return fmt.Sprintf("create %s at %s", name, f.world.version(pod))
-	case e.Verb == Delete && e.Actor != kubeletActor:
+	case e.Verb == apiserver.Delete && e.Actor != kubeletActor:
 		return "delete " + name
 	case e.Gone():
 		return name + " is gone"
@@ -134,7 +135,7 @@ func (f *Film) describe(e *Entry, pod *corev1.Pod) string {
 }
 
 // entersState says whether a write changes where a pod stands as to lifecycle hooks.
-func entersState(e *Entry, pod *corev1.Pod) bool {
+func entersState(e *apiserver.Entry, pod *corev1.Pod) bool {
 	old, ok := e.Old.(*corev1.Pod)
 	return ok && old.Labels[v1alpha1.LifecycleStateLabel] != pod.Labels[v1alpha1.LifecycleStateLabel]
 }
@@ -205,11 +206,12 @@ func (w *World) Tally() string {
 // Transcript is every write there was, with the object as it was stored.
 func (w *World) Transcript() string {
 	var b strings.Builder
-	for i := range w.Store.log {
-		e := &w.Store.log[i]
+	log := w.Store.Log()
+	for i := range log {
+		e := &log[i]
 		stored, err := json.Marshal(e.New)
 		if err != nil {
-			unmodeled("%s as JSON: %v", e.Key, err)
+			apiserver.Unmodeled("%s as JSON: %v", e.Key, err)
 		}
 		fmt.Fprintf(&b, "%d %s %s %s %s\n", e.Version, w.Film.time(e.At), e.Actor, e.Write, stored)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 var (
@@ -94,11 +95,11 @@ func play(ctx context.Context, script Script, seed uint64) (*World, error) {
 func hurried(seed uint64) bool { return seed%4 >= 2 }
 
 // randomFaults lets one write in twenty go wrong.
-func randomFaults(chance *rand.Rand) FaultPlan {
-	faults := []Fault{Refused409, Refused429, Refused403, Failed500, TimeoutLost, TimeoutWritten, TimeoutLate, CrashBefore, CrashAfter}
-	return func(Write) Fault {
+func randomFaults(chance *rand.Rand) apiserver.FaultPlan {
+	faults := []apiserver.Fault{apiserver.Refused409, apiserver.Refused429, apiserver.Refused403, apiserver.Failed500, apiserver.TimeoutLost, apiserver.TimeoutWritten, apiserver.TimeoutLate, apiserver.CrashBefore, apiserver.CrashAfter}
+	return func(apiserver.Write) apiserver.Fault {
 		if chance.IntN(20) > 0 {
-			return NoFault
+			return apiserver.NoFault
 		}
 		return faults[chance.IntN(len(faults))]
 	}
@@ -144,7 +145,7 @@ func TestTrimmedPodsAreEnough(t *testing.T) {
 			t.Parallel()
 			w := NewWorld(t.Context(), 0)
 			w.trim = new(informer.Trim).Pod
-			w.Managers[0].Client.trim = w.trim
+			w.Managers[0].Client.Trim = w.trim
 			if err := w.Play(t.Context(), s.script); err != nil {
 				t.Fatalf("%v\n%s", err, w.Film)
 			}

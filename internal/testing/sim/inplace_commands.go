@@ -16,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // inPlaceCommands are the words about updates in place.
@@ -92,13 +93,13 @@ func limitNode(_ context.Context, w *World, args []string) error {
 func refuseResizes(_ context.Context, w *World, args []string) error {
 	limit, err := resource.ParseQuantity(args[0])
 	w.note("refuse-cpu " + args[0])
-	w.Store.Admission = []Admission{func(verb Verb, obj client.Object) error {
+	w.Store.Admission = []apiserver.Admission{func(verb apiserver.Verb, obj client.Object) error {
 		pod, isPod := obj.(*corev1.Pod)
-		if !isPod || verb == Create {
+		if !isPod || verb == apiserver.Create {
 			return nil
 		}
 		cpu := pod.Spec.Containers[0].Resources.Requests.Cpu()
-		before := mustBe[*corev1.Pod](w.Store.Get(KeyOf(pod))).Spec.Containers[0].Resources.Requests.Cpu()
+		before := apiserver.MustBe[*corev1.Pod](w.Store.Get(apiserver.KeyOf(pod))).Spec.Containers[0].Resources.Requests.Cpu()
 		if cpu.Cmp(*before) == 0 || cpu.Cmp(limit) <= 0 {
 			return nil
 		}
@@ -114,11 +115,11 @@ func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
 		reason = "InService"
 	}
 	return func(w *World, pod *corev1.Pod) error {
-		reported := clone(pod)
-		setPodCondition(&reported.Status, corev1.PodCondition{
-			Type: v1alpha1.InPlaceUpdateReady, Status: status, Reason: reason, LastTransitionTime: w.Store.stamp(),
+		reported := apiserver.Clone(pod)
+		apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
+			Type: v1alpha1.InPlaceUpdateReady, Status: status, Reason: reason, LastTransitionTime: w.Store.Stamp(),
 		})
-		_, err := w.Store.Update(Write{Actor: userActor, Subresource: "status"}, reported)
+		_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "status"}, reported)
 		return err
 	}
 }

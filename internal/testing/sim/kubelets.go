@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // kubelets drives the model of the kubelet for every pod that is bound to a node.
@@ -30,7 +31,7 @@ type kubelets struct {
 
 // tended is one pod with what its kubelet remembers of it.
 type tended struct {
-	key    Key
+	key    apiserver.Key
 	uid    types.UID
 	memory kubelet.Memory
 	due    bool
@@ -41,8 +42,8 @@ type tended struct {
 }
 
 // observe makes a kubelet look at a pod that was written.
-func (k *kubelets) observe(e *Entry) {
-	if e.Key.Kind != Pods {
+func (k *kubelets) observe(e *apiserver.Entry) {
+	if e.Key.Kind != apiserver.Pods {
 		return
 	}
 	t := k.find(uidOf(e.Old))
@@ -54,8 +55,8 @@ func (k *kubelets) observe(e *Entry) {
 		t = &tended{key: e.Key, uid: e.New.GetUID()}
 		k.pods = append(k.pods, t)
 	}
-	t.due, t.at = mustBe[*corev1.Pod](e.New).Spec.NodeName != "", e.At
-	if e.Verb == Create || e.Subresource == "binding" || e.Old.GetGeneration() != e.New.GetGeneration() {
+	t.due, t.at = apiserver.MustBe[*corev1.Pod](e.New).Spec.NodeName != "", e.At
+	if e.Verb == apiserver.Create || e.Subresource == "binding" || e.Old.GetGeneration() != e.New.GetGeneration() {
 		// Members of a quorum see that there is one more.
 		for _, other := range k.pods {
 			if pod, ok := k.world.Store.Get(other.key).(*corev1.Pod); ok && isMember(pod) && !other.due {
@@ -115,8 +116,8 @@ func (k *kubelets) turns(add func(turn)) {
 // step lets the kubelet look at one pod.
 func (k *kubelets) step(t *tended) error {
 	now := k.world.Now()
-	pod := mustBe[*corev1.Pod](k.world.Store.Get(t.key))
-	seen := clone(pod)
+	pod := apiserver.MustBe[*corev1.Pod](k.world.Store.Get(t.key))
+	seen := apiserver.Clone(pod)
 	if t.unreported != nil {
 		seen.Status = withForeign(*t.unreported, pod.Status)
 	}
@@ -131,7 +132,7 @@ func (k *kubelets) step(t *tended) error {
 	}
 	t.memory = out.Memory
 	if out.Remove {
-		err := k.world.Store.Delete(Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
+		err := k.world.Store.Delete(apiserver.Write{Actor: kubeletActor, Key: t.key, DeleteOptions: client.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)),
 			Preconditions:      &metav1.Preconditions{UID: &t.uid},
 		}})
@@ -156,9 +157,9 @@ func (k *kubelets) report(t *tended, pod, seen *corev1.Pod, status *corev1.PodSt
 	case status == nil && t.unreported == nil:
 		return nil
 	}
-	reported := clone(pod)
+	reported := apiserver.Clone(pod)
 	reported.Status, t.unreported = *cmp.Or(status, &seen.Status), nil
-	_, err := k.world.Store.Update(Write{Actor: kubeletActor, Key: t.key, Subresource: "status"}, reported)
+	_, err := k.world.Store.Update(apiserver.Write{Actor: kubeletActor, Key: t.key, Subresource: "status"}, reported)
 	return err
 }
 
@@ -179,13 +180,21 @@ func (k *kubelets) lose(pod *corev1.Pod) error {
 	if t := k.find(pod.UID); t != nil {
 		t.lost = true
 	}
-	reported := clone(pod)
-	setPodCondition(&reported.Status, corev1.PodCondition{
-		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: k.world.Store.stamp(),
+	reported := apiserver.Clone(pod)
+	apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: k.world.Store.Stamp(),
 	})
-	w := Write{Actor: nodeActor, Key: KeyOf(pod)}
-	if _, err := k.world.Store.Update(Write{Actor: nodeActor, Subresource: "status"}, reported); err != nil && !apierrors.IsNotFound(err) {
+	w := apiserver.Write{Actor: nodeActor, Key: apiserver.KeyOf(pod)}
+	if _, err := k.world.Store.Update(apiserver.Write{Actor: nodeActor, Subresource: "status"}, reported); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	return client.IgnoreNotFound(k.world.Store.Delete(w))
+}
+
+// uidOf is the UID of an object, or nothing for no object.
+func uidOf(obj client.Object) types.UID {
+	if obj == nil {
+		return ""
+	}
+	return obj.GetUID()
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // TestLooksWhileASetGrows counts the pods that the controller looks at while a set comes into being, in a cluster in which
@@ -25,9 +27,9 @@ func TestLooksWhileASetGrows(t *testing.T) {
 	}
 	w := NewWorld(t.Context(), 0)
 	client := w.Managers[0].Client
-	client.Faults = func(Write) Fault {
+	client.Faults = func(apiserver.Write) apiserver.Fault {
 		w.clock.SetTime(w.Now().Add(3 * time.Millisecond)) // what a local cluster takes for a pod
-		return NoFault
+		return apiserver.NoFault
 	}
 	if err := w.Play(t.Context(), script); err != nil {
 		t.Fatal(err)
@@ -35,7 +37,7 @@ func TestLooksWhileASetGrows(t *testing.T) {
 	if got := len(w.pods()); got != replicas {
 		t.Errorf("there are %d pods, want %d", got, replicas)
 	}
-	if seen := client.Listed[Pods] / replicas; seen > most {
+	if seen := client.Listed[apiserver.Pods] / replicas; seen > most {
 		t.Errorf("each pod is seen %d times, in %d reconciles; want %d at most", seen, w.Managers[0].Reconciles, most)
 	}
 }

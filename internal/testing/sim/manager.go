@@ -18,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // Manager is one process that runs the real controller. Everything in it is lost when it restarts.
@@ -25,15 +26,15 @@ type Manager struct {
 	// Name is the actor of its writes.
 	Name string
 	// Client is the client of its present life.
-	Client *Client
+	Client *apiserver.Client
 	// Live is its reader past the caches.
-	Live *Live
+	Live *apiserver.Live
 	// Reconciles counts those of all lives.
 	Reconciles int
 	// Events counts the events that it recorded.
 	Events int
 	// Behind is where in the past the caches of some kinds begin after the next crash, as resource versions.
-	Behind map[Kind]int64
+	Behind map[apiserver.Kind]int64
 
 	// Skew is how far its clock is ahead of the world's.
 	Skew time.Duration
@@ -43,7 +44,7 @@ type Manager struct {
 
 	queue      *Queue
 	reconciler reconcile.Reconciler
-	handlers   map[Kind]handler.EventHandler
+	handlers   map[apiserver.Kind]handler.EventHandler
 	// born is the version of the store at the start of its present life. It knows nothing of what it wrote in others.
 	born int64
 	// working is the request that is being worked on.
@@ -63,7 +64,7 @@ func (s skewed) Now() time.Time { return s.PassiveClock.Now().Add(s.manager.Skew
 func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
 // behind is the newest resource version that the cache of a kind may begin with.
-func (m *Manager) behind(kind Kind) int64 {
+func (m *Manager) behind(kind apiserver.Kind) int64 {
 	if version, ok := m.Behind[kind]; ok {
 		return version
 	}
@@ -72,13 +73,13 @@ func (m *Manager) behind(kind Kind) int64 {
 
 // set is the set that it works on, as its cache shows it; nil if it does not.
 func (m *Manager) set() *v1alpha1.RollSet {
-	key := Key{Kind: RollSets, Namespace: m.working.Namespace, Name: m.working.Name}
-	set, _ := m.Client.caches[RollSets].objects[key].(*v1alpha1.RollSet)
+	key := apiserver.Key{Kind: apiserver.RollSets, Namespace: m.working.Namespace, Name: m.working.Name}
+	set, _ := m.Client.Cached(key).(*v1alpha1.RollSet)
 	return set
 }
 
 // dispatch hands an event to the controller's own handlers.
-func (m *Manager) dispatch(ctx context.Context, e Event) {
+func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 	h, ok := m.handlers[e.Kind]
 	if !ok {
 		return
@@ -100,7 +101,7 @@ func (m *Manager) work(ctx context.Context) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case crashed:
+		case apiserver.Crash:
 			err = errCrashed
 		default:
 			panic(r) //nolint:forbidigo // not ours

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // explained is the page that explains what the condition Progressing says.
@@ -35,8 +37,8 @@ func TestMessagesAreExplained(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w := NewWorld(t.Context(), 0)
-				w.Store.OnWrite(func(e *Entry) {
-					if _, message, ok := strings.Cut(w.told(), ": "); ok && e.Key.Kind == RollSets {
+				w.Store.OnWrite(func(e *apiserver.Entry) {
+					if _, message, ok := strings.Cut(w.told(), ": "); ok && e.Key.Kind == apiserver.RollSets {
 						mutex.Lock()
 						defer mutex.Unlock()
 						told[message] = true

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // nodeCommands are the words about what others than the controller do to running pods: nodes, autoscalers, injectors.
@@ -65,9 +66,9 @@ func resizePods(ctx context.Context, w *World, args []string) error {
 		return err
 	}
 	return eachPod("resize to "+args[0], func(w *World, pod *corev1.Pod) error {
-		resized := clone(pod)
+		resized := apiserver.Clone(pod)
 		resized.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: cpu}
-		_, err := w.Store.Update(Write{Actor: userActor, Subresource: "resize"}, resized)
+		_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "resize"}, resized)
 		return err
 	})(ctx, w, args[1:])
 }
@@ -85,9 +86,9 @@ func (w *World) makeRoom(pod *corev1.Pod) error {
 // inject puts a container into every pod that is created, which reads the annotation team.
 func inject(_ context.Context, w *World, _ []string) error {
 	w.note("inject a sidecar into new pods")
-	w.Store.Admission = append(w.Store.Admission, func(verb Verb, obj client.Object) error {
+	w.Store.Admission = append(w.Store.Admission, func(verb apiserver.Verb, obj client.Object) error {
 		pod, isPod := obj.(*corev1.Pod)
-		if !isPod || verb != Create {
+		if !isPod || verb != apiserver.Create {
 			return nil
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:v1", Env: []corev1.EnvVar{{

@@ -15,6 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // note adds what a user does to the strip.
@@ -49,12 +50,12 @@ func eachPod(what string, do func(*World, *corev1.Pod) error) func(context.Conte
 }
 
 func (w *World) deletePod(pod *corev1.Pod) error {
-	return w.Store.Delete(Write{Actor: userActor, Key: KeyOf(pod)})
+	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(pod)})
 }
 
 func (w *World) killPod(pod *corev1.Pod) error {
 	options := client.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-	return w.Store.Delete(Write{Actor: userActor, Key: KeyOf(pod), DeleteOptions: options})
+	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(pod), DeleteOptions: options})
 }
 
 func (w *World) losePod(pod *corev1.Pod) error { return w.kubelets.lose(pod) }
@@ -86,9 +87,9 @@ func (w *World) makeExpensive(pod *corev1.Pod) error {
 }
 
 func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error {
-	edited := clone(pod)
+	edited := apiserver.Clone(pod)
 	change(edited)
-	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
 }
 
@@ -108,7 +109,7 @@ func (w *World) createPod(what, name string, labels map[string]string) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: labels}}
 	pod.Spec = *w.draft.Spec.Template.Spec.DeepCopy()
 	w.note(what + " " + name)
-	_, err := w.Store.Create(Write{Actor: userActor}, pod)
+	_, err := w.Store.Create(apiserver.Write{Actor: userActor}, pod)
 	if apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) { // the set was faster, or policies apply to users too
 		return nil
 	}
@@ -125,21 +126,21 @@ func claimOf(_ context.Context, w *World, args []string) error {
 		claim.Labels, whose = map[string]string{key: value}, " labeled "
 	}
 	w.note("claim " + strings.Join(args, whose))
-	_, err := w.Store.Create(Write{Actor: userActor}, claim)
+	_, err := w.Store.Create(apiserver.Write{Actor: userActor}, claim)
 	return client.IgnoreAlreadyExists(err)
 }
 
 // deleteClaim deletes a claim by its name, which stays while a pod mounts it.
 func deleteClaim(_ context.Context, w *World, args []string) error {
 	w.note("delete claim " + args[0])
-	key := Key{Kind: Claims, Namespace: Namespace, Name: args[0]}
-	return client.IgnoreNotFound(w.Store.Delete(Write{Actor: userActor, Key: key}))
+	key := apiserver.Key{Kind: apiserver.Claims, Namespace: Namespace, Name: args[0]}
+	return client.IgnoreNotFound(w.Store.Delete(apiserver.Write{Actor: userActor, Key: key}))
 }
 
 func deleteSet(_ context.Context, w *World, args []string) error {
 	w.note("delete the set: " + strings.ToLower(args[0]))
 	options := client.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation(args[0]))}
-	return client.IgnoreNotFound(w.Store.Delete(Write{Actor: userActor, Key: KeyOf(w.draft), DeleteOptions: options}))
+	return client.IgnoreNotFound(w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(w.draft), DeleteOptions: options}))
 }
 
 func cordon(_ context.Context, w *World, _ []string) error {
@@ -160,8 +161,8 @@ var errDenied = errors.New(`admission webhook "policy.example.com" denied the re
 // denyImage lets a policy deny the pods that have an image.
 func denyImage(_ context.Context, w *World, args []string) error {
 	w.note("deny image " + args[0])
-	w.Store.Admission = []Admission{func(verb Verb, obj client.Object) error {
-		if pod, ok := obj.(*corev1.Pod); ok && verb == Create && pod.Spec.Containers[0].Image == args[0] {
+	w.Store.Admission = []apiserver.Admission{func(verb apiserver.Verb, obj client.Object) error {
+		if pod, ok := obj.(*corev1.Pod); ok && verb == apiserver.Create && pod.Spec.Containers[0].Image == args[0] {
 			return errDenied
 		}
 		return nil
@@ -171,8 +172,8 @@ func denyImage(_ context.Context, w *World, args []string) error {
 
 func (w *World) denyPods() {
 	w.note("deny pods")
-	w.Store.Admission = []Admission{func(verb Verb, obj client.Object) error {
-		if verb == Create && kindOf(obj) == Pods {
+	w.Store.Admission = []apiserver.Admission{func(verb apiserver.Verb, obj client.Object) error {
+		if verb == apiserver.Create && apiserver.KeyOf(obj).Kind == apiserver.Pods {
 			return errDenied
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // outline is what of a set never depends on where it comes from: how many pods there are, and which ordinals. Whether
@@ -72,7 +73,7 @@ func (w *World) portrait() []string {
 }
 
 func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
-	p := clone(pod)
+	p := apiserver.Clone(pod)
 	random := set.Spec.PodIdentity == v1alpha1.RandomIdentity
 	if random {
 		p.Name, p.Spec.Hostname = "", ""
@@ -97,7 +98,7 @@ func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 
 // claimOf tells who keeps a claim, and how large it is.
 func (w *World) claimOf(set *v1alpha1.RollSet, pod *corev1.Pod, name string) string {
-	claim, ok := w.Store.Get(Key{Kind: Claims, Namespace: Namespace, Name: name}).(*corev1.PersistentVolumeClaim)
+	claim, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: Namespace, Name: name}).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return "missing"
 	}

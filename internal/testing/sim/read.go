@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // How the simulator reads pods and revisions. It does so on its own: what judges the controller must not share its
@@ -55,7 +57,7 @@ func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 }
 
 // isLive says whether the pod counts towards replicas.
-func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !hasEnded(pod) }
+func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !apiserver.HasEnded(pod) }
 
 // ordinal is the one that a pod is labeled with; -1 if it is not.
 func ordinal(pod *corev1.Pod) int { return numberOrNone(pod.Labels[v1alpha1.PodIndexLabel]) }
@@ -77,5 +79,5 @@ func numberOrNone(text string) int {
 // matches says whether the set selects an object.
 func matches(set *v1alpha1.RollSet, obj client.Object) bool {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	return err == nil && selector.Matches(labelsOf(obj))
+	return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 }

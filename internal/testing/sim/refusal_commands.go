@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // refusalCommands are the words about policies that refuse one object, or one verb of it, to the managers.
@@ -35,16 +36,16 @@ type policy struct {
 }
 
 // kindNamed returns the kind that a word for what is no pod stands for; empty if it is none.
-func kindNamed(word string) Kind {
+func kindNamed(word string) apiserver.Kind {
 	switch word {
 	case "status":
-		return RollSets
+		return apiserver.RollSets
 	case "revision":
-		return Revisions
+		return apiserver.Revisions
 	case "claims":
-		return Claims
+		return apiserver.Claims
 	case "pods":
-		return Pods
+		return apiserver.Pods
 	default:
 		return ""
 	}
@@ -87,7 +88,7 @@ func permitWrites(_ context.Context, w *World, args []string) error {
 }
 
 // refused returns what a policy says against a write of a manager; nil if none is against it.
-func (w *World) refused(write Write) error {
+func (w *World) refused(write apiserver.Write) error {
 	for _, p := range w.policies {
 		if p.refuses(write) {
 			return p.err(write)
@@ -96,19 +97,19 @@ func (w *World) refused(write Write) error {
 	return nil
 }
 
-func (p policy) refuses(w Write) bool {
+func (p policy) refuses(w apiserver.Write) bool {
 	if p.verb != "any" && p.verb != string(w.Verb) {
 		return false
 	}
 	if kind := kindNamed(p.object); kind != "" {
 		return w.Key.Kind == kind
 	}
-	return w.Key.Kind == Pods && w.Key.Name == p.object
+	return w.Key.Kind == apiserver.Pods && w.Key.Name == p.object
 }
 
 // err is what the managers hear.
-func (p policy) err(w Write) error {
-	gr, name := groupResource(w.Key.Kind), w.Key.Name
+func (p policy) err(w apiserver.Write) error {
+	gr, name := apiserver.GroupResource(w.Key.Kind), w.Key.Name
 	denied := errors.New(`admission webhook "policy.example.com" denied the request: not this one`)
 	switch p.answer {
 	case "conflict":

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // slack is how much later a write may be than without a refusal: the one that is refused is a look of its own.
@@ -98,7 +100,7 @@ func (r refusal) writes(ctx context.Context, replicas, refuse string) (map[strin
 	}
 	writes, times := map[string]time.Duration{}, map[string]int{}
 	for _, e := range w.Store.Log() {
-		if e.Actor == managerActor && e.Key.Kind == Pods {
+		if e.Actor == managerActor && e.Key.Kind == apiserver.Pods {
 			name := e.String()
 			times[name]++
 			writes[fmt.Sprintf("%s, %d", name, times[name])] = e.At.Sub(epoch())

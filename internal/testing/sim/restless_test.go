@@ -9,6 +9,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // TestRestlessPod changes the status of a pod fifty times a second, and the cache always lacks the newest change. The pod
@@ -17,13 +19,13 @@ func TestRestlessPod(t *testing.T) {
 	t.Parallel()
 	w := rolled(t, mustParse(t, "replicas 1\nsettle\nreplicas 0"))
 	m := w.Managers[0]
-	w.asleep[m.Name+string(Pods)] = w.Now().Add(time.Hour)
+	w.asleep[m.Name+string(apiserver.Pods)] = w.Now().Add(time.Hour)
 	deletes := 0
-	m.Client.Faults = func(w Write) Fault {
-		if w.Verb == Delete {
+	m.Client.Faults = func(w apiserver.Write) apiserver.Fault {
+		if w.Verb == apiserver.Delete {
 			deletes++
 		}
-		return NoFault
+		return apiserver.NoFault
 	}
 	changes := 0
 	for ; changes < 50; changes++ {
@@ -31,13 +33,13 @@ func TestRestlessPod(t *testing.T) {
 		if pod == nil || pod.DeletionTimestamp != nil {
 			break
 		}
-		restless := clone(pod)
+		restless := apiserver.Clone(pod)
 		restless.Status.Message = strconv.Itoa(changes)
-		if _, err := w.Store.Update(Write{Actor: kubeletActor, Subresource: "status"}, restless); err != nil {
+		if _, err := w.Store.Update(apiserver.Write{Actor: kubeletActor, Subresource: "status"}, restless); err != nil {
 			t.Fatal(err)
 		}
-		for m.Client.Lag(Pods) > 1 {
-			m.dispatch(t.Context(), m.Client.Deliver(Pods))
+		for m.Client.Lag(apiserver.Pods) > 1 {
+			m.dispatch(t.Context(), m.Client.Deliver(apiserver.Pods))
 		}
 		if err := w.Run(t.Context(), 20*time.Millisecond); err != nil {
 			t.Fatal(err)
@@ -49,7 +51,7 @@ func TestRestlessPod(t *testing.T) {
 	if deletes > 2*changes {
 		t.Errorf("%d deletes were tried in %d changes", deletes, changes)
 	}
-	delete(w.asleep, m.Name+string(Pods))
+	delete(w.asleep, m.Name+string(apiserver.Pods))
 	if err := w.CheckConverged(t.Context()); err != nil {
 		t.Errorf("%v\n%s", err, w.Film)
 	}
@@ -62,10 +64,10 @@ func TestStatusOfSetThatMoved(t *testing.T) {
 	t.Parallel()
 	w := rolled(t, mustParse(t, "replicas 1\nsettle"))
 	m := w.Managers[0]
-	w.asleep[m.Name+string(RollSets)] = w.Now().Add(time.Hour)
+	w.asleep[m.Name+string(apiserver.RollSets)] = w.Now().Add(time.Hour)
 	refused := 0
-	m.Client.Tried = func(write Write, err error) {
-		if write.Key.Kind == RollSets && apierrors.IsConflict(err) {
+	m.Client.Tried = func(write apiserver.Write, err error) {
+		if write.Key.Kind == apiserver.RollSets && apierrors.IsConflict(err) {
 			refused++
 		}
 	}
@@ -81,7 +83,7 @@ func TestStatusOfSetThatMoved(t *testing.T) {
 	if refused == 0 || refused > 8 {
 		t.Errorf("%d writes were refused in a minute, want a few", refused)
 	}
-	delete(w.asleep, m.Name+string(RollSets))
+	delete(w.asleep, m.Name+string(apiserver.RollSets))
 	w.scheduler.changeNodes(false)
 	if err := w.CheckConverged(t.Context()); err != nil {
 		t.Errorf("%v\n%s", err, w.Film)

@@ -6,17 +6,19 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // rogueCommands are the words about clocks that are wrong, caches that go back in time, and users who should know better.
@@ -61,7 +63,7 @@ func rewind(ctx context.Context, w *World, args []string) error {
 	}
 	for _, m := range w.Managers {
 		if len(args) > 1 {
-			m.Behind = map[Kind]int64{Kind(args[1]): past}
+			m.Behind = map[apiserver.Kind]int64{apiserver.Kind(args[1]): past}
 		}
 		w.Restart(ctx, m, from)
 		m.Behind = nil
@@ -91,14 +93,19 @@ func (w *World) mislabelPod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.RevisionLabel] = "none" })
 }
 
+// revisions returns all revisions by name.
+func (w *World) revisions() []*appsv1.ControllerRevision {
+	all := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
+	slices.SortFunc(all, func(a, b *appsv1.ControllerRevision) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
 // forgetRevisions deletes all revisions.
 func forgetRevisions(_ context.Context, w *World, _ []string) error {
 	w.note("delete all revisions")
-	for _, key := range sortedKeys(w.Store.objects, nil) {
-		if _, ok := w.Store.Get(key).(*appsv1.ControllerRevision); ok {
-			if err := w.Store.Delete(Write{Actor: userActor, Key: key}); err != nil {
-				return err
-			}
+	for _, object := range w.revisions() {
+		if err := w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(object)}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -107,13 +114,11 @@ func forgetRevisions(_ context.Context, w *World, _ []string) error {
 // forgetClaimTemplates takes the claim templates off all revisions, which an earlier version of managers did not note there.
 func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
 	w.note("take the claim templates off all revisions")
-	for _, key := range sortedKeys(w.Store.objects, nil) {
-		if object, ok := w.Store.Get(key).(*appsv1.ControllerRevision); ok {
-			edited := clone(object)
-			delete(edited.Annotations, revision.ClaimTemplatesAnnotation)
-			if _, err := w.Store.Update(Write{Actor: userActor}, edited); err != nil {
-				return err
-			}
+	for _, object := range w.revisions() {
+		edited := apiserver.Clone(object)
+		delete(edited.Annotations, revision.ClaimTemplatesAnnotation)
+		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -122,17 +127,13 @@ func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
 // garbleRevisions makes nonsense of what all revisions say beside their data, which the API server lets nobody change.
 func garbleRevisions(_ context.Context, w *World, _ []string) error {
 	w.note("garble all revisions")
-	for _, key := range sortedKeys(w.Store.objects, nil) {
-		object, ok := w.Store.Get(key).(*appsv1.ControllerRevision)
-		if !ok {
-			continue
-		}
-		edited := clone(object)
+	for _, object := range w.revisions() {
+		edited := apiserver.Clone(object)
 		for _, note := range []string{revision.CompletedAnnotation, revision.EqualAnnotation, revision.ClaimTemplatesAnnotation} {
 			metav1.SetMetaDataAnnotation(&edited.ObjectMeta, note, `[{"`)
 		}
 		edited.Labels = nil
-		if _, err := w.Store.Update(Write{Actor: userActor}, edited); err != nil {
+		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
 			return err
 		}
 	}
@@ -150,14 +151,13 @@ func rememberClaimTemplates(_ context.Context, w *World, _ []string) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range sortedKeys(w.Store.objects, nil) {
-		object, ok := w.Store.Get(key).(*appsv1.ControllerRevision)
-		if !ok || object.Annotations[revision.ClaimTemplatesAnnotation] != "" {
+	for _, object := range w.revisions() {
+		if object.Annotations[revision.ClaimTemplatesAnnotation] != "" {
 			continue
 		}
-		edited := clone(object)
+		edited := apiserver.Clone(object)
 		metav1.SetMetaDataAnnotation(&edited.ObjectMeta, revision.ClaimTemplatesAnnotation, string(note))
-		if _, err := w.Store.Update(Write{Actor: userActor}, edited); err != nil {
+		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
 			return err
 		}
 	}
@@ -171,9 +171,9 @@ func loseStatus(_ context.Context, w *World, _ []string) error {
 		return nil
 	}
 	w.note("the status is lost")
-	emptied := clone(set)
+	emptied := apiserver.Clone(set)
 	emptied.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
-	_, err := w.Store.Update(Write{Actor: userActor, Subresource: "status"}, emptied)
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "status"}, emptied)
 	return err
 }
 
@@ -185,15 +185,9 @@ func addDefault(ctx context.Context, w *World, _ []string) error {
 		return nil
 	}
 	w.note("the API gets a default")
-	shown := clone(set)
-	defaultLate(&shown.Spec.Template.Spec)
-	key := KeyOf(set)
-	w.Store.objects[key] = shown
-	for i := range w.Store.log {
-		if e := &w.Store.log[i]; e.Key == key && e.New == client.Object(set) {
-			e.New = shown
-		}
-	}
+	shown := apiserver.Clone(set)
+	apiserver.DefaultLate(&shown.Spec.Template.Spec)
+	w.Store.Show(set, shown)
 	return restart(ctx, w, nil)
 }
 

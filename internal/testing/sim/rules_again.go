@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // done remembers which pods a manager has created and deleted in its present life, and when.
@@ -28,8 +29,8 @@ func newDone() done {
 // again says what is wrong with a write that a manager tried: it knows that it was done, for it was the one that did it.
 // Only after it has waited for its cache in vain may it doubt that. Names of pods that were released, or that it made
 // for a set of the same name before, it may try.
-func (c *Checker) again(w Write, err error) string {
-	if w.Key.Kind != Pods || w.Subresource != "" || w.DryRun {
+func (c *Checker) again(w apiserver.Write, err error) string {
+	if w.Key.Kind != apiserver.Pods || w.Subresource != "" || w.DryRun {
 		return ""
 	}
 	before, ok := c.done[w.Actor]
@@ -40,13 +41,13 @@ func (c *Checker) again(w Write, err error) string {
 	recent := func(t time.Time) bool { return !t.IsZero() && c.world.Now().Sub(t) < expectations.Timeout }
 	pod := c.world.Store.Get(w.Key)
 	switch p := w.DeleteOptions.Preconditions; {
-	case w.Verb == Create && err == nil:
+	case w.Verb == apiserver.Create && err == nil:
 		before.created[creation{pod.GetUID(), ownerOf(pod)}] = c.world.Now()
-	case w.Verb == Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(ownerOf(pod)) && recent(before.created[creation{pod.GetUID(), ownerOf(pod)}]):
+	case w.Verb == apiserver.Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(ownerOf(pod)) && recent(before.created[creation{pod.GetUID(), ownerOf(pod)}]):
 		return "I11 again: " + w.Key.Name + " is created by who created it before"
-	case w.Verb == Delete && p != nil && p.UID != nil && recent(before.deleted[*p.UID]):
+	case w.Verb == apiserver.Delete && p != nil && p.UID != nil && recent(before.deleted[*p.UID]):
 		return "I11 again: " + w.Key.Name + " is deleted by who deleted it before"
-	case w.Verb == Delete && err == nil && p != nil && p.UID != nil:
+	case w.Verb == apiserver.Delete && err == nil && p != nil && p.UID != nil:
 		before.deleted[*p.UID] = c.world.Now()
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // What is called too much. All are well above what a correct controller needs, and far below what one does that writes
@@ -29,7 +30,7 @@ const (
 
 // bounds remembers what the rules about too many writes need.
 type bounds struct {
-	inARow   map[Key]streak
+	inARow   map[apiserver.Key]streak
 	statuses map[string][]time.Time
 	failures map[string][]time.Time
 }
@@ -42,7 +43,7 @@ type streak struct {
 }
 
 func newBounds() *bounds {
-	return &bounds{inARow: make(map[Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time)}
+	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time)}
 }
 
 // restart forgets what a manager did in its last life: the next one cannot know.
@@ -52,13 +53,13 @@ func (b *bounds) restart(m *Manager) {
 }
 
 // see takes note of a write of anybody. If it is a manager's, generation is that of the set that it knows.
-func (b *bounds) see(e *Entry, byManager bool, generation int64) {
+func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 	switch {
-	case byManager && e.Key.Kind == RollSets:
+	case byManager && e.Key.Kind == apiserver.RollSets:
 		b.statuses[e.Actor] = within(append(b.statuses[e.Actor], e.At), time.Second)
 	case byManager:
-		if e.Key.Kind == Revisions { // two managers that want different ones number each the newest in turns
-			maps.DeleteFunc(b.inARow, func(key Key, s streak) bool { return key.Kind == Revisions && s.actor != e.Actor })
+		if e.Key.Kind == apiserver.Revisions { // two managers that want different ones number each the newest in turns
+			maps.DeleteFunc(b.inARow, func(key apiserver.Key, s streak) bool { return key.Kind == apiserver.Revisions && s.actor != e.Actor })
 		}
 		last := b.inARow[e.Key]
 		// Two managers that do not know the same may undo each other's work, and one that learns of edits late its own.
@@ -67,12 +68,12 @@ func (b *bounds) see(e *Entry, byManager bool, generation int64) {
 		}
 		last.writes++
 		b.inARow[e.Key] = last
-	case e.Key.Kind == RollSets:
+	case e.Key.Kind == apiserver.RollSets:
 		clear(b.inARow) // something else is wanted now
 		clear(b.failures)
-	case e.Actor == userActor && e.Key.Kind == Pods && e.Subresource == "status":
+	case e.Actor == userActor && e.Key.Kind == apiserver.Pods && e.Subresource == "status":
 		// What a gate says of one pod decides what the guard lets happen to the others.
-		maps.DeleteFunc(b.inARow, func(key Key, _ streak) bool { return key.Kind == Pods })
+		maps.DeleteFunc(b.inARow, func(key apiserver.Key, _ streak) bool { return key.Kind == apiserver.Pods })
 	default:
 		delete(b.inARow, e.Key)
 	}
@@ -85,7 +86,7 @@ func within(times []time.Time, window time.Duration) []time.Time {
 }
 
 // try takes note of the outcome of a write that a manager tried; it says what is wrong with there being so many.
-func (b *bounds) try(w Write, err error, now time.Time) string {
+func (b *bounds) try(w apiserver.Write, err error, now time.Time) string {
 	what := w.Actor + " " + w.String()
 	if err == nil {
 		delete(b.failures, what)
@@ -151,8 +152,8 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	broken := v.count(func(pod *corev1.Pod) bool {
-		return KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && !v.isAvailable(pod) &&
-			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[KeyOf(pod)] && !v.world.checker.silent[KeyOf(pod)]
+		return apiserver.KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && !v.isAvailable(pod) &&
+			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.world.checker.silent[apiserver.KeyOf(pod)]
 	})
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(v.count(isSurge), live-l.replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)

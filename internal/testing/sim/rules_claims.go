@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // data is the claims that the replicas of a set with random names had when nothing was left to do, and how many replicas
@@ -28,16 +30,16 @@ type data struct {
 }
 
 // observeData is I17: what becomes of pods in a rollout, or by themselves, costs no claim that a replica had before it.
-func (c *Checker) observeData(e *Entry) {
-	switch set, _ := c.world.Store.Get(KeyOf(c.world.draft)).(*v1alpha1.RollSet); {
+func (c *Checker) observeData(e *apiserver.Entry) {
+	switch set, _ := c.world.Store.Get(apiserver.KeyOf(c.world.draft)).(*v1alpha1.RollSet); {
 	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.world.Managers) > 1 || *set.Spec.Replicas < c.data.replicas:
 		c.data = data{doubtful: c.data.doubtful}
 	case *set.Spec.Replicas > c.data.replicas:
 		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may go
 	case e.Actor == userActor:
 		c.excuse(e)
-	case e.Key.Kind == Claims && e.New == nil || e.Verb == Delete:
-		if name, kept := c.data.claims[e.Old.GetUID()]; kept && e.Key.Kind == Claims {
+	case e.Key.Kind == apiserver.Claims && e.New == nil || e.Verb == apiserver.Delete:
+		if name, kept := c.data.claims[e.Old.GetUID()]; kept && e.Key.Kind == apiserver.Claims {
 			c.violate("I17 data broken at resource version %d by %s: claim %s of a replica is deleted", e.Version, e.Actor, name)
 		}
 	}
@@ -47,11 +49,11 @@ func (c *Checker) observeData(e *Entry) {
 }
 
 // excuse leaves out what a user takes a hand in.
-func (c *Checker) excuse(e *Entry) {
+func (c *Checker) excuse(e *apiserver.Entry) {
 	switch pod, isPod := e.New.(*corev1.Pod); {
-	case e.Key.Kind == Claims && e.Old != nil:
+	case e.Key.Kind == apiserver.Claims && e.Old != nil:
 		delete(c.data.claims, e.Old.GetUID())
-	case isPod && e.Subresource == "" && e.Verb != Delete: // its labels may make it another's, or a pod too many
+	case isPod && e.Subresource == "" && e.Verb != apiserver.Delete: // its labels may make it another's, or a pod too many
 		for _, key := range claimsOf(pod) {
 			if claim := c.world.Store.Get(key); claim != nil {
 				delete(c.data.claims, claim.GetUID())
@@ -102,7 +104,7 @@ func mountsItsClaims(v *verdict) string {
 	if !v.createsPod() {
 		return ""
 	}
-	key := Key{Kind: Revisions, Namespace: Namespace, Name: v.New.GetLabels()[v1alpha1.RevisionLabel]}
+	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: v.New.GetLabels()[v1alpha1.RevisionLabel]}
 	object, known := v.world.Store.Get(key).(*appsv1.ControllerRevision)
 	if !known {
 		return ""
@@ -118,7 +120,7 @@ func mountsItsClaims(v *verdict) string {
 	mounted := claimsOf(v.New)
 	for _, t := range data.Spec.VolumeClaimTemplates {
 		name := t.Name + "-" + v.New.GetName()
-		if !slices.ContainsFunc(mounted, func(claim Key) bool { return claim.Name == name }) {
+		if !slices.ContainsFunc(mounted, func(claim apiserver.Key) bool { return claim.Name == name }) {
 			return "claim " + name + " is not mounted"
 		}
 	}
@@ -138,8 +140,8 @@ func (c *Checker) violate(format string, args ...any) {
 // tellData puts the claims that there are into the strip, each as the first pod that mounted it.
 func (w *World) tellData() {
 	first := map[types.UID]string{}
-	for i := range w.Store.log {
-		pod, ok := w.Store.log[i].New.(*corev1.Pod)
+	for e := range w.Store.History(apiserver.Pods) {
+		pod, ok := e.New.(*corev1.Pod)
 		if !ok {
 			continue
 		}
@@ -150,14 +152,8 @@ func (w *World) tellData() {
 		}
 	}
 	var all []string
-	for _, obj := range w.Store.objects {
-		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
-			name := first[claim.UID]
-			if name == "" {
-				name = claim.Name
-			}
-			all = append(all, name)
-		}
+	for claim := range apiserver.Each[*corev1.PersistentVolumeClaim](w.Store) {
+		all = append(all, cmp.Or(first[claim.UID], claim.Name))
 	}
 	slices.Sort(all)
 	w.Film.tell("claims: " + strings.Join(all, ", "))

@@ -13,6 +13,7 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // podUpdate is a write that changes a pod where it is. The last two pods tell what the write did; another manager may
@@ -28,7 +29,7 @@ func (v *verdict) update() (u podUpdate, ok bool) {
 	before, wasPod := v.Old.(*corev1.Pod)
 	after, isPod := v.New.(*corev1.Pod)
 	u.before, u.after = before, after
-	return u, v.Verb == Patch && u.known != nil && wasPod && isPod && v.set != nil
+	return u, v.Verb == apiserver.Patch && u.known != nil && wasPod && isPod && v.set != nil
 }
 
 // sameImages says whether the write leaves all images as they are.
@@ -183,8 +184,8 @@ func runsItsRevision(v *verdict) string {
 	revision := u.after.Labels[v1alpha1.RevisionLabel]
 	template := v.world.templateOf(revision)
 	if template == nil { // the manager may not know yet that somebody has deleted it
-		known := v.world.checker.manager.Client.View.caches[Revisions].objects
-		template = v.world.templateIn(known[Key{Kind: Revisions, Namespace: Namespace, Name: revision}])
+		key := apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: revision}
+		template = v.world.templateIn(v.world.checker.manager.Client.Cached(key))
 	}
 	if template == nil {
 		return "it is moved to a revision that does not exist"

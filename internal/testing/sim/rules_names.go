@@ -12,6 +12,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // namesOnce says that no pod of a set with random names has the name of an earlier one, unless claims tie it to that. A
@@ -21,7 +22,7 @@ func namesOnce(v *verdict) string {
 	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
 		return ""
 	}
-	known := v.world.checker.manager.Client.caches[Pods].ever[v.Key] || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
+	known := v.world.checker.manager.Client.HasHeld(v.Key) || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
 	if known && v.hadName() {
 		return "a pod of the set had that name before"
 	}
@@ -30,9 +31,8 @@ func namesOnce(v *verdict) string {
 
 // hadClaims says whether there are claims for a pod, be it that it does not mount them any more, as far as its manager knows.
 func (v *verdict) hadClaims() bool {
-	isIts := func(claim Key) bool { return claim.Kind == Claims && strings.HasSuffix(claim.Name, "-"+v.Key.Name) }
-	for key := range v.world.checker.manager.Client.View.caches[Claims].objects {
-		if isIts(key) {
+	for claim := range v.world.checker.manager.Client.Cache(apiserver.Claims) {
+		if strings.HasSuffix(claim.GetName(), "-"+v.Key.Name) {
 			return true
 		}
 	}
@@ -41,8 +41,8 @@ func (v *verdict) hadClaims() bool {
 
 // hadName says whether the set had a pod of that name before.
 func (v *verdict) hadName() bool {
-	for _, position := range v.world.Store.byKind[Pods] {
-		if e := &v.world.Store.log[position]; e.Key == v.Key && e.Gone() && ownerOf(e.Old) == v.set.UID {
+	for e := range v.world.Store.History(apiserver.Pods) {
+		if e.Key == v.Key && e.Gone() && ownerOf(e.Old) == v.set.UID {
 			return true
 		}
 	}
@@ -55,7 +55,7 @@ func countsNames(v *verdict) string {
 	if !ok || v.set == nil || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		return ""
 	}
-	old := mustBe[*v1alpha1.RollSet](v.Old).Status.IssuedIDs
+	old := apiserver.MustBe[*v1alpha1.RollSet](v.Old).Status.IssuedIDs
 	if set.Status.IssuedIDs < old {
 		return fmt.Sprintf("%d ids were issued, and now %d", old, set.Status.IssuedIDs)
 	}
@@ -70,7 +70,7 @@ func countsNames(v *verdict) string {
 
 // shows says whether the manager's cache shows a pod.
 func (v *verdict) shows(pod client.Object) bool {
-	shown, ok := v.world.checker.manager.Client.caches[Pods].objects[KeyOf(pod)].(*corev1.Pod)
+	shown, ok := v.world.checker.manager.Client.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
 	return ok && shown.UID == pod.GetUID()
 }
 

@@ -18,13 +18,14 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	claimplan "rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // inScope is I14: only the set's namespace, only the kinds that a set owns, and of the set itself only the status.
 func inScope(v *verdict) string {
 	switch v.Key.Kind {
-	case Pods, Claims, Revisions:
-	case RollSets:
+	case apiserver.Pods, apiserver.Claims, apiserver.Revisions:
+	case apiserver.RollSets:
 		if v.Subresource != "status" {
 			return "the spec is the user's"
 		}
@@ -43,12 +44,12 @@ func ownsIt(v *verdict) string {
 	if v.set == nil {
 		return "the manager sees no set"
 	}
-	if v.Key.Kind == RollSets {
+	if v.Key.Kind == apiserver.RollSets {
 		return ""
 	}
-	if v.Verb == Delete {
+	if v.Verb == apiserver.Delete {
 		p := v.DeleteOptions.Preconditions
-		if p == nil || p.UID == nil || p.ResourceVersion == nil && v.Key.Kind != Revisions {
+		if p == nil || p.UID == nil || p.ResourceVersion == nil && v.Key.Kind != apiserver.Revisions {
 			return "a delete without the UID or the resource version as precondition"
 		}
 	}
@@ -56,11 +57,11 @@ func ownsIt(v *verdict) string {
 	if v.Old == nil {
 		owner = ownerOf(v.New)
 	}
-	claimOfPod := v.Key.Kind == Claims && v.ownsPod(owner)
+	claimOfPod := v.Key.Kind == apiserver.Claims && v.ownsPod(owner)
 	switch {
 	case owner == v.set.UID, claimOfPod:
 		return ""
-	case owner == "" && v.Verb != Delete && v.Key.Kind != Revisions: // an adoption, judged by I8; or a claim that is kept
+	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Revisions: // an adoption, judged by I8; or a claim that is kept
 		return ""
 	}
 	return fmt.Sprintf("it is controlled by %q, the set is %q", owner, v.set.UID)
@@ -73,7 +74,7 @@ func (v *verdict) ownsPod(uid any) bool {
 
 // keepsIdentity is I1: no kill without grace, no foreign finalizer taken away, no claim mounted twice.
 func keepsIdentity(v *verdict) string {
-	if g := v.DeleteOptions.GracePeriodSeconds; v.Verb == Delete && g != nil {
+	if g := v.DeleteOptions.GracePeriodSeconds; v.Verb == apiserver.Delete && g != nil {
 		return "the grace period is not ours to set"
 	}
 	if v.Old != nil && v.New != nil {
@@ -94,9 +95,8 @@ func claimsFirst(v *verdict) string {
 	if !v.createsPod() || v.set == nil {
 		return ""
 	}
-	known := v.world.checker.manager.Client.View.caches[Claims].objects
 	for _, key := range claimsOf(v.New) {
-		seen, claim := known[key], v.world.Store.Get(key)
+		seen, claim := v.world.checker.manager.Client.Cached(key), v.world.Store.Get(key)
 		if seen != nil && seen.GetDeletionTimestamp() != nil {
 			return "claim " + key.Name + " is being deleted"
 		}
@@ -130,8 +130,8 @@ func (v *verdict) notIts(claim client.Object) string {
 func (v *verdict) mountedTwice() string {
 	wanted := claimsOf(v.New)
 	for _, pod := range v.world.pods() {
-		i := slices.IndexFunc(claimsOf(pod), func(claim Key) bool { return slices.Contains(wanted, claim) })
-		if i >= 0 && KeyOf(pod) != v.Key {
+		i := slices.IndexFunc(claimsOf(pod), func(claim apiserver.Key) bool { return slices.Contains(wanted, claim) })
+		if i >= 0 && apiserver.KeyOf(pod) != v.Key {
 			return fmt.Sprintf("claim %s is mounted by %s", claimsOf(pod)[i].Name, pod.Name)
 		}
 	}
@@ -141,7 +141,7 @@ func (v *verdict) mountedTwice() string {
 // keepsClaims is I7: what the policy wants gone a manager gives to an owner. The only claim that it deletes itself is one
 // that a set with random names has left over.
 func keepsClaims(v *verdict) string {
-	if v.Key.Kind != Claims || v.Verb != Delete {
+	if v.Key.Kind != apiserver.Claims || v.Verb != apiserver.Delete {
 		return ""
 	}
 	switch keep := claimplan.RetentionOf(&v.set.Spec); {
@@ -157,7 +157,7 @@ func keepsClaims(v *verdict) string {
 
 // keepsRevisions says that no revision is deleted that a pod of the set runs, as far as the manager knows.
 func keepsRevisions(v *verdict) string {
-	if v.Key.Kind != Revisions || v.Verb != Delete {
+	if v.Key.Kind != apiserver.Revisions || v.Verb != apiserver.Delete {
 		return ""
 	}
 	for key, pod := range v.pods {
@@ -171,7 +171,7 @@ func keepsRevisions(v *verdict) string {
 // adoptsOrphansOnly is I8: only orphans that match and stay are adopted, with their UID and resource version, by a set
 // that exists; only pods that do not match are let go.
 func adoptsOrphansOnly(v *verdict) string {
-	if v.Key.Kind != Pods || v.Old == nil || v.New == nil || v.Verb == Delete || v.set == nil {
+	if v.Key.Kind != apiserver.Pods || v.Old == nil || v.New == nil || v.Verb == apiserver.Delete || v.set == nil {
 		return ""
 	}
 	was, is := ownerOf(v.Old), ownerOf(v.New)
@@ -224,7 +224,7 @@ func tellsTheTruth(v *verdict) string {
 		return ""
 	}
 	s := &set.Status
-	old := &mustBe[*v1alpha1.RollSet](v.Old).Status
+	old := &apiserver.MustBe[*v1alpha1.RollSet](v.Old).Status
 	switch {
 	case s.ReadyReplicas > s.Replicas, s.AvailableReplicas > s.ReadyReplicas,
 		s.UpdatedReplicas > s.Replicas, s.UpdatedReadyReplicas > s.UpdatedReplicas,
@@ -299,14 +299,14 @@ var share = regexp.MustCompile(`(\d+) of (\d+)`)
 func atoi(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {
-		unmodeled("the number %s: %v", digits, err)
+		apiserver.Unmodeled("the number %s: %v", digits, err)
 	}
 	return n
 }
 
 // leavesDeletingSets is I13: a set that is being deleted creates, adopts and updates nothing.
 func leavesDeletingSets(v *verdict) string {
-	if v.set != nil && v.set.DeletionTimestamp != nil && v.Verb != Delete && v.Subresource != "status" {
+	if v.set != nil && v.set.DeletionTimestamp != nil && v.Verb != apiserver.Delete && v.Subresource != "status" {
 		return "the set is being deleted"
 	}
 	return ""
@@ -316,7 +316,7 @@ func leavesDeletingSets(v *verdict) string {
 func encoded(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		unmodeled("%T as JSON: %v", v, err)
+		apiserver.Unmodeled("%T as JSON: %v", v, err)
 	}
 	return string(text)
 }

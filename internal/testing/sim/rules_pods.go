@@ -15,6 +15,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // limits are the numbers of a spec, worked out a second time: what judges the controller must not share its mistakes.
@@ -62,7 +63,7 @@ func (w *World) limits(set *v1alpha1.RollSet) limits {
 
 // unproven says whether the current revision of a set was never complete.
 func (w *World) unproven(set *v1alpha1.RollSet) bool {
-	r, ok := w.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
+	r, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
 	return ok && ownerOf(r) == set.UID && r.Annotations[revision.CompletedAnnotation] == "0"
 }
 
@@ -75,7 +76,7 @@ func scaled(v *intstr.IntOrString, replicas, up int) int {
 	}
 	percent := 0
 	if _, err := fmt.Sscanf(v.StrVal, "%d%%", &percent); err != nil {
-		unmodeled("the percentage %q", v.StrVal)
+		apiserver.Unmodeled("the percentage %q", v.StrVal)
 	}
 	return (replicas*percent + up) / 100
 }
@@ -97,8 +98,7 @@ func withinBound(v *verdict) string {
 		return "" // names come from the revision, too: two managers that want different ones do not collide
 	}
 	bound := l.replicas + l.maxSurge // surge of an earlier limit included
-	for i := range v.world.Store.byKind[RollSets] {
-		e := v.world.Store.entry(RollSets, i)
+	for e := range v.world.Store.History(apiserver.RollSets) {
 		if set, ok := e.New.(*v1alpha1.RollSet); ok && set.UID == v.set.UID && set.Generation >= v.set.Generation {
 			l := limitsOf(&set.Spec)
 			bound = max(bound, l.replicas+l.maxSurge)
@@ -123,7 +123,7 @@ func isSurge(pod *corev1.Pod) bool { return isLive(pod) && pod.Labels[v1alpha1.S
 // name that it tries again, even if its caches begin before that; unless the spec has changed, a name that is tried
 // earlier has become free, or an earlier pod of that name is still in sight (docs/adr/0023).
 func (v *verdict) collides(pod *corev1.Pod) bool {
-	key := KeyOf(pod)
+	key := apiserver.KeyOf(pod)
 	if known := v.pods[key]; known != nil {
 		return known.UID == pod.UID
 	}
@@ -132,10 +132,12 @@ func (v *verdict) collides(pod *corev1.Pod) bool {
 
 // comesBack says whether a pod has the name of one that is gone.
 func (v *verdict) comesBack() bool {
-	return slices.ContainsFunc(v.world.Store.byKind[Pods], func(position int) bool {
-		e := &v.world.Store.log[position]
-		return e.Key == v.Key && e.Gone()
-	})
+	for e := range v.world.Store.History(apiserver.Pods) {
+		if e.Key == v.Key && e.Gone() {
+			return true
+		}
+	}
+	return false
 }
 
 // withinBudget is I4: deleting a pod that is ready leaves enough available ones, from what the manager knows. One that is
@@ -181,7 +183,7 @@ func (v *verdict) ordinals() identity.Ordinals {
 	}
 	ordinals, err := identity.NewOrdinals(start, v.set.Spec.ReserveOrdinals)
 	if err != nil {
-		unmodeled("ordinals: %v", err)
+		apiserver.Unmodeled("ordinals: %v", err)
 	}
 	return ordinals
 }
@@ -194,7 +196,7 @@ func inOrder(v *verdict) string {
 	pod := v.pod()
 	switch {
 	case v.createsPod():
-		return v.comesInOrder(ordinalByName(mustBe[*corev1.Pod](v.New)))
+		return v.comesInOrder(ordinalByName(apiserver.MustBe[*corev1.Pod](v.New)))
 	case v.deletesPod() && pod != nil && v.outside(pod):
 		return v.goesInOrder(pod)
 	default:
@@ -214,7 +216,7 @@ func (v *verdict) comesInOrder(number int) string {
 }
 
 func (v *verdict) goesInOrder(pod *corev1.Pod) string {
-	if hasEnded(pod) {
+	if apiserver.HasEnded(pod) {
 		return "" // nothing runs in it any more
 	}
 	going := func(other *corev1.Pod) bool { return other.DeletionTimestamp != nil && v.outside(other) }
@@ -267,12 +269,12 @@ func atWantedRevision(v *verdict) string {
 // createdAsWanted says what is wrong with a new pod at the update revision.
 func (v *verdict) createdAsWanted() string {
 	update := v.world.versionOf(&v.set.Spec.Template)
-	revision := v.world.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: v.set.Status.CurrentRevision})
+	revision := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: v.set.Status.CurrentRevision})
 	if revision == nil || ownerOf(revision) != v.set.UID { // the set was deleted, and leaves it behind
 		return ""
 	}
 	current := v.world.templateIn(revision)
-	created := mustBe[*corev1.Pod](v.New)
+	created := apiserver.MustBe[*corev1.Pod](v.New)
 	if current == nil || v.world.versionOf(current) == update || v.world.version(created) != update {
 		return ""
 	}
@@ -333,8 +335,8 @@ func notesTheTruth(v *verdict) string {
 		return "" // where there was no note, or none that can be read, it repeats what the status says of the current revision
 	}
 	version, complete := v.world.versionNamed(is.Name), 0
-	for _, obj := range v.world.checker.manager.Client.caches[Pods].objects {
-		pod := mustBe[*corev1.Pod](obj)
+	for obj := range v.world.checker.manager.Client.Cache(apiserver.Pods) {
+		pod := apiserver.MustBe[*corev1.Pod](obj)
 		switch {
 		case ownerOf(pod) != v.set.UID, !v.selects(pod):
 		case v.world.version(pod) != version, isLive(pod) && !v.isAvailable(pod):

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // TestScatterWhicheverPods names any three of six pods and expects that no two of them are replaced in a row.
@@ -29,7 +31,7 @@ func TestScatterWhicheverPods(t *testing.T) {
 				}
 				var order strings.Builder
 				for _, e := range w.Store.Log() {
-					if old, ok := e.Old.(*corev1.Pod); ok && e.Verb == Delete && e.Actor == managerActor {
+					if old, ok := e.Old.(*corev1.Pod); ok && e.Verb == apiserver.Delete && e.Actor == managerActor {
 						fmt.Fprintf(&order, "%d", len(old.Labels["rack"]))
 					}
 				}

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // nodes is how many nodes there are, and nodeCPU how many processors each has.
@@ -24,23 +26,23 @@ const (
 type scheduler struct {
 	world    *World
 	cordoned bool
-	waiting  []Key // pods to look at, oldest first
-	refused  []Key // pods that found no node; a change of the nodes, of a claim of theirs or of what they ask for brings them back
+	waiting  []apiserver.Key // pods to look at, oldest first
+	refused  []apiserver.Key // pods that found no node; a change of the nodes, of a claim of theirs or of what they ask for brings them back
 	load     [nodes]int
 }
 
-func (s *scheduler) observe(e *Entry) {
-	if e.Key.Kind == Claims && e.Old == nil {
-		s.retry(func(pod Key) bool { return slices.Contains(claimsOf(s.world.Store.Get(pod)), e.Key) })
+func (s *scheduler) observe(e *apiserver.Entry) {
+	if e.Key.Kind == apiserver.Claims && e.Old == nil {
+		s.retry(func(pod apiserver.Key) bool { return slices.Contains(claimsOf(s.world.Store.Get(pod)), e.Key) })
 	}
-	if e.Key.Kind != Pods {
+	if e.Key.Kind != apiserver.Pods {
 		return
 	}
 	if e.Old == nil {
 		s.waiting = append(s.waiting, e.Key)
 	}
 	if e.Subresource == "resize" {
-		s.retry(func(pod Key) bool { return pod == e.Key })
+		s.retry(func(pod apiserver.Key) bool { return pod == e.Key })
 	}
 	for i := range nodes {
 		s.load[i] += onNode(e.New, i) - onNode(e.Old, i)
@@ -59,11 +61,11 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 // changeNodes cordons all nodes or none.
 func (s *scheduler) changeNodes(cordoned bool) {
 	s.cordoned = cordoned
-	s.retry(func(Key) bool { return true })
+	s.retry(func(apiserver.Key) bool { return true })
 }
 
 // retry looks again at pods that found no node.
-func (s *scheduler) retry(hopeful func(pod Key) bool) {
+func (s *scheduler) retry(hopeful func(pod apiserver.Key) bool) {
 	refused := s.refused
 	s.refused = nil
 	for _, pod := range refused {
@@ -89,18 +91,18 @@ func (s *scheduler) schedule() error {
 	if !ok || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return nil
 	}
-	pod = clone(pod)
+	pod = apiserver.Clone(pod)
 	if why := s.refuse(pod); why != "" {
 		s.refused = append(s.refused, key)
-		setPodCondition(&pod.Status, corev1.PodCondition{
+		apiserver.SetPodCondition(&pod.Status, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-			Message: why, LastTransitionTime: s.world.Store.stamp(),
+			Message: why, LastTransitionTime: s.world.Store.Stamp(),
 		})
-		_, err := s.world.Store.Update(Write{Actor: schedulerActor, Subresource: "status"}, pod)
+		_, err := s.world.Store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "status"}, pod)
 		return err
 	}
 	pod.Spec.NodeName = nodeName(slices.Index(s.load[:], slices.Min(s.load[:])))
-	_, err := s.world.Store.Update(Write{Actor: schedulerActor, Subresource: "binding"}, pod)
+	_, err := s.world.Store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
 	return err
 }
 

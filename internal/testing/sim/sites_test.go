@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // writing are the methods of client.Writer and client.SubResourceWriter.
@@ -25,7 +27,7 @@ var writingPackages = []string{"controller", "podcontrol"}
 // siteBook notes which lines of the controller were interrupted, and by which faults.
 type siteBook struct {
 	mu           sync.Mutex
-	sites, drawn map[string]map[Fault]bool
+	sites, drawn map[string]map[apiserver.Fault]bool
 	plans        int
 }
 
@@ -40,13 +42,13 @@ func site() string {
 			return fmt.Sprintf("%s/%s:%d", pkg, file, frame.Line)
 		}
 		if !more {
-			unmodeled("a write from nowhere")
+			apiserver.Unmodeled("a write from nowhere")
 		}
 	}
 }
 
 // note notes that a line was interrupted.
-func (b *siteBook) note(site string, fault Fault) {
+func (b *siteBook) note(site string, fault apiserver.Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sites = with(b.sites, site, fault)
@@ -56,19 +58,19 @@ func (b *siteBook) note(site string, fault Fault) {
 func (b *siteBook) draws(site string, p crashPoint) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !p.fault.crashes() || p.late != "" || b.drawn[site][p.fault] {
+	if !p.fault.Crashes() || p.late != "" || b.drawn[site][p.fault] {
 		return false
 	}
 	b.drawn = with(b.drawn, site, p.fault)
 	return true
 }
 
-func with(book map[string]map[Fault]bool, site string, fault Fault) map[string]map[Fault]bool {
+func with(book map[string]map[apiserver.Fault]bool, site string, fault apiserver.Fault) map[string]map[apiserver.Fault]bool {
 	if book == nil {
-		book = map[string]map[Fault]bool{}
+		book = map[string]map[apiserver.Fault]bool{}
 	}
 	if book[site] == nil {
-		book[site] = map[Fault]bool{}
+		book[site] = map[apiserver.Fault]bool{}
 	}
 	book[site][fault] = true
 	return book
@@ -85,7 +87,7 @@ func (b *siteBook) count() {
 func (b *siteBook) compare(t *testing.T) {
 	written := callSites(t)
 	for _, site := range written {
-		for _, fault := range []Fault{CrashBefore, CrashAfter} {
+		for _, fault := range []apiserver.Fault{apiserver.CrashBefore, apiserver.CrashAfter} {
 			if !b.sites[site][fault] {
 				t.Errorf("%s was never interrupted by a %s", site, fault)
 			}

@@ -9,10 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // What a program outside of this package needs to run the real controller on a state of its own: a Store that is loaded,
@@ -24,16 +23,16 @@ const ManagerActor = managerActor
 // Solo is one manager on a store that the caller drives. It never crashes, and nothing that it does goes wrong by itself.
 type Solo struct {
 	manager *Manager
-	store   *Store
+	store   *apiserver.Store
 }
 
 // NewSolo starts a manager whose caches show the store as it is.
-func NewSolo(ctx context.Context, store *Store, c clock.PassiveClock) *Solo {
+func NewSolo(ctx context.Context, store *apiserver.Store, c clock.PassiveClock) *Solo {
 	m := &Manager{Name: managerActor, clock: c, queue: NewQueue(c), born: store.Version()}
-	m.Client = NewClient(NewView(store), m.Name, newScheme())
-	m.Live = &Live{store: store}
+	m.Client = apiserver.NewClient(apiserver.NewView(store), m.Name, apiserver.NewScheme())
+	m.Live = apiserver.NewLive(store)
 	m.wire(ctx, runner(nil))
-	for _, kind := range kinds() {
+	for _, kind := range apiserver.Kinds() {
 		for _, e := range m.Client.Relist(kind, store.Version()) {
 			m.dispatch(ctx, e)
 		}
@@ -44,8 +43,8 @@ func NewSolo(ctx context.Context, store *Store, c clock.PassiveClock) *Solo {
 // Deliver brings one event to the caches, and reports whether there was one. The event is the last that the log tells of
 // that write: it keeps no objects.
 func (s *Solo) Deliver(ctx context.Context) bool {
-	for _, kind := range kinds() {
-		if entry := s.manager.Client.pending(kind); entry != nil {
+	for _, kind := range apiserver.Kinds() {
+		if entry := s.manager.Client.Next(kind); entry != nil {
 			s.manager.dispatch(ctx, s.manager.Client.Deliver(kind))
 			entry.Old, entry.New = nil, nil
 			return true
@@ -59,41 +58,6 @@ func (s *Solo) Next() (at time.Time, ok bool) { return s.manager.queue.Next() }
 
 // Work lets the manager reconcile the request that is due first. There must be one.
 func (s *Solo) Work(ctx context.Context) error { return s.manager.work(ctx) }
-
-// Load stores objects as they are, UIDs, times and status included, without any of what the API server does to a write.
-func (s *Store) Load(objs ...client.Object) {
-	for _, obj := range objs {
-		s.reserveUID(obj.GetUID())
-		s.commit(Write{Actor: "past", Verb: Create, Key: KeyOf(obj)}, nil, clone(obj))
-	}
-	s.garbage = nil
-}
-
-// StateAt returns every object as it was at a resource version, in a fixed order.
-func (s *Store) StateAt(version int64) []client.Object {
-	var objs []client.Object
-	for _, kind := range kinds() {
-		state, _ := s.at(kind, version)
-		for _, key := range sortedKeys(state, nil) {
-			objs = append(objs, state[key])
-		}
-	}
-	return objs
-}
-
-// Objects returns every object as it is now, in a fixed order.
-func (s *Store) Objects() []client.Object {
-	var objs []client.Object
-	keys := sortedKeys(s.objects, nil)
-	for _, kind := range kinds() {
-		for _, key := range keys {
-			if key.Kind == kind {
-				objs = append(objs, s.objects[key])
-			}
-		}
-	}
-	return objs
-}
 
 // Calm ends all chance: from now on nobody is late, nothing goes wrong, nobody judges or promotes a step, and what was under way
 // has arrived. Managers and
@@ -132,6 +96,3 @@ func (*World) Nodes() []string {
 	}
 	return names
 }
-
-// Default sets the defaults of the CRD, as the API server does.
-func Default(set *v1alpha1.RollSet) { defaultRollSet(&set.Spec) }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // specCommands are the words that change the spec of the set: each is the name of what it sets.
@@ -140,11 +141,11 @@ func (w *World) Edit(what string, change func(*v1alpha1.RollSetSpec)) error {
 		change(&w.draft.Spec)
 		return nil
 	}
-	edited := clone(set)
+	edited := apiserver.Clone(set)
 	change(&edited.Spec)
 	w.versionOf(&edited.Spec.Template)
 	w.note(what)
-	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
 }
 
@@ -156,7 +157,7 @@ func (w *World) createSet() {
 	w.created = true
 	w.versionOf(&w.draft.Spec.Template)
 	w.note("create the set")
-	if _, err := w.Store.Create(Write{Actor: userActor}, w.draft); err != nil {
-		unmodeled("a set that cannot be created: %v", err)
+	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, w.draft); err != nil {
+		apiserver.Unmodeled("a set that cannot be created: %v", err)
 	}
 }

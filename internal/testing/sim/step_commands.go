@@ -18,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // stepCommands are the words about rollouts in steps.
@@ -96,11 +97,11 @@ func gate(_ context.Context, w *World, args []string) error {
 }
 
 func (w *World) writeGate(set *v1alpha1.RollSet, name string, status metav1.ConditionStatus) error {
-	judged := clone(set)
+	judged := apiserver.Clone(set)
 	meta.SetStatusCondition(&judged.Status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: "Judged", Message: "so it is", LastTransitionTime: metav1.NewTime(w.Now().Truncate(time.Second)),
 	})
-	_, err := w.Store.Update(Write{Actor: gateActor, Subresource: "status"}, judged)
+	_, err := w.Store.Update(apiserver.Write{Actor: gateActor, Subresource: "status"}, judged)
 	return err
 }
 
@@ -134,11 +135,11 @@ func verdictOf(key, opposite string) func(context.Context, *World, []string) err
 
 // annotate sets one annotation of the set, and takes another away.
 func (w *World) annotate(what, key, value, gone string) error {
-	edited := clone(w.Set())
+	edited := apiserver.Clone(w.Set())
 	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, key, value)
 	delete(edited.Annotations, gone)
 	w.note(what)
-	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
 }
 
@@ -179,7 +180,7 @@ func (w *World) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || w.versionNamed(r.Revision) != w.versionOf(&set.Spec.Template) {
 		return 0, false
 	}
-	key := Key{Kind: Revisions, Namespace: Namespace, Name: r.Revision}
+	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: r.Revision}
 	if object, known := w.Store.Get(key).(*appsv1.ControllerRevision); known && revision.WasCompleted(object) {
 		return 0, false // a status that still tells of its steps is of the past
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // TestStrangersTurnGates turns a gate fifty times a second, for five seconds, against what the controller wants. It may turn
@@ -34,7 +35,7 @@ func TestStrangersTurnGates(t *testing.T) {
 				t.Fatal(err)
 			}
 			w, turned := NewWorld(t.Context(), 0), map[string]int{}
-			w.Store.OnWrite(func(e *Entry) {
+			w.Store.OnWrite(func(e *apiserver.Entry) {
 				if pod, ok := e.New.(*corev1.Pod); ok && strings.HasPrefix(e.Actor, managerActor) && e.Subresource == "status" {
 					turned[fmt.Sprint(pod.Name, " to ", inplace.GateOf(pod).Status)]++
 				}

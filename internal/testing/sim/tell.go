@@ -16,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // changeCause is the annotation that "kubectl rollout history" shows.
@@ -51,8 +52,8 @@ func (w *World) tellStatus() {
 // tellNames puts into the strip how many names the managers have given to pods, and how many of them were given once.
 func (w *World) tellNames() {
 	names, pods := make(map[string]int), 0
-	for _, position := range w.Store.byKind[Pods] {
-		if e := &w.Store.log[position]; e.Old == nil && strings.HasPrefix(e.Actor, managerActor) {
+	for e := range w.Store.History(apiserver.Pods) {
+		if e.Old == nil && strings.HasPrefix(e.Actor, managerActor) {
 			names[e.Key.Name]++
 			pods++
 		}
@@ -70,12 +71,7 @@ func (w *World) withoutNames(text string) string {
 
 // tellRevisions puts the revisions that are kept into the strip, oldest first.
 func (w *World) tellRevisions() {
-	var kept []*appsv1.ControllerRevision
-	for _, obj := range w.Store.objects {
-		if r, ok := obj.(*appsv1.ControllerRevision); ok {
-			kept = append(kept, r)
-		}
-	}
+	kept := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), strings.Compare(a.Name, b.Name))
 	})
@@ -104,16 +100,16 @@ func cause(_ context.Context, w *World, args []string) error {
 		metav1.SetMetaDataAnnotation(&w.draft.ObjectMeta, changeCause, why)
 		return nil
 	}
-	edited := clone(set)
+	edited := apiserver.Clone(set)
 	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, changeCause, why)
 	w.note("cause " + why)
-	_, err := w.Store.Update(Write{Actor: userActor}, edited)
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
 }
 
 // rejected says whether the template of the set was given up when its deadline had passed.
 func (w *World) rejected(set *v1alpha1.RollSet) bool {
-	r, ok := w.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
+	r, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
 	if !ok || !metav1.IsControlledBy(r, set) {
 		return false
 	}

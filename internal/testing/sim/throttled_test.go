@@ -6,6 +6,8 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // TestThrottledWrites has the API server answer writes of pods with 429 Too Many Requests for a minute. They are tried again
@@ -30,12 +32,12 @@ func TestThrottledWrites(t *testing.T) {
 			t.Parallel()
 			w := rolled(t, mustParse(t, tt.before))
 			client, tried := w.Managers[0].Client, 0
-			client.Faults = func(w Write) Fault {
-				if w.Key.Kind != Pods || w.DryRun != tt.preflights {
-					return NoFault
+			client.Faults = func(w apiserver.Write) apiserver.Fault {
+				if w.Key.Kind != apiserver.Pods || w.DryRun != tt.preflights {
+					return apiserver.NoFault
 				}
 				tried++
-				return Refused429
+				return apiserver.Refused429
 			}
 			if err := w.Play(t.Context(), mustParse(t, tt.edit)); err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // bases are the parts of a spec that cannot change, each with the words that only it knows.
@@ -222,7 +223,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 		return fmt.Errorf("%w\n%s", err, w.Film)
 	}
 	for _, e := range w.Store.Log()[mark:] {
-		if w.Chance == nil && e.Actor == managerActor && e.Key.Kind == Pods && e.Old != nil && right[string(e.Old.GetUID())] {
+		if w.Chance == nil && e.Actor == managerActor && e.Key.Kind == apiserver.Pods && e.Old != nil && right[string(e.Old.GetUID())] {
 			return fmt.Errorf("%s, which was right\n%s", e.Write, w.Film)
 		}
 	}

@@ -16,16 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // pods are all pods, in order of creation; pods with ordinals in the order of these.
 func (w *World) pods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, obj := range w.Store.objects {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			pods = append(pods, pod)
-		}
-	}
+	pods := slices.Collect(apiserver.Each[*corev1.Pod](w.Store))
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(ordinal(a), ordinal(b)), cmp.Compare(a.UID, b.UID))
 	})
@@ -41,7 +37,7 @@ func (w *World) mark(pod *corev1.Pod) string {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return "x"
-	case hasEnded(pod):
+	case apiserver.HasEnded(pod):
 		return "!"
 	case isUpdating(pod):
 		return "~"
@@ -85,7 +81,7 @@ func (w *World) condition(pod *corev1.Pod) string {
 
 // templateOf is the template that a revision holds; nil if it cannot be read.
 func (w *World) templateOf(revision string) *corev1.PodTemplateSpec {
-	return w.templateIn(w.Store.Get(Key{Kind: Revisions, Namespace: Namespace, Name: revision}))
+	return w.templateIn(w.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: revision}))
 }
 
 // templateIn is the template that an object holds; nil if it is no readable revision.
@@ -142,8 +138,8 @@ func (w *World) versionOf(template *corev1.PodTemplateSpec) string {
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	if a.Spec.ShareProcessNamespace != b.Spec.ShareProcessNamespace {
 		a, b = a.DeepCopy(), b.DeepCopy()
-		defaultLate(&a.Spec)
-		defaultLate(&b.Spec)
+		apiserver.DefaultLate(&a.Spec)
+		apiserver.DefaultLate(&b.Spec)
 	}
 	return apiequality.Semantic.DeepEqual(a.Labels, b.Labels) &&
 		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&

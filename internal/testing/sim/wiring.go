@@ -9,21 +9,18 @@ import (
 	"math/rand/v2"
 
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // AddManager starts another manager. All managers work at the same time, as they do when a leader does not know yet
@@ -37,19 +34,6 @@ func (w *World) AddManager(ctx context.Context) {
 	w.start(ctx, m, w.Store.Version())
 }
 
-// newScheme knows the modeled kinds.
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			unmodeled("scheme: %v", err)
-		}
-	}
-	return scheme
-}
-
 // Restart ends a manager's process and starts it again. Its caches show the store as it was at a version: an API server
 // that lags behind may answer the first list.
 func (w *World) Restart(ctx context.Context, m *Manager, version int64) {
@@ -59,25 +43,25 @@ func (w *World) Restart(ctx context.Context, m *Manager, version int64) {
 
 // start gives a manager a new life: empty memory, empty queue, and the real controller wired to the simulated world.
 func (w *World) start(ctx context.Context, m *Manager, version int64) {
-	view := NewView(w.Store)
-	view.trim = w.trim
+	view := apiserver.NewView(w.Store)
+	view.Trim = w.trim
 	if w.Chance != nil {
-		view.order = w.Chance.Shuffle
+		view.Order = w.Chance.Shuffle
 	}
-	faults := FaultPlan(nil)
+	faults := apiserver.FaultPlan(nil)
 	if m.Client != nil {
 		faults = m.Client.Faults
 	}
-	m.Client = NewClient(view, m.Name, w.scheme)
+	m.Client = apiserver.NewClient(view, m.Name, w.scheme)
 	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.tried, w.network.send
 	m.Client.Refused, m.Client.Vain = w.refused, w.checker.vain
 	w.checker.restart(m)
 	m.born = w.Store.Version()
-	m.Live = &Live{store: w.Store}
+	m.Live = apiserver.NewLive(w.Store)
 	m.queue = NewQueue(w.clock)
 	m.clock = skewed{PassiveClock: w.clock, manager: m}
 	m.wire(ctx, runner(w.Chance))
-	for _, kind := range kinds() {
+	for _, kind := range apiserver.Kinds() {
 		for _, e := range view.Relist(kind, min(version, m.behind(kind))) {
 			m.dispatch(ctx, e)
 		}
@@ -87,7 +71,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 // wire builds the controller and takes its indexes and its event handlers from it.
 func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 	if err := informer.IndexFields(ctx, m.Client.View); err != nil {
-		unmodeled("indexes: %v", err)
+		apiserver.Unmodeled("indexes: %v", err)
 	}
 	m.expectations = expectations.New(m.clock)
 	r := &controller.Reconciler{
@@ -102,9 +86,9 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 		Metrics:      metrics.New(prometheus.NewRegistry(), m.expectations),
 	}
 	m.reconciler = reconcile.AsReconciler(m.Client, r)
-	m.handlers = make(map[Kind]handler.EventHandler)
+	m.handlers = make(map[apiserver.Kind]handler.EventHandler)
 	for _, watch := range r.Sources() {
-		m.handlers[kindOf(watch.Object)] = watch.Handler
+		m.handlers[apiserver.KeyOf(watch.Object).Kind] = watch.Handler
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // TestWordsStay lets sets wait for an hour and expects that they say one thing all the time, though kubelets say one thing
@@ -41,8 +42,8 @@ func TestWordsStay(t *testing.T) {
 				t.Fatalf("%v\n%s", err, w.Film)
 			}
 			told := []string{w.told()}
-			w.Store.OnWrite(func(e *Entry) {
-				if e.Key.Kind == RollSets && told[len(told)-1] != w.told() {
+			w.Store.OnWrite(func(e *apiserver.Entry) {
+				if e.Key.Kind == apiserver.RollSets && told[len(told)-1] != w.told() {
 					told = append(told, w.told())
 				}
 			})
@@ -61,7 +62,7 @@ func TestWordsStay(t *testing.T) {
 
 // told is what the set tells of its progress now.
 func (w *World) told() string {
-	set, ok := w.Store.Get(Key{Kind: RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
+	set, ok := w.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
 	if !ok {
 		return ""
 	}

@@ -16,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // maxTurnsAtOnce is how many turns may be taken without the clock moving before that is called a hot loop, and
@@ -28,7 +29,7 @@ const (
 // World is a simulated cluster with the real controller in it.
 type World struct {
 	// Store is its API server.
-	Store *Store
+	Store *apiserver.Store
 	// Managers run the controller, all of them at once.
 	Managers []*Manager
 	// Film is what happened, one line a write.
@@ -67,18 +68,18 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 
 // NewWorld returns a world with one manager. The seed 0 is the tidy order; any other one chooses an order by chance.
 func NewWorld(ctx context.Context, seed uint64) *World {
-	w := &World{clock: NewClock(epoch()), scheme: newScheme(), asleep: make(map[string]time.Time), versions: make(map[string]string), held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), draft: draft()}
+	w := &World{clock: NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time), versions: make(map[string]string), held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), draft: draft()}
 	if seed != 0 {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
-	w.Store = NewStore(w.Now)
+	w.Store = apiserver.NewStore(w.Now)
 	w.scheduler = &scheduler{world: w}
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
 	w.claims = &claims{world: w}
 	w.network = &network{world: w}
 	w.Film = newFilm(w)
 	w.checker = newChecker(w)
-	for _, observe := range []func(*Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.observe} {
+	for _, observe := range []func(*apiserver.Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.observe} {
 		w.Store.OnWrite(observe)
 	}
 	w.AddManager(ctx)
@@ -90,7 +91,7 @@ func (w *World) Now() time.Time { return w.clock.Now() }
 
 // Set is the set that scripts are about; nil if it does not exist.
 func (w *World) Set() *v1alpha1.RollSet {
-	set, _ := w.Store.Get(Key{Kind: RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
+	set, _ := w.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
 	return set
 }
 
@@ -114,7 +115,7 @@ func (w *World) turns() []turn {
 		w.managerTurns(m, add)
 	}
 	if w.Store.HasGarbage() {
-		add(turn{who: gcActor, at: w.Now(), take: func(context.Context) error { return w.Store.Collect() }})
+		add(turn{who: apiserver.GCActor, at: w.Now(), take: func(context.Context) error { return w.Store.Collect() }})
 	}
 	w.scheduler.turns(add)
 	w.claims.turns(add)
@@ -126,8 +127,8 @@ func (w *World) turns() []turn {
 
 // managerTurns are the deliveries to a manager's caches and the work in its queue.
 func (w *World) managerTurns(m *Manager, add func(turn)) {
-	for _, kind := range kinds() {
-		if m.Client.Pending(kind) {
+	for _, kind := range apiserver.Kinds() {
+		if m.Client.Next(kind) != nil {
 			add(turn{who: m.Name, about: string(kind), at: w.Now(), take: func(ctx context.Context) error {
 				w.deliver(ctx, m, kind)
 				return nil
@@ -140,7 +141,7 @@ func (w *World) managerTurns(m *Manager, add func(turn)) {
 }
 
 // deliver brings one event to a manager, or at times the rest of them in one go, as after a cut watch.
-func (w *World) deliver(ctx context.Context, m *Manager, kind Kind) {
+func (w *World) deliver(ctx context.Context, m *Manager, kind apiserver.Kind) {
 	if w.Chance != nil && m.Client.Lag(kind) > 1 && w.Chance.IntN(8) == 0 {
 		for _, e := range m.Client.Relist(kind, w.Store.Version()) {
 			m.dispatch(ctx, e)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -85,8 +85,8 @@ func TestSameAsTheRealOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		script++
 		prefix := fmt.Sprintf("s%d-", script)
-		store := sim.NewStore(epoch)
-		simulated := &side{Client: sim.NewClient(sim.NewView(store), "user", scheme()), reader: storeReader{store}, stale: map[string]string{}}
+		store := apiserver.NewStore(epoch)
+		simulated := &side{Client: apiserver.NewClient(apiserver.NewView(store), "user", scheme()), reader: storeReader{store}, stale: map[string]string{}}
 		simulated.bind = func(pod client.Object, node string) error { return bindInStore(store, pod, node) }
 		served := &side{Client: server, reader: server, stale: map[string]string{}}
 		served.bind = func(pod client.Object, node string) error { return bindAtServer(t.Context(), server, pod, node) }
@@ -108,28 +108,28 @@ func TestSameAsTheRealOne(t *testing.T) {
 // TestUnmodeledPanics asks the store for what it does not know.
 func TestUnmodeledPanics(t *testing.T) {
 	pod := newObject(pods, "a")
-	for name, ask := range map[string]func(*sim.Client){
-		"apply":                func(c *sim.Client) { _ = c.Apply(t.Context(), nil) },
-		"delete a collection":  func(c *sim.Client) { _ = c.DeleteAllOf(t.Context(), pod) },
-		"the REST mapper":      func(c *sim.Client) { c.RESTMapper() },
-		"read a subresource":   func(c *sim.Client) { _ = c.SubResource("scale").Get(t.Context(), pod, pod) },
-		"create a subresource": func(c *sim.Client) { _ = c.SubResource("eviction").Create(t.Context(), pod, pod) },
-		"update a scale":       func(c *sim.Client) { _ = c.SubResource("scale").Update(t.Context(), pod) },
-		"generateName": func(c *sim.Client) {
+	for name, ask := range map[string]func(*apiserver.Client){
+		"apply":                func(c *apiserver.Client) { _ = c.Apply(t.Context(), nil) },
+		"delete a collection":  func(c *apiserver.Client) { _ = c.DeleteAllOf(t.Context(), pod) },
+		"the REST mapper":      func(c *apiserver.Client) { c.RESTMapper() },
+		"read a subresource":   func(c *apiserver.Client) { _ = c.SubResource("scale").Get(t.Context(), pod, pod) },
+		"create a subresource": func(c *apiserver.Client) { _ = c.SubResource("eviction").Create(t.Context(), pod, pod) },
+		"update a scale":       func(c *apiserver.Client) { _ = c.SubResource("scale").Update(t.Context(), pod) },
+		"generateName": func(c *apiserver.Client) {
 			pod := newObject(pods, "")
 			pod.SetGenerateName("a-")
 			_ = c.Create(t.Context(), pod)
 		},
-		"an apply patch": func(c *sim.Client) {
+		"an apply patch": func(c *apiserver.Client) {
 			_ = c.Patch(t.Context(), pod, client.RawPatch("application/apply-patch+yaml", []byte("{}")))
 		},
-		"another kind of object": func(c *sim.Client) { _ = c.Create(t.Context(), configMap()) },
-		"a resize of a claim":    func(c *sim.Client) { _ = c.SubResource("resize").Update(t.Context(), newObject(claims, "a")) },
+		"another kind of object": func(c *apiserver.Client) { _ = c.Create(t.Context(), configMap()) },
+		"a resize of a claim":    func(c *apiserver.Client) { _ = c.SubResource("resize").Update(t.Context(), newObject(claims, "a")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := sim.NewStore(epoch)
+			store := apiserver.NewStore(epoch)
 			for _, obj := range []client.Object{pod, newObject(claims, "a")} {
-				if _, err := store.Create(sim.Write{}, obj); err != nil {
+				if _, err := store.Create(apiserver.Write{}, obj); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -138,7 +138,7 @@ func TestUnmodeledPanics(t *testing.T) {
 					t.Error("the store guesses")
 				}
 			}()
-			ask(sim.NewClient(sim.NewView(store), "user", scheme()))
+			ask(apiserver.NewClient(apiserver.NewView(store), "user", scheme()))
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/testing/sim"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 const namespace = "default"
@@ -33,12 +33,12 @@ type reader interface {
 }
 
 // storeReader reads what is in the store, as the real client does, not what a view shows of it.
-type storeReader struct{ store *sim.Store }
+type storeReader struct{ store *apiserver.Store }
 
 // Get implements reader.
 func (s storeReader) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	kind := sim.KeyOf(obj).Kind
-	found := s.store.Get(sim.Key{Kind: kind, Namespace: key.Namespace, Name: key.Name})
+	kind := apiserver.KeyOf(obj).Kind
+	found := s.store.Get(apiserver.Key{Kind: kind, Namespace: key.Namespace, Name: key.Name})
 	if found == nil {
 		return apierrors.NewNotFound(corev1.Resource(string(kind)), key.Name)
 	}
@@ -171,7 +171,7 @@ func bindAtServer(ctx context.Context, c client.Client, pod client.Object, node 
 }
 
 // bindInStore binds as the simulated scheduler does; the real one looks first, too.
-func bindInStore(store *sim.Store, obj client.Object, node string) error {
+func bindInStore(store *apiserver.Store, obj client.Object, node string) error {
 	pod := &corev1.Pod{}
 	if err := copyInto(pod, obj); err != nil {
 		return err
@@ -181,6 +181,6 @@ func bindInStore(store *sim.Store, obj client.Object, node string) error {
 		return apierrors.NewConflict(corev1.Resource("pods/binding"), pod.Name, errBound)
 	}
 	pod.Spec.NodeName = node
-	_, err := store.Update(sim.Write{Actor: "scheduler", Subresource: "binding"}, pod)
+	_, err := store.Update(apiserver.Write{Actor: "scheduler", Subresource: "binding"}, pod)
 	return err
 }

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"fmt"
@@ -19,15 +19,15 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// claimProtection is the finalizer that admission puts on every claim.
-const claimProtection = "kubernetes.io/pvc-protection"
+// ClaimProtection is the finalizer that admission puts on every claim.
+const ClaimProtection = "kubernetes.io/pvc-protection"
 
 // Create stores a new object and returns it as the API server would.
 func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	w.Verb, w.Key = Create, KeyOf(obj)
-	obj = clone(obj)
+	obj = Clone(obj)
 	if obj.GetName() == "" || obj.GetGenerateName() != "" {
-		unmodeled("generateName, or no name: %s", w)
+		Unmodeled("generateName, or no name: %s", w)
 	}
 	if s.terminating[w.Key.Namespace] {
 		return nil, namespaceTerminating(w.Key)
@@ -48,7 +48,7 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 		}}
 	}
 	if s.objects[w.Key] != nil {
-		return nil, apierrors.NewAlreadyExists(groupResource(w.Key.Kind), w.Key.Name)
+		return nil, apierrors.NewAlreadyExists(GroupResource(w.Key.Kind), w.Key.Name)
 	}
 	if w.DryRun {
 		return obj, nil
@@ -60,7 +60,7 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 func (s *Store) admit(verb Verb, obj client.Object) error {
 	for _, admission := range s.Admission {
 		if err := admission(verb, obj); err != nil {
-			return apierrors.NewForbidden(groupResource(kindOf(obj)), obj.GetName(), err)
+			return apierrors.NewForbidden(GroupResource(kindOf(obj)), obj.GetName(), err)
 		}
 	}
 	return nil
@@ -70,7 +70,7 @@ func (s *Store) admit(verb Verb, obj client.Object) error {
 // generations of keep the one that a client sends.
 func (s *Store) prepare(obj client.Object) {
 	obj.SetUID(s.newUID())
-	obj.SetCreationTimestamp(s.stamp())
+	obj.SetCreationTimestamp(s.Stamp())
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetManagedFields(nil)
@@ -86,7 +86,7 @@ func (s *Store) prepare(obj client.Object) {
 	case *corev1.PersistentVolumeClaim:
 		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
 		orNew(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-		o.Finalizers = append(o.Finalizers, claimProtection)
+		o.Finalizers = append(o.Finalizers, ClaimProtection)
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *Store) checkQuota(obj client.Object) error {
 	}
 	pods, cpu := 0, resource.Quantity{}
 	for key, other := range s.objects {
-		if pod, ok := other.(*corev1.Pod); ok && key.Namespace == obj.GetNamespace() && !hasEnded(pod) {
+		if pod, ok := other.(*corev1.Pod); ok && key.Namespace == obj.GetNamespace() && !HasEnded(pod) {
 			pods++
 			cpu.Add(requestedCPU(pod))
 		}
@@ -142,17 +142,18 @@ func requestedCPU(pod *corev1.Pod) resource.Quantity {
 
 // overQuota is the refusal of the ResourceQuota admission.
 func overQuota(pod *corev1.Pod, what, requested, used, limited string) error {
-	return apierrors.NewForbidden(groupResource(Pods), pod.Name, fmt.Errorf(
+	return apierrors.NewForbidden(GroupResource(Pods), pod.Name, fmt.Errorf(
 		"exceeded quota: quota, requested: %[1]s=%[2]s, used: %[1]s=%[3]s, limited: %[1]s=%[4]s", what, requested, used, limited))
 }
 
-func hasEnded(pod *corev1.Pod) bool {
+// HasEnded reports whether a pod has failed or succeeded, so that nothing runs in it any more.
+func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // namespaceTerminating is the refusal of the NamespaceLifecycle admission.
 func namespaceTerminating(key Key) error {
-	err := apierrors.NewForbidden(groupResource(key.Kind), key.Name, fmt.Errorf(
+	err := apierrors.NewForbidden(GroupResource(key.Kind), key.Name, fmt.Errorf(
 		"unable to create new content in namespace %s because it is being terminated", key.Namespace))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
 		Type:    corev1.NamespaceTerminatingCause,

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"reflect"
@@ -20,6 +20,12 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
+// user and namespace are those of all writes in these tests.
+const (
+	user      = "user"
+	namespace = "default"
+)
+
 // desk is a store with a hand on its clock.
 type desk struct {
 	*Store
@@ -27,32 +33,35 @@ type desk struct {
 	now time.Time
 }
 
+// newYear is when these tests begin.
+func newYear() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 300_000_000, time.UTC) }
+
 func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 300_000_000, time.UTC)}
+	d := &desk{t: t, now: newYear()}
 	d.Store = NewStore(func() time.Time { return d.now })
 	return d
 }
 
 func (d *desk) create(obj client.Object) client.Object {
 	d.t.Helper()
-	created, err := d.Create(Write{Actor: userActor}, obj)
+	created, err := d.Create(Write{Actor: user}, obj)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return clone(created)
+	return Clone(created)
 }
 
 func (d *desk) update(obj client.Object, subresource string) client.Object {
 	d.t.Helper()
-	updated, err := d.Update(Write{Actor: userActor, Subresource: subresource}, obj)
+	updated, err := d.Update(Write{Actor: user, Subresource: subresource}, obj)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return clone(updated)
+	return Clone(updated)
 }
 
 func (d *desk) delete(key Key, options client.DeleteOptions) error {
-	return d.Delete(Write{Actor: userActor, Key: key, DeleteOptions: options})
+	return d.Delete(Write{Actor: user, Key: key, DeleteOptions: options})
 }
 
 func (d *desk) collect() {
@@ -65,16 +74,16 @@ func (d *desk) collect() {
 }
 
 func aPod(name string, owners ...metav1.OwnerReference) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, OwnerReferences: owners}}
-	pod.Labels = map[string]string{"app": SetName}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, OwnerReferences: owners}}
+	pod.Labels = map[string]string{"app": "web"}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
 	return pod
 }
 
 func aSet() *v1alpha1.RollSet {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: SetName}}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": SetName}}
-	set.Spec.Template.Labels = map[string]string{"app": SetName}
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.Template.Labels = map[string]string{"app": "web"}
 	set.Spec.Template.Spec = aPod("").Spec
 	return set
 }
@@ -83,19 +92,19 @@ func ownedBy(owner client.Object) metav1.OwnerReference {
 	return *metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("RollSet"))
 }
 
-func podKey(name string) Key { return Key{Kind: Pods, Namespace: Namespace, Name: name} }
+func podKey(name string) Key { return Key{Kind: Pods, Namespace: namespace, Name: name} }
 
 // running binds a pod to a node, so that it takes time to go.
 func (d *desk) running(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.NodeName = "node-0"
-	return mustBe[*corev1.Pod](d.update(pod, "binding"))
+	return MustBe[*corev1.Pod](d.update(pod, "binding"))
 }
 
 func TestCreateSetsWhatTheServerSets(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	set := mustBe[*v1alpha1.RollSet](d.create(aSet()))
-	pod := mustBe[*corev1.Pod](d.create(aPod("a")))
+	set := MustBe[*v1alpha1.RollSet](d.create(aSet()))
+	pod := MustBe[*corev1.Pod](d.create(aPod("a")))
 	want := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	if !pod.CreationTimestamp.Equal(&want) {
 		t.Errorf("creationTimestamp = %v, want whole seconds: %v", pod.CreationTimestamp, want)
@@ -122,7 +131,7 @@ func TestCreateRefuses(t *testing.T) {
 		"a full quota":             {is: apierrors.IsForbidden, prepare: func(d *desk) { d.MaxPods = 0 }},
 		"an invalid pod":           {is: apierrors.IsInvalid, pod: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "" }},
 		"a resource version":       {is: hasNoReason, pod: func(p *corev1.Pod) { p.ResourceVersion = "7" }},
-		"a terminating namespace":  {is: isNamespaceTerminating, prepare: func(d *desk) { d.TerminateNamespace(Namespace) }},
+		"a terminating namespace":  {is: isNamespaceTerminating, prepare: func(d *desk) { d.TerminateNamespace(namespace) }},
 		"what admission refuses":   {is: apierrors.IsForbidden, prepare: func(d *desk) { d.Admission = []Admission{func(Verb, client.Object) error { return errDeniedForTest }} }},
 		"a pod without containers": {is: apierrors.IsInvalid, pod: func(p *corev1.Pod) { p.Spec.Containers = nil }},
 	}
@@ -167,15 +176,15 @@ func TestDryRunWritesNothing(t *testing.T) {
 func TestUpdateTellsSubresourcesApart(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	set := mustBe[*v1alpha1.RollSet](d.create(aSet()))
+	set := MustBe[*v1alpha1.RollSet](d.create(aSet()))
 	set.Spec.Replicas, set.Status.Replicas = new(int32(7)), 3
-	status := mustBe[*v1alpha1.RollSet](d.update(clone(set), "status"))
+	status := MustBe[*v1alpha1.RollSet](d.update(Clone(set), "status"))
 	if *status.Spec.Replicas != 1 || status.Status.Replicas != 3 || status.Generation != 1 {
 		t.Errorf("status update: %d replicas wanted, %d reported, generation %d; want 1, 3, 1",
 			*status.Spec.Replicas, status.Status.Replicas, status.Generation)
 	}
 	set.ResourceVersion, set.Status.Replicas = status.ResourceVersion, 9
-	spec := mustBe[*v1alpha1.RollSet](d.update(set, ""))
+	spec := MustBe[*v1alpha1.RollSet](d.update(set, ""))
 	if *spec.Spec.Replicas != 7 || spec.Status.Replicas != 3 || spec.Generation != 2 {
 		t.Errorf("update: %d replicas wanted, %d reported, generation %d; want 7, 3, 2",
 			*spec.Spec.Replicas, spec.Status.Replicas, spec.Generation)
@@ -198,7 +207,7 @@ func TestUpdateRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
-			pod := mustBe[*corev1.Pod](d.create(aPod("a")))
+			pod := MustBe[*corev1.Pod](d.create(aPod("a")))
 			tc.change(pod)
 			if _, err := d.Update(Write{}, pod); !tc.is(err) {
 				t.Errorf("Update: %v", err)
@@ -211,7 +220,7 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	pod := d.create(aPod("a"))
-	if got := d.update(clone(pod), "").GetResourceVersion(); got != pod.GetResourceVersion() || d.Version() != 2 {
+	if got := d.update(Clone(pod), "").GetResourceVersion(); got != pod.GetResourceVersion() || d.Version() != 2 {
 		t.Errorf("resource version is %s", got)
 	}
 }
@@ -250,7 +259,7 @@ func TestPatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pod := mustBe[*corev1.Pod](obj)
+			pod := MustBe[*corev1.Pod](obj)
 			if got := labelsOf(pod).String(); got != tc.want || pod.Status.Phase != corev1.PodPending || len(pod.Spec.Containers) != 1 {
 				t.Errorf("labels %q, phase %s, %d containers; want labels %q", got, pod.Status.Phase, len(pod.Spec.Containers), tc.want)
 			}
@@ -261,12 +270,12 @@ func TestPatch(t *testing.T) {
 func TestGenerationOfPods(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	pod := d.running(mustBe[*corev1.Pod](d.create(aPod("a"))))
+	pod := d.running(MustBe[*corev1.Pod](d.create(aPod("a"))))
 	if pod.Generation != 1 {
 		t.Errorf("generation %d after binding, want 1", pod.Generation)
 	}
 	pod.Spec.Containers[0].Image = "app:v2"
-	pod = mustBe[*corev1.Pod](d.update(pod, ""))
+	pod = MustBe[*corev1.Pod](d.update(pod, ""))
 	if pod.Generation != 2 {
 		t.Errorf("generation %d after an update, want 2", pod.Generation)
 	}
@@ -303,7 +312,7 @@ func TestDelete(t *testing.T) {
 			t.Parallel()
 			d, pod := newDesk(t), aPod("a")
 			pod.Finalizers = tc.finalizers
-			pod = mustBe[*corev1.Pod](d.create(pod))
+			pod = MustBe[*corev1.Pod](d.create(pod))
 			if tc.bound {
 				d.running(pod)
 			}
@@ -379,7 +388,7 @@ func TestGarbageCollection(t *testing.T) {
 			set := d.create(aSet())
 			d.create(aPod("other"))
 			d.create(aPod("pending", ownedBy(set)))
-			d.running(mustBe[*corev1.Pod](d.create(aPod("running", ownedBy(set)))))
+			d.running(MustBe[*corev1.Pod](d.create(aPod("running", ownedBy(set)))))
 			if err := d.delete(KeyOf(set), tc.options); err != nil {
 				t.Fatal(err)
 			}
@@ -455,7 +464,7 @@ func TestEveryWritePassesTheFaultPlan(t *testing.T) {
 		}
 		faults := 0
 		d := newDesk(t)
-		c := NewClient(NewView(d.Store), managerActor, nil)
+		c := NewClient(NewView(d.Store), "manager", nil)
 		c.Faults = func(Write) Fault { faults++; return Failed500 }
 		call(c)
 		if faults != 1 || len(d.Log()) != 0 {
@@ -471,7 +480,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []Fault{NoFault, Refused403, Refused409, Refused429, Failed500, TimeoutLost, TimeoutWritten, CrashBefore, CrashAfter} {
 		d := newDesk(t)
-		c := NewClient(NewView(d.Store), managerActor, nil)
+		c := NewClient(NewView(d.Store), "manager", nil)
 		c.Faults = func(Write) Fault { return fault }
 		died := false
 		var err error
@@ -480,7 +489,7 @@ func TestFaults(t *testing.T) {
 			defer func() { died = recover() != nil }()
 			err = c.Create(t.Context(), pod)
 		}()
-		if died != fault.crashes() {
+		if died != fault.Crashes() {
 			t.Errorf("%q: died %v", fault, died)
 		}
 		if written := d.Get(podKey("a")) != nil; written != fault.commits() {
@@ -493,7 +502,7 @@ func TestFaults(t *testing.T) {
 }
 
 func BenchmarkCreateGetDelete(b *testing.B) {
-	s := NewStore(epoch)
+	s := NewStore(newYear)
 	pod := aPod("a")
 	for b.Loop() {
 		if _, err := s.Create(Write{}, pod); err != nil {
@@ -507,13 +516,13 @@ func BenchmarkCreateGetDelete(b *testing.B) {
 }
 
 func BenchmarkStatusUpdate(b *testing.B) {
-	s := NewStore(epoch)
+	s := NewStore(newYear)
 	obj, err := s.Create(Write{}, aPod("a"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for n := 0; b.Loop(); n++ {
-		pod := mustBe[*corev1.Pod](clone(obj))
+		pod := MustBe[*corev1.Pod](Clone(obj))
 		pod.Status.ObservedGeneration = int64(n)
 		if obj, err = s.Update(Write{Subresource: "status"}, pod); err != nil {
 			b.Fatal(err)
@@ -523,7 +532,7 @@ func BenchmarkStatusUpdate(b *testing.B) {
 }
 
 func BenchmarkMergePatch(b *testing.B) {
-	s := NewStore(epoch)
+	s := NewStore(newYear)
 	if _, err := s.Create(Write{}, aPod("a")); err != nil {
 		b.Fatal(err)
 	}

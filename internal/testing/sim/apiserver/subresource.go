@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (s *subresource) Update(_ context.Context, obj client.Object, opts ...clien
 	var options client.SubResourceUpdateOptions
 	options.ApplyOptions(opts)
 	if options.SubResourceBody != nil {
-		unmodeled("an update of %s by another body", s.name)
+		Unmodeled("an update of %s by another body", s.name)
 	}
 	return s.update(obj, Write{Subresource: s.name, DryRun: len(options.DryRun) > 0})
 }
@@ -34,7 +34,7 @@ func (s *subresource) Patch(_ context.Context, obj client.Object, patch client.P
 	var options client.SubResourcePatchOptions
 	options.ApplyOptions(opts)
 	if options.SubResourceBody != nil {
-		unmodeled("a patch of %s by another body", s.name)
+		Unmodeled("a patch of %s by another body", s.name)
 	}
 	return s.patch(obj, patch, Write{Subresource: s.name, DryRun: len(options.DryRun) > 0})
 }
@@ -51,6 +51,6 @@ func (s *subresource) Apply(context.Context, runtime.ApplyConfiguration, ...clie
 
 // Get implements client.SubResourceReader. It is not modeled.
 func (s *subresource) Get(_ context.Context, obj, _ client.Object, _ ...client.SubResourceGetOption) error {
-	unmodeled("a read of %s of %s", s.name, KeyOf(obj))
+	Unmodeled("a read of %s of %s", s.name, KeyOf(obj))
 	return nil
 }

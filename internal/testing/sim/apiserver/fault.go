@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"context"
@@ -31,18 +31,18 @@ const (
 // FaultPlan decides what goes wrong with a write of a manager.
 type FaultPlan func(Write) Fault
 
-// crashed is the panic that unwinds a manager's reconcile when its process dies.
-type crashed struct{ manager string }
+// Crash is the value of the panic that unwinds a manager's reconcile when its process dies.
+type Crash struct{}
 
 // commits says whether the write happens all the same.
 func (f Fault) commits() bool { return f == NoFault || f == TimeoutWritten || f == CrashAfter }
 
-// crashes says whether the manager dies of it.
-func (f Fault) crashes() bool { return f == CrashBefore || f == CrashAfter }
+// Crashes says whether the manager dies of it.
+func (f Fault) Crashes() bool { return f == CrashBefore || f == CrashAfter }
 
 // err is what the client hears.
 func (f Fault) err(w Write) error {
-	gr, name := groupResource(w.Key.Kind), w.Key.Name
+	gr, name := GroupResource(w.Key.Kind), w.Key.Name
 	switch f {
 	case Refused409:
 		return apierrors.NewConflict(gr, name, fmt.Errorf("sim: %s", f))

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func TestEveryWriteAsksForFaults(t *testing.T) {
 	for name, write := range writes {
 		covered = append(covered, name)
 		asked := 0
-		c := NewClient(NewView(newDesk(t).Store), managerActor, newScheme())
+		c := NewClient(NewView(newDesk(t).Store), "manager", NewScheme())
 		c.Faults = func(Write) Fault { asked++; return TimeoutLost }
 		if err := write(t.Context(), c); err == nil || asked != 1 {
 			t.Errorf("%s asked %d times what is to go wrong, and returned %v", name, asked, err)

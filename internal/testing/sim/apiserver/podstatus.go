@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"time"
@@ -58,8 +58,8 @@ func truncate(t *metav1.Time) {
 	}
 }
 
-// setPodCondition sets a condition, keeping the time of the last transition if the status stays.
-func setPodCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
+// SetPodCondition sets a condition, keeping the time of the last transition if the status stays.
+func SetPodCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == condition.Type {
 			if status.Conditions[i].Status == condition.Status {

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func (s *Store) Update(w Write, obj client.Object) (client.Object, error) {
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
 		return nil, conflict(w.Key, "Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID())
 	}
-	return s.replace(w, old, clone(obj))
+	return s.replace(w, old, Clone(obj))
 }
 
 // replace stores obj, which belongs to it, in place of old if all that the API server checks allows it.
@@ -69,7 +69,7 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 }
 
 func conflict(key Key, format string, args ...any) error {
-	return apierrors.NewConflict(groupResource(key.Kind), key.Name, fmt.Errorf(format, args...))
+	return apierrors.NewConflict(GroupResource(key.Kind), key.Name, fmt.Errorf(format, args...))
 }
 
 // keepServerSide restores the metadata that no client may set.
@@ -87,14 +87,14 @@ func keepServerSide(old, obj client.Object) {
 func isolate(w Write, old, obj client.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
-		isolateRollSet(w, mustBe[*v1alpha1.RollSet](old), o)
+		isolateRollSet(w, MustBe[*v1alpha1.RollSet](old), o)
 	case *corev1.Pod:
-		isolatePod(w, mustBe[*corev1.Pod](old), o)
+		isolatePod(w, MustBe[*corev1.Pod](old), o)
 	case *corev1.PersistentVolumeClaim:
-		isolateClaim(w, mustBe[*corev1.PersistentVolumeClaim](old), o)
+		isolateClaim(w, MustBe[*corev1.PersistentVolumeClaim](old), o)
 	default:
 		if w.Subresource != "" {
-			unmodeled("subresource of %s", w)
+			Unmodeled("subresource of %s", w)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func isolateRollSet(w Write, old, set *v1alpha1.RollSet) {
 		*set = *old
 		set.ObjectMeta, set.Status = *old.ObjectMeta.DeepCopy(), status
 	default:
-		unmodeled("subresource of %s", w)
+		Unmodeled("subresource of %s", w)
 	}
 }
 
@@ -124,7 +124,7 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 		node := pod.Spec.NodeName
 		*pod = *old.DeepCopy()
 		pod.Spec.NodeName = node
-		setPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	case "resize":
 		resized := pod.Spec
 		*pod = *old.DeepCopy()
@@ -139,7 +139,7 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 			pod.Spec.Containers = resized.Containers // which will be refused
 		}
 	default:
-		unmodeled("subresource of %s", w)
+		Unmodeled("subresource of %s", w)
 	}
 }
 
@@ -150,7 +150,7 @@ func isolateClaim(w Write, old, claim *corev1.PersistentVolumeClaim) {
 	case "status":
 		claim.Spec = old.Spec
 	default:
-		unmodeled("subresource of %s", w)
+		Unmodeled("subresource of %s", w)
 	}
 }
 
@@ -162,9 +162,9 @@ func setGeneration(w Write, old, obj client.Object) {
 	}
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
-		changed = !apiequality.Semantic.DeepEqual(o.Spec, mustBe[*v1alpha1.RollSet](old).Spec)
+		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*v1alpha1.RollSet](old).Spec)
 	case *corev1.Pod:
-		changed = !apiequality.Semantic.DeepEqual(o.Spec, mustBe[*corev1.Pod](old).Spec)
+		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*corev1.Pod](old).Spec)
 	}
 	if changed {
 		obj.SetGeneration(old.GetGeneration() + 1)
@@ -187,17 +187,17 @@ func validateChange(w Write, old, obj client.Object) field.ErrorList {
 	}
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
-		was := mustBe[*v1alpha1.RollSet](old)
+		was := MustBe[*v1alpha1.RollSet](old)
 		return slices.Concat(
 			immutable(field.NewPath("spec", "selector"), was.Spec.Selector, o.Spec.Selector),
 			immutable(field.NewPath("spec", "podIdentity"), was.Spec.PodIdentity, o.Spec.PodIdentity),
 			immutable(field.NewPath("spec", "serviceName"), was.Spec.ServiceName, o.Spec.ServiceName))
 	case *appsv1.ControllerRevision:
-		return immutable(field.NewPath("data"), mustBe[*appsv1.ControllerRevision](old).Data, o.Data)
+		return immutable(field.NewPath("data"), MustBe[*appsv1.ControllerRevision](old).Data, o.Data)
 	case *corev1.Pod:
-		return validatePodChange(w, mustBe[*corev1.Pod](old), o)
+		return validatePodChange(w, MustBe[*corev1.Pod](old), o)
 	case *corev1.PersistentVolumeClaim:
-		was := mustBe[*corev1.PersistentVolumeClaim](old).Spec.DeepCopy()
+		was := MustBe[*corev1.PersistentVolumeClaim](old).Spec.DeepCopy()
 		is := o.Spec.DeepCopy()
 		was.Resources, is.Resources = corev1.VolumeResourceRequirements{}, corev1.VolumeResourceRequirements{}
 		if was.VolumeName == "" {

@@ -1,10 +1,11 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"time"
 
@@ -66,6 +67,17 @@ func (s *Store) TerminateNamespace(namespace string) { s.terminating[namespace] 
 // Get returns an object, or nil. It belongs to the store and must not be changed.
 func (s *Store) Get(key Key) client.Object { return s.objects[key] }
 
+// Each yields the objects of a type, in no order.
+func Each[T client.Object](s *Store) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, obj := range s.objects {
+			if typed, ok := obj.(T); ok && !yield(typed) {
+				return
+			}
+		}
+	}
+}
+
 // ByUID returns the object with a UID, or nil.
 func (s *Store) ByUID(uid types.UID) client.Object {
 	key, ok := s.uids[uid]
@@ -82,7 +94,7 @@ func (s *Store) Version() int64 { return s.rv }
 func (s *Store) find(key Key) (client.Object, error) {
 	obj, ok := s.objects[key]
 	if !ok {
-		return nil, apierrors.NewNotFound(groupResource(key.Kind), key.Name)
+		return nil, apierrors.NewNotFound(GroupResource(key.Kind), key.Name)
 	}
 	return obj, nil
 }
@@ -125,8 +137,8 @@ func (s *Store) reserveUID(uid types.UID) {
 	}
 }
 
-// stamp is the time as the API server writes it: in whole seconds.
-func (s *Store) stamp() metav1.Time { return metav1.NewTime(s.now().UTC().Truncate(time.Second)) }
+// Stamp is the time as the API server writes it: in whole seconds.
+func (s *Store) Stamp() metav1.Time { return metav1.NewTime(s.now().UTC().Truncate(time.Second)) }
 
 // dependents tells by an owner's UID what names it as an owner.
 type dependents map[types.UID]map[Key]struct{}

@@ -1,11 +1,13 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"cmp"
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -23,10 +25,10 @@ type View struct {
 	caches map[Kind]*cache
 	// Listed counts the objects that were listed.
 	Listed map[Kind]int
-	// trim, if not nil, is what objects go through on their way into the cache.
-	trim func(any) (any, error)
-	// order puts the results of a list into another order; a real cache has none. Nil leaves them sorted by name.
-	order func(n int, swap func(i, j int))
+	// Trim, if not nil, changes objects on their way into the cache.
+	Trim func(any) (any, error)
+	// Order puts the results of a list into another order; a real cache has none. Nil leaves them sorted by name.
+	Order func(n int, swap func(i, j int))
 }
 
 // cache holds the objects of one kind up to a place in the log.
@@ -61,7 +63,7 @@ type Event struct {
 // NewView returns empty caches.
 func NewView(store *Store) *View {
 	v := &View{store: store, caches: make(map[Kind]*cache), Listed: make(map[Kind]int)}
-	for _, kind := range kinds() {
+	for _, kind := range Kinds() {
 		v.caches[kind] = &cache{kind: kind, objects: make(map[Key]client.Object), indexes: make(map[string]*index), ever: make(map[Key]bool)}
 	}
 	return v
@@ -78,11 +80,20 @@ func (v *View) IndexField(_ context.Context, obj client.Object, field string, ex
 	return nil
 }
 
-// Pending says whether the log has something of a kind that was not delivered.
-func (v *View) Pending(kind Kind) bool { return v.pending(kind) != nil }
+// Next returns the next write of a kind to be delivered; nil if there is none.
+func (v *View) Next(kind Kind) *Entry { return v.store.entry(kind, v.caches[kind].next) }
 
-// pending returns the next write of a kind to be delivered; nil if there is none.
-func (v *View) pending(kind Kind) *Entry { return v.store.entry(kind, v.caches[kind].next) }
+// Unseen yields the writes of a kind that were not delivered yet, oldest first.
+func (v *View) Unseen(kind Kind) iter.Seq[*Entry] { return v.store.since(kind, v.caches[kind].next) }
+
+// Cached returns an object as it is in the cache, untrimmed; nil if it is not there. It must not be changed.
+func (v *View) Cached(key Key) client.Object { return v.caches[key.Kind].objects[key] }
+
+// Cache yields the objects of a kind in the cache, untrimmed and in no order.
+func (v *View) Cache(kind Kind) iter.Seq[client.Object] { return maps.Values(v.caches[kind].objects) }
+
+// HasHeld reports whether the cache has ever held an object of that name.
+func (v *View) HasHeld(key Key) bool { return v.caches[key.Kind].ever[key] }
 
 // Lag is how many events of a kind are under way.
 func (v *View) Lag(kind Kind) int { return len(v.store.byKind[kind]) - v.caches[kind].next }
@@ -128,7 +139,7 @@ func (v *View) Relist(kind Kind, version int64) []Event {
 func (v *View) Synced(gk schema.GroupKind) string {
 	c, ok := v.caches[kindFor(gk)]
 	if !ok {
-		unmodeled("the watermark of %s", gk)
+		Unmodeled("the watermark of %s", gk)
 	}
 	if c.version == 0 {
 		return ""
@@ -141,9 +152,9 @@ func (v *View) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 	kind := kindOf(obj)
 	found, ok := v.caches[kind].objects[Key{Kind: kind, Namespace: key.Namespace, Name: key.Name}]
 	if !ok {
-		return apierrors.NewNotFound(groupResource(kind), key.Name)
+		return apierrors.NewNotFound(GroupResource(kind), key.Name)
 	}
-	assign(obj, clone(v.trimmed(found)))
+	assign(obj, Clone(v.trimmed(found)))
 	return nil
 }
 
@@ -166,7 +177,7 @@ func (v *View) Pods(_ context.Context, namespace, owner string) ([]*corev1.Pod, 
 	found := v.find(Pods, &options)
 	pods := make([]*corev1.Pod, len(found))
 	for i := range found {
-		pods[i] = mustBe[*corev1.Pod](found[i])
+		pods[i] = MustBe[*corev1.Pod](found[i])
 	}
 	return pods, nil
 }
@@ -174,12 +185,12 @@ func (v *View) Pods(_ context.Context, namespace, owner string) ([]*corev1.Pod, 
 // find returns the objects of a kind that a list asks for.
 func (v *View) find(kind Kind, options *client.ListOptions) []client.Object {
 	found := matching(v.caches[kind].candidates(options), options)
-	if v.order != nil {
-		v.order(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+	if v.Order != nil {
+		v.Order(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	}
 	if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
 		for i := range found {
-			found[i] = clone(found[i])
+			found[i] = Clone(found[i])
 		}
 	}
 	for i := range found {
@@ -191,13 +202,13 @@ func (v *View) find(kind Kind, options *client.ListOptions) []client.Object {
 
 // trimmed is an object as the cache has it.
 func (v *View) trimmed(obj client.Object) client.Object {
-	if v.trim == nil {
+	if v.Trim == nil {
 		return obj
 	}
-	out, err := v.trim(clone(obj))
+	out, err := v.Trim(Clone(obj))
 	trimmed, ok := out.(client.Object)
 	if err != nil || !ok {
-		unmodeled("a cache that has %T, %v", out, err)
+		Unmodeled("a cache that has %T, %v", out, err)
 	}
 	return trimmed
 }
@@ -211,7 +222,7 @@ func (c *cache) candidates(options *client.ListOptions) []client.Object {
 		requirements := options.FieldSelector.Requirements()
 		ix, ok := c.indexes[requirements[0].Field]
 		if !ok || len(requirements) > 1 {
-			unmodeled("a list of %s by %s", c.kind, options.FieldSelector)
+			Unmodeled("a list of %s by %s", c.kind, options.FieldSelector)
 		}
 		keys = sortedKeys(ix.keys[requirements[0].Value], nil)
 	}
@@ -224,7 +235,7 @@ func (c *cache) candidates(options *client.ListOptions) []client.Object {
 
 func matching(objs []client.Object, options *client.ListOptions) []client.Object {
 	if options.Continue != "" {
-		unmodeled("lists in pieces")
+		Unmodeled("lists in pieces")
 	}
 	found := slices.DeleteFunc(objs, func(obj client.Object) bool {
 		if options.Namespace != "" && obj.GetNamespace() != options.Namespace {

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,7 +17,12 @@ const ownerIndex = "owner"
 
 func newIndexedView(t *testing.T, s *Store) *View {
 	v := NewView(s)
-	extract := func(obj client.Object) []string { return []string{string(ownerOf(obj))} }
+	extract := func(obj client.Object) []string {
+		if owner := metav1.GetControllerOf(obj); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return []string{""}
+	}
 	if err := v.IndexField(t.Context(), &corev1.Pod{}, ownerIndex, extract); err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +53,8 @@ func TestViewLagsByKind(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, names(t, v)); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
-	if !v.Pending(RollSets) || v.Lag(Pods) != 1 {
-		t.Errorf("sets pending: %v, pods lag by %d", v.Pending(RollSets), v.Lag(Pods))
+	if v.Next(RollSets) == nil || v.Lag(Pods) != 1 {
+		t.Errorf("sets pending: %v, pods lag by %d", v.Next(RollSets), v.Lag(Pods))
 	}
 	got := []string{v.Synced(groupKind(Pods)), v.Synced(groupKind(RollSets))}
 	if diff := cmp.Diff([]string{"3", ""}, got); diff != "" {
@@ -72,9 +78,9 @@ func TestListSelects(t *testing.T) {
 		want []string
 	}{
 		"all":             {want: []string{"mine", "orphan", "stranger"}},
-		"by label":        {opts: []client.ListOption{client.MatchingLabels{"app": SetName}}, want: []string{"mine", "orphan"}},
+		"by label":        {opts: []client.ListOption{client.MatchingLabels{"app": "web"}}, want: []string{"mine", "orphan"}},
 		"by index":        {opts: []client.ListOption{client.MatchingFields{ownerIndex: string(set.GetUID())}}, want: []string{"mine"}},
-		"by both":         {opts: []client.ListOption{client.MatchingFields{ownerIndex: ""}, client.MatchingLabels{"app": SetName}}, want: []string{"orphan"}},
+		"by both":         {opts: []client.ListOption{client.MatchingFields{ownerIndex: ""}, client.MatchingLabels{"app": "web"}}, want: []string{"orphan"}},
 		"other namespace": {opts: []client.ListOption{client.InNamespace("other")}},
 	}
 	for name, tc := range tests {
@@ -101,10 +107,10 @@ func TestListCopiesUnlessToldNotTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied.Items[0].Labels["app"] = "changed"
-	if got := shared.Items[0].Labels["app"]; got != SetName {
+	if got := shared.Items[0].Labels["app"]; got != "web" {
 		t.Errorf("the cache says %q", got)
 	}
-	if &shared.Items[0].Spec.Containers[0] != &mustBe[*corev1.Pod](d.Get(podKey("a"))).Spec.Containers[0] {
+	if &shared.Items[0].Spec.Containers[0] != &MustBe[*corev1.Pod](d.Get(podKey("a"))).Spec.Containers[0] {
 		t.Error("the shared object was copied")
 	}
 }
@@ -142,7 +148,7 @@ func TestRelistSkipsWhatHappenedBetween(t *testing.T) {
 	if diff := cmp.Diff([]string{"delete gone", "create new", "replace recreated"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if v.Pending(Pods) {
+	if v.Next(Pods) != nil {
 		t.Error("something is still pending")
 	}
 }
@@ -161,7 +167,7 @@ func TestRelistInThePast(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, names(t, v)); diff != "" {
 		t.Errorf("then (-want +got):\n%s", diff)
 	}
-	for v.Pending(Pods) {
+	for v.Next(Pods) != nil {
 		v.Deliver(Pods)
 	}
 	if diff := cmp.Diff([]string{"b"}, names(t, v)); diff != "" {

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"fmt"
@@ -28,8 +28,21 @@ const (
 	StorageClasses Kind = "StorageClass"
 )
 
-// kinds is every kind in a fixed order, so that nothing ever depends on the order of a map.
-func kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageClasses} }
+// Kinds is every kind in a fixed order, so that nothing ever depends on the order of a map.
+func Kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageClasses} }
+
+// NewScheme returns a scheme of the modeled kinds.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			Unmodeled("scheme: %v", err)
+		}
+	}
+	return scheme
+}
 
 // Key names one object.
 type Key struct {
@@ -45,8 +58,8 @@ func KeyOf(obj client.Object) Key {
 	return Key{Kind: kindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// unmodeled ends the test: a simulation that guesses proves nothing.
-func unmodeled(format string, args ...any) {
+// Unmodeled ends the test: a simulation that guesses proves nothing.
+func Unmodeled(format string, args ...any) {
 	panic("sim: not modeled: " + fmt.Sprintf(format, args...)) //nolint:forbidigo // a test is to stop here, loudly
 }
 
@@ -63,7 +76,7 @@ func kindOf(obj runtime.Object) Kind {
 	case *storagev1.StorageClass, *storagev1.StorageClassList:
 		return StorageClasses
 	default:
-		unmodeled("objects of type %T", obj)
+		Unmodeled("objects of type %T", obj)
 		return ""
 	}
 }
@@ -84,8 +97,8 @@ func newObject(kind Kind) client.Object {
 	}
 }
 
-// groupResource is the name that the API server's errors give to a kind.
-func groupResource(kind Kind) schema.GroupResource {
+// GroupResource is the name that the API server's errors give to a kind.
+func GroupResource(kind Kind) schema.GroupResource {
 	switch kind {
 	case RollSets:
 		return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}
@@ -102,12 +115,12 @@ func groupResource(kind Kind) schema.GroupResource {
 
 // groupKind is the kind with its group, as validation errors name it.
 func groupKind(kind Kind) schema.GroupKind {
-	return schema.GroupKind{Group: groupResource(kind).Group, Kind: string(kind)}
+	return schema.GroupKind{Group: GroupResource(kind).Group, Kind: string(kind)}
 }
 
 // kindFor is the kind with a group, or an empty one if it is not modeled.
 func kindFor(gk schema.GroupKind) Kind {
-	for _, kind := range kinds() {
+	for _, kind := range Kinds() {
 		if groupKind(kind) == gk {
 			return kind
 		}
@@ -119,17 +132,17 @@ func kindFor(gk schema.GroupKind) Kind {
 func assign(dst, src client.Object) {
 	switch d := dst.(type) {
 	case *v1alpha1.RollSet:
-		*d = *mustBe[*v1alpha1.RollSet](src)
+		*d = *MustBe[*v1alpha1.RollSet](src)
 	case *corev1.Pod:
-		*d = *mustBe[*corev1.Pod](src)
+		*d = *MustBe[*corev1.Pod](src)
 	case *corev1.PersistentVolumeClaim:
-		*d = *mustBe[*corev1.PersistentVolumeClaim](src)
+		*d = *MustBe[*corev1.PersistentVolumeClaim](src)
 	case *appsv1.ControllerRevision:
-		*d = *mustBe[*appsv1.ControllerRevision](src)
+		*d = *MustBe[*appsv1.ControllerRevision](src)
 	case *storagev1.StorageClass:
-		*d = *mustBe[*storagev1.StorageClass](src)
+		*d = *MustBe[*storagev1.StorageClass](src)
 	default:
-		unmodeled("objects of type %T", dst)
+		Unmodeled("objects of type %T", dst)
 	}
 }
 
@@ -147,7 +160,7 @@ func fill(list client.ObjectList, objs []client.Object) {
 	case *storagev1.StorageClassList:
 		l.Items = items[storagev1.StorageClass](objs)
 	default:
-		unmodeled("lists of type %T", list)
+		Unmodeled("lists of type %T", list)
 	}
 }
 
@@ -157,25 +170,25 @@ func items[T any, P interface {
 }](objs []client.Object) []T {
 	out := make([]T, 0, len(objs))
 	for _, o := range objs {
-		out = append(out, *mustBe[P](o))
+		out = append(out, *MustBe[P](o))
 	}
 	return out
 }
 
-// mustBe is the object as the type that its kind has.
-func mustBe[T client.Object](obj client.Object) T {
+// MustBe is the object as the type that its kind has.
+func MustBe[T client.Object](obj client.Object) T {
 	typed, ok := obj.(T)
 	if !ok {
-		unmodeled("a %T where a %T belongs", obj, typed)
+		Unmodeled("a %T where a %T belongs", obj, typed)
 	}
 	return typed
 }
 
-// clone is a deep copy that keeps its type.
-func clone[T client.Object](obj T) T {
+// Clone is a deep copy that keeps its type.
+func Clone[T client.Object](obj T) T {
 	c, ok := obj.DeepCopyObject().(T)
 	if !ok {
-		unmodeled("the copy of a %T", obj)
+		Unmodeled("the copy of a %T", obj)
 	}
 	return c
 }

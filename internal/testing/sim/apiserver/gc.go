@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"cmp"
@@ -14,6 +14,9 @@ import (
 
 // The garbage collector. Every write that can leave it something to do puts the object on its list, so that looking
 // for work costs nothing when there is none.
+
+// GCActor is the name under which the garbage collector writes.
+const GCActor = "gc"
 
 // soil lists what the garbage collector has to look at after a write.
 func (s *Store) soil(key Key, old, obj client.Object) {
@@ -95,11 +98,11 @@ func (s *Store) releaseOwner(key Key, owner client.Object) error {
 			return nil // its end lists the owner again
 		}
 	}
-	released := clone(owner)
+	released := Clone(owner)
 	released.SetFinalizers(slices.DeleteFunc(released.GetFinalizers(), func(f string) bool {
 		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 	}))
-	_, err := s.Update(Write{Actor: gcActor}, released)
+	_, err := s.Update(Write{Actor: GCActor}, released)
 	return err
 }
 
@@ -129,15 +132,15 @@ func (s *Store) collectDependent(key Key, obj client.Object) error {
 	case solid > 0:
 		return s.dropOwners(key, obj, func(ref metav1.OwnerReference) bool { return s.ByUID(ref.UID) == nil })
 	default:
-		return s.Delete(Write{Actor: gcActor, Key: key, DeleteOptions: client.DeleteOptions{
+		return s.Delete(Write{Actor: GCActor, Key: key, DeleteOptions: client.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())},
 		}})
 	}
 }
 
 func (s *Store) dropOwners(key Key, obj client.Object, drop func(metav1.OwnerReference) bool) error {
-	kept := clone(obj)
+	kept := Clone(obj)
 	kept.SetOwnerReferences(slices.DeleteFunc(kept.GetOwnerReferences(), drop))
-	_, err := s.Update(Write{Actor: gcActor, Key: key}, kept)
+	_, err := s.Update(Write{Actor: GCActor, Key: key}, kept)
 	return err
 }

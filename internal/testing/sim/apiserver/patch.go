@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"encoding/json"
@@ -69,7 +69,7 @@ func applyPatch(w Write, kind types.PatchType, data []byte) ([]byte, error) {
 		}
 		return patch.Apply(data)
 	default:
-		unmodeled("patch of type %s: %s", kind, w)
+		Unmodeled("patch of type %s: %s", kind, w)
 		return nil, nil
 	}
 }

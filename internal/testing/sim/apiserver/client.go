@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -71,9 +70,9 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	case fault == TimeoutLate:
 		c.Later(func() { _, _ = commit(w) }) // nobody hears of it any more
 	}
-	if fault.crashes() {
+	if fault.Crashes() {
 		c.dead = true
-		panic(crashed{manager: c.Actor}) //nolint:forbidigo // unwinds the reconcile of a process that dies; the world recovers it
+		panic(Crash{}) //nolint:forbidigo // unwinds the reconcile of a process that dies; the world recovers it
 	}
 	err = cmp.Or(err, fault.err(w))
 	if c.Tried != nil {
@@ -83,7 +82,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 		return err
 	}
 	if answer != nil {
-		assign(obj, clone(answer))
+		assign(obj, Clone(answer))
 	}
 	return nil
 }
@@ -130,7 +129,7 @@ func (c *Client) DeleteAllOf(_ context.Context, obj client.Object, _ ...client.D
 
 // refuse ends the test at a write that is not modeled.
 func refuse(w Write) (client.Object, error) {
-	unmodeled("%s", w)
+	Unmodeled("%s", w)
 	return nil, nil
 }
 
@@ -161,7 +160,7 @@ func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
 
 // RESTMapper implements client.Client. It is not modeled.
 func (c *Client) RESTMapper() meta.RESTMapper {
-	unmodeled("the REST mapper")
+	Unmodeled("the REST mapper")
 	return nil
 }
 
@@ -184,13 +183,16 @@ type Live struct {
 
 var _ client.Reader = (*Live)(nil)
 
+// NewLive returns a reader of a store.
+func NewLive(store *Store) *Live { return &Live{store: store} }
+
 // Get implements client.Reader.
 func (l *Live) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	l.Reads++
 	kind := kindOf(obj)
 	found, err := l.store.find(Key{Kind: kind, Namespace: key.Namespace, Name: key.Name})
 	if err == nil {
-		assign(obj, clone(found))
+		assign(obj, Clone(found))
 	}
 	return err
 }
@@ -204,11 +206,3 @@ func (l *Live) List(ctx context.Context, list client.ObjectList, opts ...client.
 }
 
 func labelsOf(obj client.Object) labels.Set { return obj.GetLabels() }
-
-// uidOf is the UID of an object, or nothing for no object.
-func uidOf(obj client.Object) types.UID {
-	if obj == nil {
-		return ""
-	}
-	return obj.GetUID()
-}

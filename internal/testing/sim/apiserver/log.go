@@ -1,9 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
+	"iter"
 	"strings"
 	"time"
 
@@ -67,10 +68,24 @@ type Entry struct {
 // Gone says whether the object ceased to exist.
 func (e *Entry) Gone() bool { return e.New == nil }
 
-// Log is every write, oldest first. It belongs to the store.
+// Log returns every write, oldest first. It belongs to the store.
 func (s *Store) Log() []Entry { return s.log }
 
-// entries are the writes of a kind from the n-th on.
+// History yields the writes of a kind, oldest first.
+func (s *Store) History(kind Kind) iter.Seq[*Entry] { return s.since(kind, 0) }
+
+// since yields the writes of a kind from the n-th on.
+func (s *Store) since(kind Kind, n int) iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for ; ; n++ {
+			if e := s.entry(kind, n); e == nil || !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// entry returns the n-th write of a kind; nil if there is none.
 func (s *Store) entry(kind Kind, n int) *Entry {
 	positions := s.byKind[kind]
 	if n >= len(positions) {

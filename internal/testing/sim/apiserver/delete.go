@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	"slices"
@@ -35,7 +35,7 @@ func (s *Store) Delete(w Write) error {
 	if w.DryRun {
 		return nil
 	}
-	obj := clone(old)
+	obj := Clone(old)
 	setPropagation(obj, w.DeleteOptions.PropagationPolicy)
 	grace := gracePeriod(obj, w.DeleteOptions.GracePeriodSeconds)
 	changed := !slices.Equal(old.GetFinalizers(), obj.GetFinalizers())
@@ -63,7 +63,7 @@ func (s *Store) Delete(w Write) error {
 
 // markDeleted begins the deletion: the time is when the grace period ends.
 func (s *Store) markDeleted(obj client.Object, grace int64) {
-	at := metav1.NewTime(s.stamp().Add(time.Duration(grace) * time.Second))
+	at := metav1.NewTime(s.Stamp().Add(time.Duration(grace) * time.Second))
 	obj.SetDeletionTimestamp(&at)
 	obj.SetDeletionGracePeriodSeconds(&grace)
 	if obj.GetGeneration() > 0 {
@@ -75,7 +75,7 @@ func (s *Store) markDeleted(obj client.Object, grace int64) {
 func gracePeriod(obj client.Object, asked *int64) int64 {
 	pod, ok := obj.(*corev1.Pod)
 	switch {
-	case !ok, pod.Spec.NodeName == "", hasEnded(pod):
+	case !ok, pod.Spec.NodeName == "", HasEnded(pod):
 		return 0
 	case asked != nil:
 		return *asked

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package apiserver
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +9,9 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
+
+// Default sets the defaults of the CRD, as the API server does.
+func Default(set *v1alpha1.RollSet) { defaultRollSet(&set.Spec) }
 
 // defaultRollSet sets the structural defaults of the CRD.
 func defaultRollSet(spec *v1alpha1.RollSetSpec) {
@@ -41,8 +44,8 @@ func defaultPod(spec *corev1.PodSpec) {
 	}
 }
 
-// defaultLate sets the default that a newer API server adds.
-func defaultLate(spec *corev1.PodSpec) { orNew(&spec.ShareProcessNamespace, false) }
+// DefaultLate sets the default that a newer API server adds.
+func DefaultLate(spec *corev1.PodSpec) { orNew(&spec.ShareProcessNamespace, false) }
 
 func orDefault[T comparable](v *T, fallback T) {
 	var zero T
