@@ -3,9 +3,11 @@
 
 package sim
 
+import "rollset.dev/rollset/internal/testing/sim/invariants"
+
 // The names under which the simulated parts of the cluster write.
 const (
-	userActor      = "user"
+	userActor      = invariants.User
 	schedulerActor = "scheduler"
 	kubeletActor   = "kubelet"
 	claimActor     = "claims"

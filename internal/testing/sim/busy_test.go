@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // TestBudgetIsKeptFilled rolls a set with a tenth of it unavailable. At no moment at which the clock moves on is budget
@@ -65,11 +66,11 @@ func (w *World) rollBusily(ctx context.Context, replicas int, pause time.Duratio
 			continue
 		}
 		old, available := 0, 0
-		for _, pod := range w.pods() {
-			if isLive(pod) && w.version(pod) == "v1" {
+		for _, pod := range w.Pods() {
+			if invariants.IsLive(pod) && w.Version(pod) == "v1" {
 				old++
 			}
-			if isLive(pod) && isAvailable(pod, 0, before) {
+			if invariants.IsLive(pod) && invariants.IsAvailable(pod, 0, before) {
 				available++
 			}
 		}

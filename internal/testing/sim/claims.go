@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // claims is the controller that binds claims, and the one that keeps a claim for as long as a pod uses it.
@@ -24,25 +25,10 @@ func (c *claims) observe(e *apiserver.Entry) {
 		c.dirty = append(c.dirty, e.Key)
 	case apiserver.Pods:
 		if e.Gone() || apiserver.HasEnded(apiserver.MustBe[*corev1.Pod](e.New)) {
-			c.dirty = append(c.dirty, claimsOf(e.Old)...)
+			c.dirty = append(c.dirty, invariants.ClaimsOf(e.Old)...)
 		}
 	default:
 	}
-}
-
-// claimsOf names the claims that a pod mounts.
-func claimsOf(obj any) []apiserver.Key {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil
-	}
-	var keys []apiserver.Key
-	for i := range pod.Spec.Volumes {
-		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
-			keys = append(keys, apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
-		}
-	}
-	return keys
 }
 
 func (c *claims) turns(add func(turn)) {
@@ -85,7 +71,7 @@ func (c *claims) step() error {
 // inUse says whether a pod that has a node and has not ended mounts a claim.
 func (c *claims) inUse(key apiserver.Key) bool {
 	for pod := range apiserver.Each[*corev1.Pod](c.world.Store) {
-		if pod.Spec.NodeName != "" && !apiserver.HasEnded(pod) && slices.Contains(claimsOf(pod), key) {
+		if pod.Spec.NodeName != "" && !apiserver.HasEnded(pod) && slices.Contains(invariants.ClaimsOf(pod), key) {
 			return true
 		}
 	}

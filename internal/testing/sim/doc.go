@@ -10,6 +10,6 @@
 // so that the same seed gives the same history to the byte.
 //
 // The package apiserver imitates the API server, with a log of every write, caches that lag behind it, and clients whose
-// writes go wrong by plan. The [World] lets managers, kubelets, scheduler, garbage collector and users take turns. A checker judges
-// every single write by the invariants of the design, and the film strip says what happened, one line a write.
+// writes go wrong by plan. The [World] lets managers, kubelets, scheduler, garbage collector and users take turns. The
+// package invariants judges every single write, and the film strip says what happened, one line a write.
 package sim

@@ -41,7 +41,7 @@ func (w *World) history() string {
 	var history []string
 	for _, r := range kept {
 		_, rejected := r.Annotations[revision.RejectedAnnotation]
-		history = append(history, fmt.Sprintf("%s rejected %t", w.readable(r.Name), rejected))
+		history = append(history, fmt.Sprintf("%s rejected %t", w.Readable(r.Name), rejected))
 	}
 	return strings.Join(history, ", ")
 }
@@ -63,7 +63,7 @@ func (w *World) statusLine(s *v1alpha1.RollSetStatus) string {
 	}
 	return fmt.Sprintf("status %d/%d/%d of %d, updated %d/%d/%d, %s to %s, %s", s.AvailableReplicas, s.ReadyReplicas, s.Replicas,
 		s.ObservedGeneration, s.UpdatedAvailableReplicas, s.UpdatedReadyReplicas, s.UpdatedReplicas,
-		w.readable(s.CurrentRevision), w.readable(s.UpdateRevision), strings.Join(conditions, ", "))
+		w.Readable(s.CurrentRevision), w.Readable(s.UpdateRevision), strings.Join(conditions, ", "))
 }
 
 // madeAndDeleted counts what managers created and deleted.

@@ -7,17 +7,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // Legend explains the states on a film strip.
@@ -27,8 +26,7 @@ const Legend = "# state is identity:revision, then + available, r ready, . not r
 type Film struct {
 	world *World
 	lines []line
-	names map[types.UID]string // of pods, by order of appearance
-	byPod map[string]int       // the last line about a pod, by its name
+	byPod map[string]int // the last line about a pod, by its name
 	state string
 }
 
@@ -38,7 +36,7 @@ type line struct {
 }
 
 func newFilm(w *World) *Film {
-	return &Film{world: w, names: make(map[types.UID]string), byPod: make(map[string]int)}
+	return &Film{world: w, byPod: make(map[string]int)}
 }
 
 // String is the whole strip.
@@ -108,25 +106,25 @@ func (f *Film) observeStep(e *apiserver.Entry) {
 
 // describe says what became of a pod.
 func (f *Film) describe(e *apiserver.Entry, pod *corev1.Pod) string {
-	name := f.name(pod)
+	name := f.world.Name(pod)
 	old, _ := e.Old.(*corev1.Pod)
 	switch {
 	case e.Old == nil:
-		return fmt.Sprintf("create %s at %s", name, f.world.version(pod))
+		return fmt.Sprintf("create %s at %s", name, f.world.Version(pod))
 	case e.Verb == apiserver.Delete && e.Actor != kubeletActor:
 		return "delete " + name
 	case e.Gone():
 		return name + " is gone"
 	case e.Actor == kubeletActor:
-		return name + " is " + f.world.condition(pod)
-	case ownerOf(old) == "" && ownerOf(pod) != "":
+		return name + " is " + f.world.Condition(pod)
+	case invariants.OwnerOf(old) == "" && invariants.OwnerOf(pod) != "":
 		return "adopt " + name
-	case ownerOf(old) != "" && ownerOf(pod) == "":
+	case invariants.OwnerOf(old) != "" && invariants.OwnerOf(pod) == "":
 		return "release " + name
-	case isUpdating(old) != isUpdating(pod):
-		return map[bool]string{true: "close", false: "open"}[isUpdating(pod)] + " gate of " + name
-	case f.world.version(old) != f.world.version(pod):
-		return fmt.Sprintf("update %s in place to %s", name, f.world.version(pod))
+	case invariants.IsUpdating(old) != invariants.IsUpdating(pod):
+		return map[bool]string{true: "close", false: "open"}[invariants.IsUpdating(pod)] + " gate of " + name
+	case f.world.Version(old) != f.world.Version(pod):
+		return fmt.Sprintf("update %s in place to %s", name, f.world.Version(pod))
 	case entersState(e, pod):
 		return name + " is " + pod.Labels[v1alpha1.LifecycleStateLabel]
 	default:
@@ -143,36 +141,16 @@ func entersState(e *apiserver.Entry, pod *corev1.Pod) bool {
 // snapshot is the state of all pods in one line.
 func (f *Film) snapshot() string {
 	w := f.world
-	pods := w.pods()
+	pods := w.Pods()
 	set := w.Set()
 	states := make([]string, len(pods))
 	for i, pod := range pods {
-		states[i] = f.name(pod) + ":" + w.version(pod) + w.mark(pod)
-		if set == nil || ownerOf(pod) != set.UID {
+		states[i] = f.world.Name(pod) + ":" + w.Version(pod) + w.Mark(pod)
+		if set == nil || invariants.OwnerOf(pod) != set.UID {
 			states[i] = "(" + states[i] + ")"
 		}
 	}
 	return strings.Join(states, " ")
-}
-
-// name is a pod's ordinal, or a letter for a random identity: the first one that appears is a.
-func (f *Film) name(pod *corev1.Pod) string {
-	if pod.Labels[v1alpha1.PodIndexLabel] != "" {
-		return pod.Labels[v1alpha1.PodIndexLabel]
-	}
-	if _, ok := f.names[pod.UID]; !ok {
-		f.names[pod.UID] = letters(len(f.names))
-	}
-	return f.names[pod.UID]
-}
-
-// letters counts a, b, … z, aa, ab, ….
-func letters(n int) string {
-	text := string(rune('a' + n%26))
-	if n >= 26 {
-		text = letters(n/26-1) + text
-	}
-	return text
 }
 
 // withLog adds a logger that puts the reasons, which the controller logs for each pod, into the strip.
@@ -183,24 +161,11 @@ func (f *Film) withLog(ctx context.Context) context.Context {
 			values[fmt.Sprint(kvs[i])] = fmt.Sprint(kvs[i+1])
 		}
 		if n, ok := f.byPod[values["pod"]]; ok && values["reason"] != "" {
-			f.lines[n].why = f.world.readable(values["reason"])
+			f.lines[n].why = f.world.Readable(values["reason"])
 		}
 		return kvs
 	}})
 	return logr.NewContext(ctx, log)
-}
-
-// Tally is what the managers have written in all but the status of sets, for that is bounded by time, not by pods.
-func (w *World) Tally() string {
-	var kinds []string
-	for kind := range w.checker.writes {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%s %d", kind, w.checker.writes[kind])
-	}
-	return "# managers wrote: " + strings.Join(kinds, ", ") + "\n"
 }
 
 // Transcript is every write there was, with the object as it was stored.
@@ -209,11 +174,16 @@ func (w *World) Transcript() string {
 	log := w.Store.Log()
 	for i := range log {
 		e := &log[i]
-		stored, err := json.Marshal(e.New)
-		if err != nil {
-			apiserver.Unmodeled("%s as JSON: %v", e.Key, err)
-		}
-		fmt.Fprintf(&b, "%d %s %s %s %s\n", e.Version, w.Film.time(e.At), e.Actor, e.Write, stored)
+		fmt.Fprintf(&b, "%d %s %s %s %s\n", e.Version, w.Film.time(e.At), e.Actor, e.Write, inJSON(e.New))
 	}
 	return b.String()
+}
+
+// inJSON returns an object as the API server stores it.
+func inJSON(obj any) string {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		apiserver.Unmodeled("%T as JSON: %v", obj, err)
+	}
+	return string(text)
 }

@@ -115,7 +115,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, w.Film)
 			}
-			got := w.Film.String() + w.Tally()
+			got := w.Film.String() + w.checker.Tally()
 			if *update {
 				s.write(t, got)
 			} else if diff := cmp.Diff(string(s.section("log")), got); diff != "" {
@@ -149,7 +149,7 @@ func TestTrimmedPodsAreEnough(t *testing.T) {
 			if err := w.Play(t.Context(), s.script); err != nil {
 				t.Fatalf("%v\n%s", err, w.Film)
 			}
-			if diff := cmp.Diff(string(s.section("log")), w.Film.String()+w.Tally()); diff != "" {
+			if diff := cmp.Diff(string(s.section("log")), w.Film.String()+w.checker.Tally()); diff != "" {
 				t.Errorf("log (-whole +trimmed):\n%s", diff)
 			}
 		})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // word is a command with what may stand behind it.
@@ -82,8 +84,8 @@ func worldWords() []word {
 	return []word{
 		{"quota", among("2", "none")},
 		{"deny-image", among("app:v2", "app:v3")},
-		{"resize", rapid.Map(rapid.IntRange(0, 4), func(n int) string { return "300m " + letters(n) + " " + strconv.Itoa(n) })},
-		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
+		{"resize", rapid.Map(rapid.IntRange(0, 4), func(n int) string { return "300m " + invariants.Letters(n) + " " + strconv.Itoa(n) })},
+		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return invariants.Letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
 		{"busy", among("0s", "1s", "5s", "30s")},
 		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
 		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
@@ -114,7 +116,7 @@ func randomSet() (preface *rapid.Generator[string], words []word) {
 		{"orphan", among("12345", "xpb4r")},
 		{"podsToDelete", among("a b", "b c d")},
 	}
-	return among("replicas 3", "replicas 3\nclaims data"), append(words, podWords(rapid.Map(rapid.IntRange(0, 11), letters))...)
+	return among("replicas 3", "replicas 3\nclaims data"), append(words, podWords(rapid.Map(rapid.IntRange(0, 11), invariants.Letters))...)
 }
 
 func ordinalSet() (preface *rapid.Generator[string], words []word) {

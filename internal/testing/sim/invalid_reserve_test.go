@@ -3,7 +3,11 @@
 
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"rollset.dev/rollset/internal/testing/sim/invariants"
+)
 
 // TestInvalidReserve reserves ordinals that no pod can have, as an object may that validation never saw. Nothing is done.
 func TestInvalidReserve(t *testing.T) {
@@ -16,7 +20,7 @@ func TestInvalidReserve(t *testing.T) {
 	if err := w.Play(t.Context(), script); err != nil {
 		t.Fatalf("%v\n%s", err, w.Film)
 	}
-	if pod := w.podNamed("0"); pod == nil || !isLive(pod) {
+	if pod := w.podNamed("0"); pod == nil || !invariants.IsLive(pod) {
 		t.Errorf("the pod is gone:\n%s", w.Film)
 	}
 }

@@ -42,9 +42,9 @@ func TestInvalidSpec(t *testing.T) {
 	prefer("a priority without meaning", v1alpha1.UpdatePriorityWeightTerm{
 		Weight: 1, MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{perhaps}},
 	})
-	before := w.Tally()
+	before := w.checker.Tally()
 	play("delete a\norphan 12345\nsettle\nrestart\nsettle")
-	if after := w.Tally(); after != before {
+	if after := w.checker.Tally(); after != before {
 		t.Errorf("managers went on: %s, before %s", after, before)
 	}
 	const want = `the spec is invalid and nothing is done: spec.updateStrategy.rollingUpdate.priorityStrategy.` +

@@ -18,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/internal/testing/kubelet"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // kubelets drives the model of the kubelet for every pod that is bound to a node.
@@ -74,11 +75,11 @@ func isMember(pod *corev1.Pod) bool {
 // hasQuorum reports whether all pods that a pod's set wants are there and none of them is broken.
 func (k *kubelets) hasQuorum(pod *corev1.Pod) bool {
 	set := k.world.Set()
-	if set == nil || ownerOf(pod) != set.UID {
+	if set == nil || invariants.OwnerOf(pod) != set.UID {
 		return true
 	}
 	members := 0
-	_, live := k.world.ownPods(set)
+	_, live := k.world.OwnPods(set)
 	for _, other := range live {
 		if other.Spec.NodeName != "" && !hopeless(&corev1.PodTemplateSpec{Spec: other.Spec}) {
 			members++
@@ -197,4 +198,10 @@ func uidOf(obj client.Object) types.UID {
 		return ""
 	}
 	return obj.GetUID()
+}
+
+// isTended reports whether a kubelet tends a pod.
+func (w *World) isTended(pod types.UID) bool {
+	t := w.kubelets.find(pod)
+	return t != nil && !t.lost
 }

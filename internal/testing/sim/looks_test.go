@@ -34,7 +34,7 @@ func TestLooksWhileASetGrows(t *testing.T) {
 	if err := w.Play(t.Context(), script); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(w.pods()); got != replicas {
+	if got := len(w.Pods()); got != replicas {
 		t.Errorf("there are %d pods, want %d", got, replicas)
 	}
 	if seen := client.Listed[apiserver.Pods] / replicas; seen > most {

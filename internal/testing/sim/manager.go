@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
@@ -71,13 +70,6 @@ func (m *Manager) behind(kind apiserver.Kind) int64 {
 	return math.MaxInt64
 }
 
-// set is the set that it works on, as its cache shows it; nil if it does not.
-func (m *Manager) set() *v1alpha1.RollSet {
-	key := apiserver.Key{Kind: apiserver.RollSets, Namespace: m.working.Namespace, Name: m.working.Name}
-	set, _ := m.Client.Cached(key).(*v1alpha1.RollSet)
-	return set
-}
-
 // dispatch hands an event to the controller's own handlers.
 func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 	h, ok := m.handlers[e.Kind]
@@ -94,10 +86,14 @@ func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 	}
 }
 
-// work reconciles the first request and puts it back as controller-runtime would.
-func (m *Manager) work(ctx context.Context) (err error) {
+// take takes the first request out of the queue.
+func (m *Manager) take() {
 	m.working, _ = m.queue.Get()
 	m.Reconciles++
+}
+
+// work reconciles the request that was taken and puts it back as controller-runtime would.
+func (m *Manager) work(ctx context.Context) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:

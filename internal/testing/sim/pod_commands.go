@@ -23,8 +23,8 @@ func (w *World) note(what string) { w.Film.note(userActor, what) }
 
 // podNamed is the pod with a letter or ordinal on the strip; nil if it does not exist.
 func (w *World) podNamed(name string) *corev1.Pod {
-	for _, pod := range w.pods() {
-		if w.Film.name(pod) == name {
+	for _, pod := range w.Pods() {
+		if w.Name(pod) == name {
 			return pod
 		}
 	}

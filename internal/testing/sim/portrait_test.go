@@ -22,7 +22,7 @@ import (
 // they are available does, if a spec keeps pods of a template that was no good.
 func (w *World) outline() []string {
 	var lines []string
-	for _, pod := range w.pods() {
+	for _, pod := range w.Pods() {
 		lines = append(lines, "pod "+pod.Labels[v1alpha1.PodIndexLabel])
 	}
 	set := w.Set()
@@ -36,11 +36,11 @@ func (w *World) outline() []string {
 
 // expectedUpdated is how many pods are to be at the update revision.
 func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
-	l := w.limits(set)
+	l := w.Limits(set)
 	if set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
-		return l.replicas
+		return l.Replicas
 	}
-	return l.replicas - l.partition
+	return l.Replicas - l.Partition
 }
 
 // portrait is the set with its pods and their claims, without what legitimately remembers:
@@ -52,7 +52,7 @@ func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 func (w *World) portrait() []string {
 	set := w.Set()
 	var lines []string
-	for _, pod := range w.pods() {
+	for _, pod := range w.Pods() {
 		lines = append(lines, w.portraitOf(set, pod))
 	}
 	slices.Sort(lines)
@@ -66,10 +66,10 @@ func (w *World) portrait() []string {
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{}
 		status.Conditions[i].ObservedGeneration = 0
-		lines = append(lines, encoded(status.Conditions[i]))
+		lines = append(lines, inJSON(status.Conditions[i]))
 	}
 	status.Conditions = nil
-	return append(lines, encoded(status))
+	return append(lines, inJSON(status))
 }
 
 func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
@@ -93,7 +93,7 @@ func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s%s %v %v %s %s runs %s", p.Name, w.mark(pod), p.Labels, p.Annotations, encoded(p.Spec), claims, content)
+	return fmt.Sprintf("%s%s %v %v %s %s runs %s", p.Name, w.Mark(pod), p.Labels, p.Annotations, inJSON(p.Spec), claims, content)
 }
 
 // claimOf tells who keeps a claim, and how large it is.
@@ -112,9 +112,9 @@ func (w *World) claimOf(set *v1alpha1.RollSet, pod *corev1.Pod, name string) str
 
 // contentOf is what a revision holds, instead of its name.
 func (w *World) contentOf(revision string) string {
-	template := w.templateOf(revision)
+	template := w.TemplateOf(revision)
 	if template == nil {
 		return "nothing"
 	}
-	return encoded(template)
+	return inJSON(template)
 }

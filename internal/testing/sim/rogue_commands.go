@@ -19,6 +19,7 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // rogueCommands are the words about clocks that are wrong, caches that go back in time, and users who should know better.
@@ -56,7 +57,7 @@ func rewind(ctx context.Context, w *World, args []string) error {
 	if err != nil {
 		return err
 	}
-	w.checker.data = data{doubtful: true}
+	w.checker.Doubt()
 	past, from := max(1, w.Store.Version()-n), w.Store.Version()
 	if len(args) == 1 {
 		from = past
@@ -195,14 +196,14 @@ func addDefault(ctx context.Context, w *World, _ []string) error {
 func leave(_ context.Context, w *World, _ []string) error {
 	w.note("strangers leave, lost pods are given up")
 	w.occupied = false
-	for _, pod := range w.pods() {
+	for _, pod := range w.Pods() {
 		if t := w.kubelets.find(pod.UID); t != nil && t.lost {
 			if err := w.killPod(pod); err != nil {
 				return err
 			}
 			continue
 		}
-		if pod.Labels["app"] != SetName && ownerOf(pod) == "" && pod.DeletionTimestamp == nil {
+		if pod.Labels["app"] != SetName && invariants.OwnerOf(pod) == "" && pod.DeletionTimestamp == nil {
 			if err := w.deletePod(pod); err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // nodes is how many nodes there are, and nodeCPU how many processors each has.
@@ -33,7 +34,9 @@ type scheduler struct {
 
 func (s *scheduler) observe(e *apiserver.Entry) {
 	if e.Key.Kind == apiserver.Claims && e.Old == nil {
-		s.retry(func(pod apiserver.Key) bool { return slices.Contains(claimsOf(s.world.Store.Get(pod)), e.Key) })
+		s.retry(func(pod apiserver.Key) bool {
+			return slices.Contains(invariants.ClaimsOf(s.world.Store.Get(pod)), e.Key)
+		})
 	}
 	if e.Key.Kind != apiserver.Pods {
 		return
@@ -127,7 +130,7 @@ func (s *scheduler) refuse(pod *corev1.Pod) string {
 
 // refuseClaims says which of its claims a pod cannot get; empty if it can get all.
 func (s *scheduler) refuseClaims(pod *corev1.Pod) string {
-	for _, key := range claimsOf(pod) {
+	for _, key := range invariants.ClaimsOf(pod) {
 		switch claim := s.world.Store.Get(key); {
 		case claim == nil:
 			return fmt.Sprintf("persistentvolumeclaim %q not found.", key.Name)

@@ -63,10 +63,10 @@ func (w *World) Play(ctx context.Context, script Script) error {
 		if err := step.command.do(ctx, w, step.args); err != nil {
 			return fmt.Errorf("%s: %w", step.Line, err)
 		}
-		if w.violation != nil {
-			return fmt.Errorf("%s: %w", step.Line, w.violation)
+		if w.checker.Violation != nil {
+			return fmt.Errorf("%s: %w", step.Line, w.checker.Violation)
 		}
-		if err := w.checkService(); err != nil {
+		if err := w.CheckService(w.isTended); err != nil {
 			return fmt.Errorf("%s: %w", step.Line, err)
 		}
 	}

@@ -57,7 +57,10 @@ func (s *Solo) Deliver(ctx context.Context) bool {
 func (s *Solo) Next() (at time.Time, ok bool) { return s.manager.queue.Next() }
 
 // Work lets the manager reconcile the request that is due first. There must be one.
-func (s *Solo) Work(ctx context.Context) error { return s.manager.work(ctx) }
+func (s *Solo) Work(ctx context.Context) error {
+	s.manager.take()
+	return s.manager.work(ctx)
+}
 
 // Calm ends all chance: from now on nobody is late, nothing goes wrong, nobody judges or promotes a step, and what was under way
 // has arrived. Managers and

@@ -143,7 +143,7 @@ func (w *World) Edit(what string, change func(*v1alpha1.RollSetSpec)) error {
 	}
 	edited := apiserver.Clone(set)
 	change(&edited.Spec)
-	w.versionOf(&edited.Spec.Template)
+	w.VersionOf(&edited.Spec.Template)
 	w.note(what)
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
@@ -155,7 +155,7 @@ func (w *World) createSet() {
 		return
 	}
 	w.created = true
-	w.versionOf(&w.draft.Spec.Template)
+	w.VersionOf(&w.draft.Spec.Template)
 	w.note("create the set")
 	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, w.draft); err != nil {
 		apiserver.Unmodeled("a set that cannot be created: %v", err)

@@ -6,18 +6,15 @@ package sim
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -172,36 +169,4 @@ func (w *World) willingTurns(add func(turn)) {
 			return w.annotate("promote "+strconv.Itoa(int(r.Step)), v1alpha1.PromoteAnnotation, value, "")
 		})
 	}
-}
-
-// stepAtWork is the step that the status of a set tells of, counted from 0; not ok if none is at work.
-func (w *World) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
-	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
-	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || w.versionNamed(r.Revision) != w.versionOf(&set.Spec.Template) {
-		return 0, false
-	}
-	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: r.Revision}
-	if object, known := w.Store.Get(key).(*appsv1.ControllerRevision); known && revision.WasCompleted(object) {
-		return 0, false // a status that still tells of its steps is of the past
-	}
-	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
-}
-
-// kept is how many pods the step at work keeps at the current revision, worked out a second time.
-func (w *World) kept(set *v1alpha1.RollSet) int {
-	step, ok := w.stepAtWork(set)
-	if !ok {
-		return 0
-	}
-	return int(*set.Spec.Replicas) - sizesOf(&set.Spec)[step]
-}
-
-// sizesOf are the sizes of the steps.
-func sizesOf(spec *v1alpha1.RollSetSpec) []int {
-	var sizes []int
-	for _, step := range spec.UpdateStrategy.RollingUpdate.Steps {
-		n := min(max(1, scaled(&step.Updated, int(*spec.Replicas), 0)), int(*spec.Replicas))
-		sizes = append(sizes, max(n, slices.Max(append(sizes, 0))))
-	}
-	return sizes
 }

@@ -11,12 +11,14 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // changeCause is the annotation that "kubectl rollout history" shows.
@@ -63,10 +65,10 @@ func (w *World) tellNames() {
 
 // withoutNames writes identities and versions for the names of pods and revisions.
 func (w *World) withoutNames(text string) string {
-	for _, pod := range w.pods() {
-		text = strings.ReplaceAll(text, pod.Name, w.Film.name(pod))
+	for _, pod := range w.Pods() {
+		text = strings.ReplaceAll(text, pod.Name, w.Name(pod))
 	}
-	return w.readable(text)
+	return w.Readable(text)
 }
 
 // tellRevisions puts the revisions that are kept into the strip, oldest first.
@@ -76,7 +78,7 @@ func (w *World) tellRevisions() {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), strings.Compare(a.Name, b.Name))
 	})
 	for _, r := range kept {
-		text := fmt.Sprintf("revision %d is %s", r.Revision, w.readable(r.Name))
+		text := fmt.Sprintf("revision %d is %s", r.Revision, w.Readable(r.Name))
 		if why := r.Annotations[changeCause]; why != "" {
 			text += ": " + why
 		}
@@ -107,12 +109,24 @@ func cause(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// rejected says whether the template of the set was given up when its deadline had passed.
-func (w *World) rejected(set *v1alpha1.RollSet) bool {
-	r, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
-	if !ok || !metav1.IsControlledBy(r, set) {
-		return false
+// tellData puts the claims that there are into the strip, each as the first pod that mounted it.
+func (w *World) tellData() {
+	first := map[types.UID]string{}
+	for e := range w.Store.History(apiserver.Pods) {
+		pod, ok := e.New.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		for _, key := range invariants.ClaimsOf(pod) {
+			if claim := w.Store.Get(key); claim != nil && first[claim.GetUID()] == "" && !claim.GetCreationTimestamp().After(pod.CreationTimestamp.Time) {
+				first[claim.GetUID()] = fmt.Sprintf("%s of %s", strings.TrimSuffix(key.Name, "-"+pod.Name), w.Name(pod))
+			}
+		}
 	}
-	_, rejected := r.Annotations[revision.RejectedAnnotation]
-	return rejected
+	var all []string
+	for claim := range apiserver.Each[*corev1.PersistentVolumeClaim](w.Store) {
+		all = append(all, cmp.Or(first[claim.UID], claim.Name))
+	}
+	slices.Sort(all)
+	w.Film.tell("claims: " + strings.Join(all, ", "))
 }

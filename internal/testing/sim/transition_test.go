@@ -15,6 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // bases are the parts of a spec that cannot change, each with the words that only it knows.
@@ -151,7 +152,7 @@ func (w *World) comesTo(ctx context.Context, from, to string, stop time.Duration
 				return fmt.Errorf("%w\n%s", err, world.Film)
 			}
 		}
-		if w.rejected(w.Set()) || !w.satisfiable() {
+		if w.Rejected(w.Set()) || !w.satisfiable() {
 			return nil // a verdict outlives its deadline, and brakes may hold pods that cannot be right
 		}
 		compare := (*World).outline
@@ -199,7 +200,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 	if err := w.become(ctx, good, -1); err != nil {
 		return fmt.Errorf("%w\n%s", err, w.Film)
 	}
-	before, template := w.portrait(), w.templateOf(w.Set().Status.UpdateRevision)
+	before, template := w.portrait(), w.TemplateOf(w.Set().Status.UpdateRevision)
 	script, err := ParseScript(trouble[0])
 	if err != nil {
 		return err
@@ -211,8 +212,8 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 		return fmt.Errorf("%w\n%s", err, w.Film)
 	}
 	right := make(map[string]bool)
-	for _, pod := range w.pods() {
-		right[string(pod.UID)] = w.version(pod) == w.versionOf(template) && isReady(pod) && isLive(pod) && !isUpdating(pod)
+	for _, pod := range w.Pods() {
+		right[string(pod.UID)] = w.Version(pod) == w.VersionOf(template) && invariants.IsReady(pod) && invariants.IsLive(pod) && !invariants.IsUpdating(pod)
 	}
 	w.Store.MaxCPU, w.Store.Admission = nil, nil
 	mark := len(w.Store.Log())

@@ -53,9 +53,9 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 		faults = m.Client.Faults
 	}
 	m.Client = apiserver.NewClient(view, m.Name, w.scheme)
-	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.tried, w.network.send
-	m.Client.Refused, m.Client.Vain = w.refused, w.checker.vain
-	w.checker.restart(m)
+	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.Tried, w.network.send
+	m.Client.Refused, m.Client.Vain = w.refused, w.checker.Vain
+	w.checker.Restart(m.Name)
 	m.born = w.Store.Version()
 	m.Live = apiserver.NewLive(w.Store)
 	m.queue = NewQueue(w.clock)

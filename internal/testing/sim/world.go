@@ -10,13 +10,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/kubelet"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // maxTurnsAtOnce is how many turns may be taken without the clock moving before that is called a hot loop, and
@@ -28,8 +27,9 @@ const (
 
 // World is a simulated cluster with the real controller in it.
 type World struct {
-	// Store is its API server.
-	Store *apiserver.Store
+	// Cluster reads what there is.
+	*invariants.Cluster
+
 	// Managers run the controller, all of them at once.
 	Managers []*Manager
 	// Film is what happened, one line a write.
@@ -42,14 +42,10 @@ type World struct {
 	kubelets  *kubelets
 	claims    *claims
 	network   *network
-	checker   *Checker
+	checker   *invariants.Checker
 	scheme    *runtime.Scheme
-	templates []corev1.PodTemplateSpec
-	versions  map[string]string
-	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
 	asleep    map[string]time.Time
 	atOnce    int
-	violation error
 	// draft is the set to be, until it is created.
 	draft   *v1alpha1.RollSet
 	created bool
@@ -68,18 +64,18 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 
 // NewWorld returns a world with one manager. The seed 0 is the tidy order; any other one chooses an order by chance.
 func NewWorld(ctx context.Context, seed uint64) *World {
-	w := &World{clock: NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time), versions: make(map[string]string), held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), draft: draft()}
+	w := &World{clock: NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time), draft: draft()}
 	if seed != 0 {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
-	w.Store = apiserver.NewStore(w.Now)
+	w.Cluster = invariants.NewCluster(apiserver.NewStore(w.Now), apiserver.KeyOf(w.draft), w.Now)
 	w.scheduler = &scheduler{world: w}
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
 	w.claims = &claims{world: w}
 	w.network = &network{world: w}
 	w.Film = newFilm(w)
-	w.checker = newChecker(w)
-	for _, observe := range []func(*apiserver.Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.observe} {
+	w.checker = invariants.NewChecker(w.Cluster)
+	for _, observe := range []func(*apiserver.Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.Observe} {
 		w.Store.OnWrite(observe)
 	}
 	w.AddManager(ctx)
@@ -88,12 +84,6 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 
 // Now is the virtual time.
 func (w *World) Now() time.Time { return w.clock.Now() }
-
-// Set is the set that scripts are about; nil if it does not exist.
-func (w *World) Set() *v1alpha1.RollSet {
-	set, _ := w.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
-	return set
-}
 
 // turn is something that some part of the world could do.
 type turn struct {
@@ -153,9 +143,16 @@ func (w *World) deliver(ctx context.Context, m *Manager, kind apiserver.Kind) {
 
 // work lets a manager reconcile once; one that crashes in it starts again.
 func (w *World) work(ctx context.Context, m *Manager) error {
-	w.checker.begin(m)
+	m.take()
+	w.checker.Begin(&invariants.Reconcile{
+		Manager: m.Name,
+		Set:     apiserver.Key{Kind: apiserver.RollSets, Namespace: m.working.Namespace, Name: m.working.Name},
+		View:    m.Client.View,
+		Clock:   m.clock,
+		Born:    m.born,
+	})
 	err := m.work(w.Film.withLog(ctx))
-	w.checker.end(m)
+	w.checker.End()
 	if errors.Is(err, errCrashed) {
 		w.Film.note(m.Name, "crashes")
 		w.start(ctx, m, w.Store.Version())
@@ -166,8 +163,8 @@ func (w *World) work(ctx context.Context, m *Manager) error {
 
 // step takes one turn that is due not later than the deadline. It says false when there is none.
 func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
-	if w.violation != nil {
-		return false, w.violation
+	if w.checker.Violation != nil {
+		return false, w.checker.Violation
 	}
 	all := w.turns()
 	if len(all) == 0 {
@@ -210,7 +207,7 @@ func (w *World) takeOne(ctx context.Context, due []turn) error {
 	if err := t.take(ctx); err != nil {
 		return fmt.Errorf("%s %s: %w", t.who, t.about, err)
 	}
-	return w.violation
+	return w.checker.Violation
 }
 
 // nap is mostly short, and at times long.
@@ -251,7 +248,7 @@ func (w *World) Settle(ctx context.Context) error {
 			return err
 		}
 		if !more {
-			return w.violation
+			return w.checker.Violation
 		}
 		if w.Now().Sub(start) > patience {
 			return fmt.Errorf("not settled after %s", patience)
@@ -261,7 +258,7 @@ func (w *World) Settle(ctx context.Context) error {
 
 // lastWrite is when a manager last wrote something other than a status.
 func (w *World) lastWrite(start time.Time) time.Time {
-	if last := w.checker.lastWrite; last.After(start) {
+	if last := w.checker.LastWrite; last.After(start) {
 		return last
 	}
 	return start

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func stepsInTurn(v *verdict) string {
 	case before == nil || after == nil || before.Revision != after.Revision:
 		return "" // another rollout, or the status was lost
 	case after.Step == 0: // a status that stays as it was tells nothing new: the verdict may have been taken back meanwhile
-		if before.Step != 0 && !v.world.rejected(was) {
+		if before.Step != 0 && !v.world.Rejected(was) {
 			return "the steps are given up, and nobody gave the revision up"
 		}
 		return ""
@@ -58,7 +58,7 @@ func readyWhenDone(v *verdict) string {
 	switch {
 	case r.Step <= r.Steps:
 		return fmt.Sprintf("the set is Ready at step %d of %d", r.Step, r.Steps)
-	case int(is.Status.UpdatedReplicas) < l.replicas-l.partition && v.world.rolls(v.set):
+	case int(is.Status.UpdatedReplicas) < l.Replicas-l.Partition && v.world.rolls(v.set):
 		return fmt.Sprintf("the set is Ready with %d pods updated behind the last step", is.Status.UpdatedReplicas)
 	default:
 		return ""

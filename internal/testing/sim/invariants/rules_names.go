@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func namesOnce(v *verdict) string {
 	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
 		return ""
 	}
-	known := v.world.checker.manager.Client.HasHeld(v.Key) || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
+	known := v.checker.reconcile.View.HasHeld(v.Key) || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
 	if known && v.hadName() {
 		return "a pod of the set had that name before"
 	}
@@ -31,18 +31,18 @@ func namesOnce(v *verdict) string {
 
 // hadClaims says whether there are claims for a pod, be it that it does not mount them any more, as far as its manager knows.
 func (v *verdict) hadClaims() bool {
-	for claim := range v.world.checker.manager.Client.Cache(apiserver.Claims) {
+	for claim := range v.checker.reconcile.View.Cache(apiserver.Claims) {
 		if strings.HasSuffix(claim.GetName(), "-"+v.Key.Name) {
 			return true
 		}
 	}
-	return len(claimsOf(v.New)) > 0
+	return len(ClaimsOf(v.New)) > 0
 }
 
 // hadName says whether the set had a pod of that name before.
 func (v *verdict) hadName() bool {
 	for e := range v.world.Store.History(apiserver.Pods) {
-		if e.Key == v.Key && e.Gone() && ownerOf(e.Old) == v.set.UID {
+		if e.Key == v.Key && e.Gone() && OwnerOf(e.Old) == v.set.UID {
 			return true
 		}
 	}
@@ -62,7 +62,7 @@ func countsNames(v *verdict) string {
 	for key, pod := range v.pods {
 		_, made := v.made[creation{pod.UID, set.UID}]
 		if made && v.place(key.Name) >= int(set.Status.IssuedIDs) && v.shows(pod) {
-			return fmt.Sprintf("%d ids are counted, and %s has the one in place %d", set.Status.IssuedIDs, v.world.Film.name(pod), v.place(key.Name))
+			return fmt.Sprintf("%d ids are counted, and %s has the one in place %d", set.Status.IssuedIDs, v.world.Name(pod), v.place(key.Name))
 		}
 	}
 	return ""
@@ -70,7 +70,7 @@ func countsNames(v *verdict) string {
 
 // shows says whether the manager's cache shows a pod.
 func (v *verdict) shows(pod client.Object) bool {
-	shown, ok := v.world.checker.manager.Client.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
+	shown, ok := v.checker.reconcile.View.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
 	return ok && shown.UID == pod.GetUID()
 }
 

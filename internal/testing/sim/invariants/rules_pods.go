@@ -1,16 +1,16 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
@@ -18,95 +18,32 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// limits are the numbers of a spec, worked out a second time: what judges the controller must not share its mistakes.
-type limits struct{ replicas, partition, maxUnavailable, maxSurge int }
-
-func limitsOf(spec *v1alpha1.RollSetSpec) limits {
-	l := limits{replicas: int(*spec.Replicas)}
-	rolling := &spec.UpdateStrategy.RollingUpdate
-	if spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
-		l.maxSurge = scaled(rolling.MaxSurge, l.replicas, 99)
-	}
-	unavailable := rolling.MaxUnavailable
-	switch {
-	case unavailable != nil:
-	case spec.PodIdentity == v1alpha1.OrdinalIdentity:
-		unavailable = new(intstr.FromInt32(1))
-	default:
-		unavailable = new(intstr.FromString("20%"))
-	}
-	up := 99
-	if l.maxSurge > 0 {
-		up = 0
-	}
-	l.maxUnavailable = scaled(unavailable, l.replicas, up)
-	if l.maxUnavailable == 0 && l.maxSurge == 0 {
-		l.maxUnavailable = 1
-	}
-	l.partition = min(scaled(rolling.Partition, l.replicas, 99), l.replicas)
-	if p := rolling.Partition; p != nil && p.Type == intstr.String && p.StrVal != "0%" && p.StrVal != "100%" && l.replicas > 1 {
-		l.partition = min(max(l.partition, 1), l.replicas-1)
-	}
-	return l
-}
-
-// limits are those of a set: the step at work holds back what the partition lets go, and a revision that was never complete
-// holds nothing back.
-func (w *World) limits(set *v1alpha1.RollSet) limits {
-	l := limitsOf(&set.Spec)
-	l.partition = max(l.partition, w.kept(set))
-	if w.unproven(set) {
-		l.partition = 0
-	}
-	return l
-}
-
-// unproven says whether the current revision of a set was never complete.
-func (w *World) unproven(set *v1alpha1.RollSet) bool {
-	r, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
-	return ok && ownerOf(r) == set.UID && r.Annotations[revision.CompletedAnnotation] == "0"
-}
-
-func scaled(v *intstr.IntOrString, replicas, up int) int {
-	if v == nil {
-		return 0
-	}
-	if v.Type == intstr.Int {
-		return int(v.IntVal)
-	}
-	percent := 0
-	if _, err := fmt.Sscanf(v.StrVal, "%d%%", &percent); err != nil {
-		apiserver.Unmodeled("the percentage %q", v.StrVal)
-	}
-	return (replicas*percent + up) / 100
-}
-
 // withinBound is I3: what the manager knows, and what is, never exceed replicas and surge.
 func withinBound(v *verdict) string {
 	if !v.createsPod() || v.set == nil {
 		return ""
 	}
-	l := v.world.limits(v.set)
+	l := v.world.Limits(v.set)
 	l.maxSurge = max(l.maxSurge, v.count(isSurge)) // what surge made under an earlier limit goes when the others are available
-	if live := v.count(isLive) + 1; live > l.replicas+l.maxSurge {
-		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.replicas, l.maxSurge)
+	if live := v.count(IsLive) + 1; live > l.Replicas+l.maxSurge {
+		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.Replicas, l.maxSurge)
 	}
 	if now := v.world.Set(); now == nil || now.UID != v.set.UID || now.DeletionTimestamp != nil {
 		return "" // what is made for a set that goes, or is gone, goes as well
 	}
-	if len(v.world.Managers) > 1 {
+	if len(v.checker.managers) > 1 {
 		return "" // names come from the revision, too: two managers that want different ones do not collide
 	}
-	bound := l.replicas + l.maxSurge // surge of an earlier limit included
+	bound := l.Replicas + l.maxSurge // surge of an earlier limit included
 	for e := range v.world.Store.History(apiserver.RollSets) {
 		if set, ok := e.New.(*v1alpha1.RollSet); ok && set.UID == v.set.UID && set.Generation >= v.set.Generation {
 			l := limitsOf(&set.Spec)
-			bound = max(bound, l.replicas+l.maxSurge)
+			bound = max(bound, l.Replicas+l.maxSurge)
 		}
 	}
 	live := 0
-	for _, pod := range v.world.pods() {
-		if isLive(pod) && ownerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
+	for _, pod := range v.world.Pods() {
+		if IsLive(pod) && OwnerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
 			live++
 		}
 	}
@@ -117,7 +54,7 @@ func withinBound(v *verdict) string {
 }
 
 // isSurge says whether a pod is there on top of the replicas, and goes again.
-func isSurge(pod *corev1.Pod) bool { return isLive(pod) && pod.Labels[v1alpha1.SurgeLabel] == "true" }
+func isSurge(pod *corev1.Pod) bool { return IsLive(pod) && pod.Labels[v1alpha1.SurgeLabel] == "true" }
 
 // collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
 // name that it tries again, even if its caches begin before that; unless the spec has changed, a name that is tried
@@ -144,25 +81,25 @@ func (v *verdict) comesBack() bool {
 // not available yet counts as unavailable already.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
-	if !v.deletesPod() || v.set == nil || pod == nil || !isReady(pod) || isUpdating(pod) || restarts(pod) || v.heldBack(pod) {
+	if !v.deletesPod() || v.set == nil || pod == nil || !IsReady(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {
 		return ""
 	}
-	l := v.world.limits(v.set)
-	if v.specified(pod) && v.count(isLive) > l.replicas {
+	l := v.world.Limits(v.set)
+	if v.specified(pod) && v.count(IsLive) > l.Replicas {
 		return "" // scaling down takes first what a user named, whatever the others are worth
 	}
 	left := v.count(v.isAvailable)
 	switch {
 	case v.isAvailable(pod):
 		left--
-	case !isLive(pod) || v.count(isLive) > l.replicas: // one that counts as unavailable already may be too many
+	case !IsLive(pod) || v.count(IsLive) > l.Replicas: // one that counts as unavailable already may be too many
 		return ""
 	}
-	if left < l.replicas-l.maxUnavailable {
-		return fmt.Sprintf("%d available pods left, at least %d-%d wanted", left, l.replicas, l.maxUnavailable)
+	if left < l.Replicas-l.maxUnavailable {
+		return fmt.Sprintf("%d available pods left, at least %d-%d wanted", left, l.Replicas, l.maxUnavailable)
 	}
 	return ""
 }
@@ -172,7 +109,7 @@ func (v *verdict) outside(pod *corev1.Pod) bool {
 	if v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
 		return false
 	}
-	rank, usable := v.ordinals().Rank(ordinalByName(pod))
+	rank, usable := v.ordinals().Rank(v.ordinalByName(pod))
 	return !usable || rank >= int(*v.set.Spec.Replicas)
 }
 
@@ -188,6 +125,12 @@ func (v *verdict) ordinals() identity.Ordinals {
 	return ordinals
 }
 
+// ordinalByName is the ordinal that a pod's name stands for, which a pod that was adopted has without a label; -1 if there is
+// none.
+func (v *verdict) ordinalByName(pod *corev1.Pod) int {
+	return numberOrNone(strings.TrimPrefix(pod.Name, v.set.Name+"-"))
+}
+
 // inOrder is I5: under OrderedReady a pod comes when all before it are available, and goes when all above it have gone.
 func inOrder(v *verdict) string {
 	if v.set == nil || v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity || v.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement {
@@ -196,7 +139,7 @@ func inOrder(v *verdict) string {
 	pod := v.pod()
 	switch {
 	case v.createsPod():
-		return v.comesInOrder(ordinalByName(apiserver.MustBe[*corev1.Pod](v.New)))
+		return v.comesInOrder(v.ordinalByName(apiserver.MustBe[*corev1.Pod](v.New)))
 	case v.deletesPod() && pod != nil && v.outside(pod):
 		return v.goesInOrder(pod)
 	default:
@@ -208,7 +151,7 @@ func (v *verdict) comesInOrder(number int) string {
 	rank, _ := v.ordinals().Rank(number)
 	for k := range rank {
 		below := v.ordinals().At(k)
-		if v.count(func(pod *corev1.Pod) bool { return ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
+		if v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
 			return fmt.Sprintf("%d is not available", below)
 		}
 	}
@@ -224,7 +167,7 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 		return "another pod above the range is still terminating"
 	}
 	above := func(other *corev1.Pod) bool {
-		return isLive(other) && v.outside(other) && ordinalByName(other) > ordinalByName(pod)
+		return IsLive(other) && v.outside(other) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}
 	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
 		return "a higher pod has to go first"
@@ -235,16 +178,16 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 // isInTheWay says whether Recreate takes a pod before its turn: nothing new comes while it is there, and the highest
 // cannot go, for a pod that stays is not available, or for none is too many.
 func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
-	wanted := v.world.versionOf(&v.set.Spec.Template)
-	if v.world.rejected(v.set) {
-		wanted = v.world.versionNamed(v.set.Status.CurrentRevision)
+	wanted := v.world.VersionOf(&v.set.Spec.Template)
+	if v.world.Rejected(v.set) {
+		wanted = v.world.VersionNamed(v.set.Status.CurrentRevision)
 	}
 	strategy := &v.set.Spec.UpdateStrategy
-	if strategy.Type != v1alpha1.RecreateStrategy || strategy.RollingUpdate.Paused || v.world.version(pod) == wanted {
+	if strategy.Type != v1alpha1.RecreateStrategy || strategy.RollingUpdate.Paused || v.world.Version(pod) == wanted {
 		return false
 	}
 	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
-	return v.count(stays) > 0 || v.count(isLive) <= limitsOf(&v.set.Spec).replicas
+	return v.count(stays) > 0 || v.count(IsLive) <= limitsOf(&v.set.Spec).Replicas
 }
 
 // atWantedRevision is I6: no more pods at the update revision than the partition allows, and no move while paused.
@@ -252,11 +195,11 @@ func atWantedRevision(v *verdict) string {
 	if v.set == nil {
 		return ""
 	}
-	l := v.world.limits(v.set)
+	l := v.world.Limits(v.set)
 	rolling := v.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 	if pod := v.pod(); v.deletesPod() && pod != nil {
 		frozen := !rolling && v.set.Spec.UpdateStrategy.Type != v1alpha1.RecreateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Paused
-		if frozen && isLive(pod) && !isSurge(pod) && !v.specified(pod) && !v.outside(pod) && v.count(isLive) <= l.replicas {
+		if frozen && IsLive(pod) && !isSurge(pod) && !v.specified(pod) && !v.outside(pod) && v.count(IsLive) <= l.Replicas {
 			return "a pod is moved although the set is paused or OnDelete"
 		}
 	}
@@ -268,14 +211,14 @@ func atWantedRevision(v *verdict) string {
 
 // createdAsWanted says what is wrong with a new pod at the update revision.
 func (v *verdict) createdAsWanted() string {
-	update := v.world.versionOf(&v.set.Spec.Template)
-	revision := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: v.set.Status.CurrentRevision})
-	if revision == nil || ownerOf(revision) != v.set.UID { // the set was deleted, and leaves it behind
+	update := v.world.VersionOf(&v.set.Spec.Template)
+	revision := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: v.set.Status.CurrentRevision})
+	if revision == nil || OwnerOf(revision) != v.set.UID { // the set was deleted, and leaves it behind
 		return ""
 	}
 	current := v.world.templateIn(revision)
 	created := apiserver.MustBe[*corev1.Pod](v.New)
-	if current == nil || v.world.versionOf(current) == update || v.world.version(created) != update {
+	if current == nil || v.world.VersionOf(current) == update || v.world.Version(created) != update {
 		return ""
 	}
 	return v.addedTo(update, created)
@@ -284,10 +227,10 @@ func (v *verdict) createdAsWanted() string {
 // addedTo says what is wrong with one more pod at the update revision: there are enough of them or, with ordinals, its place
 // is one of those below the partition.
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
-	l := v.world.limits(v.set)
+	l := v.world.Limits(v.set)
 	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		if rank, _ := v.ordinals().Rank(ordinalByName(created)); rank < l.partition {
-			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.partition)
+		if rank, _ := v.ordinals().Rank(v.ordinalByName(created)); rank < l.Partition {
+			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.Partition)
 		}
 		return "" // others at that revision may be in other places, and go in their turn
 	}
@@ -295,12 +238,12 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 		return "" // it goes again
 	}
 	staysThere := func(pod *corev1.Pod) bool {
-		return isLive(pod) && v.world.version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
+		return IsLive(pod) && v.world.Version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
 			pod.Labels[v1alpha1.RevisionLabel] == created.Labels[v1alpha1.RevisionLabel] // a default makes another of the same version
 	}
 	n := v.count(staysThere) + 1
-	if n > l.replicas-l.partition {
-		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.replicas, l.partition)
+	if n > l.Replicas-l.Partition {
+		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.Replicas, l.Partition)
 	}
 	return v.withinStep(n)
 }
@@ -334,14 +277,14 @@ func notesTheTruth(v *verdict) string {
 	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
 		return "" // where there was no note, or none that can be read, it repeats what the status says of the current revision
 	}
-	version, complete := v.world.versionNamed(is.Name), 0
-	for obj := range v.world.checker.manager.Client.Cache(apiserver.Pods) {
+	version, complete := v.world.VersionNamed(is.Name), 0
+	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](obj)
 		switch {
-		case ownerOf(pod) != v.set.UID, !v.selects(pod):
-		case v.world.version(pod) != version, isLive(pod) && !v.isAvailable(pod):
-			return fmt.Sprintf("%s is not complete: %s is left", is.Name, v.world.Film.name(pod))
-		case isLive(pod):
+		case OwnerOf(pod) != v.set.UID, !v.selects(pod):
+		case v.world.Version(pod) != version, IsLive(pod) && !v.isAvailable(pod):
+			return fmt.Sprintf("%s is not complete: %s is left", is.Name, v.world.Name(pod))
+		case IsLive(pod):
 			complete++
 		}
 	}

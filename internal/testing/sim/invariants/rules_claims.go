@@ -1,10 +1,9 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -31,12 +30,12 @@ type data struct {
 
 // observeData is I17: what becomes of pods in a rollout, or by themselves, costs no claim that a replica had before it.
 func (c *Checker) observeData(e *apiserver.Entry) {
-	switch set, _ := c.world.Store.Get(apiserver.KeyOf(c.world.draft)).(*v1alpha1.RollSet); {
-	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.world.Managers) > 1 || *set.Spec.Replicas < c.data.replicas:
+	switch set := c.world.Set(); {
+	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.managers) > 1 || *set.Spec.Replicas < c.data.replicas:
 		c.data = data{doubtful: c.data.doubtful}
 	case *set.Spec.Replicas > c.data.replicas:
 		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may go
-	case e.Actor == userActor:
+	case e.Actor == User:
 		c.excuse(e)
 	case e.Key.Kind == apiserver.Claims && e.New == nil || e.Verb == apiserver.Delete:
 		if name, kept := c.data.claims[e.Old.GetUID()]; kept && e.Key.Kind == apiserver.Claims {
@@ -54,12 +53,12 @@ func (c *Checker) excuse(e *apiserver.Entry) {
 	case e.Key.Kind == apiserver.Claims && e.Old != nil:
 		delete(c.data.claims, e.Old.GetUID())
 	case isPod && e.Subresource == "" && e.Verb != apiserver.Delete: // its labels may make it another's, or a pod too many
-		for _, key := range claimsOf(pod) {
+		for _, key := range ClaimsOf(pod) {
 			if claim := c.world.Store.Get(key); claim != nil {
 				delete(c.data.claims, claim.GetUID())
 			}
 		}
-		if e.Old == nil || ownerOf(e.Old) != c.data.set {
+		if e.Old == nil || OwnerOf(e.Old) != c.data.set {
 			c.data = data{doubtful: c.data.doubtful}
 		}
 	}
@@ -69,11 +68,11 @@ func (c *Checker) excuse(e *apiserver.Entry) {
 // is so.
 func (c *Checker) establish(set *v1alpha1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
-	own, live := c.world.ownPods(set)
+	own, live := c.world.OwnPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(live)
 	complete := len(live) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity
-	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (ownerOf(pod) == set.UID) } // is released, or adopted
-	if !atRest || !complete || c.data.doubtful || len(c.world.Managers) > 1 || slices.ContainsFunc(c.world.pods(), changes) {
+	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // is released, or adopted
+	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
 	}
 	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(live)}
@@ -86,25 +85,12 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 	c.data = now
 }
 
-// claimsInUse are the claims that pods mount.
-func (w *World) claimsInUse(pods []*corev1.Pod) map[types.UID]string {
-	claims := map[types.UID]string{}
-	for _, pod := range pods {
-		for _, key := range claimsOf(pod) {
-			if claim := w.Store.Get(key); claim != nil {
-				claims[claim.GetUID()] = key.Name
-			}
-		}
-	}
-	return claims
-}
-
 // mountsItsClaims says that a new pod mounts what its revision names, whatever has become of the claim templates since.
 func mountsItsClaims(v *verdict) string {
 	if !v.createsPod() {
 		return ""
 	}
-	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: v.New.GetLabels()[v1alpha1.RevisionLabel]}
+	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: v.New.GetLabels()[v1alpha1.RevisionLabel]}
 	object, known := v.world.Store.Get(key).(*appsv1.ControllerRevision)
 	if !known {
 		return ""
@@ -117,7 +103,7 @@ func mountsItsClaims(v *verdict) string {
 	if err := json.Unmarshal(object.Data.Raw, &data); err != nil {
 		return ""
 	}
-	mounted := claimsOf(v.New)
+	mounted := ClaimsOf(v.New)
 	for _, t := range data.Spec.VolumeClaimTemplates {
 		name := t.Name + "-" + v.New.GetName()
 		if !slices.ContainsFunc(mounted, func(claim apiserver.Key) bool { return claim.Name == name }) {
@@ -130,31 +116,13 @@ func mountsItsClaims(v *verdict) string {
 	return ""
 }
 
+// Doubt forgets what is known of data, because caches begin in the past: managers make pods that are there, and take what is
+// too many.
+func (c *Checker) Doubt() { c.data = data{doubtful: true} }
+
 // violate notes the first violation.
 func (c *Checker) violate(format string, args ...any) {
-	if c.world.violation == nil {
-		c.world.violation = fmt.Errorf(format, args...)
+	if c.Violation == nil {
+		c.Violation = fmt.Errorf(format, args...)
 	}
-}
-
-// tellData puts the claims that there are into the strip, each as the first pod that mounted it.
-func (w *World) tellData() {
-	first := map[types.UID]string{}
-	for e := range w.Store.History(apiserver.Pods) {
-		pod, ok := e.New.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		for _, key := range claimsOf(pod) {
-			if claim := w.Store.Get(key); claim != nil && first[claim.GetUID()] == "" && !claim.GetCreationTimestamp().After(pod.CreationTimestamp.Time) {
-				first[claim.GetUID()] = fmt.Sprintf("%s of %s", strings.TrimSuffix(key.Name, "-"+pod.Name), w.Film.name(pod))
-			}
-		}
-	}
-	var all []string
-	for claim := range apiserver.Each[*corev1.PersistentVolumeClaim](w.Store) {
-		all = append(all, cmp.Or(first[claim.UID], claim.Name))
-	}
-	slices.Sort(all)
-	w.Film.tell("claims: " + strings.Join(all, ", "))
 }

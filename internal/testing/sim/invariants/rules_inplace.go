@@ -1,17 +1,15 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
-	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/testing/kubelet"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
@@ -49,12 +47,12 @@ func keepsServing(v *verdict) string {
 	if !ok || !v.isAvailable(u.known) || restarts(u.known) {
 		return ""
 	}
-	if isUpdating(u.after) == isUpdating(u.before) && u.sameImages() {
+	if IsUpdating(u.after) == IsUpdating(u.before) && u.sameImages() {
 		return ""
 	}
-	l := v.world.limits(v.set)
-	if left := v.count(v.isAvailable) - 1; left < l.replicas-l.maxUnavailable {
-		return fmt.Sprintf("%d pods left in service, at least %d-%d wanted", left, l.replicas, l.maxUnavailable)
+	l := v.world.Limits(v.set)
+	if left := v.count(v.isAvailable) - 1; left < l.Replicas-l.maxUnavailable {
+		return fmt.Sprintf("%d pods left in service, at least %d-%d wanted", left, l.Replicas, l.maxUnavailable)
 	}
 	return ""
 }
@@ -110,7 +108,7 @@ func runsOldImage(pod *corev1.Pod) string {
 // another image.
 func opensWhenDone(v *verdict) string {
 	u, ok := v.update()
-	if !ok || v.Subresource != "status" || isUpdating(u.after) || !isUpdating(u.before) {
+	if !ok || v.Subresource != "status" || IsUpdating(u.after) || !IsUpdating(u.before) {
 		return ""
 	}
 	if name := runsOldImage(u.known); name != "" {
@@ -119,36 +117,10 @@ func opensWhenDone(v *verdict) string {
 	return ""
 }
 
-// idleAfter is how long a healthy pod may be out of service although it is not being changed, beyond the deadline within
-// which its update has to be proven.
-const idleAfter = 15 * time.Minute
-
-// checkService is I17: a healthy pod is out of service only while it is being changed. What a hook holds is another
-// program's business, and under InPlaceOnly a pod may be past help.
-func (w *World) checkService() error {
-	set := w.Set()
-	if set == nil || set.DeletionTimestamp != nil || set.Spec.Lifecycle != nil {
-		return nil
-	}
-	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod
-	_, live := w.ownPods(set)
-	for _, pod := range live {
-		gate := inplace.GateOf(pod)
-		t := w.kubelets.find(pod.UID)
-		switch {
-		case !gate.Closed(), !podstate.ContainersReady(pod), t == nil || t.lost, runsOldImage(pod) != "":
-		case only && pod.Annotations[inplace.StateAnnotation] != "":
-		case w.Now().Sub(gate.Since) > idleAfter+time.Duration(*set.Spec.ProgressDeadlineSeconds)*time.Second:
-			return fmt.Errorf("I17: %s is healthy and has been out of service since %s", w.Film.name(pod), w.Film.time(gate.Since))
-		}
-	}
-	return nil
-}
-
 // closesFirst says that containers of a pod with a gate are not touched while it is in service.
 func closesFirst(v *verdict) string {
 	u, ok := v.update()
-	if !ok || u.sameImages() || !isReady(u.known) || isUpdating(u.known) {
+	if !ok || u.sameImages() || !IsReady(u.known) || IsUpdating(u.known) {
 		return ""
 	}
 	for _, gate := range u.known.Spec.ReadinessGates {
@@ -162,14 +134,14 @@ func closesFirst(v *verdict) string {
 // updatesAsWanted is I6 for updates in place.
 func updatesAsWanted(v *verdict) string {
 	u, ok := v.update()
-	if !ok || v.set.Status.CurrentRevision == "" || v.world.version(u.before) == v.world.version(u.after) || v.world.version(u.before) == "?" {
+	if !ok || v.set.Status.CurrentRevision == "" || v.world.Version(u.before) == v.world.Version(u.after) || v.world.Version(u.before) == "?" {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
 		return "a pod is moved although the set is paused, or has another strategy"
 	}
-	current, update := v.world.templateOf(v.set.Status.CurrentRevision), v.world.versionOf(&v.set.Spec.Template)
-	if current == nil || v.world.versionOf(current) == update || v.world.version(u.after) != update {
+	current, update := v.world.TemplateOf(v.set.Status.CurrentRevision), v.world.VersionOf(&v.set.Spec.Template)
+	if current == nil || v.world.VersionOf(current) == update || v.world.Version(u.after) != update {
 		return ""
 	}
 	return v.addedTo(update, u.after)
@@ -182,10 +154,10 @@ func runsItsRevision(v *verdict) string {
 		return ""
 	}
 	revision := u.after.Labels[v1alpha1.RevisionLabel]
-	template := v.world.templateOf(revision)
+	template := v.world.TemplateOf(revision)
 	if template == nil { // the manager may not know yet that somebody has deleted it
-		key := apiserver.Key{Kind: apiserver.Revisions, Namespace: Namespace, Name: revision}
-		template = v.world.templateIn(v.world.checker.manager.Client.Cached(key))
+		key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: revision}
+		template = v.world.templateIn(v.checker.reconcile.View.Cached(key))
 	}
 	if template == nil {
 		return "it is moved to a revision that does not exist"

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"time"
@@ -38,23 +38,23 @@ func (c *Checker) again(w apiserver.Write, err error) string {
 		before = newDone()
 		c.done[w.Actor] = before
 	}
-	recent := func(t time.Time) bool { return !t.IsZero() && c.world.Now().Sub(t) < expectations.Timeout }
+	recent := func(t time.Time) bool { return !t.IsZero() && c.world.now().Sub(t) < expectations.Timeout }
 	pod := c.world.Store.Get(w.Key)
 	switch p := w.DeleteOptions.Preconditions; {
 	case w.Verb == apiserver.Create && err == nil:
-		before.created[creation{pod.GetUID(), ownerOf(pod)}] = c.world.Now()
-	case w.Verb == apiserver.Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(ownerOf(pod)) && recent(before.created[creation{pod.GetUID(), ownerOf(pod)}]):
+		before.created[creation{pod.GetUID(), OwnerOf(pod)}] = c.world.now()
+	case w.Verb == apiserver.Create && apierrors.IsAlreadyExists(err) && pod != nil && c.works(OwnerOf(pod)) && recent(before.created[creation{pod.GetUID(), OwnerOf(pod)}]):
 		return "I11 again: " + w.Key.Name + " is created by who created it before"
 	case w.Verb == apiserver.Delete && p != nil && p.UID != nil && recent(before.deleted[*p.UID]):
 		return "I11 again: " + w.Key.Name + " is deleted by who deleted it before"
 	case w.Verb == apiserver.Delete && err == nil && p != nil && p.UID != nil:
-		before.deleted[*p.UID] = c.world.Now()
+		before.deleted[*p.UID] = c.world.now()
 	}
 	return ""
 }
 
 // works says whether a set is the one that the manager works on.
 func (c *Checker) works(set types.UID) bool {
-	seen := c.manager.set()
+	seen := c.reconcile.set()
 	return seen != nil && seen.UID == set
 }

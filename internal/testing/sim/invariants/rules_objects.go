@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"encoding/json"
@@ -53,9 +53,9 @@ func ownsIt(v *verdict) string {
 			return "a delete without the UID or the resource version as precondition"
 		}
 	}
-	owner := ownerOf(v.Old)
+	owner := OwnerOf(v.Old)
 	if v.Old == nil {
-		owner = ownerOf(v.New)
+		owner = OwnerOf(v.New)
 	}
 	claimOfPod := v.Key.Kind == apiserver.Claims && v.ownsPod(owner)
 	switch {
@@ -95,12 +95,12 @@ func claimsFirst(v *verdict) string {
 	if !v.createsPod() || v.set == nil {
 		return ""
 	}
-	for _, key := range claimsOf(v.New) {
-		seen, claim := v.world.checker.manager.Client.Cached(key), v.world.Store.Get(key)
+	for _, key := range ClaimsOf(v.New) {
+		seen, claim := v.checker.reconcile.View.Cached(key), v.world.Store.Get(key)
 		if seen != nil && seen.GetDeletionTimestamp() != nil {
 			return "claim " + key.Name + " is being deleted"
 		}
-		if claim == nil || seen != nil && seen.GetUID() == claim.GetUID() && len(v.world.Managers) > 1 {
+		if claim == nil || seen != nil && seen.GetUID() == claim.GetUID() && len(v.checker.managers) > 1 {
 			claim = seen // nobody knows what another manager did to it meanwhile
 		}
 		if wrong := v.notIts(claim); wrong != "" {
@@ -115,12 +115,12 @@ func (v *verdict) notIts(claim client.Object) string {
 	if claim == nil {
 		return "does not exist"
 	}
-	if owner := ownerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
+	if owner := OwnerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
 		return fmt.Sprintf("is controlled by %q", owner)
 	}
 	if set, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && set != v.set.Name {
 		return "is of the set " + set
-	} else if app := claim.GetLabels()["app"]; !ok && app != "" && app != SetName {
+	} else if app := claim.GetLabels()["app"]; !ok && app != "" && app != v.set.Name {
 		return "is of the workload " + app
 	}
 	return ""
@@ -128,11 +128,11 @@ func (v *verdict) notIts(claim client.Object) string {
 
 // mountedTwice says which claim of a new pod another pod mounts.
 func (v *verdict) mountedTwice() string {
-	wanted := claimsOf(v.New)
-	for _, pod := range v.world.pods() {
-		i := slices.IndexFunc(claimsOf(pod), func(claim apiserver.Key) bool { return slices.Contains(wanted, claim) })
+	wanted := ClaimsOf(v.New)
+	for _, pod := range v.world.Pods() {
+		i := slices.IndexFunc(ClaimsOf(pod), func(claim apiserver.Key) bool { return slices.Contains(wanted, claim) })
 		if i >= 0 && apiserver.KeyOf(pod) != v.Key {
-			return fmt.Sprintf("claim %s is mounted by %s", claimsOf(pod)[i].Name, pod.Name)
+			return fmt.Sprintf("claim %s is mounted by %s", ClaimsOf(pod)[i].Name, pod.Name)
 		}
 	}
 	return ""
@@ -148,7 +148,7 @@ func keepsClaims(v *verdict) string {
 	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity,
 		keep.WhenScaled != v1alpha1.DeleteClaims && v.Old.GetLabels()[v1alpha1.SurgeLabel] != "true":
 		return "claims go with their owners only"
-	case slices.ContainsFunc(v.world.pods(), func(pod *corev1.Pod) bool { return slices.Contains(claimsOf(pod), v.Key) }):
+	case slices.ContainsFunc(v.world.Pods(), func(pod *corev1.Pod) bool { return slices.Contains(ClaimsOf(pod), v.Key) }):
 		return "a pod mounts it"
 	default:
 		return ""
@@ -174,7 +174,7 @@ func adoptsOrphansOnly(v *verdict) string {
 	if v.Key.Kind != apiserver.Pods || v.Old == nil || v.New == nil || v.Verb == apiserver.Delete || v.set == nil {
 		return ""
 	}
-	was, is := ownerOf(v.Old), ownerOf(v.New)
+	was, is := OwnerOf(v.Old), OwnerOf(v.New)
 	switch {
 	case was == is:
 		return ""

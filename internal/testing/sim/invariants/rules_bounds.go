@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"fmt"
@@ -47,8 +47,8 @@ func newBounds() *bounds {
 }
 
 // restart forgets what a manager did in its last life: the next one cannot know.
-func (b *bounds) restart(m *Manager) {
-	delete(b.statuses, m.Name)
+func (b *bounds) restart(manager string) {
+	delete(b.statuses, manager)
 	clear(b.failures)
 }
 
@@ -71,7 +71,7 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 	case e.Key.Kind == apiserver.RollSets:
 		clear(b.inARow) // something else is wanted now
 		clear(b.failures)
-	case e.Actor == userActor && e.Key.Kind == apiserver.Pods && e.Subresource == "status":
+	case e.Actor == User && e.Key.Kind == apiserver.Pods && e.Subresource == "status":
 		// What a gate says of one pod decides what the guard lets happen to the others.
 		maps.DeleteFunc(b.inARow, func(key apiserver.Key, _ streak) bool { return key.Kind == apiserver.Pods })
 	default:
@@ -102,7 +102,7 @@ func (b *bounds) try(w apiserver.Write, err error, now time.Time) string {
 // writesLittle is I10 and I11 for what was written: no object is written again and again by a manager, and the status of
 // a set that changes all the time only so often.
 func writesLittle(v *verdict) string {
-	switch b := v.world.checker.bounds; {
+	switch b := v.checker.bounds; {
 	case b.inARow[v.Key].writes > maxInARow:
 		return fmt.Sprintf("the object was written %d times in a row, and nothing else happened to it", b.inARow[v.Key].writes)
 	case len(b.statuses[v.Actor]) > maxStatuses:
@@ -143,19 +143,19 @@ func noteBytes(obj client.Object) int {
 // guardsMoves is the guard: while as many pods at the update revision are unavailable as may be, no other pod is moved
 // to it, by a delete or in place. It is judged where every pod is wanted at that revision and none is too many.
 func guardsMoves(v *verdict) string {
-	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy || v.world.rejected(v.set) {
+	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy || v.world.Rejected(v.set) {
 		return ""
 	}
-	l, live := v.world.limits(v.set), v.count(isLive)
-	update := v.world.versionOf(&v.set.Spec.Template)
-	if l.partition > 0 || !v.movesTo(update, live <= l.replicas) {
+	l, live := v.world.Limits(v.set), v.count(IsLive)
+	update := v.world.VersionOf(&v.set.Spec.Template)
+	if l.Partition > 0 || !v.movesTo(update, live <= l.Replicas) {
 		return ""
 	}
 	broken := v.count(func(pod *corev1.Pod) bool {
-		return apiserver.KeyOf(pod) != v.Key && isLive(pod) && v.world.version(pod) == update && !v.isAvailable(pod) &&
-			!v.outside(pod) && !v.specified(pod) && !v.world.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.world.checker.silent[apiserver.KeyOf(pod)]
+		return apiserver.KeyOf(pod) != v.Key && IsLive(pod) && v.world.Version(pod) == update && !v.isAvailable(pod) &&
+			!v.outside(pod) && !v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
 	})
-	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(v.count(isSurge), live-l.replicas))); broken >= limit && !v.passesGuard(update, limit) {
+	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(v.count(isSurge), live-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""
@@ -166,23 +166,23 @@ func guardsMoves(v *verdict) string {
 func (v *verdict) passesGuard(version string, limit int) bool {
 	pod := v.pod()
 	stuck := v.count(func(pod *corev1.Pod) bool {
-		return isLive(pod) && v.world.version(pod) == version && !isReady(pod) && v.now.Sub(podstate.UnreadySince(pod)) >= time.Minute
+		return IsLive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(podstate.UnreadySince(pod)) >= time.Minute
 	})
-	return pod != nil && !isReady(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
+	return pod != nil && !IsReady(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
 }
 
 // movesSilently says whether the write moves a pod in place and leaves its images.
 func (v *verdict) movesSilently() bool {
 	u, ok := v.update()
-	return ok && u.sameImages() && v.world.version(u.before) != v.world.version(u.after)
+	return ok && u.sameImages() && v.world.Version(u.before) != v.world.Version(u.after)
 }
 
 // movesTo says whether the write takes a pod to a version: it deletes one that is at another, and that neither anybody
 // named nor is too many, or changes what runs in it.
 func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	if u, ok := v.update(); ok {
-		return !u.sameImages() && v.world.version(u.before) != version && v.world.version(u.after) == version
+		return !u.sameImages() && v.world.Version(u.before) != version && v.world.Version(u.after) == version
 	}
 	pod := v.pod()
-	return deleteMoves && v.deletesPod() && pod != nil && isLive(pod) && v.world.version(pod) != version && !v.specified(pod) && !v.outside(pod)
+	return deleteMoves && v.deletesPod() && pod != nil && IsLive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod)
 }

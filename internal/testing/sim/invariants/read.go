@@ -1,11 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package invariants
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +20,8 @@ import (
 // How the simulator reads pods and revisions. It does so on its own: what judges the controller must not share its
 // mistakes.
 
-// ownerOf is the UID of the object's controller, or nothing.
-func ownerOf(obj client.Object) types.UID {
+// OwnerOf is the UID of the object's controller, or nothing.
+func OwnerOf(obj client.Object) types.UID {
 	if obj == nil {
 		return ""
 	}
@@ -34,8 +33,8 @@ func ownerOf(obj client.Object) types.UID {
 	return ""
 }
 
-// isReady says whether the kubelet calls the pod ready.
-func isReady(pod *corev1.Pod) bool {
+// IsReady reports whether the kubelet calls the pod ready.
+func IsReady(pod *corev1.Pod) bool {
 	_, ok := readySince(pod)
 	return ok
 }
@@ -49,24 +48,18 @@ func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
 	return time.Time{}, false
 }
 
-// isAvailable says whether the pod is live and has been ready for long enough.
-func isAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
+// IsAvailable reports whether the pod is live and has been ready for long enough.
+func IsAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	since, ready := readySince(pod)
 	elapsed := max(0, now.Sub(since)) // whose clock is behind the kubelet's sees pods become ready in its future
-	return ready && isLive(pod) && elapsed >= time.Duration(minReadySeconds)*time.Second
+	return ready && IsLive(pod) && elapsed >= time.Duration(minReadySeconds)*time.Second
 }
 
-// isLive says whether the pod counts towards replicas.
-func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !apiserver.HasEnded(pod) }
+// IsLive reports whether the pod counts towards replicas.
+func IsLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !apiserver.HasEnded(pod) }
 
 // ordinal is the one that a pod is labeled with; -1 if it is not.
 func ordinal(pod *corev1.Pod) int { return numberOrNone(pod.Labels[v1alpha1.PodIndexLabel]) }
-
-// ordinalByName is the one that a pod's name stands for, which a pod that was adopted has without a label; -1 if there is
-// none.
-func ordinalByName(pod *corev1.Pod) int {
-	return numberOrNone(strings.TrimPrefix(pod.Name, SetName+"-"))
-}
 
 func numberOrNone(text string) int {
 	n, err := strconv.Atoi(text)
@@ -80,4 +73,19 @@ func numberOrNone(text string) int {
 func matches(set *v1alpha1.RollSet, obj client.Object) bool {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
+}
+
+// ClaimsOf names the claims that a pod mounts.
+func ClaimsOf(obj any) []apiserver.Key {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	var keys []apiserver.Key
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			keys = append(keys, apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
+		}
+	}
+	return keys
 }

@@ -1,0 +1,218 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// User is the name under which users write. What they do excuses managers.
+const User = "user"
+
+// Checker judges every write of a manager by the invariants, at the moment at which it is committed. It knows what the
+// manager could know: its caches, which do not move during a reconcile, and its own writes that they do not show yet.
+type Checker struct {
+	// Violation is the first violation of an invariant; nil if there was none.
+	Violation error
+	// LastWrite is when a manager last wrote something other than a status.
+	LastWrite time.Time
+
+	world *Cluster
+	// reconcile is the one that goes on now; nil if none does.
+	reconcile *Reconcile
+	// managers are all that were ever started.
+	managers map[string]bool
+	// made are the pods that a manager created for a set, as opposed to those that it adopted, and for which generation of it.
+	made map[creation]int64
+	// writes counts the writes of managers by what they did.
+	writes  map[string]int
+	bounds  *bounds
+	creates creates
+	// silent are the pods that this reconcile moved silently. A move that was decided before theirs may be written after it.
+	silent map[apiserver.Key]bool
+	// latest is the last write of a manager, unanswered are the versions of those of which it heard nothing. It counts on
+	// them for a while only.
+	latest     *apiserver.Entry
+	unanswered map[int64]bool
+	// done is what each manager knows to be done.
+	done map[string]done
+	data data
+}
+
+// Reconcile is one reconcile of a manager, and what the manager can know in it.
+type Reconcile struct {
+	// Manager is the name under which the manager writes.
+	Manager string
+	// Set names what it reconciles.
+	Set apiserver.Key
+	// View is its caches.
+	View *apiserver.View
+	// Clock is its clock, which may be wrong.
+	Clock clock.PassiveClock
+	// Born is the version of the store at the start of its present life. It knows nothing of what it wrote in others.
+	Born int64
+}
+
+// set is the set as the cache shows it; nil if it does not.
+func (r *Reconcile) set() *v1alpha1.RollSet {
+	set, _ := r.View.Cached(r.Set).(*v1alpha1.RollSet)
+	return set
+}
+
+// NewChecker returns a checker of what is written to a cluster.
+func NewChecker(cluster *Cluster) *Checker {
+	return &Checker{
+		world: cluster, managers: make(map[string]bool), made: make(map[creation]int64), writes: make(map[string]int), bounds: newBounds(),
+		creates: creates{failing: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
+		silent:  make(map[apiserver.Key]bool),
+		done:    make(map[string]done),
+
+		unanswered: make(map[int64]bool),
+	}
+}
+
+// Restart notes that a manager begins a new life, and forgets what it knew in its last one.
+func (c *Checker) Restart(manager string) {
+	c.managers[manager] = true
+	c.bounds.restart(manager)
+	delete(c.done, manager)
+}
+
+// Begin notes that a manager reconciles from now on.
+func (c *Checker) Begin(r *Reconcile) { c.reconcile = r }
+
+// End notes that the reconcile has ended.
+func (c *Checker) End() {
+	clear(c.silent)
+	c.creates.end(c.reconcile.Manager)
+	c.reconcile = nil
+}
+
+// rule is one invariant: it returns what is wrong with a write, or nothing.
+type rule struct {
+	name  string
+	judge func(*verdict) string
+}
+
+// rules are the invariants that a single write can break. The others are judged at the end of a history.
+func rules() []rule {
+	return []rule{
+		{"I14 scope", inScope},
+		{"I2 ownership", ownsIt},
+		{"no name twice", namesOnce},
+		{"names counted", countsNames},
+		{"I1 identity", keepsIdentity},
+		{"I3 upper bound", withinBound},
+		{"I4 availability", withinBudget},
+		{"I4 availability in place", keepsServing},
+		{"I4 gate", closesFirst},
+		{"I4 evidence", opensWhenDone},
+		{"I5 order", inOrder},
+		{"I6 revision", atWantedRevision},
+		{"I6 revision in place", updatesAsWanted},
+		{"I6 content", runsItsRevision},
+		{"I7 storage", keepsClaims},
+		{"claims first", claimsFirst},
+		{"claims of its revision", mountsItsClaims},
+		{"revisions in use", keepsRevisions},
+		{"completion", notesTheTruth},
+		{"I8 adoption", adoptsOrphansOnly},
+		{"I12 status", tellsTheTruth},
+		{"I12 words", agreesWithItself},
+		{"I13 deletion", leavesDeletingSets},
+		{"I10, I11 bounded writes", writesLittle},
+		{"I15 bounded growth", staysSmall},
+		{"guard", guardsMoves},
+		{"steps in turn", stepsInTurn},
+		{"I9 soak", soaksInSilence},
+		{"I12 steps", readyWhenDone},
+	}
+}
+
+// Observe judges a write and remembers the first violation.
+func (c *Checker) Observe(e *apiserver.Entry) {
+	c.observeData(e)
+	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
+	c.bounds.see(e, byManager, c.generation())
+	if !byManager {
+		c.unanswered[e.Version] = true // if it is a manager's, nobody waits for the answer any more
+		return
+	}
+	c.latest = e
+	if e.Subresource != "status" {
+		c.LastWrite = e.At
+	}
+	v := c.verdictOn(e)
+	if e.Key.Kind == apiserver.Pods && e.Verb == apiserver.Create {
+		if v.set != nil {
+			c.made[creation{e.New.GetUID(), v.set.UID}] = v.set.Generation
+		}
+		c.creates.unhoped[e.Key] = c.creates.failing[e.Actor]
+	}
+	if e.Subresource != "status" || e.Key.Kind == apiserver.Pods {
+		c.writes[strings.TrimSuffix(string(e.Verb)+" "+string(e.Key.Kind)+"/"+e.Subresource, "/")]++
+	}
+	if v.movesSilently() {
+		c.silent[e.Key] = true
+	}
+	for _, r := range rules() {
+		if wrong := r.judge(v); wrong != "" && c.Violation == nil {
+			c.Violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
+		}
+	}
+}
+
+// generation is that of the set that the manager knows which reconciles now; 0 if none does, or if it knows none.
+func (c *Checker) generation() int64 {
+	if c.reconcile == nil {
+		return 0
+	}
+	if set := c.reconcile.set(); set != nil {
+		return set.Generation
+	}
+	return 0
+}
+
+// Tried takes note of the outcome of a write that a manager tried.
+func (c *Checker) Tried(w apiserver.Write, err error) {
+	if lost := (*url.Error)(nil); errors.As(err, &lost) && c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
+		c.unanswered[c.latest.Version] = true
+	}
+	c.creates.note(w, err)
+	if wrong := cmp.Or(c.bounds.try(w, err, c.world.now()), c.again(w, err)); wrong != "" && c.Violation == nil {
+		c.Violation = errors.New(wrong)
+	}
+}
+
+// Vain takes note of a patch that a manager wrote and that changed nothing: nobody is to write what its cache shows already.
+func (c *Checker) Vain(w apiserver.Write) {
+	known := c.reconcile.View.Cached(w.Key)
+	if known != nil && known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion() && c.Violation == nil {
+		c.Violation = fmt.Errorf("silence broken by %s of %s: %s changes nothing", w.Actor, w, w.Body)
+	}
+}
+
+// Tally is what the managers have written in all but the status of sets, for that is bounded by time, not by pods.
+func (c *Checker) Tally() string {
+	var kinds []string
+	for kind := range c.writes {
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s %d", kind, c.writes[kind])
+	}
+	return "# managers wrote: " + strings.Join(kinds, ", ") + "\n"
+}

@@ -1,0 +1,130 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// Limits are the numbers of a spec. They are worked out a second time here, because what judges the controller must not
+// share its mistakes.
+type Limits struct {
+	// Replicas is the number of pods wanted.
+	Replicas int
+	// Partition is the number of pods that stay at the current revision.
+	Partition int
+
+	maxUnavailable, maxSurge int
+}
+
+func limitsOf(spec *v1alpha1.RollSetSpec) Limits {
+	l := Limits{Replicas: int(*spec.Replicas)}
+	rolling := &spec.UpdateStrategy.RollingUpdate
+	if spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		l.maxSurge = scaled(rolling.MaxSurge, l.Replicas, 99)
+	}
+	unavailable := rolling.MaxUnavailable
+	switch {
+	case unavailable != nil:
+	case spec.PodIdentity == v1alpha1.OrdinalIdentity:
+		unavailable = new(intstr.FromInt32(1))
+	default:
+		unavailable = new(intstr.FromString("20%"))
+	}
+	up := 99
+	if l.maxSurge > 0 {
+		up = 0
+	}
+	l.maxUnavailable = scaled(unavailable, l.Replicas, up)
+	if l.maxUnavailable == 0 && l.maxSurge == 0 {
+		l.maxUnavailable = 1
+	}
+	l.Partition = min(scaled(rolling.Partition, l.Replicas, 99), l.Replicas)
+	if p := rolling.Partition; p != nil && p.Type == intstr.String && p.StrVal != "0%" && p.StrVal != "100%" && l.Replicas > 1 {
+		l.Partition = min(max(l.Partition, 1), l.Replicas-1)
+	}
+	return l
+}
+
+// Limits returns the numbers of a set: the step at work holds back what the partition lets go, and a revision that was never complete
+// holds nothing back.
+func (c *Cluster) Limits(set *v1alpha1.RollSet) Limits {
+	l := limitsOf(&set.Spec)
+	l.Partition = max(l.Partition, c.kept(set))
+	if c.unproven(set) {
+		l.Partition = 0
+	}
+	return l
+}
+
+// unproven says whether the current revision of a set was never complete.
+func (c *Cluster) unproven(set *v1alpha1.RollSet) bool {
+	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
+	return ok && OwnerOf(r) == set.UID && r.Annotations[revision.CompletedAnnotation] == "0"
+}
+
+func scaled(v *intstr.IntOrString, replicas, up int) int {
+	if v == nil {
+		return 0
+	}
+	if v.Type == intstr.Int {
+		return int(v.IntVal)
+	}
+	percent := 0
+	if _, err := fmt.Sscanf(v.StrVal, "%d%%", &percent); err != nil {
+		apiserver.Unmodeled("the percentage %q", v.StrVal)
+	}
+	return (replicas*percent + up) / 100
+}
+
+// stepAtWork is the step that the status of a set tells of, counted from 0; not ok if none is at work.
+func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
+	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
+	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || c.VersionNamed(r.Revision) != c.VersionOf(&set.Spec.Template) {
+		return 0, false
+	}
+	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: r.Revision}
+	if object, known := c.Store.Get(key).(*appsv1.ControllerRevision); known && revision.WasCompleted(object) {
+		return 0, false // a status that still tells of its steps is of the past
+	}
+	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+}
+
+// kept is how many pods the step at work keeps at the current revision, worked out a second time.
+func (c *Cluster) kept(set *v1alpha1.RollSet) int {
+	step, ok := c.stepAtWork(set)
+	if !ok {
+		return 0
+	}
+	return int(*set.Spec.Replicas) - sizesOf(&set.Spec)[step]
+}
+
+// sizesOf are the sizes of the steps.
+func sizesOf(spec *v1alpha1.RollSetSpec) []int {
+	var sizes []int
+	for _, step := range spec.UpdateStrategy.RollingUpdate.Steps {
+		n := min(max(1, scaled(&step.Updated, int(*spec.Replicas), 0)), int(*spec.Replicas))
+		sizes = append(sizes, max(n, slices.Max(append(sizes, 0))))
+	}
+	return sizes
+}
+
+// Rejected reports whether the template of the set was given up when its deadline had passed.
+func (c *Cluster) Rejected(set *v1alpha1.RollSet) bool {
+	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
+	if !ok || !metav1.IsControlledBy(r, set) {
+		return false
+	}
+	_, rejected := r.Annotations[revision.RejectedAnnotation]
+	return rejected
+}

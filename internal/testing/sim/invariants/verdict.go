@@ -1,0 +1,106 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// verdict is one write in the light of what its manager could know.
+type verdict struct {
+	*apiserver.Entry
+
+	world   *Cluster
+	checker *Checker
+	made    map[creation]int64
+	// now is what the manager's clock says.
+	now time.Time
+	// set is the set as the manager sees it; nil if it sees none.
+	set *v1alpha1.RollSet
+	// pods are the set's pods as the manager knew them before the write.
+	pods map[apiserver.Key]*corev1.Pod
+}
+
+// verdictOn returns a write in the light of what the manager that reconciles now could know before it.
+func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
+	v := &verdict{Entry: e, world: c.world, checker: c, made: c.made, now: c.reconcile.Clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
+	if v.set = c.reconcile.set(); v.set == nil {
+		return v
+	}
+	for pod := range c.reconcile.View.Cache(apiserver.Pods) {
+		v.know(apiserver.KeyOf(pod), pod)
+	}
+	for own := range c.reconcile.View.Unseen(apiserver.Pods) {
+		if own.Version >= e.Version {
+			break
+		}
+		doubtful := c.unanswered[own.Version] && e.At.Sub(own.At) >= expectations.DoubtTimeout
+		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
+			v.know(own.Key, own.New)
+		}
+	}
+	return v
+}
+
+// know enters what is known of a pod, if it is the set's.
+func (v *verdict) know(key apiserver.Key, obj client.Object) {
+	delete(v.pods, key)
+	if pod, ok := obj.(*corev1.Pod); ok && OwnerOf(pod) == v.set.UID && v.selects(pod) {
+		v.pods[key] = pod
+	}
+}
+
+// selects says whether the set's selector matches a pod. One that it does not match is to be released, and if that is refused
+// it counts for nothing all the same.
+func (v *verdict) selects(pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(v.set.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}
+
+// pod is the pod before the write, as the manager knew it; nil if it did not, or if the write is not about a pod.
+func (v *verdict) pod() *corev1.Pod { return v.pods[v.Key] }
+
+// deletesPod says whether the write deletes a pod of the set.
+func (v *verdict) deletesPod() bool {
+	return v.Key.Kind == apiserver.Pods && v.Verb == apiserver.Delete
+}
+
+// createsPod says whether the write creates a pod.
+func (v *verdict) createsPod() bool {
+	return v.Key.Kind == apiserver.Pods && v.Verb == apiserver.Create
+}
+
+// count counts the known pods before the write that fulfill a condition.
+func (v *verdict) count(is func(*corev1.Pod) bool) int {
+	n := 0
+	for _, pod := range v.pods {
+		if is(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// isAvailable says whether a pod is available; one that its hook holds back from being normal is not, though it is ready,
+// nor is one whose gate anybody has closed.
+func (v *verdict) isAvailable(pod *corev1.Pod) bool {
+	return IsAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !IsUpdating(pod) && !v.heldBack(pod)
+}
+
+// heldBack reports whether the hook preNormal keeps a pod from being available. No time ends that, so such a pod counts as
+// broken.
+func (v *verdict) heldBack(pod *corev1.Pod) bool {
+	hooks := v.set.Spec.Lifecycle
+	return hooks != nil && hooks.PreNormal != nil &&
+		pod.Labels[v1alpha1.LifecycleStateLabel] == string(v1alpha1.LifecyclePreparingNormal)
+}

@@ -1,0 +1,107 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// TemplateOf is the template that a revision holds; nil if it cannot be read.
+func (c *Cluster) TemplateOf(revision string) *corev1.PodTemplateSpec {
+	return c.templateIn(c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: revision}))
+}
+
+// templateIn is the template that an object holds; nil if it is no readable revision.
+func (c *Cluster) templateIn(revision client.Object) *corev1.PodTemplateSpec {
+	object, ok := revision.(*appsv1.ControllerRevision)
+	if !ok {
+		return nil
+	}
+	if template, ok := c.held[object]; ok {
+		return template
+	}
+	var data struct {
+		Spec struct {
+			Template *corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(object.Data.Raw, &data); err != nil {
+		data.Spec.Template = nil
+	}
+	c.held[object] = data.Spec.Template
+	return data.Spec.Template
+}
+
+// Version is v1 for a pod of the first template that the user asked for, v2 for the next, and so on.
+func (c *Cluster) Version(pod *corev1.Pod) string {
+	return c.VersionNamed(pod.Labels[v1alpha1.RevisionLabel])
+}
+
+// VersionNamed is the version of a revision, which it keeps when a user deletes it.
+func (c *Cluster) VersionNamed(revision string) string {
+	if v, ok := c.versions[revision]; ok {
+		return v
+	}
+	template := c.TemplateOf(revision)
+	if template == nil {
+		return "?"
+	}
+	v := c.VersionOf(template)
+	c.versions[revision] = v
+	return v
+}
+
+// VersionOf numbers templates by order of appearance.
+func (c *Cluster) VersionOf(template *corev1.PodTemplateSpec) string {
+	i := slices.IndexFunc(c.templates, func(t corev1.PodTemplateSpec) bool { return sameTemplate(&t, template) })
+	if i < 0 {
+		c.templates = append(c.templates, *template.DeepCopy())
+		i = len(c.templates) - 1
+	}
+	return "v" + strconv.Itoa(i+1)
+}
+
+// sameTemplate says whether two templates mean the same; a default that a newer API server adds makes no difference.
+func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
+	if a.Spec.ShareProcessNamespace != b.Spec.ShareProcessNamespace {
+		a, b = a.DeepCopy(), b.DeepCopy()
+		apiserver.DefaultLate(&a.Spec)
+		apiserver.DefaultLate(&b.Spec)
+	}
+	return apiequality.Semantic.DeepEqual(a.Labels, b.Labels) &&
+		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
+		apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+// Readable writes v1, v2, … for the names of revisions.
+func (c *Cluster) Readable(text string) string {
+	words := strings.Fields(text)
+	for i, word := range words {
+		if template := c.TemplateOf(strings.Trim(word, ",;:()")); template != nil {
+			words[i] = strings.Replace(word, strings.Trim(word, ",;:()"), c.VersionOf(template), 1)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// TemplateNamed is the template of a version, whose revision may have been deleted; nil if there is none.
+func (c *Cluster) TemplateNamed(version string) *corev1.PodTemplateSpec {
+	for i := range c.templates {
+		if version == "v"+strconv.Itoa(i+1) {
+			return &c.templates[i]
+		}
+	}
+	return nil
+}

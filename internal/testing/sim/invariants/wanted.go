@@ -1,0 +1,133 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// CheckWanted compares the pods and the status with the spec.
+func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
+	own, live := c.OwnPods(set)
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	l := c.Limits(set)
+	check(len(live) == l.Replicas, "%d live pods, %d wanted", len(live), l.Replicas)
+	for _, pod := range live {
+		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
+	}
+	if c.rolls(set) {
+		c.checkMix(set, live, check)
+		_, atWork := c.stepAtWork(set)
+		if l.Partition == 0 && len(own) == len(live) && !c.Rejected(set) && !atWork {
+			check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
+		}
+	}
+	s := &set.Status
+	check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
+	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(live), "status says %d replicas, there are %d", s.Replicas, len(live))
+	check(int(s.ReadyReplicas) == len(live) && int(s.AvailableReplicas) == len(live), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
+	// A pod that never finishes terminating is left over, and the rollout waits for it. A set that was rolled back does not
+	// run what its spec asks for.
+	ready := meta.IsStatusConditionTrue(s.Conditions, "Ready")
+	_, atWork := c.stepAtWork(set)
+	check(len(own) > len(live) || ready != (c.Rejected(set) || atWork), "condition Ready is True: %t", ready)
+	check(!willing || !atWork || !c.rolls(set), "a step is at work that everybody lets pass")
+	for _, is := range s.Conditions {
+		check(is.Reason == "Judged" || is.Reason == "StepStarted" || is.ObservedGeneration == set.Generation, "condition %s is about generation %d", is.Type, is.ObservedGeneration)
+	}
+	check(c.unusedRevisions(set) <= int(*set.Spec.RevisionHistoryLimit), "%d unused revisions", c.unusedRevisions(set))
+	return errors.Join(errs...)
+}
+
+// rolls says whether the set moves pods by itself to where it wants them.
+func (*Cluster) rolls(set *v1alpha1.RollSet) bool {
+	return set.Spec.UpdateStrategy.Type != v1alpha1.OnDeleteStrategy && !set.Spec.UpdateStrategy.RollingUpdate.Paused
+}
+
+// checkMix checks that p pods are at the current revision and the others at the update revision.
+func (c *Cluster) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func(bool, string, ...any)) {
+	update := c.VersionOf(&set.Spec.Template)
+	partition := 0
+	if set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+		partition = c.Limits(set).Partition
+	}
+	current := c.VersionNamed(set.Status.CurrentRevision)
+	updated := 0
+	for _, pod := range live {
+		switch c.Version(pod) {
+		case update:
+			updated++
+		case current:
+		default:
+			check(false, "%s is a stray at %s", c.Name(pod), c.Version(pod))
+		}
+	}
+	want := len(live) - partition
+	switch {
+	case current == update:
+		want = len(live)
+	case c.Rejected(set):
+		want = 0
+	}
+	lost := c.TemplateOf(set.Status.CurrentRevision) == nil // nobody can make a pod of it any more
+	check(updated == want || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
+}
+
+func (c *Cluster) unusedRevisions(set *v1alpha1.RollSet) int {
+	used := []string{set.Status.CurrentRevision, set.Status.UpdateRevision}
+	for _, pod := range c.Pods() {
+		used = append(used, pod.Labels[v1alpha1.RevisionLabel])
+	}
+	n := 0
+	for r := range apiserver.Each[*appsv1.ControllerRevision](c.Store) {
+		if metav1.IsControlledBy(r, set) && !slices.Contains(used, r.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// idleAfter is how long a healthy pod may be out of service although it is not being changed, beyond the deadline within
+// which its update has to be proven.
+const idleAfter = 15 * time.Minute
+
+// CheckService is I17: a healthy pod is out of service only while it is being changed. What a hook holds is another
+// program's business, and under InPlaceOnly a pod may be past help.
+func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
+	set := c.Set()
+	if set == nil || set.DeletionTimestamp != nil || set.Spec.Lifecycle != nil {
+		return nil
+	}
+	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod
+	_, live := c.OwnPods(set)
+	for _, pod := range live {
+		gate := inplace.GateOf(pod)
+		switch {
+		case !gate.Closed(), !podstate.ContainersReady(pod), !isTended(pod.UID), runsOldImage(pod) != "":
+		case only && pod.Annotations[inplace.StateAnnotation] != "":
+		case c.now().Sub(gate.Since) > idleAfter+time.Duration(*set.Spec.ProgressDeadlineSeconds)*time.Second:
+			return fmt.Errorf("I17: %s is healthy and has been out of service for %s", c.Name(pod), c.now().Sub(gate.Since))
+		}
+	}
+	return nil
+}
