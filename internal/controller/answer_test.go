@@ -39,7 +39,7 @@ func TestAnswer(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := answer(test.wait, test.err)
+			result, err := answer(later(test.wait), test.err)
 			if result.RequeueAfter != test.wantWait || (err != nil) != test.wantErr {
 				t.Errorf("answer(%v, %v) = %v, %v; want %v, error %t", test.wait, test.err, result.RequeueAfter, err, test.wantWait, test.wantErr)
 			}

@@ -10,8 +10,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,10 +27,6 @@ import (
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/model/action"
-	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
@@ -84,122 +78,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	defer r.forgetIfGone(ctx, set)
-	v, wait, err := r.see(ctx, set)
-	if v == nil {
-		return answer(wait, err)
+	s, err := r.open(set)
+	if err != nil {
+		return answer(ctrl.Result{}, err)
 	}
-	look := watch.Look{Pods: len(v.Pods)}
-	defer func() { r.router.Charge(client.ObjectKeyFromObject(set), v.Now, look) }()
-	if wait > 0 || err != nil {
-		return answer(wait, err)
-	}
-	v.replicas = v.Join(&v.memory.seen)
-	revisions, wrote, prepareErr := r.findRevisions(ctx, v)
-	if wrote && prepareErr == nil {
-		look.Writes = len(v.Pods) // all of them wait for it
-		return ctrl.Result{RequeueAfter: lookAgain}, nil
-	}
-	o := r.observe(ctx, v, revisions)
-	if behind, err := r.checkSteps(ctx, v, o); behind || err != nil {
-		return answer(lookAgain, err)
-	}
-	s := step{view: v, observed: o, revisions: revisions, failure: prepareErr}
-	if v.invalid == nil && prepareErr == nil {
-		s.plan = plan.Next(o)
-		if wait, err := r.unshown(ctx, v, s.plan); wait > 0 || err != nil {
-			return answer(wait, err)
-		}
-		r.apply(ctx, &s)
-		if look.Writes = s.waiting(); s.answered { // what is to be done depends on the answers, and no event brings them
-			return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
+	defer func() { r.router.Charge(client.ObjectKeyFromObject(set), s.Now, s.cost()) }()
+	for _, phase := range []phase{r.see, r.record, r.observe, r.plan, r.apply} {
+		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
+			return answer(result, err)
 		}
 	}
-	return answer(r.report(ctx, s), s.failure)
+	return answer(later(r.reporter().report(ctx, s)), s.failure)
 }
 
-// apply carries out the plan, and removes revisions that are not needed.
-func (r *Reconciler) apply(ctx context.Context, s *step) {
-	s.result = r.pods().Apply(ctx, s.Set, s.observed, s.plan)
-	r.remember(*s)
-	s.answered = len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, podcontrol.Attempt.RefusesResize)
-	if s.answered {
-		return
-	}
-	failed := slices.ContainsFunc(s.result.Attempts, func(a podcontrol.Attempt) bool { return a.Err != nil })
-	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others
-		s.plan.Wake(lookAgain)
-	}
-	if !s.plan.Empty() { // a write that had no effect brings no event
-		s.plan.Wake(expectations.DoubtTimeout)
-	}
-	r.pruneRevisions(ctx, s.view, s.revisions.Prune)
-}
-
-// see reads what the set owns, unless the cache is behind: then it says how long to wait. Whether the cache shows the set's
-// own writes can most often be told without a list.
-func (r *Reconciler) see(ctx context.Context, set *v1alpha1.RollSet) (v *view, wait time.Duration, err error) {
-	if v, err = r.open(set); err != nil {
-		return nil, 0, fmt.Errorf("observe: %w", err)
-	}
-	if reached, remaining := r.Expectations.Reached(set.UID, v.cache.Synced); !reached {
-		return v, min(remaining, lookAgain), nil
-	}
-	if err := r.look(ctx, v); err != nil {
-		return v, 0, fmt.Errorf("observe: %w", err)
-	}
-	if met, remaining := r.Expectations.Met(set.UID, v.cache); !met {
-		return v, min(remaining, lookAgain), nil
-	}
-	wait, err = r.unseen(ctx, v)
-	return v, wait, err
-}
-
-// step is one reconcile: what was seen, decided and done.
-type step struct {
-	*view
-
-	observed  *snapshot.Set
-	revisions revision.Resolution
-	// plan is what the core planned, and result what became of it.
-	plan   action.Plan
-	result podcontrol.Result
-	// answered is true if the API server answered a question of the plan.
-	answered bool
-	// failure is what kept the plan from being made.
-	failure error
-}
-
-// waiting is how many pods wait for what was done: all, if others are planned for only then.
-func (s step) waiting() int {
-	if s.answered || s.result.Relabels.Done > 0 {
-		return len(s.Pods)
-	}
-	return len(s.plan.Actions)
-}
-
-// findRevisions brings the revisions up to date. It says whether anything was written; then the cache is behind. Of a set
-// whose spec cannot be understood nothing is touched.
-func (r *Reconciler) findRevisions(ctx context.Context, v *view) (found revision.Resolution, wrote bool, err error) {
-	if v.invalid != nil {
-		found, err = revision.Resolve(v.RevisionInput(v.replicas, &v.memory.seen))
-		return found, false, err
-	}
-	return r.resolveRevisions(ctx, v)
-}
-
-func (r *Reconciler) pods() *podcontrol.Control {
-	return &podcontrol.Control{
-		Client:       r.Client,
-		Live:         r.Live,
-		Expectations: r.Expectations,
-		Events:       r.Events,
-		Run:          r.Runner,
-	}
+// later is the result that asks for another reconcile after a while; for none if that is zero. It comes after users' edits.
+func later(wait time.Duration) ctrl.Result {
+	return ctrl.Result{RequeueAfter: wait, Priority: new(watch.Priority)}
 }
 
 // answer tells the queue when to come back. A conflict is no error: somebody was faster, and an event is on its way.
 // Nor is a namespace that is being deleted: nothing can be made in it any more, and the set goes with it.
-func answer(wait time.Duration, err error) (ctrl.Result, error) {
+func answer(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ctrl.Result{}, nil
@@ -208,7 +107,7 @@ func answer(wait time.Duration, err error) (ctrl.Result, error) {
 	case err != nil:
 		return ctrl.Result{}, err
 	default:
-		return ctrl.Result{RequeueAfter: wait, Priority: new(watch.Priority)}, nil
+		return result, nil
 	}
 }
 

@@ -6,7 +6,9 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/revisions"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -29,75 +33,102 @@ type view struct {
 	observe.Objects
 
 	// memory is what is remembered of the set.
-	memory *recollection
+	memory *setMemory
+	// writes paces what is written.
+	writes *backoff.Writes
 	// spec is what the spec says, and invalid what is wrong with it if it cannot be understood.
 	spec    observe.Spec
 	invalid error
-	// objects are those of the view by their UIDs, once they are asked for.
-	objects map[string]metav1.Object
-	// chores are the writes of revisions that are wanted.
-	chores []action.Key
+	// revisions is what is known of the revisions.
+	revisions *revisions.Look
 	// replicas are the pods and claims by identity.
 	replicas []snapshot.Replica
 	// cache says how far the cache had come before pods were listed.
 	cache expectations.Cache
 }
 
-// open begins a view of a set: what is known of it without a list of what it owns, and how far the cache has come.
-func (r *Reconciler) open(set *v1alpha1.RollSet) (*view, error) {
-	v := &view{Objects: observe.Objects{Set: set, Now: r.Clock.Now()}, memory: r.memory.of(set.UID)}
+// newView begins a view of a set: what is known of it without a list of what it owns.
+func newView(set *v1alpha1.RollSet, memory *setMemory, now time.Time) (v *view, err error) {
+	v = &view{Objects: observe.Objects{Set: set, Now: now}, memory: memory}
+	v.cache.Synced = map[schema.GroupKind]string{}
+	v.writes = memory.attempts.For(&v.Objects)
+	v.revisions = &revisions.Look{Objects: &v.Objects, Writes: v.writes, Memory: &memory.revisions}
 	v.spec, v.invalid = observe.Resolve(&set.Spec)
-	var err error
 	if v.Selector, err = metav1.LabelSelectorAsSelector(set.Spec.Selector); err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)
-	}
-	v.cache.Synced = map[schema.GroupKind]string{}
-	for kind := range informer.Watched() {
-		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
 	}
 	return v, nil
 }
 
 // look reads from the cache what the set owns.
-func (r *Reconciler) look(ctx context.Context, v *view) (err error) {
-	if v.Pods, err = r.Pods(ctx, v.Set.Namespace, string(v.Set.UID)); err != nil {
+func (v *view) look(ctx context.Context, cache client.Reader, pods informer.Pods) (err error) {
+	if v.Pods, err = pods(ctx, v.Set.Namespace, string(v.Set.UID)); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	v.cache.Pods = v.Pods
-	orphans, err := r.Pods(ctx, v.Set.Namespace, informer.Orphan)
+	orphans, err := pods(ctx, v.Set.Namespace, informer.Orphan)
 	if err != nil {
 		return fmt.Errorf("list orphans: %w", err)
 	}
 	v.Orphans = slices.DeleteFunc(orphans, func(pod *corev1.Pod) bool { return !v.Selector.Matches(labels.Set(pod.Labels)) })
-	revisions := &appsv1.ControllerRevisionList{}
-	if err := r.list(ctx, revisions, v, client.MatchingFields{informer.ControllerIndex: string(v.Set.UID)}); err != nil {
+	owned := &appsv1.ControllerRevisionList{}
+	if err := v.list(ctx, cache, owned, client.MatchingFields{informer.ControllerIndex: string(v.Set.UID)}); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
-	for i := range revisions.Items {
-		v.Revisions = append(v.Revisions, &revisions.Items[i])
+	for i := range owned.Items {
+		v.Revisions = append(v.Revisions, &owned.Items[i])
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.list(ctx, claims, v, client.MatchingFields{informer.SetIndex: v.Set.Name}); err != nil {
+	if err := v.list(ctx, cache, claims, client.MatchingFields{informer.SetIndex: v.Set.Name}); err != nil {
 		return fmt.Errorf("list claims: %w", err)
 	}
 	v.Claims = claims.Items
 	if len(v.Set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
-	v.Classes, err = r.classes(ctx)
-	return err
-}
-
-// classes lists the storage classes; there are few.
-func (r *Reconciler) classes(ctx context.Context) (map[string]snapshot.Class, error) {
-	list := &storagev1.StorageClassList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list storage classes: %w", err)
+	classes := &storagev1.StorageClassList{} // there are few
+	if err := cache.List(ctx, classes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list storage classes: %w", err)
 	}
-	return observe.ClassesOf(list.Items), nil
+	v.Classes = observe.ClassesOf(classes.Items)
+	return nil
 }
 
 // list lists objects of the set's namespace without copying them.
-func (r *Reconciler) list(ctx context.Context, into client.ObjectList, v *view, by client.MatchingFields) error {
-	return r.Client.List(ctx, into, client.InNamespace(v.Set.Namespace), by, client.UnsafeDisableDeepCopy)
+func (v *view) list(ctx context.Context, cache client.Reader, into client.ObjectList, by client.MatchingFields) error {
+	return cache.List(ctx, into, client.InNamespace(v.Set.Namespace), by, client.UnsafeDisableDeepCopy)
+}
+
+// answers are the answers to preflights as planners see them. A revision that may not be recorded is as good as refused.
+func (v *view) answers(update string) map[string]snapshot.Preflight {
+	answers := make(map[string]snapshot.Preflight, len(v.memory.preflights))
+	for name, answer := range v.memory.preflights {
+		answer.Retry = v.writes.Wait(action.Key{Verb: action.Preflighting, Object: name})
+		answers[name] = answer
+	}
+	k := action.Key{Verb: backoff.CreatingRevision, Object: update}
+	if f, refused := v.writes.Failure(k); refused && f.Message != "" {
+		answers[update] = snapshot.Preflight{Refusal: f.Message, Retry: v.writes.Wait(k)}
+	}
+	return answers
+}
+
+// rememberPreflights notes what the API server answered to preflights.
+func (v *view) rememberPreflights(answers map[string]snapshot.Preflight) {
+	for name, answer := range answers {
+		k := action.Key{Verb: action.Preflighting, Object: name}
+		v.memory.preflights[name] = answer
+		if answer.Pod == nil { // refused, or not judged to the end
+			v.writes.Note(k, backoff.Failure{Refused: !answer.Failed})
+		} else {
+			v.writes.Succeeded(k)
+		}
+	}
+}
+
+// forgetPreflights forgets the answers for revisions that no longer exist.
+func (v *view) forgetPreflights() {
+	maps.DeleteFunc(v.memory.preflights, func(name string, _ snapshot.Preflight) bool {
+		return !slices.ContainsFunc(v.Revisions, func(object *appsv1.ControllerRevision) bool { return object.Name == name })
+	})
 }

@@ -11,9 +11,9 @@ import (
 func TestForgottenSetsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var m memory
-	m.of("uid").collisions = new(int32(1))
+	m.of("uid").sawPods = true
 	m.forget("uid")
-	if m.of("uid").collisions != nil {
+	if m.of("uid").sawPods {
 		t.Error("something is remembered")
 	}
 }
@@ -22,7 +22,7 @@ func TestForgottenSetsAreForgotten(t *testing.T) {
 func TestStatusWritesAreRationed(t *testing.T) {
 	t.Parallel()
 	const every, during = 20 * time.Millisecond, time.Minute
-	var m recollection
+	var m reportMemory
 	start := time.Unix(1_000, 0)
 	writes, atOnce := 0, 0
 	for now := start; now.Before(start.Add(during)); now = now.Add(every) {
@@ -32,7 +32,7 @@ func TestStatusWritesAreRationed(t *testing.T) {
 		if now.Sub(start) == time.Duration(writes)*every {
 			atOnce++
 		}
-		m.reported = now
+		m.written = now
 		writes++
 	}
 	if atOnce != 1+maxHurried {

@@ -8,18 +8,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/revisions"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
-	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -31,65 +30,63 @@ const reportEvery = time.Second
 // what is urgent, would else write as fast as they can.
 const maxHurried = 5
 
+// reporter reports what became of a reconcile: in the status, in events and in metrics.
+type reporter struct {
+	client       client.Client
+	expectations *expectations.Store
+	events       events.EventRecorder
+	metrics      *metrics.Metrics
+	revisions    *revisions.Control
+}
+
+func (r *Reconciler) reporter() *reporter {
+	return &reporter{client: r.Client, expectations: r.Expectations, events: r.Events, metrics: r.Metrics, revisions: r.revisions()}
+}
+
+func statusWrite() action.Key { return action.Key{Verb: backoff.WritingStatus} }
+
 // report writes the status if it changed, and returns when to come back because time alone may change something.
-func (r *Reconciler) report(ctx context.Context, s step) time.Duration {
+func (r *reporter) report(ctx context.Context, s *step) time.Duration {
 	report := status.Compute(s.statusInput())
-	s.memory.progress = report.Progress
-	r.Metrics.Observed(metrics.Observation{
+	s.memory.reports.progress = report.Progress
+	r.metrics.Observed(metrics.Observation{
 		Set: client.ObjectKeyFromObject(s.Set), Report: report, Replicas: s.observed.Limits.Replicas, Update: s.observed.Update.Name, Now: s.Now,
-	}, &s.memory.shownMetrics)
+	}, &s.memory.reports.metrics)
 	r.mark(ctx, s, report)
-	wait := sooner(s.plan.RequeueAfter, report.RequeueAfter)
+	wait := action.Sooner(s.plan.RequeueAfter, report.RequeueAfter)
 	if status.NeedsWrite(&s.Set.Status, &report.Status) {
-		wait = sooner(wait, r.writeInTime(ctx, s, report))
+		wait = action.Sooner(wait, r.writeInTime(ctx, s, report))
 	}
-	return sooner(wait, s.retry())
+	return action.Sooner(wait, s.writes.Retry())
 }
 
 // writeInTime writes the status, unless it was written a moment ago: then it returns how long to wait.
-func (r *Reconciler) writeInTime(ctx context.Context, s step, report status.Report) (hold time.Duration) {
-	if hold = s.memory.hold(s.Now); hold > 0 && status.Urgent(&s.Set.Status, &report.Status) && s.memory.hurry(s.Now) {
+func (r *reporter) writeInTime(ctx context.Context, s *step, report status.Report) (hold time.Duration) {
+	if hold = s.memory.reports.hold(s.Now); hold > 0 && status.Urgent(&s.Set.Status, &report.Status) && s.memory.reports.hurry(s.Now) {
 		hold = 0
 	}
-	if hold == 0 && s.wait(action.Key{Verb: reporting}) == 0 {
+	if hold == 0 && s.writes.Wait(statusWrite()) == 0 {
 		r.writeStatus(ctx, s, report)
 	}
 	return hold
 }
 
-// sooner is the smaller of two waits, of which zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
-}
-
 // statusInput is all that a status depends on.
-func (s step) statusInput() status.Input {
+func (s *step) statusInput() status.Input {
 	in := status.Input{
 		Set:            s.observed,
 		Generation:     s.Set.Generation,
 		Previous:       &s.Set.Status,
 		Plan:           s.plan,
 		Failure:        s.refusedWrite(),
-		CollisionCount: s.memory.collisions,
+		CollisionCount: s.memory.revisions.Collisions,
 		VolumeClaims:   claims.Status(s.observed),
-		Progress:       s.memory.progress,
+		Progress:       s.memory.reports.progress,
 	}
 	if s.invalid != nil {
 		in.Invalid = s.invalid.Error()
 	}
 	return in
-}
-
-// refusedWrite is what keeps the plan from being made, or what the API server refuses of it. That somebody else was faster
-// is no refusal.
-func (s step) refusedWrite() *status.Failure {
-	if s.failure != nil && !apierrors.IsConflict(s.failure) {
-		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: s.failure.Error()}
-	}
-	return s.refused()
 }
 
 // statusTimeout is the time that a write of the status has, whatever the writes before it have left of that of a reconcile.
@@ -101,23 +98,22 @@ const statusRetry = 20 * time.Second
 // writeStatus replaces the status, if the set is still as it was seen. If it cannot be done now, it is tried again: at once
 // when the cache shows another version of the set, else soon, however often it was refused. Nothing else waits for it, so it
 // counts as no failure of the reconcile.
-func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Report) {
-	statusWrite := action.Key{Verb: reporting}
+func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Report) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
 	set := s.Set.DeepCopy()
 	set.Status = report.Status
 	patch := client.MergeFromWithOptions(s.Set, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, set, patch); err != nil {
-		s.memory.attempts.Failed(statusWrite, backoff.Failure{Version: s.version(statusWrite), Longest: statusRetry}, s.Now)
+	if err := r.client.Status().Patch(ctx, set, patch); err != nil {
+		s.writes.Note(statusWrite(), backoff.Failure{Longest: statusRetry})
 		if !apierrors.IsConflict(err) {
 			logr.FromContextOrDiscard(ctx).Error(err, "cannot write the status")
 		}
 		return
 	}
-	s.memory.attempts.Succeeded(statusWrite)
-	s.memory.reported = s.Now
-	r.Expectations.Wrote(set.UID, informer.SetKind(), set.ResourceVersion)
+	s.writes.Succeeded(statusWrite())
+	s.memory.reports.written = s.Now
+	r.expectations.Wrote(set.UID, informer.SetKind(), set.ResourceVersion)
 	r.tellStep(s, report.Status.Rollout)
 	r.tellStalled(s, report.Status.Conditions)
 	if s.Set.Status.ObservedGeneration < 1 {
@@ -126,43 +122,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, s step, report status.Repo
 }
 
 // mark notes on the update revision what became of its rollout, so that it outlives the status.
-func (r *Reconciler) mark(ctx context.Context, s step, report status.Report) {
+func (r *reporter) mark(ctx context.Context, s *step, report status.Report) {
 	switch {
 	case report.Verdict != "":
-		r.reject(ctx, s, report.Verdict)
+		r.revisions.Reject(ctx, s.revisions, s.observed, report.Verdict)
 	case s.failure == nil && s.invalid == nil && status.Complete(s.observed):
-		r.complete(ctx, s)
-	}
-}
-
-// complete notes on the update revision that it is complete.
-func (r *Reconciler) complete(ctx context.Context, s step) {
-	for _, seen := range s.Revisions {
-		if seen.Name != s.observed.Update.Name {
-			continue
-		}
-		if completed := revision.Completed(seen); completed != nil {
-			r.patchRevision(ctx, s.view, seen, completed)
-		}
-	}
-}
-
-// reject notes on the update revision that its rollout was given up, so that nobody forgets it.
-func (r *Reconciler) reject(ctx context.Context, s step, verdict string) {
-	for _, seen := range s.Revisions {
-		if seen.Name != s.observed.Update.Name {
-			continue
-		}
-		rejected := seen.DeepCopy()
-		if rejected.Annotations == nil {
-			rejected.Annotations = map[string]string{}
-		}
-		rejected.Annotations[revision.RejectedAnnotation] = verdict
-		if !r.patchRevision(ctx, s.view, seen, rejected) {
-			continue
-		}
-		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
-			"Revision %s %s; all pods go back to revision %s", seen.Name, status.Sentence(verdict), s.observed.Current.Name)
+		r.revisions.Complete(ctx, s.revisions, s.observed)
 	}
 }

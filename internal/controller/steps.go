@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,32 +15,30 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/informer"
-	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/status"
+	"rollset.dev/rollset/internal/expectations"
 )
 
 // checkSteps asks the API server, once in the life of this process, how far a set has come in steps, and reports whether the
 // cache is behind. The status says which step is at work: one from before a step would take pods back that the step has moved.
 // What this process writes itself its cache is waited for to show.
-func (r *Reconciler) checkSteps(ctx context.Context, v *view, o *snapshot.Set) (behind bool, err error) {
-	if o.Rollout.Next == nil || v.memory.sawSteps {
+func (s *step) checkSteps(ctx context.Context, api client.Reader, store *expectations.Store) (behind bool, err error) {
+	if s.observed.Rollout.Next == nil || s.memory.sawSteps {
 		return false, nil
 	}
 	live := &v1alpha1.RollSet{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(v.Set), live); err != nil && !apierrors.IsNotFound(err) {
+	if err := api.Get(ctx, client.ObjectKeyFromObject(s.Set), live); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("ask how far the set has come in steps: %w", err)
 	}
-	v.memory.sawSteps = true
-	if live.UID != v.Set.UID || live.ResourceVersion == v.Set.ResourceVersion {
+	s.memory.sawSteps = true
+	if live.UID != s.Set.UID || live.ResourceVersion == s.Set.ResourceVersion {
 		return false, nil
 	}
-	r.Expectations.Wrote(v.Set.UID, informer.SetKind(), live.ResourceVersion)
+	store.Wrote(s.Set.UID, informer.SetKind(), live.ResourceVersion)
 	return true, nil
 }
 
 // tellStep tells users that a step has begun, waits for a gate or a person, or has failed, once the status says so.
-func (r *Reconciler) tellStep(s step, now *v1alpha1.RolloutStatus) {
+func (r *reporter) tellStep(s *step, now *v1alpha1.RolloutStatus) {
 	before := s.Set.Status.Rollout
 	if now == nil || now.Step == 0 || equality.Semantic.DeepEqual(before, now) {
 		return
@@ -49,35 +46,22 @@ func (r *Reconciler) tellStep(s step, now *v1alpha1.RolloutStatus) {
 	begins := before == nil || before.Revision != now.Revision || before.Step != now.Step
 	switch {
 	case begins && now.Step > now.Steps:
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepsDone, "Step",
+		r.events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepsDone, "Step",
 			"All %d steps of revision %s are done; all other pods follow", now.Steps, now.Revision)
 	case begins:
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepStarted, "Step",
+		r.events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonStepStarted, "Step",
 			"Step %d of %d of revision %s begins: %d of %d pods", now.Step, now.Steps, now.Revision,
 			s.observed.Limits.Steps[now.Step-1], s.observed.Limits.Replicas)
 	case before.Phase == now.Phase:
 	case now.Phase == v1alpha1.RolloutGated:
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingGate, "Step",
+		r.events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingGate, "Step",
 			"Step %d of %d of revision %s waits for gate %s", now.Step, now.Steps, now.Revision, strings.Join(s.observed.Rollout.Closed, ", "))
 	case now.Phase == v1alpha1.RolloutPaused && !s.observed.Paused():
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingPromotion, "Step",
+		r.events.Eventf(s.Set, nil, corev1.EventTypeNormal, v1alpha1.ReasonAwaitingPromotion, "Step",
 			"Step %d of %d of revision %s waits for annotation %s=%s/%d", now.Step, now.Steps, now.Revision,
 			v1alpha1.PromoteAnnotation, now.Revision, now.Step)
 	case now.Phase == v1alpha1.RolloutFailed:
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonStepFailed, "Step",
+		r.events.Eventf(s.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonStepFailed, "Step",
 			"Step %d of %d of revision %s failed: %s", now.Step, now.Steps, now.Revision, s.observed.Rollout.Failure)
-	}
-}
-
-// tellVerdict tells users that what they asked for was done to a revision: it was given up, or is tried again.
-func (r *Reconciler) tellVerdict(set *v1alpha1.RollSet, before, now *appsv1.ControllerRevision) {
-	was, is := before.Annotations[revision.RejectedAnnotation], now.Annotations[revision.RejectedAnnotation]
-	switch {
-	case was == is:
-	case is == revision.Aborted:
-		r.Events.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
-			"Revision %s %s; all pods go back to revision %s", now.Name, status.Sentence(is), set.Status.CurrentRevision)
-	case revision.Judged(before, now) && before.Revision == now.Revision:
-		r.Events.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestStepEvents(t *testing.T) {
 	t.Parallel()
 	recorder := events.NewFakeRecorder(10)
-	r := &Reconciler{Events: recorder}
+	r := &reporter{events: recorder}
 	set := &v1alpha1.RollSet{}
 	observed := &snapshot.Set{Spec: &set.Spec, Limits: snapshot.Limits{Replicas: 8, Steps: []int{1, 2}}}
 	observed.Rollout.Closed, observed.Rollout.Failure = []string{"Errors", "Smoke"}, "gate Errors is False: 3%"
@@ -40,7 +40,7 @@ func TestStepEvents(t *testing.T) {
 		{at(0, v1alpha1.RolloutFailed), ""}, // the verdict is told of with the revision
 		{nil, ""},
 	} {
-		r.tellStep(step{view: &view{Objects: observe.Objects{Set: set}}, observed: observed}, next.status)
+		r.tellStep(&step{view: &view{Objects: observe.Objects{Set: set}}, observed: observed}, next.status)
 		set.Status.Rollout = next.status
 		got := ""
 		select {

@@ -28,7 +28,7 @@ import (
 // A cache only goes forward. So it is doubted until it has shown a pod of the set for the first time in the life of
 // this process, and only if the status speaks of pods: they were lost while nobody looked, or the cache was filled by an
 // API server that lags behind. One look past the cache tells.
-func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error) {
+func (v *view) unseen(ctx context.Context, live client.Reader) (time.Duration, error) {
 	m := v.memory
 	if len(v.Pods) > 0 {
 		m.sawPods = true
@@ -36,10 +36,10 @@ func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error)
 	if m.sawPods || v.Set.Status.Replicas == 0 {
 		return 0, nil
 	}
-	if wait := v.wait(action.Key{Verb: doubting}); wait > 0 {
+	if wait := v.writes.Wait(doubting()); wait > 0 {
 		return wait, nil
 	}
-	exists, err := r.hasPod(ctx, v)
+	exists, err := v.hasPod(ctx, live)
 	if err != nil {
 		return 0, err
 	}
@@ -53,10 +53,11 @@ func (r *Reconciler) unseen(ctx context.Context, v *view) (time.Duration, error)
 
 // doubt notes that there are pods that the cache does not show, and returns when to ask again.
 func (v *view) doubt() time.Duration {
-	doubt := action.Key{Verb: doubting}
-	v.memory.attempts.Failed(doubt, backoff.Failure{Version: v.version(doubt), Refused: true}, v.Now)
-	return v.wait(doubt)
+	v.writes.Note(doubting(), backoff.Failure{Refused: true})
+	return v.writes.Wait(doubting())
 }
+
+func doubting() action.Key { return action.Key{Verb: backoff.Doubting} }
 
 // page is how many pods are asked for at a time.
 const page = 500
@@ -65,16 +66,16 @@ const page = 500
 // cache has never shown: their pods are gone, or the cache is behind, and the plan would make those pods once more under
 // other names. A create that timed out leaves such an id. One look past the cache tells. A manager that made all pods of a
 // set itself has seen them.
-func (r *Reconciler) unshown(ctx context.Context, v *view, p action.Plan) (time.Duration, error) {
+func (v *view) unshown(ctx context.Context, live client.Reader, p action.Plan) (time.Duration, error) {
 	m := &v.memory.seen
 	issued, shown, some := m.Unshown(v.Set)
 	if !some || !slices.ContainsFunc(p.Actions, isCreate) {
 		return 0, nil
 	}
-	if wait := v.wait(action.Key{Verb: doubting}); wait > 0 {
+	if wait := v.writes.Wait(doubting()); wait > 0 {
 		return wait, nil
 	}
-	behind, err := r.hasPodsUnshown(ctx, v)
+	behind, err := v.hasPodsUnshown(ctx, live)
 	if err != nil {
 		return 0, err
 	}
@@ -92,14 +93,14 @@ func isCreate(a action.Action) bool {
 }
 
 // hasPodsUnshown asks the API server whether the set controls pods that the cache does not show.
-func (r *Reconciler) hasPodsUnshown(ctx context.Context, v *view) (bool, error) {
+func (v *view) hasPodsUnshown(ctx context.Context, live client.Reader) (bool, error) {
 	known := make(map[types.UID]bool, len(v.Pods))
 	for _, pod := range v.Pods {
 		known[pod.UID] = true
 	}
 	pods := &corev1.PodList{}
 	for {
-		err := r.Live.List(ctx, pods, client.InNamespace(v.Set.Namespace), client.MatchingLabelsSelector{Selector: v.Selector},
+		err := live.List(ctx, pods, client.InNamespace(v.Set.Namespace), client.MatchingLabelsSelector{Selector: v.Selector},
 			client.Limit(page), client.Continue(pods.Continue))
 		if err != nil {
 			return false, fmt.Errorf("ask for pods that the cache does not show: %w", err)
@@ -117,7 +118,7 @@ func (r *Reconciler) hasPodsUnshown(ctx context.Context, v *view) (bool, error) 
 
 // hasPod asks the API server for one pod that the set controls. Revisions are what tells its pods from those of others
 // that its selector matches as well.
-func (r *Reconciler) hasPod(ctx context.Context, v *view) (bool, error) {
+func (v *view) hasPod(ctx context.Context, live client.Reader) (bool, error) {
 	selector := v.Selector
 	if names := revisionNames(v.Set); len(names) > 0 {
 		ours, err := labels.NewRequirement(v1alpha1.RevisionLabel, selection.In, names)
@@ -127,7 +128,7 @@ func (r *Reconciler) hasPod(ctx context.Context, v *view) (bool, error) {
 		selector = selector.Add(*ours)
 	}
 	pods := &corev1.PodList{}
-	err := r.Live.List(ctx, pods, client.InNamespace(v.Set.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(1))
+	err := live.List(ctx, pods, client.InNamespace(v.Set.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(1))
 	if err != nil {
 		return false, fmt.Errorf("ask for pods that the cache does not show: %w", err)
 	}

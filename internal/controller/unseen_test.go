@@ -68,7 +68,9 @@ func doubtful(t *testing.T) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &view{Objects: observe.Objects{Set: set, Selector: selector, Now: time.Unix(1000, 0)}, memory: &recollection{}}
+	v := &view{Objects: observe.Objects{Set: set, Selector: selector, Now: time.Unix(1000, 0)}, memory: &setMemory{}}
+	v.writes = v.memory.attempts.For(&v.Objects)
+	return v
 }
 
 func TestUnseen(t *testing.T) {
@@ -107,7 +109,7 @@ func TestUnseen(t *testing.T) {
 				tt.change(v)
 			}
 			live := &liveList{pods: tt.live, err: tt.err}
-			wait, err := (&Reconciler{Live: live}).unseen(t.Context(), v)
+			wait, err := v.unseen(t.Context(), live)
 			if !errors.Is(err, tt.err) {
 				t.Errorf("unseen fails with %v, want %v", err, tt.err)
 			}
@@ -125,10 +127,9 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	v := doubtful(t)
 	live := &liveList{pods: []corev1.Pod{livePod(claims.Owner("web", "set"))}}
-	r := &Reconciler{Live: live}
 	look := func() time.Duration {
 		t.Helper()
-		wait, err := r.unseen(t.Context(), v)
+		wait, err := v.unseen(t.Context(), live)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,28 +23,28 @@ import (
 
 // tellStalled tells users that nothing will move any more without them, and why. What was done to a revision is told where it
 // is done.
-func (r *Reconciler) tellStalled(s step, now []metav1.Condition) {
+func (r *reporter) tellStalled(s *step, now []metav1.Condition) {
 	is, was := meta.FindStatusCondition(now, v1alpha1.ConditionStalled), meta.FindStatusCondition(s.Set.Status.Conditions, v1alpha1.ConditionStalled)
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
 	switch is.Reason {
 	case v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonInvalidTemplate, v1alpha1.ReasonProgressDeadlineExceeded:
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
+		r.events.Eventf(s.Set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
 	}
 }
 
 // tellOverlap warns of pods that the selector of a new set matches and that somebody else controls: a ReplicaSet that was left
 // when its Deployment went, or another set. They are counted once, when the set is seen first, for it takes a look at all pods
 // of the namespace.
-func (r *Reconciler) tellOverlap(ctx context.Context, s step) {
+func (r *reporter) tellOverlap(ctx context.Context, s *step) {
 	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, pods, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "cannot look for pods of others")
 		return
 	}
 	if note := overlap(s.view, pods.Items); note != "" {
-		r.Events.Eventf(s.Set, nil, corev1.EventTypeWarning, podcontrol.SelectorOverlap, "Look", "%s", podcontrol.Short(note))
+		r.events.Eventf(s.Set, nil, corev1.EventTypeWarning, podcontrol.SelectorOverlap, "Look", "%s", podcontrol.Short(note))
 	}
 }
 

@@ -85,9 +85,7 @@ func Compute(in Input) Report {
 		RequeueAfter:     f.untilAvailable(),
 	}
 	for _, wait := range []time.Duration{t.wait, f.set.Rollout.Wake} {
-		if wait > 0 && (r.RequeueAfter == 0 || wait < r.RequeueAfter) {
-			r.RequeueAfter = wait
-		}
+		r.RequeueAfter = action.Sooner(r.RequeueAfter, wait)
 	}
 	r.Status = f.counters()
 	r.Status.Conditions = f.conditions(t, blocker)
@@ -166,9 +164,7 @@ func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 func (f *facts) untilAvailable() time.Duration {
 	var first time.Duration
 	for i := range f.set.Replicas {
-		if wait := f.availableIn(&f.set.Replicas[i]); wait > 0 && (first == 0 || wait < first) {
-			first = wait
-		}
+		first = action.Sooner(first, f.availableIn(&f.set.Replicas[i]))
 	}
 	return first
 }

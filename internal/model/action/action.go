@@ -204,9 +204,15 @@ func (p *Plan) ScalesDown() bool {
 
 // Wake asks for another look after d, unless an earlier one is due. A d of zero or less asks for nothing.
 func (p *Plan) Wake(d time.Duration) {
-	if d > 0 && (p.RequeueAfter == 0 || d < p.RequeueAfter) {
-		p.RequeueAfter = d
+	p.RequeueAfter = Sooner(p.RequeueAfter, d)
+}
+
+// Sooner returns the shorter of two waits, of which one that is not positive means never.
+func Sooner(a, b time.Duration) time.Duration {
+	if b > 0 && (a <= 0 || b < a) {
+		return b
 	}
+	return a
 }
 
 // Empty says whether nothing is to be written.

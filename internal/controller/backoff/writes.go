@@ -1,0 +1,224 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backoff
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan/observe"
+	"rollset.dev/rollset/internal/podcontrol"
+)
+
+// The verbs of attempts that are no actions of a plan.
+const (
+	WritingStatus    action.Verb = "write status"
+	CreatingRevision action.Verb = "create revision"
+	PatchingRevision action.Verb = "patch revision"
+	DeletingRevision action.Verb = "delete revision"
+	// Doubting asks the API server for pods that the cache does not show.
+	Doubting action.Verb = "ask for pods that the cache does not show"
+	// Replacing replaces pods that ended soon after they started.
+	Replacing action.Verb = "replace pods that keep ending"
+)
+
+// gateCooldown is the minimum time between two identical writes to one gate, so that a client that keeps turning it cannot
+// make us write at every turn.
+const gateCooldown = time.Second
+
+// Writes paces the attempts of one set during one reconcile. It knows the versions of what the cache shows.
+type Writes struct {
+	table   *Table
+	objects *observe.Objects
+	// byUID are the objects by their UIDs, once they are asked for.
+	byUID map[string]metav1.Object
+}
+
+// For returns the pace of the writes to objects; the table remembers it from one reconcile to the next.
+func (t *Table) For(objects *observe.Objects) *Writes { return &Writes{table: t, objects: objects} }
+
+// Wait returns how long an attempt has to wait.
+func (w *Writes) Wait(k action.Key) time.Duration {
+	if !w.table.Has(k) {
+		return 0
+	}
+	seen := ""
+	if object := w.object(k); object != nil {
+		seen = object.GetResourceVersion()
+	}
+	return w.table.Wait(k, w.version(k), seen, w.objects.Now)
+}
+
+// Failure returns the last failure of an attempt; false if there is none that counts.
+func (w *Writes) Failure(k action.Key) (Failure, bool) {
+	if !w.table.Has(k) {
+		return Failure{}, false
+	}
+	return w.table.Failure(k, w.version(k))
+}
+
+// Note notes a failure of an attempt on what the cache shows.
+func (w *Writes) Note(k action.Key, f Failure) {
+	f.Version = w.version(k)
+	w.table.Failed(k, f, w.objects.Now)
+}
+
+// Failed notes an attempt that the API server did not carry out.
+func (w *Writes) Failed(k action.Key, err error) {
+	conflict := apierrors.IsConflict(err)
+	w.Note(k, Failure{
+		Message: err.Error(), Refused: conflict || podcontrol.Refused(err), Conflict: conflict,
+		Unsettled: k.Object == "" || podcontrol.MayHaveHappened(err),
+	})
+}
+
+// Overtaken notes an attempt on an object that is not as the cache shows it.
+func (w *Writes) Overtaken(k action.Key, seen string, err error) {
+	w.Note(k, Failure{Seen: seen, Message: err.Error()})
+}
+
+// Succeeded forgets the failures of an attempt.
+func (w *Writes) Succeeded(k action.Key) { w.table.Succeeded(k) }
+
+// Attempted notes what became of a write of the plan.
+func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
+	if a.Err == nil {
+		w.Succeeded(action.Any(a.Key.Verb))
+	}
+	switch {
+	case a.Err == nil && turnsGate(a.Key.Verb):
+		w.table.Rest(a.Key, Failure{Version: w.version(a.Key)}, w.objects.Now, gateCooldown)
+	case a.Err == nil:
+		w.Succeeded(a.Key)
+	case a.Blocked:
+		w.Note(a.Key, Failure{Refused: true})
+	case a.Overtaken:
+		w.Overtaken(a.Key, a.Seen, a.Err)
+	case a.Key.Verb == action.Creating && namespaceGone: // nothing can be made in it any more, and the set goes with it
+		w.table.Rest(a.Key, Failure{Version: w.version(a.Key), Message: a.Err.Error(), Refused: true}, w.objects.Now, Longest)
+	default:
+		w.Failed(a.Key, a.Err)
+	}
+}
+
+func turnsGate(verb action.Verb) bool { return verb == action.Opening || verb == action.Closing }
+
+// EndedSoon notes that a pod was deleted that ended soon after it started, and that its successor is of a revision.
+func (w *Writes) EndedSoon(revision string) {
+	w.table.Failed(action.Key{Verb: Replacing}, Failure{Version: revision, Refused: true}, w.objects.Now)
+}
+
+// ReplaceWait returns how long pods that have ended wait for their successors of a revision.
+func (w *Writes) ReplaceWait(revision string) time.Duration {
+	return w.table.Wait(action.Key{Verb: Replacing}, revision, "", w.objects.Now)
+}
+
+// Refusals are the writes that were refused a while ago and may be wanted still, as planners see them. What concerns objects
+// that are gone is forgotten.
+func (w *Writes) Refusals() map[action.Key]snapshot.Refusal {
+	gone := func(k action.Key) bool { return k.Object != "" && ofObject(k.Verb) && w.object(k) == nil }
+	w.table.Forget(gone, w.objects.Now)
+	refusals := map[action.Key]snapshot.Refusal{}
+	for _, k := range w.table.Keys() {
+		if !ofPlan(k.Verb) {
+			continue
+		}
+		f, counts := w.Failure(k)
+		if wait := w.Wait(k); counts && (wait > 0 || f.Message != "") {
+			refusals[k] = snapshot.Refusal{
+				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
+				Definite: f.Refused && !f.Overtaken, Retry: wait,
+			}
+		}
+	}
+	return refusals
+}
+
+// Retry is when to try again what failed; zero if nothing did. No event tells that the API server would accept it now.
+func (w *Writes) Retry() (next time.Duration) {
+	for _, k := range w.table.Keys() {
+		if f, _ := w.Failure(k); turnsGate(k.Verb) && f.Message == "" {
+			continue // it only rests, and may not be wanted again
+		}
+		next = action.Sooner(next, w.Wait(k))
+	}
+	return next
+}
+
+// object returns the object that a key names; nil if the cache shows none.
+func (w *Writes) object(k action.Key) metav1.Object {
+	if k.Object == "" {
+		return nil
+	}
+	if o := w.objects; w.byUID == nil {
+		w.byUID = make(map[string]metav1.Object, len(o.Pods)+len(o.Orphans)+len(o.Claims)+len(o.Revisions))
+		for _, pod := range slices.Concat(o.Pods, o.Orphans) {
+			w.byUID[string(pod.UID)] = pod
+		}
+		for i := range o.Claims {
+			w.byUID[string(o.Claims[i].UID)] = &o.Claims[i]
+		}
+		for _, revision := range o.Revisions {
+			w.byUID[string(revision.UID)] = revision
+		}
+	}
+	return w.byUID[k.Object]
+}
+
+// version is what an attempt is about: the spec and the object. What else is written on a pod changes all the time and makes
+// no difference, but for the labels by which policies select pods. Labels that hooks set and remove come and go with the
+// attempts.
+func (w *Writes) version(k action.Key) string {
+	generation := strconv.FormatInt(w.objects.Set.Generation, 10)
+	switch object := w.object(k); {
+	case k == action.AnyCreate():
+		return generation + w.room()
+	case k.Verb == WritingStatus:
+		return w.objects.Set.ResourceVersion
+	case object == nil:
+		return generation
+	case k.Verb == PatchingRevision: // what is written on it is wanted no more once it is there
+		return object.GetResourceVersion()
+	case w.objects.Set.Spec.Lifecycle != nil:
+		return fmt.Sprint(generation, object.GetGeneration())
+	default:
+		return fmt.Sprint(generation, object.GetGeneration(), object.GetLabels())
+	}
+}
+
+// room tells apart what the pods of the set leave of a quota: it is another one as soon as one of them goes or ends.
+func (w *Writes) room() string {
+	var sum uint64
+	for _, pod := range w.objects.Pods {
+		if !podstate.Finished(pod) {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(pod.UID))
+			sum ^= h.Sum64()
+		}
+	}
+	return " " + strconv.FormatUint(sum, 36)
+}
+
+// ofPlan reports whether planners are told of the refusals of a verb.
+func ofPlan(verb action.Verb) bool {
+	return !slices.Contains([]action.Verb{
+		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, Doubting, Replacing, action.Preflighting,
+	}, verb)
+}
+
+// ofObject reports whether what a verb writes is an object that exists.
+func ofObject(verb action.Verb) bool {
+	return !slices.Contains([]action.Verb{
+		WritingStatus, CreatingRevision, Doubting, Replacing, action.Preflighting, action.Creating, action.MakingClaims,
+	}, verb)
+}

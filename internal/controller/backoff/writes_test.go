@@ -1,0 +1,79 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backoff
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/plan/observe"
+)
+
+// TestWhatEndsAWait lets a write fail, changes something, and asks whether the write still has to wait.
+func TestWhatEndsAWait(t *testing.T) {
+	t.Parallel()
+	onPod, anyCreate := action.Key{Verb: action.Deleting, Object: "1"}, action.AnyCreate()
+	status := action.Key{Verb: WritingStatus}
+	tests := map[string]struct {
+		key    action.Key
+		change func(*observe.Objects)
+		want   bool
+	}{
+		"nothing":                          {onPod, func(*observe.Objects) {}, true},
+		"an annotation of the pod":         {onPod, func(o *observe.Objects) { o.Pods[0].Annotations = map[string]string{"a": "b"} }, true},
+		"a label of the pod":               {onPod, func(o *observe.Objects) { o.Pods[0].Labels = map[string]string{"a": "b"} }, false},
+		"the spec of the pod":              {onPod, func(o *observe.Objects) { o.Pods[0].Generation++ }, false},
+		"the spec of the set":              {onPod, func(o *observe.Objects) { o.Set.Generation++ }, false},
+		"another pod goes":                 {onPod, func(o *observe.Objects) { o.Pods = o.Pods[:1] }, true},
+		"time":                             {onPod, func(o *observe.Objects) { o.Now = o.Now.Add(Shortest) }, false},
+		"a pod goes, and its quota counts": {anyCreate, func(o *observe.Objects) { o.Pods = o.Pods[:1] }, false},
+		"a pod ends, and its quota counts": {anyCreate, func(o *observe.Objects) { o.Pods[1].Status.Phase = corev1.PodFailed }, false},
+		"a pod changes, and stays":         {anyCreate, func(o *observe.Objects) { o.Pods[1].ResourceVersion = "9" }, true},
+		"the set has another version":      {status, func(o *observe.Objects) { o.Set.ResourceVersion = "9" }, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &observe.Objects{
+				Set: &v1alpha1.RollSet{}, Now: time.Unix(1000, 0),
+				Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, {ObjectMeta: metav1.ObjectMeta{UID: "2"}}},
+			}
+			var table Table
+			table.For(o).Failed(tt.key, errors.New("no"))
+			tt.change(o)
+			if wait := table.For(o).Wait(tt.key); (wait > 0) != tt.want {
+				t.Errorf("wait = %s, want one: %t", wait, tt.want)
+			}
+		})
+	}
+}
+
+// TestRefusalsOfObjectsThatAreGone are forgotten; planners are told of the others, but for what they do not plan.
+func TestRefusalsOfObjectsThatAreGone(t *testing.T) {
+	t.Parallel()
+	o := &observe.Objects{
+		Set: &v1alpha1.RollSet{}, Now: time.Unix(1000, 0), Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}},
+	}
+	var table Table
+	stays, goes, status := action.Key{Verb: action.Deleting, Object: "1"}, action.Key{Verb: action.Deleting, Object: "2"}, action.Key{Verb: WritingStatus}
+	for _, k := range []action.Key{stays, goes, status} {
+		table.For(o).Failed(k, errors.New("no"))
+	}
+	refusals := table.For(o).Refusals()
+	if len(refusals) != 1 || refusals[stays].Message != "no" || refusals[stays].Retry != Shortest {
+		t.Errorf("refusals = %v, want one of the pod that exists", refusals)
+	}
+	if table.Has(goes) || !table.Has(status) {
+		t.Errorf("%v are remembered", table.Keys())
+	}
+	if retry := table.For(o).Retry(); retry != Shortest {
+		t.Errorf("retry = %s, want %s", retry, Shortest)
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/controller/watch"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan/observe"
+	"rollset.dev/rollset/internal/podcontrol"
+)
+
+// claimRecheck is how often the cache is asked about a claim that is in the way and carries no label of the set, so that
+// no event of it leads here.
+const claimRecheck = 30 * time.Second
+
+// takenNames knows the identities whose names, or whose claims, others have.
+type takenNames struct {
+	*view
+
+	cache  client.Reader
+	router *watch.Router
+}
+
+// blocked returns the identities that were found taken when a pod was last created, for as long as the cache shows why, or
+// until it is time to try again. Those that have a pod are forgotten.
+func (n takenNames) blocked(ctx context.Context, o *snapshot.Set) map[string]snapshot.Block {
+	if len(n.memory.taken) == 0 {
+		return nil
+	}
+	for i := range o.Replicas {
+		replica := &o.Replicas[i]
+		if _, taken := n.memory.taken[replica.ID]; taken && replica.Pod != nil {
+			n.forget(replica.ID)
+		}
+	}
+	blocked := map[string]snapshot.Block{}
+	for id, remembered := range n.memory.taken {
+		if b, ok := n.stillTaken(ctx, o, id); ok {
+			blocked[id] = b
+			continue
+		}
+		// The cache may not show yet what the API server showed.
+		if wait := n.writes.Wait(action.Key{Verb: action.Creating, Object: id}); wait > 0 {
+			blocked[id] = snapshot.Block{Claim: remembered.Claim, Reason: remembered.Reason, Retry: wait}
+			continue
+		}
+		n.forget(id)
+	}
+	return blocked
+}
+
+// forget forgets that an identity was found taken.
+func (n takenNames) forget(id string) {
+	delete(n.memory.taken, id)
+	n.router.StopAwaiting(n.pod(id))
+}
+
+// stillTaken asks the cache whether the name of an identity, or of one of its claims, is still taken.
+func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) (snapshot.Block, bool) {
+	pod := &corev1.Pod{}
+	if err := n.cache.Get(ctx, n.pod(id), pod); err == nil && !metav1.IsControlledBy(pod, n.Set) {
+		return snapshot.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
+	}
+	_, ordinal := observe.Identify(n.Set, o.PodName(id))
+	replica := &snapshot.Replica{ID: id, Ordinal: ordinal}
+	for _, name := range claims.Wanted(o, desired.Of(o), replica) {
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := n.cache.Get(ctx, client.ObjectKey{Namespace: n.Set.Namespace, Name: name}, claim); err != nil {
+			continue
+		}
+		if why := claims.Obstacle(o, replica, claim); why != "" {
+			return snapshot.Block{Claim: true, Reason: why, Retry: claimRecheck}, true
+		}
+	}
+	return snapshot.Block{}, false
+}
+
+// mark marks the identities with nothing but claims whose names pods have that are not the set's. It matters only where such
+// claims are deleted: else there may be many.
+func (n takenNames) mark(ctx context.Context, o *snapshot.Set) {
+	if o.Ordinal() {
+		return
+	}
+	for i := range o.Replicas {
+		if replica := &o.Replicas[i]; replica.Pod == nil && claims.GoesWhenLeft(o, replica) {
+			err := n.cache.Get(ctx, n.pod(replica.ID), &corev1.Pod{}, client.UnsafeDisableDeepCopy)
+			replica.NameTaken = !apierrors.IsNotFound(err)
+		}
+	}
+}
+
+// remember notes which identities were found taken.
+func (n takenNames) remember(found map[string]snapshot.Block) {
+	for id, b := range found {
+		n.memory.taken[id] = b
+		n.router.Await(n.pod(id), client.ObjectKeyFromObject(n.Set))
+	}
+}
+
+// pod is the name of an identity's pod.
+func (n takenNames) pod(id string) types.NamespacedName {
+	return types.NamespacedName{Namespace: n.Set.Namespace, Name: n.Set.Name + "-" + id}
+}

@@ -1,0 +1,62 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revisions
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/status"
+)
+
+// Complete notes on the update revision that it is complete.
+func (c *Control) Complete(ctx context.Context, v *Look, o *snapshot.Set) {
+	for _, seen := range v.Revisions {
+		if seen.Name != o.Update.Name {
+			continue
+		}
+		if completed := revision.Completed(seen); completed != nil {
+			c.patch(ctx, v, seen, completed)
+		}
+	}
+}
+
+// Reject notes on the update revision that its rollout was given up, so that nobody forgets it.
+func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict string) {
+	for _, seen := range v.Revisions {
+		if seen.Name != o.Update.Name {
+			continue
+		}
+		rejected := seen.DeepCopy()
+		if rejected.Annotations == nil {
+			rejected.Annotations = map[string]string{}
+		}
+		rejected.Annotations[revision.RejectedAnnotation] = verdict
+		if !c.patch(ctx, v, seen, rejected) {
+			continue
+		}
+		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
+		c.Events.Eventf(v.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
+			"Revision %s %s; all pods go back to revision %s", seen.Name, status.Sentence(verdict), o.Current.Name)
+	}
+}
+
+// tellVerdict tells users that what they asked for was done to a revision: it was given up, or is tried again.
+func (c *Control) tellVerdict(set *v1alpha1.RollSet, before, now *appsv1.ControllerRevision) {
+	was, is := before.Annotations[revision.RejectedAnnotation], now.Annotations[revision.RejectedAnnotation]
+	switch {
+	case was == is:
+	case is == revision.Aborted:
+		c.Events.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
+			"Revision %s %s; all pods go back to revision %s", now.Name, status.Sentence(is), set.Status.CurrentRevision)
+	case revision.Judged(before, now) && before.Revision == now.Revision:
+		c.Events.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
+	}
+}

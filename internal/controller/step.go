@@ -1,0 +1,192 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/controller/revisions"
+	"rollset.dev/rollset/internal/controller/watch"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan"
+	"rollset.dev/rollset/internal/plan/observe"
+	"rollset.dev/rollset/internal/podcontrol"
+)
+
+// phase is a part of a reconcile. A result that asks for another reconcile ends this one, as does an error.
+type phase func(ctx context.Context, s *step) (ctrl.Result, error)
+
+// step is one reconcile: what was seen, decided and done.
+type step struct {
+	*view
+
+	// names knows the identities that cannot get their names.
+	names takenNames
+	// found says which revisions the set has, and failure what kept them from being recorded: then nothing is planned.
+	found   revision.Resolution
+	failure error
+	// observed is the snapshot, plan what the core planned on it, and result what became of that.
+	observed *snapshot.Set
+	plan     action.Plan
+	result   podcontrol.Result
+	// wrote is how many pods wait for what was written.
+	wrote int
+}
+
+// open begins a reconcile of a set.
+func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
+	v, err := newView(set, r.memory.of(set.UID), r.Clock.Now())
+	if err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	for kind := range informer.Watched() {
+		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
+	}
+	return &step{view: v, names: takenNames{view: v, cache: r.Client, router: &r.router}}, nil
+}
+
+// cost is what the look at the set has cost.
+func (s *step) cost() watch.Look { return watch.Look{Pods: len(s.Pods), Writes: s.wrote} }
+
+// see reads what the set owns, unless the cache is behind. Whether the cache shows the set's own writes can most often be told
+// without a list.
+func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
+	if reached, remaining := r.Expectations.Reached(s.Set.UID, s.cache.Synced); !reached {
+		return later(min(remaining, lookAgain)), nil
+	}
+	if err := s.look(ctx, r.Client, r.Pods); err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
+	}
+	if met, remaining := r.Expectations.Met(s.Set.UID, s.cache); !met {
+		return later(min(remaining, lookAgain)), nil
+	}
+	wait, err := s.unseen(ctx, r.Live)
+	return later(wait), err
+}
+
+// record joins pods and claims, and brings the revisions up to date. Of a set whose spec cannot be understood nothing is
+// touched.
+func (r *Reconciler) record(ctx context.Context, s *step) (ctrl.Result, error) {
+	s.replicas = s.Join(&s.memory.seen)
+	in := s.RevisionInput(s.replicas, &s.memory.seen)
+	if s.undecided() {
+		s.found, s.failure = revision.Resolve(in)
+		return ctrl.Result{}, nil
+	}
+	var wrote bool
+	if s.found, wrote, s.failure = r.revisions().Resolve(ctx, s.revisions, in); wrote && s.failure == nil {
+		s.wrote = len(s.Pods) // all of them wait for it
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// observe freezes what the view shows into the snapshot that everything is decided on. Of a spec that cannot be understood it
+// holds what can; nothing is decided on that.
+func (r *Reconciler) observe(ctx context.Context, s *step) (ctrl.Result, error) {
+	s.observed = observe.Snapshot(observe.Input{
+		Objects: &s.Objects, Spec: s.spec, Replicas: s.replicas, Resolution: s.found,
+		Gone:         r.router.TakeGone(s.Set.UID),
+		Sighting:     r.router.Sighting,
+		FinishedWait: s.writes.ReplaceWait(s.found.Update.Name),
+		Preflights:   s.answers(s.found.Update.Name),
+		Refusals:     s.writes.Refusals(),
+	}, &s.memory.seen)
+	maps.Copy(s.observed.Blocked, s.names.blocked(ctx, s.observed))
+	s.names.mark(ctx, s.observed)
+	behind, err := s.checkSteps(ctx, r.Live, r.Expectations)
+	if !behind || err != nil {
+		return ctrl.Result{}, err
+	}
+	return later(lookAgain), nil
+}
+
+// plan decides what is to be done, unless pods would be made on a cache that does not show all of them.
+func (r *Reconciler) plan(ctx context.Context, s *step) (ctrl.Result, error) {
+	if s.undecided() {
+		return ctrl.Result{}, nil
+	}
+	s.plan = plan.Next(s.observed)
+	wait, err := s.unshown(ctx, r.Live, s.plan)
+	return later(wait), err
+}
+
+// undecided reports whether nothing can be planned.
+func (s *step) undecided() bool { return s.invalid != nil || s.failure != nil }
+
+// apply carries out the plan, and removes revisions that are not needed.
+func (r *Reconciler) apply(ctx context.Context, s *step) (ctrl.Result, error) {
+	if s.undecided() {
+		return ctrl.Result{}, nil
+	}
+	s.result = r.pods().Apply(ctx, s.Set, s.observed, s.plan)
+	r.remember(s)
+	if s.wrote = len(s.plan.Actions); s.result.Relabels.Done > 0 {
+		s.wrote = len(s.Pods) // others are planned for only then
+	}
+	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, podcontrol.Attempt.RefusesResize) {
+		s.wrote = len(s.Pods)
+		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil // what is to be done depends on the answers, and no event brings them
+	}
+	failed := slices.ContainsFunc(s.result.Attempts, func(a podcontrol.Attempt) bool { return a.Err != nil })
+	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others
+		s.plan.Wake(lookAgain)
+	}
+	if !s.plan.Empty() { // a write that had no effect brings no event
+		s.plan.Wake(expectations.DoubtTimeout)
+	}
+	r.revisions().Prune(ctx, s.revisions, s.found.Prune)
+	return ctrl.Result{}, nil
+}
+
+// remember notes what the next reconcile should know of this one.
+func (r *Reconciler) remember(s *step) {
+	for _, a := range s.result.Attempts {
+		s.writes.Attempted(a, s.result.NamespaceGone)
+	}
+	for _, a := range s.plan.Actions {
+		if adopt, ok := a.(action.Adopt); ok { // it may go before the cache shows it as the set's
+			r.router.NoteGone(s.Set.UID, adopt.Pod.Name)
+		}
+	}
+	ended := func(a action.Action) bool {
+		d, ok := a.(action.Delete)
+		return ok && d.Cause == action.Finished && podstate.EndedSoon(d.Pod)
+	}
+	if s.result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, ended) {
+		s.writes.EndedSoon(s.observed.Update.Name)
+	}
+	s.rememberPreflights(s.result.Preflights)
+	s.names.remember(s.result.Blocked)
+	s.forgetPreflights()
+	s.memory.seen.Decoder.Keep(s.Revisions)
+	s.memory.revisions.Keep(s.Revisions)
+	r.Metrics.Wrote(s.result)
+}
+
+func (r *Reconciler) pods() *podcontrol.Control {
+	return &podcontrol.Control{
+		Client:       r.Client,
+		Live:         r.Live,
+		Expectations: r.Expectations,
+		Events:       r.Events,
+		Run:          r.Runner,
+	}
+}
+
+func (r *Reconciler) revisions() *revisions.Control {
+	return &revisions.Control{Client: r.Client, Live: r.Live, Expectations: r.Expectations, Events: r.Events}
+}
