@@ -1,0 +1,134 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package desired_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
+)
+
+// line writes a State in one line: places, what moves where, what is outside and above.
+func line(s *desired.State) string {
+	var words []string
+	for _, p := range s.Places {
+		id := p.ID
+		if p.Ordinal < 0 {
+			id = "new" // ids are tested where they are made
+		}
+		word := "+" + id + ":" + p.Revision
+		if p.Surge {
+			word += "*"
+		}
+		words = append(words, word)
+	}
+	for _, m := range s.Candidates {
+		word := m.Replica.ID + ">" + m.To
+		if m.Named {
+			word += "@"
+		}
+		words = append(words, word)
+	}
+	for _, r := range s.Outside {
+		words = append(words, "outside "+r.ID)
+	}
+	for _, revision := range slices.Sorted(maps.Keys(s.Excess)) {
+		words = append(words, fmt.Sprintf("%d too many at %s", s.Excess[revision], revision))
+	}
+	if s.Surplus > 0 {
+		words = append(words, fmt.Sprintf("%d above", s.Surplus))
+	}
+	if s.Missing > len(s.Places) {
+		words = append(words, fmt.Sprintf("%d missing", s.Missing))
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ config, state, want string }{
+		"ordinals: nothing differs":                {"ordinal R=2 v1", "0:v1+ 1:v1+", ""},
+		"ordinals: a hole is filled":               {"ordinal R=3 v1", "0:v1+ 2:v1+", "+1:v1"},
+		"ordinals: a terminating pod has its name": {"ordinal R=2 v1", "0:v1x 1:v1+", ""},
+		"ordinals: the partition keeps the lowest": {"ordinal R=3 p=1 v1>v2", "0:v1+ 1:v1+ 2:v2+", "1>v2, 1 too many at v1"},
+		"ordinals: one that was lost below the partition comes back at the current revision": {
+			"ordinal R=3 p=1 v1>v2", "1:v2+ 2:v2+", "+0:v1",
+		},
+		"ordinals: those not in use are outside, the highest first": {"ordinal R=1 v1", "0:v1+ 1:v1+ 5:v1+", "outside 5, outside 1, 2 above"},
+		"ordinals: they begin at start":                             {"ordinal R=1 start=5 v1", "0:v1+", "+5:v1, outside 0, 1 above"},
+		"ordinals: reserved ones are not used":                      {"ordinal R=2 reserve=1 v1", "0:v1+ 1:v1+", "+2:v1, outside 1, 1 above"},
+		"ordinals: a pod that a user named is replaced":             {"ordinal R=2 v1", "0:v1+@ 1:v1+", "0>v1@"},
+		"ordinals: a rollback wants the current revision":           {"ordinal R=2 rejected v1>v2", "0:v1+ 1:v2+", "1>v1, 1 too many at v2"},
+		"ordinals: nothing moves in a pause":                        {"ordinal R=2 paused v1>v2", "0:v1+ 1:v1+", ""},
+		"ordinals: in a pause pods come at the current revision":    {"ordinal R=2 paused v1>v2", "0:v1+", "+1:v1"},
+		"ordinals: nothing moves under OnDelete":                    {"ordinal R=2 ondelete v1>v2", "0:v1+ 1:v1+", ""},
+		"ordinals: a lost template is wanted of no new pod":         {"ordinal R=2 p=2 forgotten v1>v2", "0:v1+", "+1:v2"},
+
+		"random: nothing differs":                       {"random R=2 v1", "a:v1+ b:v1+", ""},
+		"random: a pod is missing":                      {"random R=2 v1", "a:v1+", "+new:v1"},
+		"random: a terminating pod is missed at once":   {"random R=2 v1", "a:v1x b:v1+", "+new:v1"},
+		"random: one with claims holds its place":       {"random R=2 claims v1", "a:v1x$ b:v1+$", ""},
+		"random: a finished pod holds its place":        {"random R=2 v1", "a:v1! b:v1+", ""},
+		"random: too many are above":                    {"random R=1 v1", "a:v1+ b:v1+", "1 above"},
+		"random: all of the old revision may move":      {"random R=2 v1>v2", "a:v1+ b:v1+", "a>v2, b>v2, 2 too many at v1"},
+		"random: any pods satisfy the partition":        {"random R=3 p=1 v1>v2", "a:v1+ b:v1+ c:v2+", "a>v2, b>v2, 1 too many at v1"},
+		"random: surge comes for those that move":       {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+", "+new:v2*, a>v2, b>v2, 2 too many at v1"},
+		"random: surge that is there is not above":      {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+ c:v2.", "a>v2, b>v2, 2 too many at v1"},
+		"random: no surge when nothing moves":           {"random R=2 surge=1 v1>v2", "a:v2+ b:v2+", ""},
+		"random: strays move to where pods are lacking": {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
+		"random: a lost pod comes at the current revision if too few are at it": {
+			"random R=3 p=2 v1>v2", "a:v1+ b:v2+", "+new:v1",
+		},
+		"random: a pod that a user named is replaced": {"random R=2 v1", "a:v1+@ b:v1+", "a>v1@"},
+		"random: nothing moves in a pause":            {"random R=2 paused v1>v2", "a:v1+ b:v1+", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := line(desired.Of(snapshottest.Parse(tt.config, tt.state))); got != tt.want {
+				t.Errorf("%s of %s:\n got %s\nwant %s", tt.config, tt.state, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestManyMissing bounds what one State names, whatever spec.replicas says.
+func TestManyMissing(t *testing.T) {
+	t.Parallel()
+	for _, config := range []string{"ordinal R=2147483647 v1", "random R=2147483647 v1"} {
+		s := desired.Of(snapshottest.Parse(config, ""))
+		if len(s.Places) != desired.Batch || s.Missing != 2147483647 {
+			t.Errorf("%s: %d places, %d missing", config, len(s.Places), s.Missing)
+		}
+	}
+}
+
+func TestComesBackAt(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		config, state string
+		want          string
+		wantSame      bool
+	}{
+		"below the partition":              {"ordinal R=2 p=1 v1>v2", "0:v1+ 1:v2+", "v1", true},
+		"an ordinal that is not in use":    {"ordinal R=1 v1", "5:v1+", "", false},
+		"a random pod comes under another": {"random R=1 v1>v2", "a:v1+", "v2", false},
+		"its claims tie it to its name":    {"random R=1 claims v1>v2", "a:v1+$", "v2", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := snapshottest.Parse(tt.config, tt.state)
+			got, same := desired.Of(o).ComesBackAt(o, &o.Replicas[0])
+			if got != tt.want || same != tt.wantSame {
+				t.Errorf("ComesBackAt = %q, %t; want %q, %t", got, same, tt.want, tt.wantSame)
+			}
+		})
+	}
+}
