@@ -17,6 +17,7 @@ import (
 	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/plan/observe"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -112,5 +113,5 @@ func (n takenNames) remember(found map[string]snapshot.Block) {
 
 // pod is the name of an identity's pod.
 func (n takenNames) pod(id string) types.NamespacedName {
-	return types.NamespacedName{Namespace: n.Set.Namespace, Name: n.Set.Name + "-" + id}
+	return types.NamespacedName{Namespace: n.Set.Namespace, Name: identity.PodName(n.Set.Name, id)}
 }

@@ -13,6 +13,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/lifecycle"
+	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -21,7 +22,7 @@ func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1
 	template := revision.Template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            podName(set, id),
+			Name:            identity.PodName(set.Name, id),
 			Namespace:       set.Namespace,
 			Labels:          maps.Clone(template.Labels),
 			Annotations:     maps.Clone(template.Annotations),
@@ -62,9 +63,6 @@ func withGate(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
 	}
 	return append(gates, gate)
 }
-
-// podName is the name of the pod of an identity.
-func podName(set *v1alpha1.RollSet, id string) string { return set.Name + "-" + id }
 
 // identityLabels are the labels by which pods and claims show the identity they belong to.
 func identityLabels(set *v1alpha1.RollSet, id string) map[string]string {

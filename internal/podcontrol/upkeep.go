@@ -95,7 +95,7 @@ func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 // deleteClaim deletes a claim, if it is still the one that was judged, and no pod mounts it. The cache of a manager that
 // has just started may begin before that pod, and with the claim its data would go: the API server is asked.
 func (w *writer) deleteClaim(ctx context.Context, a action.DeleteClaim) error {
-	name := podName(w.set, a.ID)
+	name := w.observation.PodName(a.ID)
 	switch err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &corev1.Pod{}); {
 	case err == nil:
 		return apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), a.Claim.Name, fmt.Errorf("pod %s is there", name))

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/internal/model/identity"
 )
 
 // Verb is a kind of write.
@@ -66,7 +68,7 @@ func Subject(set string, a Action) string {
 	if object != nil {
 		return object.GetName()
 	}
-	return set + "-" + id
+	return identity.PodName(set, id)
 }
 
 // SeenAt returns the resource version at which the object of an action was judged; empty if there is none yet.

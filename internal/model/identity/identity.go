@@ -15,6 +15,9 @@ import (
 	"strings"
 )
 
+// PodName returns the name of the pod of an identity, whether it exists or not.
+func PodName(set, id string) string { return set + "-" + id }
+
 // ParseOrdinal returns the ordinal of the pod of a set: N, between 0 and 2³¹−1, if the name is "<set>-N". Only the
 // canonical spelling counts, for web-7 and web-007 are two pods and one identity must not have two.
 func ParseOrdinal(set, podName string) (ordinal int, ok bool) {

@@ -23,7 +23,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -79,16 +78,6 @@ type Resolution struct {
 	Known map[string]snapshot.Revision
 	// CollisionCount is the new status.collisionCount; nil counts as 0.
 	CollisionCount *int32
-	// Ignored are the ControllerRevisions from which nothing is made.
-	Ignored []Ignored
-}
-
-// Ignored is a ControllerRevision whose content cannot be trusted.
-type Ignored struct {
-	// Name is the name of the ControllerRevision.
-	Name string
-	// Reason says what is wrong with it.
-	Reason string
 }
 
 // Resolve finds the current and the update revision of a set. It is deterministic, and insensitive to the order of its
@@ -147,7 +136,7 @@ func (r *resolver) know() {
 	r.out.Known[r.out.Update.Name] = r.out.Update
 }
 
-// read decodes all revisions and reports those that cannot be used.
+// read decodes all revisions, and tells those apart that cannot be used.
 func (r *resolver) read() {
 	decode := r.Decode
 	if decode == nil {
@@ -161,12 +150,10 @@ func (r *resolver) read() {
 		template, claims, err := decode(object)
 		if err != nil {
 			r.broken[object.Name] = object
-			r.out.Ignored = append(r.out.Ignored, Ignored{Name: object.Name, Reason: err.Error()})
 			continue
 		}
 		r.intact[object.Name] = record{object: object, template: template, claims: claims}
 	}
-	slices.SortFunc(r.out.Ignored, func(a, b Ignored) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // resolveUpdate finds the revision of the spec among those that exist, or makes it.

@@ -397,7 +397,6 @@ func TestCurrentRevision(t *testing.T) {
 	tests := map[string]struct {
 		event        func(*world)
 		wantTemplate bool
-		wantIgnored  []revision.Ignored
 	}{
 		"is recorded": {
 			event: func(*world) {}, wantTemplate: true,
@@ -406,8 +405,7 @@ func TestCurrentRevision(t *testing.T) {
 			event: func(w *world) { delete(w.revisions, w.named("app:v1").Name) },
 		},
 		"was tampered with": {
-			event:       func(w *world) { w.tamper("app:v1", "evil") },
-			wantIgnored: []revision.Ignored{{Reason: "data is not what the name stands for"}},
+			event: func(w *world) { w.tamper("app:v1", "evil") },
 		},
 	}
 	for name, tc := range tests {
@@ -420,11 +418,8 @@ func TestCurrentRevision(t *testing.T) {
 			if r.Current.Name != current || (r.Current.Template != nil) != tc.wantTemplate {
 				t.Errorf("current is %s with template %v", r.Current.Name, r.Current.Template)
 			}
-			for i := range tc.wantIgnored {
-				tc.wantIgnored[i].Name = current
-			}
-			if diff := cmp.Diff(tc.wantIgnored, r.Ignored); diff != "" {
-				t.Errorf("Ignored (-want +got):\n%s", diff)
+			if _, known := r.Known[current]; known != tc.wantTemplate {
+				t.Errorf("known: %t, want %t", known, tc.wantTemplate)
 			}
 		})
 	}
@@ -472,8 +467,8 @@ func TestUpdateRevisionSurvives(t *testing.T) {
 			if _, recorded := w.revisions[update]; recorded != tc.wantRecorded {
 				t.Errorf("recorded: %v, want %v", recorded, tc.wantRecorded)
 			}
-			if last.Ignored != nil {
-				t.Errorf("in the end, ignored are %v", last.Ignored)
+			if unusable := w.unusable(last); unusable != nil {
+				t.Errorf("in the end, %v cannot be used", unusable)
 			}
 		})
 	}
@@ -529,8 +524,8 @@ func TestStrangeCollisionCounts(t *testing.T) {
 			w := newWorld()
 			w.set.Status.CollisionCount = &count
 			w.taken.Insert(w.resolve(t).Create.Name)
-			if r := w.settle(t); collisions(r) != want || len(r.Ignored) != 0 {
-				t.Errorf("count is %d, want %d; ignored are %v", collisions(r), want, r.Ignored)
+			if r := w.settle(t); collisions(r) != want || w.unusable(r) != nil {
+				t.Errorf("count is %d, want %d; %v cannot be used", collisions(r), want, w.unusable(r))
 			}
 		})
 	}

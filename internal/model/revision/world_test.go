@@ -101,6 +101,16 @@ func (w *world) tamper(image, evil string) {
 	object.Data.Raw = bytes.ReplaceAll(object.Data.Raw, []byte(image), []byte(evil))
 }
 
+// unusable are the names of the revisions that a resolution makes nothing of.
+func (w *world) unusable(r revision.Resolution) (names []string) {
+	for name := range w.revisions {
+		if _, known := r.Known[name]; !known {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (w *world) input() revision.Input {
 	return revision.Input{
 		Set:       w.set,

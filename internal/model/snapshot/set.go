@@ -238,7 +238,7 @@ func (s *Set) Lists(podName string) bool {
 }
 
 // PodName is the name of an identity's pod, whether it exists or not.
-func (s *Set) PodName(id string) string { return s.Name + "-" + id }
+func (s *Set) PodName(id string) string { return identity.PodName(s.Name, id) }
 
 // IDOf is the identity that a pod's name spells, and the whole name if it is not one of the set's own.
 func (s *Set) IDOf(podName string) string {

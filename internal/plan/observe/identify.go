@@ -56,7 +56,7 @@ func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.Pers
 	if id = claim.Labels[key]; id == "" || !labeled {
 		id, _ = claims.IDOf(set.Name, templates, claim.Name)
 	}
-	known, ordinal := Identify(set, set.Name+"-"+id)
+	known, ordinal := Identify(set, identity.PodName(set.Name, id))
 	return id, ordinal, known == id // else nothing that we would write
 }
 

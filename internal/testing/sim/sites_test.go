@@ -21,8 +21,8 @@ import (
 // writing are the methods of client.Writer and client.SubResourceWriter.
 var writing = []string{"Create", "Update", "Patch", "Delete", "Apply", "DeleteAllOf"}
 
-// writingPackages are those that write.
-var writingPackages = []string{"controller", "podcontrol"}
+// writingPackages are those that write, as folders of internal.
+var writingPackages = []string{"controller", "controller/revisions", "podcontrol"}
 
 // siteBook notes which lines of the controller were interrupted, and by which faults.
 type siteBook struct {
@@ -38,8 +38,10 @@ func site() string {
 	for {
 		frame, more := frames.Next()
 		dir, file := filepath.Split(frame.File)
-		if pkg := filepath.Base(dir); slices.Contains(writingPackages, pkg) {
-			return fmt.Sprintf("%s/%s:%d", pkg, file, frame.Line)
+		for _, pkg := range writingPackages {
+			if strings.HasSuffix(dir, "/internal/"+pkg+"/") {
+				return fmt.Sprintf("%s/%s:%d", pkg, file, frame.Line)
+			}
 		}
 		if !more {
 			apiserver.Unmodeled("a write from nowhere")
