@@ -107,7 +107,8 @@ func (v *visit) sandboxCondition() corev1.PodCondition {
 	}
 }
 
-// initializedCondition stays True from the first start of an app container on, whatever sidecars do.
+// initializedCondition returns the condition Initialized. It stays True from the first start of an app container on,
+// even if sidecars end.
 func (v *visit) initializedCondition() corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
 	if v.status.Phase == corev1.PodSucceeded {
@@ -133,7 +134,7 @@ func (v *visit) incomplete() []string {
 	return names
 }
 
-// hasRun says whether any app container has ever been started.
+// hasRun reports whether any app container has ever been started.
 func (v *visit) hasRun() bool {
 	return slices.ContainsFunc(v.members(), func(m member) bool { return m.role == app && m.status.ContainerID != "" })
 }
@@ -214,7 +215,7 @@ func (v *visit) phase() corev1.PodPhase {
 	}
 }
 
-// hasFailedInit says whether an init container failed that is not tried again.
+// hasFailedInit reports whether an init container failed that is not tried again.
 func (v *visit) hasFailedInit() bool {
 	return slices.ContainsFunc(v.members(), func(m member) bool {
 		end := m.status.State.Terminated
@@ -238,8 +239,8 @@ func isFinished(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
-// setPodIP gives the pod its address, out of a block that is kept for benchmarks. It depends on nothing but the
-// pod's UID: two pods may share one, which nobody minds where nothing listens.
+// setPodIP gives the pod its address, out of a block that is kept for benchmarks. It depends only on the pod's UID. Two
+// pods may share an address, which is harmless because nothing listens there.
 func (v *visit) setPodIP() {
 	if v.status.PodIP != "" {
 		return

@@ -23,13 +23,13 @@ const (
 	reasonUnknown          = "ContainerStatusUnknown"
 )
 
-// killedCode is the exit code of a process that was killed, or whose end nobody saw.
+// killedCode is the exit code of a process that was killed, or whose end was not seen.
 const killedCode int32 = 137
 
 // maxBackOffFactor is how many times the first back-off the longest one is.
 const maxBackOffFactor = 30
 
-// apply changes what is reported of a container as the task says.
+// apply changes the reported status of a container according to the task.
 func (v *visit) apply(c member, t task) {
 	switch t.act {
 	case start:
@@ -122,7 +122,7 @@ func (v *visit) stop(c member, code int32) {
 	c.status.Started = new(false)
 }
 
-// grace is the pod's own bound on the time that a container may take to end.
+// grace returns the pod's own bound on the time that a container may take to end.
 func (v *visit) grace() time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if own := v.pod.Spec.TerminationGracePeriodSeconds; own != nil {
@@ -131,7 +131,7 @@ func (v *visit) grace() time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// killDelay is the time that a container takes to end when it is replaced, killCode the code it exits with.
+// killDelay returns the time that a container takes to end when it is replaced, killCode the code it exits with.
 func (v *visit) killDelay() time.Duration { return min(v.model.TermDelay, v.grace()) }
 
 func (v *visit) killCode() int32 {
@@ -141,7 +141,7 @@ func (v *visit) killCode() int32 {
 	return 0
 }
 
-// crashDelay is how long the container is held back after its last exit: not at all after the first, nor if what
+// crashDelay returns how long the container is held back after its last exit: not at all after the first, nor if what
 // the spec asks for has changed since.
 func (v *visit) crashDelay(c member) time.Duration {
 	count := v.memory.crashCount(c.spec.Name, v.backOffKey(c))
@@ -157,7 +157,7 @@ func (v *visit) crashDelay(c member) time.Duration {
 	return delay
 }
 
-// backOffKey is what a back-off holds for: the same container with the same image and resources.
+// backOffKey returns what a back-off holds for: the same container with the same image and resources.
 func (v *visit) backOffKey(c member) string {
 	r := v.resourcesFor(c)
 	return fmt.Sprintf("%s|%s/%s|%s/%s", c.spec.Image,

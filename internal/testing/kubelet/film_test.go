@@ -139,7 +139,7 @@ func frameContainer(c *corev1.ContainerStatus) string {
 	return fmt.Sprintf("%s=%s#%d,%s%s", c.Name, image, c.RestartCount, state, last)
 }
 
-// newPod is a pod with one container, as the scheduler leaves it.
+// newPod returns a pod with one container, as the scheduler leaves it.
 func newPod(image string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "622fd5c4", Generation: 1},

@@ -33,7 +33,7 @@ func parseImage(ref string) image {
 	return image{reference: ref, tag: tag, digest: digest}
 }
 
-// has says whether the tag asks for a behavior.
+// has reports whether the tag asks for a behavior.
 func (i image) has(word string) bool { return strings.Contains(i.tag, word) }
 
 func (i image) isMissing() bool { return i.has("missing") }
@@ -41,7 +41,7 @@ func (i image) isBroken() bool  { return i.has("broken") }
 func (i image) isSlow() bool    { return i.has("slow") }
 func (i image) exits() bool     { return i.has("crash") || i.has("exit") }
 
-// exitCode is the code with which a container of an image that exits does so.
+// exitCode returns the code with which a container of an image that exits does so.
 func (i image) exitCode() int32 {
 	if i.has("crash") {
 		return 1
@@ -55,7 +55,7 @@ func (i image) isInvalid() bool {
 	return err != nil
 }
 
-// reported is the name under which the runtime reports the image: of several tags of one content always the same, and
+// reported returns the name under which the runtime reports the image: of several tags of one content always the same, and
 // in full, as docker.io/library/app:v1 for app:v1. An image from a mirror has the mirror's host. One that has no name
 // there goes by its id.
 func (i image) reported() string {
@@ -73,7 +73,7 @@ func (i image) reported() string {
 	return full
 }
 
-// id is the image's content in the form that real nodes report: repository and digest, or the digest alone.
+// id returns the image's content in the form that real nodes report: repository and digest, or the digest alone.
 func (i image) id() string {
 	named, err := reference.ParseDockerRef(i.reference)
 	switch {
@@ -86,7 +86,7 @@ func (i image) id() string {
 	}
 }
 
-// digested is the digest of the image's content.
+// digested returns the digest of the image's content.
 func (i image) digested() string {
 	if i.digest != "" {
 		return i.digest
@@ -102,7 +102,7 @@ func (i image) digested() string {
 // containerIDScheme precedes the runtime's own part of a container ID.
 const containerIDScheme = "containerd://"
 
-// placeDigits is how many of a container ID's 64 digits tell its pod, name and incarnation.
+// placeDigits is the number of digits of a container ID that encode its pod, name and incarnation. An ID has 64 digits.
 const placeDigits = 16
 
 // containerID names one incarnation of a container. The image that it was started from can be read back from it,
@@ -114,8 +114,8 @@ func containerID(pod *corev1.Pod, name string, restarts int32, ref string) strin
 	return containerIDScheme + digits[:sha256.Size*2]
 }
 
-// StartedFrom reports whether the container that a status tells of was started from this very reference. A container
-// that the model did not start is judged by the image it reports.
+// StartedFrom reports whether the container of a status was started from exactly this reference. A container that the
+// model did not start is judged by the image it reports.
 func StartedFrom(pod *corev1.Pod, status *corev1.ContainerStatus, ref string) bool {
 	own := containerID(pod, status.Name, status.RestartCount, ref)
 	if strings.HasPrefix(status.ContainerID, own[:len(containerIDScheme)+placeDigits]) {
@@ -124,8 +124,7 @@ func StartedFrom(pod *corev1.Pod, status *corev1.ContainerStatus, ref string) bo
 	return status.Image == parseImage(ref).reported()
 }
 
-// Runs reports whether the container that a status tells of runs the image of a reference, or the same content under
-// another name.
+// Runs reports whether the container of a status runs the image of a reference, or the same content under another name.
 func Runs(pod *corev1.Pod, status *corev1.ContainerStatus, ref string) bool {
 	return StartedFrom(pod, status, ref) || status.ImageID == parseImage(ref).id()
 }

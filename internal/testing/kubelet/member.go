@@ -59,7 +59,7 @@ func roleOf(container *corev1.Container, isInit bool) role {
 	}
 }
 
-// isInitialized says whether an init container lets the next one start.
+// isInitialized reports whether an init container lets the next one start.
 func (m member) isInitialized() bool {
 	switch m.role {
 	case sidecar:
@@ -71,7 +71,7 @@ func (m member) isInitialized() bool {
 	}
 }
 
-// restartsAfter says whether the container is started again after it exited with this code.
+// restartsAfter reports whether the container is started again after it exited with this code.
 func (m member) restartsAfter(code int32, policy corev1.RestartPolicy) bool {
 	switch {
 	case m.role == sidecar:
@@ -83,12 +83,12 @@ func (m member) restartsAfter(code int32, policy corev1.RestartPolicy) bool {
 	}
 }
 
-// startsReady says whether the container counts as ready as soon as it runs: it has no probe to wait for.
+// startsReady reports whether the container counts as ready as soon as it runs: it has no probe to wait for.
 func (m member) startsReady(i image) bool {
 	return m.role != initOnce && m.spec.ReadinessProbe == nil && m.spec.StartupProbe == nil && !i.isBroken() && !i.isSlow()
 }
 
-// waitingReason is the reason for which the container is waiting; empty if it is not.
+// waitingReason returns the reason for which the container is waiting; empty if it is not.
 func (m member) waitingReason() string {
 	if m.status.State.Waiting == nil {
 		return ""
@@ -96,7 +96,7 @@ func (m member) waitingReason() string {
 	return m.status.State.Waiting.Reason
 }
 
-// stateName tells the container's states of waiting and running apart, for the situation it is in.
+// stateName returns a word for the container's state, which is part of its situation.
 func (m member) stateName() string {
 	switch {
 	case m.status.State.Running != nil:

@@ -36,13 +36,13 @@ type task struct {
 	resources corev1.ResourceRequirements
 }
 
-// alarm says when a container that is left in its situation goes on by itself.
+// alarm is the time at which a container leaves its situation by itself.
 type alarm struct {
 	situation situation
 	at        time.Time
 }
 
-// situation tells one state of waiting from another: when any of it changes, the waiting begins anew.
+// situation identifies a state of waiting. When any part of it changes, the waiting begins again.
 type situation struct {
 	container, id, state, image string
 	act                         act
@@ -79,9 +79,9 @@ func (m Memory) countCrash(container, key string) Memory {
 	return m
 }
 
-// Crash returns the memory of a kubelet whose pod's containers have just ended by themselves. The pod's worker starts them
-// again, from the spec that it knows, and reports it when that is done: with the newest generation, whatever has been
-// written to the pod meanwhile.
+// Crash returns the memory of a kubelet whose pod's containers have just ended by themselves. The pod's worker starts
+// them again, from the spec that it knows, and reports it when that is done: with the newest generation, even if the
+// pod was written meanwhile.
 func (m Memory) Crash(pod *corev1.Pod, done time.Time) Memory {
 	m.tasks, m.busyUntil = nil, done
 	for i := range pod.Spec.Containers {

@@ -3,9 +3,9 @@
 
 // Package kubelet models what a kubelet does to one pod, as far as the API server's clients can see it.
 //
-// The model is a pure state machine: Step is told the pod, what the kubelet remembers of it and the time, and
-// answers with the status that a kubelet would report next. It has no clock, no client and no chance in it, so one
-// table of behavior drives the deterministic simulator, tests on a bare API server and the local cluster alike.
+// The model is a pure state machine. Step takes the pod, the kubelet's memory of it and the time, and returns the
+// status that a kubelet would report next. It has no clock, no client and no randomness. So one table of behavior
+// drives the deterministic simulator, tests on a bare API server and the local cluster.
 //
 // What it answers was recorded from kubelet 1.37 with containerd. The points that a controller can trip over:
 //
@@ -110,14 +110,14 @@ type Outcome struct {
 	// Memory is what the kubelet remembers of the pod from now on. It goes with Status: a caller that could not
 	// write the status keeps the memory it had.
 	Memory Memory
-	// Remove says that the pod has ended and its object is to be deleted with grace period 0.
+	// Remove is true when the pod has ended and its object is to be deleted with grace period 0.
 	Remove bool
 	// Next is how long after now the pod must be looked at again, even if it does not change; never negative, and
 	// at least a nanosecond where there is anything to come. Zero: only when the pod changes.
 	Next time.Duration
 }
 
-// Step says what the kubelet of the pod's node does about the pod at the time now. It never changes its arguments.
+// Step returns what the pod's kubelet does at the time now. It never changes its arguments.
 //
 // It is to be called with the newest pod that the caller knows, its own last status write included, whenever the pod
 // has changed (for that write, too) and when Outcome.Next has passed. Calling it more often is harmless. Each call

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resizable are the resources that can be changed while a container runs.
+// resizable returns the resources that can be changed while a container runs.
 func resizable() []corev1.ResourceName {
 	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 }
@@ -44,7 +44,7 @@ func (v *visit) considerResize() {
 	}
 }
 
-// refuseResize says why the resources asked for cannot be had, now or ever; empty if they can.
+// refuseResize returns why the resources asked for cannot be had, now or ever; empty if they can.
 func (v *visit) refuseResize() (reason, message string) {
 	for _, name := range resizable() {
 		capacity, limited := v.model.Allocatable[name]
@@ -66,7 +66,7 @@ func (v *visit) refuseResize() (reason, message string) {
 	return "", ""
 }
 
-// requested is the sum of what the pod's long-running containers ask for.
+// requested returns the sum of what the pod's long-running containers ask for.
 func (v *visit) requested(name corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for _, c := range v.members() {
@@ -77,7 +77,7 @@ func (v *visit) requested(name corev1.ResourceName) resource.Quantity {
 	return sum
 }
 
-// amount is a quantity in the unit of kubelet messages: thousandths of a CPU, bytes of memory.
+// amount returns a quantity in the unit of kubelet messages: thousandths of a CPU, bytes of memory.
 func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
@@ -85,12 +85,12 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// isResizing says whether the container runs and is to get other resources that were accepted.
+// isResizing reports whether the container runs and is to get other resources that were accepted.
 func (v *visit) isResizing(c member) bool {
 	return c.isOutOfSize() && v.condition(corev1.PodResizeInProgress) != nil
 }
 
-// isOutOfSize says whether the container runs with other resources than the spec asks for.
+// isOutOfSize reports whether the container runs with other resources than the spec asks for.
 func (m member) isOutOfSize() bool {
 	return m.role != initOnce && m.status.State.Running != nil && m.status.Resources != nil &&
 		slices.ContainsFunc(resizable(), m.isChanged)
@@ -107,14 +107,14 @@ func sameAmount(a, b corev1.ResourceList, name corev1.ResourceName) bool {
 	return inLeft == inRight && left.Cmp(right) == 0
 }
 
-// restartsForResize says whether one of the resources that change needs a new container.
+// restartsForResize reports whether one of the resources that change needs a new container.
 func restartsForResize(c member) bool {
 	return slices.ContainsFunc(c.spec.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
 		return p.RestartPolicy == corev1.RestartContainer && c.isChanged(p.ResourceName)
 	})
 }
 
-// resourcesFor is what a container gets that is started or resized now: what the spec asks for, or, while that is
+// resourcesFor returns what a container gets that is started or resized now: what the spec asks for, or, while that is
 // not granted, what the container had.
 func (v *visit) resourcesFor(c member) corev1.ResourceRequirements {
 	if c.status.Resources != nil && v.condition(corev1.PodResizePending) != nil {
@@ -123,7 +123,7 @@ func (v *visit) resourcesFor(c member) corev1.ResourceRequirements {
 	return *c.spec.Resources.DeepCopy()
 }
 
-// reportedResources is the part of a container's resources that its status shows.
+// reportedResources returns the part of a container's resources that its status shows.
 func reportedResources(r corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	return &corev1.ResourceRequirements{Requests: r.Requests.DeepCopy(), Limits: r.Limits.DeepCopy()}
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Stepper is what becomes of a pod that has a node: a Model, or something built on one.
+// Stepper plays the kubelet of a pod: a Model, or a type built on one.
 type Stepper interface {
 	// Step reports what the kubelet of the pod's node does about the pod at the time now.
 	Step(pod *corev1.Pod, memory Memory, now time.Time) Outcome
@@ -32,7 +32,7 @@ func Resume(s Stepper, pod *corev1.Pod, now time.Time) (memory Memory, next time
 	return out.Memory, next, out.Next > 0
 }
 
-// lastChange returns when a pod last became what it is, as far as it tells.
+// lastChange returns the time of the last change that a pod's status records.
 func lastChange(pod *corev1.Pod) time.Time {
 	if at := pod.DeletionTimestamp; at != nil && pod.DeletionGracePeriodSeconds != nil {
 		return at.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)

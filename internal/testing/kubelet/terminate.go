@@ -69,7 +69,7 @@ func (v *visit) giveUpWaiting() {
 	}
 }
 
-// deletionGrace is the grace period of the deletion, which may be shorter than the pod's own.
+// deletionGrace returns the grace period of the deletion, which may be shorter than the pod's own.
 func (v *visit) deletionGrace() time.Duration {
 	if seconds := v.pod.DeletionGracePeriodSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second
@@ -77,7 +77,7 @@ func (v *visit) deletionGrace() time.Duration {
 	return v.grace()
 }
 
-// containersEnd is when the containers of a deleted pod have ended. A second, shorter deletion brings it forward.
+// containersEnd returns when the containers of a deleted pod have ended. A second, shorter deletion brings it forward.
 func (v *visit) containersEnd() time.Time {
 	return v.memory.terminatingSince.Add(min(v.model.TermDelay, v.deletionGrace()))
 }
@@ -113,8 +113,7 @@ func (v *visit) finish(code int32) {
 	v.reportConditions(v.status.Phase)
 }
 
-// end makes a container terminated, whatever it was: of one that waits, the last end counts, and one that never ran
-// cannot be accounted for.
+// end makes a container terminated. For one that waits, its last end counts. One that never ran gets an unknown end.
 func (v *visit) end(c member, code int32) {
 	switch last := c.status.LastTerminationState.Terminated; {
 	case c.status.State.Running != nil:

@@ -40,7 +40,7 @@ const crashReportDelay = time.Second
 // pullReportDelay is the time that a status shows a failed pull before it shows the back-off that follows.
 const pullReportDelay = time.Second
 
-// next is the table of the model: what a container does next, by the state it is in.
+// next returns the table of the model: what a container does next, by the state it is in.
 func (v *visit) next(c member) transition {
 	switch {
 	case c.status.State.Running != nil:
@@ -78,7 +78,7 @@ func (v *visit) nextWhileRunning(c member) transition {
 	}
 }
 
-// beginAfter is the worker's attempt to start a container of the image.
+// beginAfter returns the worker's attempt to start a container of the image.
 func (v *visit) beginAfter(i image, after time.Duration) transition {
 	if i.isMissing() || i.isInvalid() {
 		return transition{act: failPull, after: after, byWorker: true}
@@ -117,7 +117,7 @@ func (v *visit) nextWhileWaiting(c member) transition {
 	return v.beginAfter(wanted, v.model.StartDelay)
 }
 
-// mayStart says whether the sandbox stands and every init container before this one lets it start.
+// mayStart reports whether the sandbox stands and every init container before this one lets it start.
 func (v *visit) mayStart(c member) bool {
 	if !v.hasSandbox() {
 		return false
@@ -133,7 +133,7 @@ func (v *visit) mayStart(c member) bool {
 	return true
 }
 
-// situationOf is the situation in which the container waits for an act.
+// situationOf returns the situation in which the container waits for an act.
 func (v *visit) situationOf(c member, a act) situation {
 	return situation{
 		container: c.spec.Name, id: c.status.ContainerID, state: c.stateName(), image: c.spec.Image, act: a,
@@ -215,7 +215,7 @@ func (v *visit) ring(heard func(act) bool) {
 	}
 }
 
-// isDue says whether an alarm is set for the situation and rings.
+// isDue reports whether an alarm is set for the situation and rings.
 func (v *visit) isDue(s situation) bool {
 	at, ok := v.memory.alarmAt(s)
 	return ok && !at.After(v.now)

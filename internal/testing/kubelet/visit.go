@@ -18,7 +18,7 @@ type visit struct {
 	model  Model
 	pod    *corev1.Pod // as the caller knows it: never written
 	now    time.Time
-	status *corev1.PodStatus // what is to be reported: a copy, freely written
+	status *corev1.PodStatus // the status to report: a copy that may be changed
 	memory Memory
 	again  time.Duration // when to look again; 0: only when the pod changes
 	remove bool
@@ -28,7 +28,7 @@ func (m Model) visit(pod *corev1.Pod, memory Memory, now time.Time) *visit {
 	return &visit{model: m, pod: pod, now: now, status: pod.Status.DeepCopy(), memory: memory}
 }
 
-// outcome compares what is to be reported with what stands.
+// outcome compares the status to report with the status in the API.
 func (v *visit) outcome() Outcome {
 	o := Outcome{Memory: v.memory, Remove: v.remove, Next: v.again}
 	if !apiequality.Semantic.DeepEqual(v.status, &v.pod.Status) {
@@ -56,7 +56,7 @@ func (v *visit) admit() {
 	v.plan()
 }
 
-// introduce writes what a kubelet says of a pod that it sees for the first time.
+// introduce writes the first status of a pod.
 func (v *visit) introduce() {
 	now := v.timestamp()
 	v.status.StartTime = &now
@@ -143,8 +143,8 @@ func (v *visit) showHeldBack() {
 	}
 }
 
-// report derives phase and conditions from the containers. Of a pod that ends by itself the conditions tell first; its
-// phase follows once its sandbox is gone.
+// report derives phase and conditions from the containers. When a pod ends by itself its conditions change first, and
+// its phase once its sandbox is gone.
 func (v *visit) report() {
 	phase := v.status.Phase
 	if !isFinished(phase) {

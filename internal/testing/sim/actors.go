@@ -17,7 +17,7 @@ const (
 	gateActor      = "gates"
 )
 
-// Namespace is the namespace of everything in a world, and SetName the name of the set that scripts are about.
+// Namespace is the namespace of all objects in a world. SetName is the name of the set in scripts.
 const (
 	Namespace = "default"
 	SetName   = "web"

@@ -13,11 +13,10 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// TestBudgetIsKeptFilled rolls a set with a tenth of it unavailable. At no moment at which the clock moves on is budget
-// left while old pods wait, so that the whole takes ten times as long as one pod: there is no pause between waves, and no
-// tail of pods that follow one after the other. Events of a large set may wait for its share of attention, but no longer
-// than it takes to look at it a few times. A thousand pods, each of which takes its own time, are rolled where
-// only the planners are asked, in package plan.
+// TestBudgetIsKeptFilled rolls a set with a tenth of it unavailable. Whenever the clock moves on, no budget is left
+// while old pods wait. So the rollout takes ten times as long as one pod, without pauses between waves and without a
+// tail of single pods. Events of a large set may wait for their turn, but no longer than a few reconciles take. Package
+// plan rolls a thousand pods that take different times, with the planners alone.
 func TestBudgetIsKeptFilled(t *testing.T) {
 	t.Parallel()
 	for identity, onePod := range map[string]time.Duration{

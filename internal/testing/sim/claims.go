@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// claims is the controller that binds claims, and the one that keeps a claim for as long as a pod uses it.
+// claims plays two controllers: the one that binds claims, and the one that protects a claim while a pod uses it.
 type claims struct {
 	world *World
 	dirty []apiserver.Key
@@ -37,7 +37,7 @@ func (c *claims) turns(add func(turn)) {
 	}
 }
 
-// step looks at one claim.
+// step handles one claim.
 func (c *claims) step() error {
 	key := c.dirty[0]
 	c.dirty = c.dirty[1:]
@@ -68,7 +68,7 @@ func (c *claims) step() error {
 	return nil
 }
 
-// inUse says whether a pod that has a node and has not ended mounts a claim.
+// inUse reports whether a pod that has a node and has not ended mounts a claim.
 func (c *claims) inUse(key apiserver.Key) bool {
 	for pod := range apiserver.Each[*corev1.Pod](c.world.Store) {
 		if pod.Spec.NodeName != "" && !apiserver.HasEnded(pod) && slices.Contains(invariants.ClaimsOf(pod), key) {

@@ -9,12 +9,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Clock is a clock that stands still until it is set.
+// Clock is a clock that does not run: its time is set.
 type Clock struct{ now time.Time }
 
 var _ clock.PassiveClock = (*Clock)(nil)
 
-// NewClock returns a clock that shows a time.
+// NewClock returns a clock with a time.
 func NewClock(now time.Time) *Clock { return &Clock{now: now} }
 
 // Now implements clock.PassiveClock.

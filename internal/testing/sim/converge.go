@@ -18,11 +18,11 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// resyncs is how often the set is looked at again once it has settled.
+// resyncs is the number of times that a settled set is reconciled again.
 const resyncs = 20
 
-// CheckConverged lets faults cease and checks I9: the wanted state is reached if it can be, and then nothing is written
-// any more, however often the set is looked at, and not after a restart either.
+// CheckConverged ends all faults and checks I9: the set reaches the wanted state if it can. After that nothing is
+// written, however often the set is reconciled, and not after a restart either.
 func (w *World) CheckConverged(ctx context.Context) error {
 	for _, m := range w.Managers {
 		m.Client.Faults = nil
@@ -39,7 +39,7 @@ func (w *World) CheckConverged(ctx context.Context) error {
 	return nil
 }
 
-// checkStill looks again and again, restarts, and expects no write.
+// checkStill reconciles the set over and over, restarts the managers, and expects no write.
 func (w *World) checkStill(ctx context.Context) error {
 	before := w.managerWrites()
 	for range resyncs {
@@ -64,8 +64,8 @@ func (w *World) checkStill(ctx context.Context) error {
 	return nil
 }
 
-// managerWrites are the writes of managers so far. While pods come and go by themselves, as crashing ones do, the status
-// has to follow; then it does not count.
+// managerWrites returns the writes of managers so far. Writes of status do not count while pods come and go by
+// themselves, as crashing ones do.
 func (w *World) managerWrites() []*apiserver.Entry {
 	satisfiable := w.satisfiable()
 	var writes []*apiserver.Entry
@@ -88,7 +88,7 @@ func (w *World) checkWanted() error {
 	return w.CheckWanted(set, w.willing)
 }
 
-// satisfiable says whether a cluster like this one can give the set all that it wants.
+// satisfiable reports whether the set can reach its wanted state in this cluster.
 func (w *World) satisfiable() bool {
 	set := w.Set()
 	if set == nil {
@@ -102,14 +102,14 @@ func (w *World) satisfiable() bool {
 	if limited || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity && set.Spec.PodManagementPolicy != v1alpha1.ParallelPodManagement {
 		for _, t := range templates {
 			if isMember(&corev1.Pod{Spec: t.Spec}) {
-				return false // pods that are created one after the other become ready one after the other
+				return false // pods that are created one by one become ready one by one
 			}
 		}
 	}
 	return !slices.ContainsFunc(templates, hopeless)
 }
 
-// templatesIn are the templates that pods of a set have or come back with.
+// templatesIn returns the templates that pods of a set have, or will have when they are created again.
 func (w *World) templatesIn(set *v1alpha1.RollSet) (templates []*corev1.PodTemplateSpec) {
 	if !w.Rejected(set) {
 		templates = append(templates, &set.Spec.Template)
@@ -120,7 +120,7 @@ func (w *World) templatesIn(set *v1alpha1.RollSet) (templates []*corev1.PodTempl
 		case !invariants.IsLive(pod):
 		case t != nil:
 			templates = append(templates, t)
-		case frozen: // nothing is made of a pod of unknown origin
+		case frozen: // a pod without a known revision stays as it is
 			templates = append(templates, &corev1.PodTemplateSpec{Spec: pod.Spec})
 		}
 	}
@@ -132,7 +132,7 @@ func (w *World) templatesIn(set *v1alpha1.RollSet) (templates []*corev1.PodTempl
 	return templates
 }
 
-// hopeless says whether pods of a template can never be available.
+// hopeless reports whether pods of a template can never be available.
 func hopeless(template *corev1.PodTemplateSpec) bool {
 	c := &template.Spec.Containers[0]
 	_, tag, _ := strings.Cut(c.Image, ":")
@@ -144,7 +144,7 @@ func hopeless(template *corev1.PodTemplateSpec) bool {
 	return c.Image == "" || c.Resources.Requests.Cpu().Cmp(resource.MustParse(nodeCPU)) > 0
 }
 
-// Ending is the state of all pods without their names, in which two runs of one script must agree.
+// Ending returns the state of all pods without their names. Two runs of one script must end with the same one.
 func (w *World) Ending() string {
 	var states []string
 	for _, pod := range w.Pods() {

@@ -15,7 +15,7 @@ import (
 
 var budget = flag.Duration("budget", 0, "for how long to play pairs of crash points, after all single ones")
 
-// TestPairsOfCrashPoints plays pairs of crash points, drawn at random, for as long as -budget says.
+// TestPairsOfCrashPoints plays pairs of crash points, drawn at random, until -budget has passed.
 func TestPairsOfCrashPoints(t *testing.T) {
 	t.Parallel()
 	all := scenarios(t)

@@ -21,8 +21,8 @@ import (
 
 var sample = flag.Int("sample", 1, "play one crash point in so many")
 
-// crashPoint is one thing that goes wrong: the n-th write of the manager meets a fault, and from then on one kind of
-// object reaches its caches late.
+// crashPoint is one fault: the n-th write of the manager meets it, and from then on one kind of object reaches its
+// caches late.
 type crashPoint struct {
 	n     int
 	fault apiserver.Fault
@@ -40,7 +40,7 @@ func (p crashPoint) String() string {
 // lateness is how long a stale cache stays so.
 const lateness = 3 * time.Second
 
-// crashPoints are all that can go wrong with the n-th write.
+// crashPoints returns all faults of the n-th write.
 func crashPoints(n int, claims bool) []crashPoint {
 	var points []crashPoint
 	for _, fault := range []apiserver.Fault{apiserver.CrashBefore, apiserver.CrashAfter, apiserver.Failed500, apiserver.TimeoutWritten, apiserver.Refused409} {
@@ -75,7 +75,7 @@ func (w *World) plan(points []crashPoint) apiserver.FaultPlan {
 	}
 }
 
-// lastEditOfPod is the version of the last write of a user to a pod, which a manager has to know to do what is asked for.
+// lastEditOfPod returns the version of the last write of a user to a pod, which a manager has to know to do what is asked for.
 func (w *World) lastEditOfPod() int64 {
 	last := int64(0)
 	for e := range w.Store.History(apiserver.Pods) {
@@ -96,7 +96,7 @@ type course struct {
 	tally map[string]int
 }
 
-// follow plays a scenario with what goes wrong in it.
+// follow plays a scenario with its faults.
 func follow(ctx context.Context, s scenario, observe func(apiserver.Write), points ...crashPoint) (course, error) {
 	var c course
 	w := NewWorld(ctx, 0)
@@ -121,7 +121,7 @@ func follow(ctx context.Context, s scenario, observe func(apiserver.Write), poin
 	return c, err
 }
 
-// TestCrashPoints lets every single write of many scenarios go wrong in every way, and expects the same end.
+// TestCrashPoints lets every single write of many scenarios meet every fault, and expects the same end.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	sites := &siteBook{}
@@ -176,8 +176,8 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 		// A claim that could not be made is not left over.
 		err = fmt.Errorf("ends with\n%s\nwithout faults with\n%s", got.ending, reference.ending)
 	case !s.changesInPassing() && exceeds(got.tally, allowed(reference.tally, points)) && !oldSpec && !s.isAbout("in-place-retag"):
-		// A manager that starts in the middle of an update to another tag of one image recreates the pod (docs/adr/0026).
-		// A manager that sees an old spec may well do what that asks for; nobody else does anything twice.
+		// A manager that starts in the middle of an update to another tag of one image recreates the pod
+		// (docs/adr/0026). A manager that sees an old spec may follow it; otherwise nothing is done twice.
 		err = fmt.Errorf("wrote %v, without faults %v", got.tally, reference.tally)
 	default:
 		sites.count()
@@ -186,7 +186,7 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 	return fmt.Errorf("%v of %s: %w", points, reference.writes[points[0].n-1], err)
 }
 
-// allowed is what managers may make and delete under crash points: what they did without. Only in a pair, each that begins
+// allowed returns what managers may make and delete under crash points: what they did without. Only in a pair, each that begins
 // with pods of the past may have one too many, which it does not come across and deletes when it sees it (docs/adr/0023).
 func allowed(tally map[string]int, points []crashPoint) map[string]int {
 	tally = maps.Clone(tally)
@@ -199,7 +199,7 @@ func allowed(tally map[string]int, points []crashPoint) map[string]int {
 	return tally
 }
 
-// changesInPassing says whether something happens at a given time, and not when all is done. A fault lets it meet another
+// changesInPassing reports whether something happens at a given time, and not when all is done. A fault lets it meet another
 // moment of a rollout, which may need more writes.
 func (s scenario) changesInPassing() bool {
 	settled := true
@@ -219,7 +219,7 @@ func (s scenario) changesInPassing() bool {
 	return false
 }
 
-// endsLike says whether an ending is the one that is wanted. Where templates change in passing, one may have been replaced
+// endsLike reports whether an ending is the one that is wanted. Where templates change in passing, one may have been replaced
 // before it was recorded, and another may have been wanted again by an old spec.
 func (s scenario) endsLike(got, want string) bool {
 	return slices.EqualFunc(strings.Split(got, "\n"), strings.Split(want, "\n"), func(got, want string) bool {
@@ -231,7 +231,7 @@ func (s scenario) endsLike(got, want string) bool {
 	})
 }
 
-// exceeds says whether there is more of anything than there should be.
+// exceeds reports whether there is more of anything than there should be.
 func exceeds(got, want map[string]int) bool {
 	for what, n := range got {
 		if n > want[what] {
@@ -244,8 +244,8 @@ func exceeds(got, want map[string]int) bool {
 // longest is how many writes a scenario has at most that is played with every crash point.
 const longest = 30
 
-// shortScenarios are those that have few writes, and one manager: two, one of which sees an old spec, undo each other's
-// work as fast as they can, and here nothing takes any time.
+// shortScenarios returns the scenarios with few writes and one manager. If one of two managers sees an old spec, they
+// undo each other's work in a hot loop, because time does not pass here.
 func shortScenarios(t *testing.T) map[string]scenario {
 	short := scenarios(t)
 	for name, s := range short {
@@ -267,11 +267,11 @@ func shortScenarios(t *testing.T) map[string]scenario {
 
 func (s scenario) hasClaims() bool { return strings.Contains(string(s.section("script")), "claims ") }
 
-// isAbout says whether a scenario is the one of a file.
+// isAbout reports whether a scenario is the one of a file.
 func (s scenario) isAbout(name string) bool { return filepath.Base(s.path) == name+".txtar" }
 
-// TestCrashPointsReachEveryPhase expects the scenarios with few writes, each of which goes wrong in every way, to have a write in
-// every phase of a step, after the last step, and when a revision is given up.
+// TestCrashPointsReachEveryPhase expects a write in every phase of a step, after the last step, and when a revision is
+// rejected, among the scenarios with few writes, whose every write meets every fault.
 func TestCrashPointsReachEveryPhase(t *testing.T) {
 	t.Parallel()
 	reached := map[string]bool{}

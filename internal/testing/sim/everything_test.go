@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// everything is the state of all objects without what differs between two runs: names, UIDs, versions and times.
+// everything returns the state of all objects without what differs between two runs: names, UIDs, versions and times.
 func (w *World) everything() string {
 	lines := []string{"pods " + w.Ending(), "revisions " + w.history()}
 	for _, obj := range w.Store.Objects() {
@@ -34,7 +34,7 @@ func (w *World) everything() string {
 	return strings.Join(lines, "\n")
 }
 
-// history is what the revisions hold, oldest first.
+// history returns what the revisions hold, oldest first.
 func (w *World) history() string {
 	kept := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
@@ -46,7 +46,7 @@ func (w *World) history() string {
 	return strings.Join(history, ", ")
 }
 
-// owners are the kinds of an object's owners, and whether they exist.
+// owners returns the kinds of an object's owners, and whether they exist.
 func (w *World) owners(refs []metav1.OwnerReference) string {
 	var kinds []string
 	for _, ref := range refs {
@@ -55,7 +55,7 @@ func (w *World) owners(refs []metav1.OwnerReference) string {
 	return strings.Join(kinds, " ")
 }
 
-// statusLine is a status without names and times.
+// statusLine returns a status without names and times.
 func (w *World) statusLine(s *v1alpha1.RollSetStatus) string {
 	var conditions []string
 	for _, c := range s.Conditions {

@@ -22,7 +22,7 @@ import (
 // Legend explains the states on a film strip.
 const Legend = "# state is identity:revision, then + available, r ready, . not ready, ~ updating in place, x terminating, ! failed; in brackets if not the set's own"
 
-// Film is what happened, a line for every write that changes what the user wants or how the pods are.
+// Film is the film strip: a line for every write that changes what the user wants or the state of a pod.
 type Film struct {
 	world *World
 	lines []line
@@ -39,10 +39,10 @@ func newFilm(w *World) *Film {
 	return &Film{world: w, byPod: make(map[string]int)}
 }
 
-// String is the whole strip.
+// String returns the whole strip.
 func (f *Film) String() string { return f.last(len(f.lines)) }
 
-// last are the newest n lines.
+// last returns the newest n lines.
 func (f *Film) last(n int) string {
 	var b strings.Builder
 	b.WriteString(Legend + "\n")
@@ -57,12 +57,12 @@ func (f *Film) last(n int) string {
 	return b.String()
 }
 
-// time is printed as the time since the world began.
+// time formats a time as the time since the world began.
 func (f *Film) time(at time.Time) string {
 	return at.Sub(epoch()).Round(time.Millisecond).String()
 }
 
-// note adds a line that no write stands for.
+// note adds a line for an event that is not a write.
 func (f *Film) note(actor, what string) {
 	f.state = f.snapshot()
 	f.lines = append(f.lines, line{at: f.world.Now(), actor: actor, what: what, result: f.state})
@@ -83,14 +83,14 @@ func (f *Film) observe(e *apiserver.Entry) {
 		pod = apiserver.MustBe[*corev1.Pod](e.Old)
 	}
 	if f.state == before && !entersState(e, pod) {
-		delete(f.byPod, pod.Name) // the reason that is logged next is not that of an earlier line
+		delete(f.byPod, pod.Name) // the next reason in the log does not belong to an earlier line
 		return
 	}
 	f.byPod[pod.Name] = len(f.lines)
 	f.lines = append(f.lines, line{at: e.At, actor: e.Actor, what: f.describe(e, pod), result: f.state})
 }
 
-// observeStep adds a line for a status that tells of another step of a rollout, or of another phase.
+// observeStep adds a line for a status with another step of a rollout, or another phase.
 func (f *Film) observeStep(e *apiserver.Entry) {
 	was, existed := e.Old.(*v1alpha1.RollSet)
 	is, exists := e.New.(*v1alpha1.RollSet)
@@ -104,7 +104,7 @@ func (f *Film) observeStep(e *apiserver.Entry) {
 	f.note(e.Actor, fmt.Sprintf("step %d of %d: %s", after.Step, after.Steps, after.Phase))
 }
 
-// describe says what became of a pod.
+// describe returns what a write did to a pod.
 func (f *Film) describe(e *apiserver.Entry, pod *corev1.Pod) string {
 	name := f.world.Name(pod)
 	old, _ := e.Old.(*corev1.Pod)
@@ -132,13 +132,13 @@ func (f *Film) describe(e *apiserver.Entry, pod *corev1.Pod) string {
 	}
 }
 
-// entersState says whether a write changes where a pod stands as to lifecycle hooks.
+// entersState reports whether a write changes the lifecycle state of a pod.
 func entersState(e *apiserver.Entry, pod *corev1.Pod) bool {
 	old, ok := e.Old.(*corev1.Pod)
 	return ok && old.Labels[v1alpha1.LifecycleStateLabel] != pod.Labels[v1alpha1.LifecycleStateLabel]
 }
 
-// snapshot is the state of all pods in one line.
+// snapshot returns the state of all pods in one line.
 func (f *Film) snapshot() string {
 	w := f.world
 	pods := w.Pods()
@@ -153,7 +153,7 @@ func (f *Film) snapshot() string {
 	return strings.Join(states, " ")
 }
 
-// withLog adds a logger that puts the reasons, which the controller logs for each pod, into the strip.
+// withLog adds a logger that puts the reasons in the controller's log into the strip.
 func (f *Film) withLog(ctx context.Context) context.Context {
 	log := funcr.NewJSON(func(string) {}, funcr.Options{Verbosity: 1, RenderArgsHook: func(kvs []any) []any {
 		values := make(map[string]string, len(kvs)/2)
@@ -168,7 +168,7 @@ func (f *Film) withLog(ctx context.Context) context.Context {
 	return logr.NewContext(ctx, log)
 }
 
-// Transcript is every write there was, with the object as it was stored.
+// Transcript returns every write with the stored object.
 func (w *World) Transcript() string {
 	var b strings.Builder
 	log := w.Store.Log()

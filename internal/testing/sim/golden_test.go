@@ -74,7 +74,7 @@ func (s scenario) section(name string) []byte {
 }
 
 // play runs a script in a new world. The seed chooses the order of events; some seeds also cut the pauses short, and
-// some let writes go wrong.
+// some let writes meet faults.
 func play(ctx context.Context, script Script, seed uint64) (*World, error) {
 	w := NewWorld(ctx, seed)
 	if seed != 0 {
@@ -91,10 +91,10 @@ func play(ctx context.Context, script Script, seed uint64) (*World, error) {
 	return w, nil
 }
 
-// hurried says whether a seed cuts pauses short, so that the end may differ from the tidy run's.
+// hurried reports whether a seed cuts pauses short, so that the end may differ from the tidy run's.
 func hurried(seed uint64) bool { return seed%4 >= 2 }
 
-// randomFaults lets one write in twenty go wrong.
+// randomFaults lets one write in twenty meet a fault.
 func randomFaults(chance *rand.Rand) apiserver.FaultPlan {
 	faults := []apiserver.Fault{apiserver.Refused409, apiserver.Refused429, apiserver.Refused403, apiserver.Failed500, apiserver.TimeoutLost, apiserver.TimeoutWritten, apiserver.TimeoutLate, apiserver.CrashBefore, apiserver.CrashAfter}
 	return func(apiserver.Write) apiserver.Fault {
@@ -105,7 +105,7 @@ func randomFaults(chance *rand.Rand) apiserver.FaultPlan {
 	}
 }
 
-// TestGolden compares the film strip of every scenario, in the order in which nobody is late, with the recorded one.
+// TestGolden compares the film strip of every scenario, in the tidy order, with the recorded one.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, s := range scenarios(t) {
@@ -136,8 +136,8 @@ func (s scenario) write(t *testing.T, log string) {
 	}
 }
 
-// TestTrimmedPodsAreEnough plays the golden rollouts with pods of which the manager's cache keeps no more than it does in
-// a cluster. Nothing may come of that.
+// TestTrimmedPodsAreEnough plays the golden rollouts with pods trimmed as in the cache of a real manager. The logs must
+// not change.
 func TestTrimmedPodsAreEnough(t *testing.T) {
 	t.Parallel()
 	for name, s := range scenarios(t) {

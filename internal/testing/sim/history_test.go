@@ -32,7 +32,7 @@ func bound() *rapid.Generator[string] {
 	return rapid.OneOf(number(0, 4), among("0%", "1%", "25%", "50%", "99%", "100%"))
 }
 
-// specWords are the fields that every set has.
+// specWords returns the fields that every set has.
 func specWords() []word {
 	return []word{
 		{"replicas", number(0, 6)},
@@ -67,7 +67,7 @@ func specWords() []word {
 	}
 }
 
-// podWords are what users, nodes and strangers do to pods; the pods are named as on the film strip.
+// podWords returns what users, nodes and strangers do to pods; the pods are named as on the film strip.
 func podWords(pod *rapid.Generator[string]) []word {
 	var words []word
 	for _, name := range []string{
@@ -79,7 +79,7 @@ func podWords(pod *rapid.Generator[string]) []word {
 	return words
 }
 
-// worldWords are what happens to the cluster and to the managers.
+// worldWords returns what happens to the cluster and to the managers.
 func worldWords() []word {
 	return []word{
 		{"quota", among("2", "none")},
@@ -153,8 +153,8 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 // midstep brings a set into the midst of a rollout in steps.
 const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"
 
-// relief takes away what could keep the set from its wanted state for ever. A clock that was ahead has seen pods as available
-// that will be when it is right again. What was released has to go when it was.
+// relief removes what can keep the set from its wanted state permanently. Pods that a fast clock showed as available
+// need time to become so. Released pods are removed at the end.
 const relief = "quota none\nuncordon\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
@@ -177,8 +177,8 @@ func live(ctx context.Context, text string, seed uint64) (*World, error) {
 	return w, err
 }
 
-// eachHistory draws scripts and orders of events at random, and calls check with them: of both kinds of sets as many as
-// -rapid.checks says, side by side.
+// eachHistory draws scripts and orders of events at random, and calls check with them: -rapid.checks of each kind of
+// set, side by side.
 func eachHistory(t *testing.T, check func(t *rapid.T, text string, seed uint64)) {
 	t.Helper()
 	for name, kind := range map[string]func() (*rapid.Generator[string], []word){"Random": randomSet, "Ordinal": ordinalSet} {
@@ -212,7 +212,7 @@ func TestHistoriesAgain(t *testing.T) {
 	}{
 		// A create meets a conflict and is tried again in the plan that moves a pod to the same revision.
 		{"identity Ordinal\nclaims data\nreplicas 5\norphan 3\nstart 2", 146},
-		// The API server gets a default, and somebody edits the set before the manager has seen that.
+		// The API server gets a default, and a user edits the set before the manager has seen that.
 		{"replicas 3\ncordon\nsettle\nimage app:v2\nsettle\napi-default\nmaxSurge 50%\nsettle", 0},
 		// A template is changed while the hook preNormal holds back the only pod that is there.
 		{"identity Ordinal\nhook preNormal\nreplicas 5\nsettle\nenv A=2\nsettle", 1048576},
@@ -233,9 +233,10 @@ func TestHistoriesAgain(t *testing.T) {
 		// In the midst of a rollout surge comes for a pod that a user wants replaced and that has to stay for the time being.
 		{"replicas 3\nreplicas 1\norphan xpb4r\norphan xpb4r\nrun 3s\nmislabel i\nmanagers 2\nimage app:v2\nimage app:v3\nrun 3.5s\nimage app:v2\nrun 5s\n" +
 			"stranger qdl8b\nreplicas 1\nrestart\nreplicas 6\nrun 6.5s\nrewind 7\nmaxSurge 99%\nspecify f\npartition 0", 2},
-		// A pod is moved to a revision that somebody has just deleted, and the cache does not show it.
+		// A pod is moved to a revision that was just deleted, and the cache does not show that.
 		{"replicas 3\nrun 3.5s\nminReady 3\nexpensive a\nannotate team=a\nrewind 4\nimage app:v2\nrun 9s\nforget\nsettle\nresync", 12803},
-		// A delete of which the manager heard nothing shows in its cache only when it has given up waiting for that.
+		// The answer to a delete is lost, and the cache shows the delete only after the manager has given up waiting
+		// for it.
 		{"replicas 3\nsettle\nrun 4.5s\nenv A=1\nimage app:v2", 54},
 		// A set that is deleted leaves its revision behind, and the cache still shows the set.
 		{"identity Ordinal\nreplicas 0\npartition 1\nsettle\nannotate team=a\nreplicas 1\nreplicas 2\ndelete-set Orphan", 34},
@@ -254,11 +255,11 @@ func TestHistoriesAgain(t *testing.T) {
 		// A set adopts pods of another, whose names it would not choose itself, and a manager whose cache begins before that makes its own.
 		{"replicas 3\nminReady 0\ndelete a\nimage app:v1\nsettle\ndelete-set Orphan\ncordon\nsettle\ncreate-set\nimage app:v1\nreplicas 0\nrestart\n" +
 			"delete a\ndelete a\nforget\nrun 0s\nreplicas 2\nreplicas 3\nrewind 7\nspecify j\nrewind 29", 2},
-		// Surge is wanted at a revision whose claim templates somebody has taken off it.
+		// Surge is wanted at a revision whose claim templates were removed.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nno-claims data\nmaxSurge 1%\nforget-claims", 15376},
 		// The claims of three pods are there, and of two the pods, which a manager does not see that is to have one.
 		{"replicas 3\nclaims data\nrun 0s\nrewind 9 Pod\nreplicas 1", 125},
-		// A revision that nobody needs changed before it could be deleted, and nothing else happens to the set.
+		// An unused revision changed before it could be deleted, and nothing else happens to the set.
 		{"replicas 3\nsettle\nhistory 0\nimage app:v2\nminReady 1\nenv A=1", 33406},
 		// A manager whose cache stays in the past wants to reject a revision that another has changed.
 		{"replicas 3\nclaims data\nonDeadline Rollback\nstrategy OnDelete\nsettle\nimage app:broken\nreplicas 6\npodsToDelete c\nmanagers 2\ntamper a", 3045},

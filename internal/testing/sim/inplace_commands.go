@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// inPlaceCommands are the words about updates in place.
+// inPlaceCommands returns the commands about updates in place.
 func inPlaceCommands() []command {
 	return []command{
 		specWord("policy", func(s *v1alpha1.RollSetSpec, v string) {
@@ -47,7 +47,7 @@ func setAnnotation(spec *v1alpha1.RollSetSpec, v string) {
 	metav1.SetMetaDataAnnotation(&spec.Template.ObjectMeta, key, value)
 }
 
-// setMemory asks for memory, a change of which restarts the container.
+// setMemory requests memory. A change of the request restarts the container.
 func setMemory(spec *v1alpha1.RollSetSpec, v string) {
 	c := &spec.Template.Spec.Containers[0]
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
@@ -81,7 +81,7 @@ func (w *World) unmarkPod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Labels, hookLabel) })
 }
 
-// limitNode says how much cpu a node has for one pod.
+// limitNode sets the CPU that a node has for one pod.
 func limitNode(_ context.Context, w *World, args []string) error {
 	quantity, err := resource.ParseQuantity(args[0])
 	w.note("node-cpu " + args[0])
@@ -89,7 +89,8 @@ func limitNode(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// refuseResizes says how much cpu the API server lets a running pod have, as it does when it knows the node.
+// refuseResizes lets the API server refuse to resize a running pod beyond an amount of CPU, as it does when it knows
+// the node.
 func refuseResizes(_ context.Context, w *World, args []string) error {
 	limit, err := resource.ParseQuantity(args[0])
 	w.note("refuse-cpu " + args[0])
@@ -108,7 +109,8 @@ func refuseResizes(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// turnGate writes the condition of the pod's readiness gate, as nobody but the controller should, in its words.
+// turnGate returns a command that writes the condition of a pod's readiness gate as the controller does, although only
+// the controller should.
 func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
 	reason := "OutOfService"
 	if status == corev1.ConditionTrue {
@@ -124,7 +126,7 @@ func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
 	}
 }
 
-// tamperPod writes what looks like the state of an update in place to another revision, which is not done yet.
+// tamperPod writes the annotation of an unfinished update in place to another revision.
 func (w *World) tamperPod(pod *corev1.Pod) error {
 	state := inplace.State{Revision: "evil", Generation: pod.Generation, Containers: map[string]inplace.Container{}}
 	for _, c := range pod.Status.ContainerStatuses {

@@ -26,11 +26,11 @@ type kubelets struct {
 	world *World
 	model kubelet.Model
 	pods  []*tended
-	// busy is until when no kubelet gets to report what happens. Of all that happened meanwhile the last is reported.
+	// busy is the time until which no kubelet reports. Then each reports the latest status only.
 	busy time.Time
 }
 
-// tended is one pod with what its kubelet remembers of it.
+// tended is one pod with its kubelet's memory of it.
 type tended struct {
 	key    apiserver.Key
 	uid    types.UID
@@ -38,11 +38,11 @@ type tended struct {
 	due    bool
 	at     time.Time
 	lost   bool // its node is gone, and the kubelet with it
-	// unreported is the status that the kubelet has not got to report; nil if there is none.
+	// unreported is a status that a busy kubelet has not reported yet; nil if there is none.
 	unreported *corev1.PodStatus
 }
 
-// observe makes a kubelet look at a pod that was written.
+// observe schedules a kubelet to handle a pod that was written.
 func (k *kubelets) observe(e *apiserver.Entry) {
 	if e.Key.Kind != apiserver.Pods {
 		return
@@ -58,7 +58,7 @@ func (k *kubelets) observe(e *apiserver.Entry) {
 	}
 	t.due, t.at = apiserver.MustBe[*corev1.Pod](e.New).Spec.NodeName != "", e.At
 	if e.Verb == apiserver.Create || e.Subresource == "binding" || e.Old.GetGeneration() != e.New.GetGeneration() {
-		// Members of a quorum see that there is one more.
+		// Members of a quorum notice the new one.
 		for _, other := range k.pods {
 			if pod, ok := k.world.Store.Get(other.key).(*corev1.Pod); ok && isMember(pod) && !other.due {
 				other.due, other.at = pod.Spec.NodeName != "", e.At
@@ -72,7 +72,7 @@ func isMember(pod *corev1.Pod) bool {
 	return strings.Contains(pod.Spec.Containers[0].Image, "quorum")
 }
 
-// hasQuorum reports whether all pods that a pod's set wants are there and none of them is broken.
+// hasQuorum reports whether all wanted pods of a pod's set exist and none of them is broken.
 func (k *kubelets) hasQuorum(pod *corev1.Pod) bool {
 	set := k.world.Set()
 	if set == nil || invariants.OwnerOf(pod) != set.UID {
@@ -114,7 +114,7 @@ func (k *kubelets) turns(add func(turn)) {
 	}
 }
 
-// step lets the kubelet look at one pod.
+// step lets the kubelet handle one pod.
 func (k *kubelets) step(t *tended) error {
 	now := k.world.Now()
 	pod := apiserver.MustBe[*corev1.Pod](k.world.Store.Get(t.key))
@@ -142,8 +142,8 @@ func (k *kubelets) step(t *tended) error {
 	return nil
 }
 
-// report writes what a kubelet has seen of a pod, and the status that follows from it, if any. A kubelet that is busy goes on
-// from what it would have written, and comes back to the pod when it has the time.
+// report writes the status that a kubelet derived from a pod, if any. A busy kubelet keeps the status, continues from
+// it, and reports it later.
 func (k *kubelets) report(t *tended, pod, seen *corev1.Pod, status *corev1.PodStatus) error {
 	now := k.world.Now()
 	switch {
@@ -164,7 +164,7 @@ func (k *kubelets) report(t *tended, pod, seen *corev1.Pod, status *corev1.PodSt
 	return err
 }
 
-// withForeign is a status with the conditions of another one that are not the kubelet's.
+// withForeign returns a status with the conditions of another one that are not the kubelet's.
 func withForeign(own, there corev1.PodStatus) corev1.PodStatus {
 	own.Conditions = slices.DeleteFunc(slices.Clone(own.Conditions), func(c corev1.PodCondition) bool { return !kubelet.Owns(c.Type) })
 	for _, c := range there.Conditions {
@@ -175,8 +175,8 @@ func withForeign(own, there corev1.PodStatus) corev1.PodStatus {
 	return own
 }
 
-// lose cuts a pod off from its kubelet, and lets the node controller write what it writes then: the pod is not ready,
-// and evicted, but nobody confirms that it has ended.
+// lose cuts a pod off from its kubelet. The node controller marks the pod as not ready and evicts it, but no kubelet
+// confirms that it has ended.
 func (k *kubelets) lose(pod *corev1.Pod) error {
 	if t := k.find(pod.UID); t != nil {
 		t.lost = true
@@ -192,7 +192,7 @@ func (k *kubelets) lose(pod *corev1.Pod) error {
 	return client.IgnoreNotFound(k.world.Store.Delete(w))
 }
 
-// uidOf is the UID of an object, or nothing for no object.
+// uidOf returns the UID of an object; empty for nil.
 func uidOf(obj client.Object) types.UID {
 	if obj == nil {
 		return ""
@@ -200,7 +200,7 @@ func uidOf(obj client.Object) types.UID {
 	return obj.GetUID()
 }
 
-// isTended reports whether a kubelet tends a pod.
+// isTended reports whether a kubelet runs a pod.
 func (w *World) isTended(pod types.UID) bool {
 	t := w.kubelets.find(pod)
 	return t != nil && !t.lost

@@ -22,20 +22,20 @@ import (
 
 // Manager is one process that runs the real controller. Everything in it is lost when it restarts.
 type Manager struct {
-	// Name is the actor of its writes.
+	// Name is the name under which it writes.
 	Name string
-	// Client is the client of its present life.
+	// Client is its client since the last restart.
 	Client *apiserver.Client
-	// Live is its reader past the caches.
+	// Live reads past its caches.
 	Live *apiserver.Live
-	// Reconciles counts those of all lives.
+	// Reconciles counts its reconciles, across restarts.
 	Reconciles int
-	// Events counts the events that it recorded.
+	// Events counts the events that it recorded, across restarts.
 	Events int
-	// Behind is where in the past the caches of some kinds begin after the next crash, as resource versions.
+	// Behind holds the resource versions with which the caches of some kinds begin after the next crash.
 	Behind map[apiserver.Kind]int64
 
-	// Skew is how far its clock is ahead of the world's.
+	// Skew is the time by which its clock is ahead of the world's.
 	Skew time.Duration
 
 	clock        clock.PassiveClock
@@ -44,9 +44,9 @@ type Manager struct {
 	queue      *Queue
 	reconciler reconcile.Reconciler
 	handlers   map[apiserver.Kind]handler.EventHandler
-	// born is the version of the store at the start of its present life. It knows nothing of what it wrote in others.
+	// born is the version of the store at its last start. It remembers no writes from before.
 	born int64
-	// working is the request that is being worked on.
+	// working is the request that it reconciles.
 	working reconcile.Request
 }
 
@@ -62,7 +62,7 @@ func (s skewed) Now() time.Time { return s.PassiveClock.Now().Add(s.manager.Skew
 // Since implements clock.PassiveClock.
 func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
-// behind is the newest resource version that the cache of a kind may begin with.
+// behind returns the newest resource version that the cache of a kind may begin with.
 func (m *Manager) behind(kind apiserver.Kind) int64 {
 	if version, ok := m.Behind[kind]; ok {
 		return version
@@ -86,7 +86,7 @@ func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 	}
 }
 
-// take takes the first request out of the queue.
+// take removes the first request from the queue.
 func (m *Manager) take() {
 	m.working, _ = m.queue.Get()
 	m.Reconciles++
@@ -123,5 +123,5 @@ func (m *Manager) work(ctx context.Context) (err error) {
 	return nil
 }
 
-// errCrashed says that the manager's process died in the middle of a reconcile.
+// errCrashed means that the manager's process died during a reconcile.
 var errCrashed = errors.New("the manager crashed")

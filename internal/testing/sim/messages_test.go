@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// explained is the page that explains what the condition Progressing says.
+// explained is the page that explains the messages of the condition Progressing.
 const explained = "../../../docs/troubleshooting.md"
 
 // TestMessagesAreExplained plays all scenarios and finds each message of Progressing in the page: how it begins in one table,

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// lateBy is how long a write is under way that its client gave up, unless chance has it otherwise.
+// lateBy is the delay of a write that its client gave up, unless chance draws another one.
 const lateBy = 2 * time.Second
 
-// network carries the writes that are still under way although their clients gave up waiting for them.
+// network holds the writes that are still under way although their clients gave up waiting for them.
 type network struct {
 	world *World
 	sent  []sent
@@ -22,7 +22,7 @@ type sent struct {
 	commit func()
 }
 
-// send takes a write on its way.
+// send schedules a write to be committed later.
 func (n *network) send(commit func()) {
 	delay := lateBy
 	if n.world.Chance != nil {

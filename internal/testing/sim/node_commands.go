@@ -16,7 +16,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// nodeCommands are the words about what others than the controller do to running pods: nodes, autoscalers, injectors.
+// nodeCommands returns the commands about what nodes, autoscalers and injectors do to pods.
 func nodeCommands() []command {
 	return []command{
 		{"crash", 2, crash},
@@ -34,11 +34,11 @@ func nodeCommands() []command {
 	}
 }
 
-// foreignKey is a label and an annotation of pods that a template never has.
+// foreignKey is the key of a label and an annotation that no template has.
 const foreignKey = "example.com/foreign"
 
-// crash lets the containers of a pod end by themselves. They are started again at once, from the spec that the kubelet
-// knows; that it reports after a while: "crash a 5s".
+// crash lets the containers of a pod end by themselves. The kubelet starts them again at once, from the spec that it
+// knows, and reports that after a while: "crash a 5s".
 func crash(_ context.Context, w *World, args []string) error {
 	d, err := time.ParseDuration(args[1])
 	if pod := w.podNamed(args[0]); pod != nil && err == nil {
@@ -51,7 +51,7 @@ func crash(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// busy keeps kubelets from reporting for a while: "busy 5s". What happens in that time they report at once.
+// busy keeps kubelets from reporting for a while: "busy 5s". After that they report all changes at once.
 func busy(_ context.Context, w *World, args []string) error {
 	d, err := time.ParseDuration(args[0])
 	w.note("keep kubelets busy for " + args[0])
@@ -83,7 +83,7 @@ func (w *World) makeRoom(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Annotations, kubelet.DeferResizeAnnotation) })
 }
 
-// inject puts a container into every pod that is created, which reads the annotation team.
+// inject adds a container that reads the annotation team to every new pod.
 func inject(_ context.Context, w *World, _ []string) error {
 	w.note("inject a sidecar into new pods")
 	w.Store.Admission = append(w.Store.Admission, func(verb apiserver.Verb, obj client.Object) error {

@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// orderCommands are the words about which pods are updated first, and the one that labels pods so that they differ.
+// orderCommands returns the commands about the order of updates, and the one that labels pods so that they differ.
 func orderCommands() []command {
 	return []command{
 		{"label", 2, labelPod},

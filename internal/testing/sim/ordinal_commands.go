@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// ordinalCommands are the words about which ordinals there are, and about claims.
+// ordinalCommands returns the commands about ordinals and claims.
 func ordinalCommands() []command {
 	return []command{
 		specWord("reserve", func(s *v1alpha1.RollSetSpec, list string) {

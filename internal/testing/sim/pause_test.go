@@ -36,7 +36,7 @@ func TestPausedAnywhere(t *testing.T) {
 	t.Logf("paused at %d points", last-first)
 }
 
-// rolled is a world at the beginning of a rollout.
+// rolled returns a world at the beginning of a rollout.
 func rolled(t *testing.T, script Script) *World {
 	t.Helper()
 	w := NewWorld(t.Context(), 0)

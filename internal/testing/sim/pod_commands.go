@@ -18,10 +18,10 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// note adds what a user does to the strip.
+// note adds a user's action to the strip.
 func (w *World) note(what string) { w.Film.note(userActor, what) }
 
-// podNamed is the pod with a letter or ordinal on the strip; nil if it does not exist.
+// podNamed returns the pod with a letter or ordinal on the strip; nil if it does not exist.
 func (w *World) podNamed(name string) *corev1.Pod {
 	for _, pod := range w.Pods() {
 		if w.Name(pod) == name {
@@ -31,8 +31,8 @@ func (w *World) podNamed(name string) *corev1.Pod {
 	return nil
 }
 
-// eachPod is a command about the pods that its arguments name. In a replay a pod may not exist when its turn comes: then
-// the user was too early, or too late.
+// eachPod returns a command about the pods that its arguments name. It skips pods that do not exist, because in a
+// replay the user may be too early or too late.
 func eachPod(what string, do func(*World, *corev1.Pod) error) func(context.Context, *World, []string) error {
 	return func(_ context.Context, w *World, args []string) error {
 		for _, arg := range args {
@@ -93,7 +93,7 @@ func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error {
 	return err
 }
 
-// orphan creates a pod that the set selects and nobody controls.
+// orphan creates a pod that the set selects and that has no controller.
 func orphan(_ context.Context, w *World, args []string) error {
 	return w.createPod("orphan", SetName+"-"+args[0], map[string]string{"app": SetName})
 }
@@ -122,7 +122,7 @@ func claimOf(_ context.Context, w *World, args []string) error {
 		Namespace: Namespace, Name: args[0], Labels: map[string]string{v1alpha1.SetLabel: args[1]},
 	}}
 	whose := " of set "
-	if key, value, other := strings.Cut(args[1], "="); other { // of another kind of workload
+	if key, value, other := strings.Cut(args[1], "="); other { // it belongs to another kind of workload
 		claim.Labels, whose = map[string]string{key: value}, " labeled "
 	}
 	w.note("claim " + strings.Join(args, whose))
@@ -155,7 +155,7 @@ func uncordon(_ context.Context, w *World, _ []string) error {
 	return nil
 }
 
-// errDenied is what the admission plug-in of a script says.
+// errDenied is the error of the admission plug-in in scripts.
 var errDenied = errors.New(`admission webhook "policy.example.com" denied the request: no pods on Fridays`)
 
 // denyImage lets a policy deny the pods that have an image.

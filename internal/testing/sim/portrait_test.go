@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// outline is what of a set never depends on where it comes from: how many pods there are, and which ordinals. Whether
+// outline returns what of a set never depends on where it comes from: how many pods there are, and which ordinals. Whether
 // they are available does, if a spec keeps pods of a template that was no good.
 func (w *World) outline() []string {
 	var lines []string
@@ -34,7 +34,7 @@ func (w *World) outline() []string {
 	return append(lines, fmt.Sprintf("%d replicas, %s to be updated", set.Status.Replicas, updated))
 }
 
-// expectedUpdated is how many pods are to be at the update revision.
+// expectedUpdated returns how many pods are to be at the update revision.
 func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 	l := w.Limits(set)
 	if set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
@@ -43,7 +43,7 @@ func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 	return l.Replicas - l.Partition
 }
 
-// portrait is the set with its pods and their claims, without what legitimately remembers:
+// portrait returns the set with its pods and their claims, without what legitimately remembers:
 //   - names of random identities, UIDs, versions, times and nodes, which are others in every run;
 //   - the number and the count of revisions, and how many ids were given out, which tell a history by purpose;
 //   - claims that no pod mounts, which were kept because a user may want them back;
@@ -96,7 +96,7 @@ func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 	return fmt.Sprintf("%s%s %v %v %s %s runs %s", p.Name, w.Mark(pod), p.Labels, p.Annotations, inJSON(p.Spec), claims, content)
 }
 
-// claimOf tells who keeps a claim, and how large it is.
+// claimOf returns the owners of a claim and its size.
 func (w *World) claimOf(set *v1alpha1.RollSet, pod *corev1.Pod, name string) string {
 	claim, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: Namespace, Name: name}).(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -110,7 +110,7 @@ func (w *World) claimOf(set *v1alpha1.RollSet, pod *corev1.Pod, name string) str
 	return strings.Join(text, " ")
 }
 
-// contentOf is what a revision holds, instead of its name.
+// contentOf returns what a revision holds, instead of its name.
 func (w *World) contentOf(revision string) string {
 	template := w.TemplateOf(revision)
 	if template == nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue is a work queue on the virtual clock. As the real one it holds a request once, at the earliest of the times
-// asked for; the back-off is the real limiter with the delays that the controller asks for.
+// Queue is a work queue on the virtual clock. Like the real one it holds a request once, at the earliest time asked
+// for. The back-off is the real limiter with the delays of the controller.
 type Queue struct {
 	clock   clock.PassiveClock
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
@@ -63,7 +63,7 @@ func (q *Queue) NumRequeues(r reconcile.Request) int { return q.limiter.NumReque
 // Len implements workqueue.TypedInterface.
 func (q *Queue) Len() int { return len(q.waiting) }
 
-// Next returns when the first request is due.
+// Next returns the time at which the first request is due.
 func (q *Queue) Next() (at time.Time, ok bool) {
 	for i := range q.waiting {
 		if !ok || q.waiting[i].at.Before(at) {
@@ -87,8 +87,7 @@ func (q *Queue) Get() (r reconcile.Request, shutdown bool) {
 	return r, false
 }
 
-// Done implements workqueue.TypedInterface. A request is never added while it is being worked on: there is one
-// goroutine.
+// Done implements workqueue.TypedInterface. With one goroutine, a request is never added while it is being worked on.
 func (q *Queue) Done(reconcile.Request) {}
 
 // ShutDown implements workqueue.TypedInterface.

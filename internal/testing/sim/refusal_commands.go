@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// refusalCommands are the words about policies that refuse one object, or one verb of it, to the managers.
+// refusalCommands returns the commands about policies that refuse the managers one object, or one verb of it.
 func refusalCommands() []command {
 	return []command{
 		{"refuse", 2, refuseWrites},
@@ -27,15 +27,15 @@ func refusalCommands() []command {
 
 // policy refuses writes of managers.
 type policy struct {
-	// verb is the one that is refused; "any" is each of them.
+	// verb is the refused verb; "any" means all.
 	verb string
-	// object is a pod's name, or one of the words for what is no pod.
+	// object is a pod's name, or the word for an object that is not a pod.
 	object string
-	// answer is how it refuses.
+	// answer is the kind of refusal.
 	answer string
 }
 
-// kindNamed returns the kind that a word for what is no pod stands for; empty if it is none.
+// kindNamed returns the kind that a word stands for; empty for the name of a pod.
 func kindNamed(word string) apiserver.Kind {
 	switch word {
 	case "status":
@@ -51,8 +51,9 @@ func kindNamed(word string) apiserver.Kind {
 	}
 }
 
-// refuseWrites lets a policy refuse a verb to managers: "refuse patch a", "refuse any 3", "refuse create claims". A third word
-// says how: "forbidden", unless it says "conflict", "invalid", "throttled" or "webhook", which does not answer in time.
+// refuseWrites lets a policy refuse a verb to managers: "refuse patch a", "refuse any 3", "refuse create claims". The
+// third word chooses the answer: "forbidden" is the default, others are "conflict", "invalid", "throttled", and
+// "webhook" for one that times out.
 func refuseWrites(_ context.Context, w *World, args []string) error {
 	p := policy{verb: args[0], object: args[1], answer: "forbidden"}
 	if len(args) > 2 {
@@ -70,7 +71,8 @@ func refuseWrites(_ context.Context, w *World, args []string) error {
 	return nil
 }
 
-// nameOf returns the name of a pod as the film strip has it. That of an ordinal is known before there is a pod.
+// nameOf returns the name of a pod by its name on the film strip. For an ordinal the name is known before the pod
+// exists.
 func (w *World) nameOf(id string) (name string, known bool) {
 	if pod := w.podNamed(id); pod != nil {
 		return pod.Name, true
@@ -87,7 +89,7 @@ func permitWrites(_ context.Context, w *World, args []string) error {
 	return nil
 }
 
-// refused returns what a policy says against a write of a manager; nil if none is against it.
+// refused returns the error with which a policy refuses a manager's write; nil if no policy does.
 func (w *World) refused(write apiserver.Write) error {
 	for _, p := range w.policies {
 		if p.refuses(write) {
@@ -107,7 +109,7 @@ func (p policy) refuses(w apiserver.Write) bool {
 	return w.Key.Kind == apiserver.Pods && w.Key.Name == p.object
 }
 
-// err is what the managers hear.
+// err returns the error that the managers receive.
 func (p policy) err(w apiserver.Write) error {
 	gr, name := apiserver.GroupResource(w.Key.Kind), w.Key.Name
 	denied := errors.New(`admission webhook "policy.example.com" denied the request: not this one`)

@@ -56,7 +56,7 @@ func TestARefusalDelaysNoOtherInHistories(t *testing.T) {
 	})
 }
 
-// refusal is a set of which one pod may not be written.
+// refusal is a set with one pod that must not be written.
 type refusal struct {
 	pods, refused, maxUnavailable int
 	policy, answer, edits         string
@@ -87,7 +87,7 @@ func (r refusal) check(ctx context.Context) error {
 	return nil
 }
 
-// writes are the writes of pods that the manager made after it was refused one, and when.
+// writes returns the writes of pods that the manager made after it was refused one, and when.
 func (r refusal) writes(ctx context.Context, replicas, refuse string) (map[string]time.Duration, error) {
 	script, err := ParseScript(fmt.Sprintf("identity Ordinal\nmanagement Parallel\nreplicas %s\nmaxUnavailable %d\npolicy %s\ndeadline 2147483647\nrun 1m\n%s%s",
 		replicas, r.maxUnavailable, r.policy, refuse, r.edits))

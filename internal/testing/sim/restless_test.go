@@ -57,9 +57,9 @@ func TestRestlessPod(t *testing.T) {
 	}
 }
 
-// TestStatusOfSetThatMoved lets a user change a set whose cache stands still, and looks at it five times a second. A status
-// carries the version that the cache shows, so that writing it is in vain until the cache moves: it is tried less and less
-// often.
+// TestStatusOfSetThatMoved lets a user change a set whose cache stands still, and looks at it five times a second. A
+// status carries the version that the cache shows, so that its writes fail until the cache moves. They are tried less
+// and less often.
 func TestStatusOfSetThatMoved(t *testing.T) {
 	t.Parallel()
 	w := rolled(t, mustParse(t, "replicas 1\nsettle"))

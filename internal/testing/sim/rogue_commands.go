@@ -22,7 +22,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// rogueCommands are the words about clocks that are wrong, caches that go back in time, and users who should know better.
+// rogueCommands returns the commands about wrong clocks, caches that go back in time, and users who make mistakes.
 func rogueCommands() []command {
 	return []command{
 		{"skew", 1, skew},
@@ -51,7 +51,8 @@ func skew(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// rewind restarts the managers with caches from a number of writes ago; with a kind, only those of that kind.
+// rewind restarts the managers with caches from a number of writes ago. With a kind, only the caches of that kind are
+// old.
 func rewind(ctx context.Context, w *World, args []string) error {
 	n, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil {
@@ -72,7 +73,7 @@ func rewind(ctx context.Context, w *World, args []string) error {
 	return nil
 }
 
-// late keeps for a while from the caches of the managers what happens to a kind: "late Pod 3s".
+// late delays the managers' caches of a kind for a while: "late Pod 3s".
 func late(_ context.Context, w *World, args []string) error {
 	d, err := time.ParseDuration(args[1])
 	w.note("late " + args[0] + "s")
@@ -82,19 +83,19 @@ func late(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// garblePod makes what the controller remembers on a pod unreadable.
+// garblePod makes the controller's annotation on a pod unreadable.
 func (w *World) garblePod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, inplace.StateAnnotation, `{"revision":{"`)
 	})
 }
 
-// mislabelPod says that a pod is of a revision that does not exist.
+// mislabelPod labels a pod with a revision that does not exist.
 func (w *World) mislabelPod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.RevisionLabel] = "none" })
 }
 
-// revisions returns all revisions by name.
+// revisions returns all revisions, sorted by name.
 func (w *World) revisions() []*appsv1.ControllerRevision {
 	all := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
 	slices.SortFunc(all, func(a, b *appsv1.ControllerRevision) int { return strings.Compare(a.Name, b.Name) })
@@ -112,7 +113,8 @@ func forgetRevisions(_ context.Context, w *World, _ []string) error {
 	return nil
 }
 
-// forgetClaimTemplates takes the claim templates off all revisions, which an earlier version of managers did not note there.
+// forgetClaimTemplates removes the claim templates from all revisions, as if an earlier version of the manager had
+// written them.
 func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
 	w.note("take the claim templates off all revisions")
 	for _, object := range w.revisions() {
@@ -125,7 +127,7 @@ func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
 	return nil
 }
 
-// garbleRevisions makes nonsense of what all revisions say beside their data, which the API server lets nobody change.
+// garbleRevisions makes the annotations and labels of all revisions unreadable. Their data is immutable.
 func garbleRevisions(_ context.Context, w *World, _ []string) error {
 	w.note("garble all revisions")
 	for _, object := range w.revisions() {
@@ -141,7 +143,7 @@ func garbleRevisions(_ context.Context, w *World, _ []string) error {
 	return nil
 }
 
-// rememberClaimTemplates puts the claim templates back, on all revisions that have none.
+// rememberClaimTemplates adds claim templates to all revisions that have none.
 func rememberClaimTemplates(_ context.Context, w *World, _ []string) error {
 	kept := v1alpha1.RollSetSpec{}
 	kept.Template.Spec.Containers = []corev1.Container{{}}
@@ -178,8 +180,8 @@ func loseStatus(_ context.Context, w *World, _ []string) error {
 	return err
 }
 
-// addDefault is a newer API server, which shows a field of the template that nobody wrote, without another generation or
-// resource version. Managers come to see it when they list sets anew.
+// addDefault plays a newer API server. It shows a default in the template of the set without a new generation or
+// resource version. Managers see it when they list sets again.
 func addDefault(ctx context.Context, w *World, _ []string) error {
 	set := w.Set()
 	if set == nil || set.Spec.Template.Spec.ShareProcessNamespace != nil {
@@ -192,7 +194,7 @@ func addDefault(ctx context.Context, w *World, _ []string) error {
 	return restart(ctx, w, nil)
 }
 
-// leave takes away what is in the way of the set: strangers, and pods of which nobody will ever say that they have ended.
+// leave removes what is in the way of the set: strangers, and lost pods whose end no kubelet will confirm.
 func leave(_ context.Context, w *World, _ []string) error {
 	w.note("strangers leave, lost pods are given up")
 	w.occupied = false
@@ -212,7 +214,7 @@ func leave(_ context.Context, w *World, _ []string) error {
 	return nil
 }
 
-// createAgain creates a set that was deleted, as it was described at first.
+// createAgain creates a deleted set again, as the script first described it.
 func (w *World) createAgain() {
 	if w.created && w.Set() == nil {
 		w.created = false

@@ -15,20 +15,19 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// nodes is how many nodes there are, and nodeCPU how many processors each has.
+// nodes is the number of nodes, and nodeCPU the CPU of each.
 const (
 	nodes   = 3
 	nodeCPU = "4"
 )
 
-// scheduler binds pods to the node that has fewest. A node runs any number of pods; only a pod that alone asks for more
-// than a node has, one that comes while all nodes are cordoned, or one whose claim is not there or is going, stays
-// unscheduled.
+// scheduler binds pods to the node with the fewest. A node runs any number of pods. A pod stays unscheduled if it alone
+// requests more than a node has, if all nodes are cordoned, or if a claim of it does not exist or is being deleted.
 type scheduler struct {
 	world    *World
 	cordoned bool
-	waiting  []apiserver.Key // pods to look at, oldest first
-	refused  []apiserver.Key // pods that found no node; a change of the nodes, of a claim of theirs or of what they ask for brings them back
+	waiting  []apiserver.Key // pods to schedule, oldest first
+	refused  []apiserver.Key // unscheduled pods; a change of the nodes, of their claims or of their requests brings them back
 	load     [nodes]int
 }
 
@@ -67,7 +66,7 @@ func (s *scheduler) changeNodes(cordoned bool) {
 	s.retry(func(apiserver.Key) bool { return true })
 }
 
-// retry looks again at pods that found no node.
+// retry puts unscheduled pods back into the queue.
 func (s *scheduler) retry(hopeful func(pod apiserver.Key) bool) {
 	refused := s.refused
 	s.refused = nil
@@ -86,7 +85,7 @@ func (s *scheduler) turns(add func(turn)) {
 	}
 }
 
-// schedule looks at the pod that has waited for longest.
+// schedule handles the pod that has waited longest.
 func (s *scheduler) schedule() error {
 	key := s.waiting[0]
 	s.waiting = s.waiting[1:]
@@ -109,7 +108,7 @@ func (s *scheduler) schedule() error {
 	return err
 }
 
-// refuse says in the scheduler's words why no node takes the pod; empty if one does.
+// refuse returns the scheduler's message if no node fits the pod; empty if one does.
 func (s *scheduler) refuse(pod *corev1.Pod) string {
 	why := s.refuseClaims(pod)
 	var cpu resource.Quantity
@@ -128,7 +127,7 @@ func (s *scheduler) refuse(pod *corev1.Pod) string {
 	return fmt.Sprintf("0/%[1]d nodes are available: %[2]s preemption: 0/%[1]d nodes are available: %[1]d Preemption is not helpful for scheduling.", nodes, why)
 }
 
-// refuseClaims says which of its claims a pod cannot get; empty if it can get all.
+// refuseClaims returns the scheduler's message if a claim of the pod is not available; empty if all are.
 func (s *scheduler) refuseClaims(pod *corev1.Pod) string {
 	for _, key := range invariants.ClaimsOf(pod) {
 		switch claim := s.world.Store.Get(key); {

@@ -23,14 +23,14 @@ type Step struct {
 	args    []string
 }
 
-// Script is what users, nodes and managers do in a scenario, line by line. Everything before the first line that lets
-// time pass shapes the set that is then created.
+// Script is what users, nodes and managers do in a scenario, line by line. The lines before the first one that lets
+// time pass describe the set, which is then created.
 type Script []Step
 
-// command is one word of the language of scripts.
+// command is one command of the script language.
 type command struct {
 	name string
-	// args is how many arguments it takes at least.
+	// args is the minimum number of arguments.
 	args int
 	do   func(ctx context.Context, w *World, args []string) error
 }
@@ -57,7 +57,7 @@ func ParseScript(text string) (Script, error) {
 	return script, nil
 }
 
-// Play carries out a script.
+// Play runs a script.
 func (w *World) Play(ctx context.Context, script Script) error {
 	for _, step := range script {
 		if err := step.command.do(ctx, w, step.args); err != nil {
@@ -73,8 +73,8 @@ func (w *World) Play(ctx context.Context, script Script) error {
 	return nil
 }
 
-// Hurry is the script with its pauses cut short by chance, so that every change meets the one before it half done. The
-// last one stays.
+// Hurry returns the script with its pauses cut short by chance, so that a change meets an unfinished earlier one. The
+// last pause stays.
 func (s Script) Hurry(w *World) Script {
 	run := command{name: "run", do: run}
 	hurried := make(Script, len(s))
@@ -88,7 +88,7 @@ func (s Script) Hurry(w *World) Script {
 	return hurried
 }
 
-// commands is the language. A new word is a new line here.
+// commands returns the script language. A new command is a new line here.
 func commands() []command {
 	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), rogueCommands(), nodeCommands(), stepCommands(), refusalCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
@@ -148,7 +148,7 @@ func managers(ctx context.Context, w *World, args []string) error {
 	return err
 }
 
-// quota limits the pods, or with "cpu=" what they request; "none" takes all limits away.
+// quota limits the number of pods, or with "cpu=" the CPU that they request; "none" removes all limits.
 func quota(_ context.Context, w *World, args []string) error {
 	w.note("quota " + args[0])
 	w.Store.MaxPods, w.Store.MaxCPU = -1, nil

@@ -56,7 +56,7 @@ func (b *siteBook) note(site string, fault apiserver.Fault) {
 	b.sites = with(b.sites, site, fault)
 }
 
-// draws says whether a crash at a line is to be played whatever the sample: the first one is.
+// draws reports whether a crash at a line is played independently of the sample: the first one is.
 func (b *siteBook) draws(site string, p crashPoint) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *siteBook) compare(t *testing.T) {
 	t.Logf("%d plans, %d places that write", b.plans, len(written))
 }
 
-// callSites are all lines of the controller that call a method by which a client writes.
+// callSites returns all lines of the controller that call a method by which a client writes.
 func callSites(t *testing.T) []string {
 	t.Helper()
 	var sites []string
@@ -132,7 +132,7 @@ func callSites(t *testing.T) []string {
 	return sites
 }
 
-// writes says whether a call is one of a method by which clients write. Plans are applied, and events handled, by methods
+// writes reports whether a call is one of a method by which clients write. Plans are applied, and events handled, by methods
 // of the same names; those belong to no client.
 func writes(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
@@ -143,7 +143,7 @@ func writes(call *ast.CallExpr) bool {
 	return ok && ctx.Name == "ctx" && writesWith(method.X)
 }
 
-// writesWith says whether an expression is a client: r.Client, or the subresource of one.
+// writesWith reports whether an expression is a client: r.Client, or the subresource of one.
 func writesWith(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.SelectorExpr:

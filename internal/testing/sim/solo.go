@@ -14,13 +14,13 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// What a program outside of this package needs to run the real controller on a state of its own: a Store that is loaded,
-// and a Solo. No checker judges it and no film is kept of it.
+// Programs outside of this package run the real controller on a state of their own with a loaded store and a Solo. No
+// checker judges it, and there is no film.
 
 // ManagerActor is the name under which a Solo writes.
 const ManagerActor = managerActor
 
-// Solo is one manager on a store that the caller drives. It never crashes, and nothing that it does goes wrong by itself.
+// Solo is one manager on a store that the caller drives. It never crashes, and its writes meet no faults.
 type Solo struct {
 	manager *Manager
 	store   *apiserver.Store
@@ -40,8 +40,8 @@ func NewSolo(ctx context.Context, store *apiserver.Store, c clock.PassiveClock) 
 	return &Solo{manager: m, store: store}
 }
 
-// Deliver brings one event to the caches, and reports whether there was one. The event is the last that the log tells of
-// that write: it keeps no objects.
+// Deliver delivers one event to the caches, and reports whether there was one. After that, the log keeps no objects of
+// that write.
 func (s *Solo) Deliver(ctx context.Context) bool {
 	for _, kind := range apiserver.Kinds() {
 		if entry := s.manager.Client.Next(kind); entry != nil {
@@ -53,7 +53,7 @@ func (s *Solo) Deliver(ctx context.Context) bool {
 	return false
 }
 
-// Next returns when the manager wants to work next; not ok means never.
+// Next returns the time at which the next request is due. It is not ok if there is none.
 func (s *Solo) Next() (at time.Time, ok bool) { return s.manager.queue.Next() }
 
 // Work lets the manager reconcile the request that is due first. There must be one.
@@ -62,9 +62,8 @@ func (s *Solo) Work(ctx context.Context) error {
 	return s.manager.work(ctx)
 }
 
-// Calm ends all chance: from now on nobody is late, nothing goes wrong, nobody judges or promotes a step, and what was under way
-// has arrived. Managers and
-// kubelets start again and know no more than the API server does.
+// Calm ends all chance: from now on there are no delays and no faults, no step is judged or promoted, and writes that
+// were under way are committed. Managers and kubelets restart and know only what the API server knows.
 func (w *World) Calm(ctx context.Context) {
 	w.Chance, w.willing = nil, false
 	clear(w.asleep)
@@ -85,13 +84,13 @@ func (w *World) Calm(ctx context.Context) {
 	}
 }
 
-// Kubelet is the model of the kubelets of the world.
+// Kubelet returns the model of the kubelets of the world.
 func (w *World) Kubelet() kubelet.Model { return w.kubelets.model }
 
-// Refuses returns why no node takes a pod, in the scheduler's words; empty if one does.
+// Refuses returns the scheduler's message if no node fits a pod; empty if one does.
 func (w *World) Refuses(pod *corev1.Pod) string { return w.scheduler.refuse(pod) }
 
-// Nodes are the names of the nodes of the world.
+// Nodes returns the names of the nodes of the world.
 func (*World) Nodes() []string {
 	var names []string
 	for i := range nodes {

@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// specCommands are the words that change the spec of the set: each is the name of what it sets.
+// specCommands returns the commands that change the spec of the set. Each has the name of its field.
 func specCommands() []command {
 	numbers := []command{
 		specNumber("replicas", func(s *v1alpha1.RollSetSpec, n int32) { s.Replicas = &n }),
@@ -50,14 +50,14 @@ func specCommands() []command {
 	return append(append(numbers, words...), command{"podsToDelete", 0, podsToDelete}, command{"rename-claims", 2, renameClaims})
 }
 
-// specWord is a command that edits the spec by its argument.
+// specWord returns a command that edits the spec by its argument.
 func specWord(name string, set func(*v1alpha1.RollSetSpec, string)) command {
 	return command{name, 1, func(_ context.Context, w *World, args []string) error {
 		return w.Edit(name+" "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) { set(spec, args[0]) })
 	}}
 }
 
-// specNumber is a command that edits the spec by a number.
+// specNumber returns a command that edits the spec by a number.
 func specNumber(name string, set func(*v1alpha1.RollSetSpec, int32)) command {
 	return command{name, 1, func(_ context.Context, w *World, args []string) error {
 		n, err := strconv.ParseInt(args[0], 10, 32)
@@ -83,7 +83,7 @@ func setCPU(spec *v1alpha1.RollSetSpec, v string) {
 	spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(v)}
 }
 
-// setClaims adds a claim template, and a mount of it.
+// setClaims adds a claim template and a mount of it.
 func setClaims(spec *v1alpha1.RollSetSpec, v string) {
 	dropClaims(spec, v)
 	container := &spec.Template.Spec.Containers[0]
@@ -94,14 +94,14 @@ func setClaims(spec *v1alpha1.RollSetSpec, v string) {
 	spec.VolumeClaimTemplates = append(spec.VolumeClaimTemplates, claim)
 }
 
-// dropClaims takes a claim template away, and the mounts of it.
+// dropClaims removes a claim template and its mounts.
 func dropClaims(spec *v1alpha1.RollSetSpec, v string) {
 	spec.VolumeClaimTemplates = slices.DeleteFunc(spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == v })
 	container := &spec.Template.Spec.Containers[0]
 	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v })
 }
 
-// renameClaims puts one claim template in the place of another: "rename-claims data store".
+// renameClaims replaces one claim template by another: "rename-claims data store".
 func renameClaims(_ context.Context, w *World, args []string) error {
 	return w.Edit("rename-claims "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) {
 		dropClaims(spec, args[0])
@@ -125,7 +125,7 @@ func podsToDelete(_ context.Context, w *World, args []string) error {
 	})
 }
 
-// draft is the set that is to be created: one pod of app:v1.
+// draft returns the set that is to be created: one pod of app:v1.
 func draft() *v1alpha1.RollSet {
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: SetName}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": SetName}}
@@ -134,7 +134,7 @@ func draft() *v1alpha1.RollSet {
 	return set
 }
 
-// Edit changes the spec of the set, or of the set to be, as a user does who reads it first.
+// Edit changes the spec of the set, or of the draft before the set is created. The user reads the set first.
 func (w *World) Edit(what string, change func(*v1alpha1.RollSetSpec)) error {
 	set := w.Set()
 	if set == nil {
@@ -149,7 +149,7 @@ func (w *World) Edit(what string, change func(*v1alpha1.RollSetSpec)) error {
 	return err
 }
 
-// createSet creates the set that the script has described so far, unless that was done.
+// createSet creates the set that the script has described, unless it was created before.
 func (w *World) createSet() {
 	if w.created {
 		return

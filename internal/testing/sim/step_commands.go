@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// stepCommands are the words about rollouts in steps.
+// stepCommands returns the commands about rollouts in steps.
 func stepCommands() []command {
 	return []command{
 		{"steps", 1, setSteps},
@@ -83,7 +83,7 @@ func addToStep(step *v1alpha1.RolloutStep, word string) error {
 	}
 }
 
-// gate writes a gate into the status, as whoever judges a step does: "gate Errors True".
+// gate writes the condition of a gate into the status, as the judge of a step does: "gate Errors True".
 func gate(_ context.Context, w *World, args []string) error {
 	set := w.Set()
 	if set == nil {
@@ -102,7 +102,7 @@ func (w *World) writeGate(set *v1alpha1.RollSet, name string, status metav1.Cond
 	return err
 }
 
-// promote promotes a step of the rollout that the status tells of, or all; "old" and "junk" name no step that there is.
+// promote promotes a step of the rollout in the status, or all steps. "old" and "junk" name steps that do not exist.
 func promote(_ context.Context, w *World, args []string) error {
 	set := w.Set()
 	if set == nil {
@@ -118,7 +118,7 @@ func promote(_ context.Context, w *World, args []string) error {
 	return w.annotate("promote "+args[0], v1alpha1.PromoteAnnotation, value, "")
 }
 
-// verdictOf asks for a verdict on the update revision, and no longer for the opposite.
+// verdictOf returns a command that requests a verdict on the update revision and withdraws the opposite request.
 func verdictOf(key, opposite string) func(context.Context, *World, []string) error {
 	return func(_ context.Context, w *World, _ []string) error {
 		set := w.Set()
@@ -130,7 +130,7 @@ func verdictOf(key, opposite string) func(context.Context, *World, []string) err
 	}
 }
 
-// annotate sets one annotation of the set, and takes another away.
+// annotate sets one annotation of the set and removes another.
 func (w *World) annotate(what, key, value, gone string) error {
 	edited := apiserver.Clone(w.Set())
 	metav1.SetMetaDataAnnotation(&edited.ObjectMeta, key, value)
@@ -140,7 +140,7 @@ func (w *World) annotate(what, key, value, gone string) error {
 	return err
 }
 
-// willingTurns are those of people and programs that let every step of a rollout pass.
+// willingTurns adds the turns of people and programs that let every step of a rollout pass.
 func (w *World) willingTurns(add func(turn)) {
 	set := w.Set()
 	if !w.willing || set == nil || set.Status.Rollout == nil || set.DeletionTimestamp != nil {
@@ -162,7 +162,7 @@ func (w *World) willingTurns(add func(turn)) {
 	value := fmt.Sprintf("%s/%d", r.Revision, r.Step)
 	switch {
 	case r.Phase != v1alpha1.RolloutPaused:
-	case r.IgnoredPromotion != "" && r.IgnoredPromotion == set.Annotations[v1alpha1.PromoteAnnotation]: // it has to go first
+	case r.IgnoredPromotion != "" && r.IgnoredPromotion == set.Annotations[v1alpha1.PromoteAnnotation]: // it must be removed first
 		act(func() error { return w.annotate("promote no more", v1alpha1.PromoteAnnotation, "", "") })
 	case set.Annotations[v1alpha1.PromoteAnnotation] != value:
 		act(func() error {

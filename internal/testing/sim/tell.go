@@ -24,7 +24,8 @@ import (
 // changeCause is the annotation that "kubectl rollout history" shows.
 const changeCause = "kubernetes.io/change-cause"
 
-// tellCommands are the words that show what users can read of the set, and the one that explains a change to them.
+// tellCommands returns the commands that put what users can read into the strip, and the one that writes the cause of a
+// change.
 func tellCommands() []command {
 	return []command{
 		{"status", 0, func(_ context.Context, w *World, _ []string) error { w.tellStatus(); return nil }},
@@ -35,7 +36,7 @@ func tellCommands() []command {
 	}
 }
 
-// tellStatus puts the conditions of the set into the strip, and what Progressing says.
+// tellStatus puts the conditions of the set and the message of Progressing into the strip.
 func (w *World) tellStatus() {
 	set := w.Set()
 	if set == nil {
@@ -51,7 +52,7 @@ func (w *World) tellStatus() {
 	}
 }
 
-// tellNames puts into the strip how many names the managers have given to pods, and how many of them were given once.
+// tellNames puts the number of pods that the managers created into the strip, and the number of their names.
 func (w *World) tellNames() {
 	names, pods := make(map[string]int), 0
 	for e := range w.Store.History(apiserver.Pods) {
@@ -63,7 +64,7 @@ func (w *World) tellNames() {
 	w.Film.tell(fmt.Sprintf("%d pods, %d names", pods, len(names)))
 }
 
-// withoutNames writes identities and versions for the names of pods and revisions.
+// withoutNames replaces the names of pods and revisions by identities and versions.
 func (w *World) withoutNames(text string) string {
 	for _, pod := range w.Pods() {
 		text = strings.ReplaceAll(text, pod.Name, w.Name(pod))
@@ -71,7 +72,7 @@ func (w *World) withoutNames(text string) string {
 	return w.Readable(text)
 }
 
-// tellRevisions puts the revisions that are kept into the strip, oldest first.
+// tellRevisions puts the revisions into the strip, oldest first.
 func (w *World) tellRevisions() {
 	kept := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int {
@@ -89,12 +90,12 @@ func (w *World) tellRevisions() {
 	}
 }
 
-// tell adds a line of what a user reads.
+// tell adds a line that a user reads.
 func (f *Film) tell(what string) {
 	f.lines = append(f.lines, line{at: f.world.Now(), actor: "reads", what: what})
 }
 
-// cause notes on the set why its template is changed next.
+// cause annotates the set with the cause of the next change.
 func cause(_ context.Context, w *World, args []string) error {
 	why := strings.Join(args, " ")
 	set := w.Set()
@@ -109,7 +110,7 @@ func cause(_ context.Context, w *World, args []string) error {
 	return err
 }
 
-// tellData puts the claims that there are into the strip, each as the first pod that mounted it.
+// tellData puts the claims into the strip, each named by the first pod that mounted it.
 func (w *World) tellData() {
 	first := map[types.UID]string{}
 	for e := range w.Store.History(apiserver.Pods) {

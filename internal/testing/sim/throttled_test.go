@@ -10,9 +10,9 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// TestThrottledWrites has the API server answer writes of pods with 429 Too Many Requests for a minute. They are tried again
-// ever later, at 0, 1, 3, 7, 15 and 31 s, and all is done in the end. What becomes of other sets meanwhile is tested where
-// there are some, in test/e2e.
+// TestThrottledWrites has the API server answer writes of pods with 429 Too Many Requests for a minute. They are
+// retried with growing delays, at 0, 1, 3, 7, 15 and 31 s, and succeed in the end. The effect on other sets is tested
+// in test/e2e.
 func TestThrottledWrites(t *testing.T) {
 	t.Parallel()
 	const rounds = 6

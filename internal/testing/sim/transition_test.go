@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// bases are the parts of a spec that cannot change, each with the words that only it knows.
+// bases returns the parts of a spec that cannot change, each with the words that only it knows.
 func bases() map[string][]*rapid.Generator[string] {
 	ordinals := []*rapid.Generator[string]{
 		oneOf("management", "OrderedReady", "Parallel"),
@@ -73,7 +73,7 @@ func drawSpec(t *rapid.T, name string, words ...[]*rapid.Generator[string]) stri
 	return strings.Join(lines, "\n")
 }
 
-// specOf is the spec that lines describe.
+// specOf returns the spec that lines describe.
 func specOf(ctx context.Context, lines string) (*v1alpha1.RollSetSpec, error) {
 	script, err := ParseScript(lines)
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *World) become(ctx context.Context, lines string, d time.Duration) error
 	return w.Run(ctx, d)
 }
 
-// withoutBrakes is the spec without what keeps pods at an older template on purpose.
+// withoutBrakes returns the spec without what keeps pods at an older template on purpose.
 func withoutBrakes(lines string) string {
 	return lines + "\nstrategy RollingUpdate\npartition 0\npaused false\npolicy InPlaceIfPossible"
 }

@@ -23,8 +23,8 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// AddManager starts another manager. All managers work at the same time, as they do when a leader does not know yet
-// that it has been replaced.
+// AddManager starts another manager. All managers work at the same time, as when a leader does not know yet that it was
+// replaced.
 func (w *World) AddManager(ctx context.Context) {
 	m := &Manager{Name: managerActor}
 	if n := len(w.Managers); n > 0 {
@@ -34,14 +34,14 @@ func (w *World) AddManager(ctx context.Context) {
 	w.start(ctx, m, w.Store.Version())
 }
 
-// Restart ends a manager's process and starts it again. Its caches show the store as it was at a version: an API server
-// that lags behind may answer the first list.
+// Restart ends a manager's process and starts it again. Its caches begin with the store at a version, because an API
+// server that lags behind may answer the first list.
 func (w *World) Restart(ctx context.Context, m *Manager, version int64) {
 	w.Film.note(m.Name, "restarts")
 	w.start(ctx, m, version)
 }
 
-// start gives a manager a new life: empty memory, empty queue, and the real controller wired to the simulated world.
+// start starts a manager with an empty memory, an empty queue, and the real controller wired to the simulated world.
 func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	view := apiserver.NewView(w.Store)
 	view.Trim = w.trim
@@ -92,7 +92,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 	}
 }
 
-// runner runs a batch one call after the other, in an order by chance if there is any.
+// runner returns a runner that makes the calls of a batch one by one, in a random order if there is chance.
 func runner(chance *rand.Rand) podcontrol.Runner {
 	return func(n int, f func(int)) {
 		order := make([]int, n)
@@ -108,7 +108,7 @@ func runner(chance *rand.Rand) podcontrol.Runner {
 	}
 }
 
-// recorder counts events. They are not a part of the state of the world.
+// recorder counts events. They are not part of the state of the world.
 type recorder struct{ manager *Manager }
 
 // Eventf implements events.EventRecorder.

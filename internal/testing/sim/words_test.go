@@ -60,7 +60,7 @@ func TestWordsStay(t *testing.T) {
 	}
 }
 
-// told is what the set tells of its progress now.
+// told returns the messages of the set about its progress.
 func (w *World) told() string {
 	set, ok := w.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
 	if !ok {

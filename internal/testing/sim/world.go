@@ -18,8 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// maxTurnsAtOnce is how many turns may be taken without the clock moving before that is called a hot loop, and
-// turnsOfPod how many more for each pod that there is.
+// More than maxTurnsAtOnce turns at one time, and turnsOfPod for each pod, are a hot loop.
 const (
 	maxTurnsAtOnce = 5000
 	turnsOfPod     = 20
@@ -27,14 +26,14 @@ const (
 
 // World is a simulated cluster with the real controller in it.
 type World struct {
-	// Cluster reads what there is.
+	// Cluster reads the store.
 	*invariants.Cluster
 
-	// Managers run the controller, all of them at once.
+	// Managers are the processes that run the controller, all at the same time.
 	Managers []*Manager
-	// Film is what happened, one line a write.
+	// Film is the film strip, one line a write.
 	Film *Film
-	// Chance chooses the order of turns, and who skips one; nil means the tidy order, in which nobody is ever late.
+	// Chance chooses the order of turns, and which are skipped; nil means the tidy order without delays.
 	Chance *rand.Rand
 
 	clock     *Clock
@@ -46,23 +45,23 @@ type World struct {
 	scheme    *runtime.Scheme
 	asleep    map[string]time.Time
 	atOnce    int
-	// draft is the set to be, until it is created.
+	// draft is the set as the script describes it, until it is created.
 	draft   *v1alpha1.RollSet
 	created bool
-	// trim is what the pods in the managers' caches have gone through; nil if they are whole.
+	// trim, if not nil, trims the pods in the managers' caches.
 	trim func(any) (any, error)
-	// willing is true once whoever is waited for lets every step of a rollout pass.
+	// willing is true once people and programs let every step of a rollout pass.
 	willing bool
 	// policies refuse writes of managers.
 	policies []policy
-	// occupied is true once a stranger has a name that the set may want.
+	// occupied is true while a stranger has a name that the set may want.
 	occupied bool
 }
 
-// epoch is when every world begins.
+// epoch returns the time at which every world begins.
 func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// NewWorld returns a world with one manager. The seed 0 is the tidy order; any other one chooses an order by chance.
+// NewWorld returns a world with one manager. Seed 0 is the tidy order; any other seed chooses a random order.
 func NewWorld(ctx context.Context, seed uint64) *World {
 	w := &World{clock: NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time), draft: draft()}
 	if seed != 0 {
@@ -82,17 +81,17 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 	return w
 }
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (w *World) Now() time.Time { return w.clock.Now() }
 
-// turn is something that some part of the world could do.
+// turn is an action that a part of the world can take.
 type turn struct {
 	who, about string
 	at         time.Time
 	take       func(context.Context) error
 }
 
-// turns lists all that could be done, in the tidy order.
+// turns returns all possible turns, in the tidy order.
 func (w *World) turns() []turn {
 	var all []turn
 	add := func(t turn) {
@@ -115,7 +114,7 @@ func (w *World) turns() []turn {
 	return all
 }
 
-// managerTurns are the deliveries to a manager's caches and the work in its queue.
+// managerTurns adds the deliveries to a manager's caches and the work in its queue.
 func (w *World) managerTurns(m *Manager, add func(turn)) {
 	for _, kind := range apiserver.Kinds() {
 		if m.Client.Next(kind) != nil {
@@ -130,7 +129,7 @@ func (w *World) managerTurns(m *Manager, add func(turn)) {
 	}
 }
 
-// deliver brings one event to a manager, or at times the rest of them in one go, as after a cut watch.
+// deliver delivers one event to a manager, or at times all remaining ones at once, as after a broken watch.
 func (w *World) deliver(ctx context.Context, m *Manager, kind apiserver.Kind) {
 	if w.Chance != nil && m.Client.Lag(kind) > 1 && w.Chance.IntN(8) == 0 {
 		for _, e := range m.Client.Relist(kind, w.Store.Version()) {
@@ -141,7 +140,7 @@ func (w *World) deliver(ctx context.Context, m *Manager, kind apiserver.Kind) {
 	m.dispatch(ctx, m.Client.Deliver(kind))
 }
 
-// work lets a manager reconcile once; one that crashes in it starts again.
+// work lets a manager reconcile once, and restarts it if it crashes.
 func (w *World) work(ctx context.Context, m *Manager) error {
 	m.take()
 	w.checker.Begin(&invariants.Reconcile{
@@ -161,7 +160,7 @@ func (w *World) work(ctx context.Context, m *Manager) error {
 	return err
 }
 
-// step takes one turn that is due not later than the deadline. It says false when there is none.
+// step takes one turn that is due before the deadline. It returns false if there is none.
 func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 	if w.checker.Violation != nil {
 		return false, w.checker.Violation
@@ -194,7 +193,7 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 	return true, w.takeOne(ctx, due)
 }
 
-// takeOne takes the first turn, or one by chance; then it may also be that its owner sleeps on it.
+// takeOne takes the first turn, or a random one. By chance, the owner of the turn sleeps instead.
 func (w *World) takeOne(ctx context.Context, due []turn) error {
 	if w.Chance == nil {
 		return due[0].take(ctx)
@@ -210,7 +209,7 @@ func (w *World) takeOne(ctx context.Context, due []turn) error {
 	return w.checker.Violation
 }
 
-// nap is mostly short, and at times long.
+// nap returns a random delay: mostly short, and at times long.
 func nap(chance *rand.Rand) time.Duration {
 	scale := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second}
 	return time.Duration(1+chance.IntN(20)) * scale[chance.IntN(len(scale))] / 10
@@ -232,14 +231,14 @@ func (w *World) Run(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// quiet is how long no manager may have written anything but status for the world to count as settled, and patience
-// how long that may take.
+// A world has settled when no manager has written anything but status for the time quiet. patience bounds the time that
+// this may take.
 const (
 	quiet    = 12 * time.Minute
 	patience = 6 * time.Hour
 )
 
-// Settle lets time pass until nothing is due any more, or nothing but status has been written by a manager for long.
+// Settle lets time pass until nothing is due, or no manager has written anything but status for the time quiet.
 func (w *World) Settle(ctx context.Context) error {
 	start := w.Now()
 	for {
@@ -256,7 +255,7 @@ func (w *World) Settle(ctx context.Context) error {
 	}
 }
 
-// lastWrite is when a manager last wrote something other than a status.
+// lastWrite returns the time at which a manager last wrote something other than a status.
 func (w *World) lastWrite(start time.Time) time.Time {
 	if last := w.checker.LastWrite; last.After(start) {
 		return last

@@ -81,7 +81,7 @@ func readyPods(b *testing.B, client kubernetes.Interface) <-chan *corev1.Pod {
 	return ready
 }
 
-// processTime is the CPU time that this process has used.
+// processTime returns the CPU time that this process has used.
 func processTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

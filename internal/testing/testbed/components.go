@@ -77,7 +77,7 @@ func (c *Cluster) apiServer() command {
 		"--etcd-servers=http://" + hostPort(c.ports.etcd),
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
 		fmt.Sprintf("--secure-port=%d", c.ports.apiServer),
-		"--endpoint-reconciler-type=none", // there is no network on which anybody could reach it
+		"--endpoint-reconciler-type=none", // no network reaches it
 		"--service-cluster-ip-range=" + serviceRange,
 		"--authorization-mode=RBAC",
 		"--client-ca-file=" + c.authority.certFile,
@@ -86,24 +86,24 @@ func (c *Cluster) apiServer() command {
 		"--service-account-key-file=" + c.authority.serverKeyFile,
 		"--service-account-signing-key-file=" + c.authority.serverKeyFile,
 		"--allow-privileged",
-		// On some clusters whoever makes a set the blocking owner of a pod needs rights on the set; here too.
+		// As on some clusters, a client needs rights on a set to make it the blocking owner of a pod.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 	}
 	if c.options.WithoutControllerManager {
-		// Nobody makes the service accounts that this plugin gives to pods.
+		// The service accounts that this plugin gives to pods do not exist here.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	if c.options.Audit {
 		args = append(args,
 			"--audit-policy-file="+filepath.Join(c.dir, "audit.yaml"), "--audit-log-path="+c.AuditLog,
-			"--audit-log-maxsize=100000", // MiB: a log that begins anew has not what whoever reads it has not read yet
+			"--audit-log-maxsize=100000", // MiB: a rotated log would lose what its reader has not read yet
 			"--audit-log-mode=blocking",  // a log that is read right after a request has that request in it
 		)
 	}
 	return command{name: apiServerName, args: args}
 }
 
-// controllerManager is the cluster's own.
+// controllerManager returns the command of the cluster's own controller manager.
 func (c *Cluster) controllerManager() command {
 	args := append(c.controllerManagerArgs(), "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=1000")
 	if c.options.Controllers != "" {
@@ -112,7 +112,7 @@ func (c *Cluster) controllerManager() command {
 	return command{name: controllerManagerName, args: args}
 }
 
-// controllerManagerArgs give every controller its own service account, as clusters do, so that RBAC means what it says.
+// controllerManagerArgs give every controller its own service account, as clusters do, so that RBAC has an effect.
 func (c *Cluster) controllerManagerArgs() []string {
 	kubeconfig := c.kubeconfigPath(userControllerManager)
 	return []string{

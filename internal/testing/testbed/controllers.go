@@ -18,7 +18,7 @@ type Controllers struct {
 }
 
 // StartControllers starts a controller manager that runs the named controllers and nothing else, without a limit of
-// requests. It reaches the API server at the given URL; empty means directly. Metrics tells when it has started.
+// requests. It reaches the API server at the given URL; empty means directly. Its metrics show when it has started.
 func (c *Cluster) StartControllers(names, server string) (*Controllers, error) {
 	p := &Controllers{cluster: c}
 	if err := findPorts(&p.port); err != nil {
@@ -47,7 +47,7 @@ func (c *Cluster) StartControllers(names, server string) (*Controllers, error) {
 	return p, nil
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *Controllers) PID() int { return p.process.pid }
 
 // Done is closed when the process has ended.
@@ -62,12 +62,12 @@ func (p *Controllers) Stop() error {
 	return p.process.kill()
 }
 
-// Metrics are the metrics as the process serves them.
+// Metrics returns the metrics as the process serves them.
 func (p *Controllers) Metrics(ctx context.Context) ([]byte, error) {
 	return getLocal(ctx, p.cluster.authority, p.port, "/metrics")
 }
 
-// PIDs are the process ids of all components that run, and of this process, which simulates the nodes.
+// PIDs returns the process ids of all components that run, and of this process, which simulates the nodes.
 func (c *Cluster) PIDs() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

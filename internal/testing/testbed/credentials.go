@@ -35,7 +35,7 @@ const (
 	pemKey         = "EC PRIVATE KEY"
 )
 
-// authority is the cluster's certificate authority. The API server believes it who somebody is.
+// authority is the cluster's certificate authority. The API server trusts its client certificates.
 type authority struct {
 	dir                                     string
 	cert                                    *x509.Certificate

@@ -77,7 +77,7 @@ func (c *Cluster) startAgain(ended *process) *process {
 	}
 	p, err := c.run(ended.command)
 	if err != nil {
-		return nil // whoever waits for the cluster finds that the component has ended
+		return nil // a waiting client finds that the component has ended
 	}
 	c.processes[at] = p
 	return p

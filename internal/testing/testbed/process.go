@@ -99,7 +99,7 @@ func (c *Cluster) run(command command) (*process, error) {
 	return p, nil
 }
 
-// kill ends the process and whatever it started, and waits for it to be gone.
+// kill ends the process and its children, and waits until they are gone.
 func (p *process) kill() error {
 	select {
 	case <-p.done:
@@ -113,7 +113,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// ended says why the process has ended, with the end of its log; nil if it runs.
+// ended returns why the process has ended, with the end of its log; nil if it runs.
 func (p *process) ended() error {
 	select {
 	case <-p.done:
@@ -147,7 +147,7 @@ func (c *Cluster) await(ctx context.Context, what string, ready func() error) er
 	}
 }
 
-// ended says why a component has ended; nil if all run that nobody starts again.
+// ended returns why a component has ended; nil if all components that are not restarted still run.
 func (c *Cluster) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,8 +196,8 @@ func getLocal(ctx context.Context, a *authority, port int, path string) ([]byte,
 // ports are the TCP ports of the components.
 type ports struct{ etcd, etcdPeer, apiServer, scheduler int }
 
-// freePorts asks the system for ports that nobody listens on. Somebody else may take one before it is used; then the
-// component ends, and Start says so.
+// freePorts asks the system for free ports. Another process may take one before it is used; then the component ends,
+// and Start returns an error.
 func freePorts() (p ports, err error) {
 	return p, findPorts(&p.etcd, &p.etcdPeer, &p.apiServer, &p.scheduler)
 }

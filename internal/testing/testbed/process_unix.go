@@ -7,5 +7,5 @@ package testbed
 
 import "syscall"
 
-// dieWithParent is as much as there is without Linux's parent death signal: a group of its own, for Stop to kill.
+// dieWithParent returns a process group for Stop to kill, because there is no parent death signal outside Linux.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -46,13 +46,13 @@ type Options struct {
 	// WithoutControllerManager leaves the controller manager out: no garbage collection, no service accounts, no
 	// built-in workloads.
 	WithoutControllerManager bool
-	// Controllers are those that the controller manager runs, as its flag --controllers says. Empty means the default.
+	// Controllers is the value of the controller manager's flag --controllers. Empty means the default.
 	Controllers string
 	// WithoutClaims leaves claims of volumes unbound, and the storage classes out.
 	WithoutClaims bool
 	// Audit has the API server write every request, with user and verb, to the file Cluster.AuditLog.
 	Audit bool
-	// Progress is told, in a few words, what is being started. Nil means that nobody wants to know.
+	// Progress, if not nil, receives a few words on what is being started.
 	Progress func(string)
 }
 
@@ -224,7 +224,7 @@ func (c *Cluster) awaitComponents(ctx context.Context, client kubernetes.Interfa
 // RESTConfig is for clients with all rights and no limit of requests.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Dir is the folder of the cluster's data; the components' logs are in its folder logs.
+// Dir returns the folder of the cluster's data; the components' logs are in its folder logs.
 func (c *Cluster) Dir() string { return c.dir }
 
 // Stop ends the cluster: when it returns, no process is left, nor any file that Start made in a temporary folder.

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the films of the model in recordings that have one")
 
-// The model gives the film of the real kubelet, or the one that the recording says it gives, and why.
+// The model gives the film of the real kubelet, or the deviating film in the recording, which has the reason.
 func TestModelAsRecorded(t *testing.T) {
 	for _, s := range Scripts() {
 		t.Run(s.Name, func(t *testing.T) {

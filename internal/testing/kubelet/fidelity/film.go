@@ -1,10 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fidelity holds the model of a kubelet against a real one. A Script is the life of one pod: how it is made, and
-// what is done to it. What a kubelet reports meanwhile is a film, a line for each status that differs from the one
-// before. testdata has the film of a real kubelet for every script; the model has to give the same one, or the recording
-// has the model's, too, with the reason why they differ.
+// Package fidelity compares the model of a kubelet with a real one. A Script is the life of one pod: how it is created,
+// and what is done to it. What a kubelet reports meanwhile is a film, with a line for each status that differs from the
+// one before. testdata has the film of a real kubelet for every script. The model must give the same film. Where it
+// does not, the recording also has the model's film and the reason why they differ.
 //
 // `make fidelity-node` plays the scripts on a real node and compares; with RECORD=1 it records them anew.
 package fidelity
@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// frame renders what a status says, but for times, addresses and messages. Digests and container IDs are numbered in the
+// frame returns a status as text, without times, addresses and messages. Digests and container IDs are numbered in the
 // order in which they appear on the film.
 func (f *Film) frame(p *corev1.Pod) string {
 	parts := []string{fmt.Sprintf("%d/%d", p.Generation, p.Status.ObservedGeneration)}

@@ -60,7 +60,7 @@ func (r *Recording) Write(root, name string) error {
 	return nil
 }
 
-// OfModel is the film that the model has to give.
+// OfModel returns the film that the model must give.
 func (r *Recording) OfModel() []string {
 	if r.Model != nil {
 		return r.Model

@@ -16,7 +16,7 @@ const (
 
 func running(name, image string) string { return name + "{" + image + " " }
 
-// created is the first step: it waits until the pod is ready, unless told otherwise.
+// created returns the first step. By default it waits until the pod is ready.
 func created(until ...string) Step {
 	if len(until) == 0 {
 		until = []string{"Running", " ready"}
@@ -40,10 +40,10 @@ func resized(say, cpu, memory string) Step {
 	return Step{Say: say, Resize: size(cpu, memory), Until: []string{"has " + cpu + "/" + memory + ".." + cpu + "/" + memory}}
 }
 
-// runs is what a step waits for that gives the container app another image.
+// runs returns what a step waits for that gives the container app another image.
 func runs(image string) []string { return []string{running("app", image), "running ready"} }
 
-// Scripts are all of them.
+// Scripts returns all of them.
 func Scripts() []Script {
 	groups := [][]Script{plain(), troubled(), probedOnes(), manyContainers(), resizes(), gates(), ends(), kubelets()}
 	var all []Script

@@ -15,22 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Client is one manager's client: it reads from the manager's view and writes to the store, if the plan of faults lets
-// it. Every write of a manager passes through do.
+// Client is the client of one manager. It reads from the manager's view and writes to the store, unless the plan of
+// faults prevents it. Every write of a manager passes through do.
 type Client struct {
 	*View
 
 	// Actor is the name under which the manager writes.
 	Actor string
-	// Faults decides what goes wrong; nil means nothing.
+	// Faults chooses the fault of each write; nil means no faults.
 	Faults FaultPlan
-	// Refused is what a policy says against a write; nil has nothing against any.
+	// Refused returns the error with which a policy refuses a write; nil refuses none.
 	Refused func(Write) error
 	// Attempts counts the writes that were tried, dry runs included.
 	Attempts int
-	// Tried is told the outcome of each, unless the manager crashed; nil tells nobody.
+	// Tried, if not nil, receives the outcome of each write, unless the manager crashed.
 	Tried func(Write, error)
-	// Vain is told of patches that changed nothing; nil tells nobody.
+	// Vain, if not nil, receives patches that changed nothing.
 	Vain func(Write)
 	// Later carries out a write that is still under way when the client gives up waiting for it.
 	Later func(commit func())
@@ -51,7 +51,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	w.Actor = c.Actor
 	fault := NoFault
 	if c.dead {
-		fault = CrashBefore // deferred calls of a process that is no more
+		fault = CrashBefore // a deferred call of a process that has ended
 	} else if c.Attempts++; c.Faults != nil {
 		fault = c.Faults(w)
 	}
@@ -68,7 +68,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 			c.Vain(w)
 		}
 	case fault == TimeoutLate:
-		c.Later(func() { _, _ = commit(w) }) // nobody hears of it any more
+		c.Later(func() { _, _ = commit(w) }) // the client has given up on the answer
 	}
 	if fault.Crashes() {
 		c.dead = true

@@ -22,7 +22,7 @@ import (
 // ClaimProtection is the finalizer that admission puts on every claim.
 const ClaimProtection = "kubernetes.io/pvc-protection"
 
-// Create stores a new object and returns it as the API server would.
+// Create stores a new object and returns it as the API server does.
 func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	w.Verb, w.Key = Create, KeyOf(obj)
 	obj = Clone(obj)
@@ -42,8 +42,8 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	if err := s.checkQuota(obj); err != nil {
 		return nil, err
 	}
-	if obj.GetResourceVersion() != "" && !w.DryRun { // the database minds, and nobody before it
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{ // the real one has no better answer either
+	if obj.GetResourceVersion() != "" && !w.DryRun { // only the database checks it
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{ // the answer of the real one
 			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created",
 		}}
 	}
@@ -66,8 +66,8 @@ func (s *Store) admit(verb Verb, obj client.Object) error {
 	return nil
 }
 
-// prepare sets what the API server sets on a new object, and what it takes away. Kinds that it does not count the
-// generations of keep the one that a client sends.
+// prepare sets what the API server sets on a new object, and what it takes away. Kinds whose generations it does not
+// count keep the generation that a client sends.
 func (s *Store) prepare(obj client.Object) {
 	obj.SetUID(s.newUID())
 	obj.SetCreationTimestamp(s.Stamp())
@@ -90,8 +90,7 @@ func (s *Store) prepare(obj client.Object) {
 	}
 }
 
-// qualityOf is the class of a pod by what its containers request, and by their limits. A request that is not there is the
-// limit.
+// qualityOf returns the QoS class of a pod. A container's missing request equals its limit.
 func qualityOf(spec *corev1.PodSpec) corev1.PodQOSClass {
 	class, guaranteed := corev1.PodQOSBestEffort, len(spec.Containers) > 0
 	for i := range spec.Containers {
@@ -140,18 +139,18 @@ func requestedCPU(pod *corev1.Pod) resource.Quantity {
 	return pod.Spec.Containers[0].Resources.Requests.Cpu().DeepCopy()
 }
 
-// overQuota is the refusal of the ResourceQuota admission.
+// overQuota returns the refusal of the ResourceQuota admission.
 func overQuota(pod *corev1.Pod, what, requested, used, limited string) error {
 	return apierrors.NewForbidden(GroupResource(Pods), pod.Name, fmt.Errorf(
 		"exceeded quota: quota, requested: %[1]s=%[2]s, used: %[1]s=%[3]s, limited: %[1]s=%[4]s", what, requested, used, limited))
 }
 
-// HasEnded reports whether a pod has failed or succeeded, so that nothing runs in it any more.
+// HasEnded reports whether a pod has failed or succeeded, so that nothing runs in it.
 func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// namespaceTerminating is the refusal of the NamespaceLifecycle admission.
+// namespaceTerminating returns the refusal of the NamespaceLifecycle admission.
 func namespaceTerminating(key Key) error {
 	err := apierrors.NewForbidden(GroupResource(key.Kind), key.Name, fmt.Errorf(
 		"unable to create new content in namespace %s because it is being terminated", key.Namespace))
@@ -163,7 +162,7 @@ func namespaceTerminating(key Key) error {
 	return err
 }
 
-// validate judges the little of an object that tests send wrong on purpose.
+// validate checks only those parts of an object that tests get wrong on purpose.
 func validate(obj client.Object) field.ErrorList {
 	switch o := obj.(type) {
 	case *corev1.Pod:

@@ -28,7 +28,7 @@ func defaultRollSet(spec *v1alpha1.RollSetSpec) {
 	orDefault(&rolling.OnStepFailed, v1alpha1.HoldOnStepFailed)
 }
 
-// defaultPod sets those of a pod's defaults that a controller can come to see.
+// defaultPod sets the defaults of a pod that a controller can see.
 func defaultPod(spec *corev1.PodSpec) {
 	orDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	orDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)

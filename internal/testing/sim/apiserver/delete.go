@@ -41,7 +41,7 @@ func (s *Store) Delete(w Write) error {
 	changed := !slices.Equal(old.GetFinalizers(), obj.GetFinalizers())
 	switch {
 	case grace == 0 && len(obj.GetFinalizers()) == 0 && changed && insistsOnVersion(w):
-		// The API server goes on with a version that it never wrote.
+		// The API server compares with a version that it never wrote.
 		return conflict(w.Key, "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: %v",
 			old.GetResourceVersion())
 	case grace == 0 && len(obj.GetFinalizers()) == 0:
@@ -71,7 +71,7 @@ func (s *Store) markDeleted(obj client.Object, grace int64) {
 	}
 }
 
-// gracePeriod is the time that a pod on a node gets. Nothing else has any.
+// gracePeriod returns the time that a pod on a node gets. Nothing else has any.
 func gracePeriod(obj client.Object, asked *int64) int64 {
 	pod, ok := obj.(*corev1.Pod)
 	switch {
@@ -86,12 +86,12 @@ func gracePeriod(obj client.Object, asked *int64) int64 {
 	}
 }
 
-// insistsOnVersion says whether an object is to be deleted in one version only.
+// insistsOnVersion reports whether a delete has a resource version as precondition.
 func insistsOnVersion(w Write) bool {
 	return w.DeleteOptions.Preconditions != nil && w.DeleteOptions.Preconditions.ResourceVersion != nil
 }
 
-// setPropagation leaves the order to the garbage collector in the object's finalizers, as the API server does.
+// setPropagation tells the garbage collector by finalizers how to proceed, as the API server does.
 func setPropagation(obj client.Object, policy *metav1.DeletionPropagation) {
 	if policy == nil {
 		return

@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Fault is what goes wrong with a write.
+// Fault is a fault of one write.
 type Fault string
 
-// The faults. Those that commit change the store although the client hears of an error, or of nothing at all.
+// The faults. Some commit the write although the client receives an error or no answer.
 const (
 	NoFault        Fault = ""
 	Refused409     Fault = "conflict"
@@ -28,19 +28,19 @@ const (
 	CrashAfter     Fault = "crash after the write"
 )
 
-// FaultPlan decides what goes wrong with a write of a manager.
+// FaultPlan chooses the fault of a manager's write.
 type FaultPlan func(Write) Fault
 
 // Crash is the value of the panic that unwinds a manager's reconcile when its process dies.
 type Crash struct{}
 
-// commits says whether the write happens all the same.
+// commits reports whether the write is committed.
 func (f Fault) commits() bool { return f == NoFault || f == TimeoutWritten || f == CrashAfter }
 
-// Crashes says whether the manager dies of it.
+// Crashes reports whether the fault ends the manager's process.
 func (f Fault) Crashes() bool { return f == CrashBefore || f == CrashAfter }
 
-// err is what the client hears.
+// err returns the error that the client receives.
 func (f Fault) err(w Write) error {
 	gr, name := GroupResource(w.Key.Kind), w.Key.Name
 	switch f {

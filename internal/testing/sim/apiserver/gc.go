@@ -18,7 +18,7 @@ import (
 // GCActor is the name under which the garbage collector writes.
 const GCActor = "gc"
 
-// soil lists what the garbage collector has to look at after a write.
+// soil lists what the garbage collector must check after a write.
 func (s *Store) soil(key Key, old, obj client.Object) {
 	if obj == nil {
 		s.garbage = append(s.garbage, s.dependentsOf(old.GetUID())...)
@@ -40,7 +40,7 @@ func (s *Store) soil(key Key, old, obj client.Object) {
 	}
 }
 
-// soilOwners looks again at owners that wait for their dependents to go.
+// soilOwners lists owners that wait for their dependents to be deleted.
 func (s *Store) soilOwners(obj client.Object) {
 	for _, ref := range obj.GetOwnerReferences() {
 		if owner := s.ByUID(ref.UID); owner != nil && isHeldForDependents(owner) {
@@ -55,7 +55,7 @@ func isHeldForDependents(obj client.Object) bool {
 	})
 }
 
-// dependentsOf lists what names an owner, in a fixed order.
+// dependentsOf returns the objects that name an owner, in a fixed order.
 func (s *Store) dependentsOf(uid types.UID) []Key {
 	keys := make([]Key, 0, len(s.owned[uid]))
 	for key := range s.owned[uid] {
@@ -67,10 +67,10 @@ func (s *Store) dependentsOf(uid types.UID) []Key {
 	return keys
 }
 
-// HasGarbage says whether the garbage collector has something to look at.
+// HasGarbage reports whether the garbage collector has an object to check.
 func (s *Store) HasGarbage() bool { return len(s.garbage) > 0 }
 
-// Collect lets the garbage collector look at one object. It makes at most one write.
+// Collect lets the garbage collector check one object. It makes at most one write.
 func (s *Store) Collect() error {
 	key := s.garbage[0]
 	s.garbage = s.garbage[1:]
@@ -85,7 +85,7 @@ func (s *Store) Collect() error {
 	}
 }
 
-// releaseOwner orphans one dependent, or lets the owner go once none is left to wait for.
+// releaseOwner orphans one dependent, or releases the owner when no dependent is left.
 func (s *Store) releaseOwner(key Key, owner client.Object) error {
 	orphan := slices.Contains(owner.GetFinalizers(), metav1.FinalizerOrphanDependents)
 	for _, k := range s.dependentsOf(owner.GetUID()) {
@@ -95,7 +95,7 @@ func (s *Store) releaseOwner(key Key, owner client.Object) error {
 			return s.dropOwners(k, dependent, func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() })
 		}
 		if blocks(dependent, owner.GetUID()) {
-			return nil // its end lists the owner again
+			return nil // deleting it lists the owner again
 		}
 	}
 	released := Clone(owner)
@@ -112,7 +112,7 @@ func blocks(dependent client.Object, owner types.UID) bool {
 	})
 }
 
-// collectDependent deletes an object whose last owner is gone, or is going and waits for it.
+// collectDependent deletes an object whose last owner is gone, or is being deleted and waits for it.
 func (s *Store) collectDependent(key Key, obj client.Object) error {
 	var solid, gone, waiting int
 	for _, ref := range obj.GetOwnerReferences() {

@@ -28,7 +28,7 @@ const (
 	StorageClasses Kind = "StorageClass"
 )
 
-// Kinds is every kind in a fixed order, so that nothing ever depends on the order of a map.
+// Kinds returns every kind in a fixed order, so that nothing depends on the order of a map.
 func Kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageClasses} }
 
 // NewScheme returns a scheme of the modeled kinds.
@@ -50,10 +50,10 @@ type Key struct {
 	Namespace, Name string
 }
 
-// String is the form of the film strip.
+// String returns the form of the film strip.
 func (k Key) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
 
-// KeyOf is the key of an object.
+// KeyOf returns the key of an object.
 func KeyOf(obj client.Object) Key {
 	return Key{Kind: kindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
@@ -81,7 +81,7 @@ func kindOf(obj runtime.Object) Kind {
 	}
 }
 
-// newObject is an empty object of a kind.
+// newObject returns an empty object of a kind.
 func newObject(kind Kind) client.Object {
 	switch kind {
 	case RollSets:
@@ -97,7 +97,7 @@ func newObject(kind Kind) client.Object {
 	}
 }
 
-// GroupResource is the name that the API server's errors give to a kind.
+// GroupResource returns the name that the API server's errors give to a kind.
 func GroupResource(kind Kind) schema.GroupResource {
 	switch kind {
 	case RollSets:
@@ -113,12 +113,12 @@ func GroupResource(kind Kind) schema.GroupResource {
 	}
 }
 
-// groupKind is the kind with its group, as validation errors name it.
+// groupKind returns the kind with its group, as validation errors name it.
 func groupKind(kind Kind) schema.GroupKind {
 	return schema.GroupKind{Group: GroupResource(kind).Group, Kind: string(kind)}
 }
 
-// kindFor is the kind with a group, or an empty one if it is not modeled.
+// kindFor returns the kind with a group, or an empty one if it is not modeled.
 func kindFor(gk schema.GroupKind) Kind {
 	for _, kind := range Kinds() {
 		if groupKind(kind) == gk {
@@ -128,7 +128,7 @@ func kindFor(gk schema.GroupKind) Kind {
 	return ""
 }
 
-// assign makes *dst what src is, sharing its parts: callers pass a copy that is theirs to give away.
+// assign sets *dst to *src, sharing its parts. Callers pass a copy that they own.
 func assign(dst, src client.Object) {
 	switch d := dst.(type) {
 	case *v1alpha1.RollSet:
@@ -175,7 +175,7 @@ func items[T any, P interface {
 	return out
 }
 
-// MustBe is the object as the type that its kind has.
+// MustBe returns the object as the type that its kind has.
 func MustBe[T client.Object](obj client.Object) T {
 	typed, ok := obj.(T)
 	if !ok {
@@ -184,7 +184,7 @@ func MustBe[T client.Object](obj client.Object) T {
 	return typed
 }
 
-// Clone is a deep copy that keeps its type.
+// Clone returns a deep copy that keeps its type.
 func Clone[T client.Object](obj T) T {
 	c, ok := obj.DeepCopyObject().(T)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Load stores objects as they are, UIDs, times and status included, without any of what the API server does to a write.
+// Load stores objects as they are, with their UIDs, times and status. Nothing is defaulted or validated.
 func (s *Store) Load(objs ...client.Object) {
 	for _, obj := range objs {
 		s.reserveUID(obj.GetUID())

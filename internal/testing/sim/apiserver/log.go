@@ -22,11 +22,11 @@ const (
 	Delete Verb = "delete"
 )
 
-// Write says who asks for what. It goes into the log as it was asked, so that a check can look at its preconditions.
+// Write is a request to write. The log keeps it as it was sent, so that a check can see its preconditions.
 type Write struct {
-	// Actor is who writes: "user", "kubelet", "manager-0", ….
+	// Actor is the name of the writer: "user", "kubelet", "manager", ….
 	Actor string
-	// Verb is what is asked for.
+	// Verb is the verb of the request.
 	Verb Verb
 	// Key is the object.
 	Key Key
@@ -53,7 +53,7 @@ func (w Write) String() string {
 	return b.String()
 }
 
-// Entry is one write that was committed: one resource version.
+// Entry is a committed write: one resource version.
 type Entry struct {
 	Write
 
@@ -61,11 +61,11 @@ type Entry struct {
 	Version int64
 	// At is when it was committed.
 	At time.Time
-	// Old and New are the object before and after; nil if it did not exist before, or does not any more.
+	// Old and New are the object before and after; nil if it does not exist then.
 	Old, New client.Object
 }
 
-// Gone says whether the object ceased to exist.
+// Gone reports whether the object ceased to exist.
 func (e *Entry) Gone() bool { return e.New == nil }
 
 // Log returns every write, oldest first. It belongs to the store.
@@ -94,7 +94,7 @@ func (s *Store) entry(kind Kind, n int) *Entry {
 	return &s.log[positions[n]]
 }
 
-// at is the state of a kind at a resource version, and the first entry of its log that is newer.
+// at returns the state of a kind at a resource version, and the position in its log of the first newer entry.
 func (s *Store) at(kind Kind, version int64) (state map[Key]client.Object, next int) {
 	state = make(map[Key]client.Object)
 	for _, position := range s.byKind[kind] {

@@ -17,8 +17,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Patch changes an object, or its part that a subresource stands for. A resourceVersion in the patch is a
-// precondition (409), and so is a uid (422), as on the real server.
+// Patch changes an object, or its part that a subresource stands for. As on the real server, a resourceVersion in the
+// patch is a precondition (409), and so is a uid (422).
 func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
 	w.Verb = Patch
 	old, err := s.find(w.Key)
@@ -40,8 +40,8 @@ func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
 	return s.replace(w, old, obj)
 }
 
-// addressed is an object without what a write cannot change. The spec, which is most of it, would otherwise be encoded
-// and decoded for every status.
+// addressed returns an object without the parts that a write cannot change. It saves encoding and decoding the spec for
+// every write of a status.
 func addressed(w Write, obj client.Object) client.Object {
 	if w.Subresource != "status" {
 		return obj

@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// truncateTimes makes the times of a status what they are once they went over the wire: whole seconds in UTC.
+// truncateTimes truncates the times of a status as the wire format does: to whole seconds in UTC.
 func truncateTimes(obj client.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:

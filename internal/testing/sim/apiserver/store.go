@@ -18,14 +18,14 @@ import (
 
 // Store is the API server and its database: objects by key, and the log of every write.
 //
-// Objects in it are never changed once they are stored: a write stores another one. Views and the log can therefore
-// share them, and only what leaves towards a client is copied.
+// Stored objects are never changed: a write stores another one. Views and the log can therefore share them, and only
+// what a client receives is copied.
 type Store struct {
 	// MaxPods is the quota of pods that have neither failed nor succeeded; negative means none.
 	MaxPods int
-	// MaxCPU is the quota of the processors that they request; nil means none.
+	// MaxCPU is the quota of the CPU that they request; nil means none.
 	MaxCPU *resource.Quantity
-	// Admission is asked about every object before it is written, in this order.
+	// Admission is the list of functions that see every object before it is written, in this order.
 	Admission []Admission
 
 	now         func() time.Time
@@ -61,7 +61,7 @@ func NewStore(now func() time.Time) *Store {
 // OnWrite adds a function that sees every entry of the log as soon as it is written.
 func (s *Store) OnWrite(f func(*Entry)) { s.observers = append(s.observers, f) }
 
-// TerminateNamespace makes the API server refuse to create anything in a namespace any more.
+// TerminateNamespace makes the API server refuse every create in a namespace from now on.
 func (s *Store) TerminateNamespace(namespace string) { s.terminating[namespace] = true }
 
 // Get returns an object, or nil. It belongs to the store and must not be changed.
@@ -87,7 +87,7 @@ func (s *Store) ByUID(uid types.UID) client.Object {
 	return s.objects[key]
 }
 
-// Version is the resource version of the newest write.
+// Version returns the resource version of the newest write.
 func (s *Store) Version() int64 { return s.rv }
 
 // find returns an object or the error that the API server has for its absence.
@@ -120,16 +120,16 @@ func (s *Store) commit(w Write, old, obj client.Object) {
 	}
 }
 
-// uidFormat is the form of all UIDs that are handed out here.
+// uidFormat is the format of all generated UIDs.
 const uidFormat = "00000000-0000-4000-8000-%012d"
 
-// newUID hands out UIDs in the order of creation, so that every run has the same.
+// newUID returns the next UID. UIDs count up, so that every run has the same ones.
 func (s *Store) newUID() types.UID {
 	s.uid++
 	return types.UID(fmt.Sprintf(uidFormat, s.uid))
 }
 
-// reserveUID keeps a UID of an object that was loaded from being handed out again.
+// reserveUID prevents the UID of a loaded object from being generated again.
 func (s *Store) reserveUID(uid types.UID) {
 	var n int64
 	if _, err := fmt.Sscanf(string(uid), uidFormat, &n); err == nil {
@@ -137,10 +137,10 @@ func (s *Store) reserveUID(uid types.UID) {
 	}
 }
 
-// Stamp is the time as the API server writes it: in whole seconds.
+// Stamp returns the time as the API server writes it: in whole seconds.
 func (s *Store) Stamp() metav1.Time { return metav1.NewTime(s.now().UTC().Truncate(time.Second)) }
 
-// dependents tells by an owner's UID what names it as an owner.
+// dependents maps an owner's UID to the objects that name it as an owner.
 type dependents map[types.UID]map[Key]struct{}
 
 func (d dependents) update(key Key, old, obj client.Object) {

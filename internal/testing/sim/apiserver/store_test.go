@@ -33,7 +33,7 @@ type desk struct {
 	now time.Time
 }
 
-// newYear is when these tests begin.
+// newYear returns the time at which these tests begin.
 func newYear() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 300_000_000, time.UTC) }
 
 func newDesk(t *testing.T) *desk {

@@ -30,7 +30,7 @@ func (s *Store) Update(w Write, obj client.Object) (client.Object, error) {
 	return s.replace(w, old, Clone(obj))
 }
 
-// replace stores obj, which belongs to it, in place of old if all that the API server checks allows it.
+// replace stores obj in place of old if the API server's checks pass. It takes ownership of obj.
 func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) {
 	if obj.GetResourceVersion() == "" && w.Key.Kind == RollSets {
 		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
@@ -40,7 +40,7 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 		return nil, conflict(w.Key, "the object has been modified; please apply your changes to the latest version and try again")
 	}
 	obj.SetResourceVersion(old.GetResourceVersion())
-	// Of the metadata in a patch of a custom resource's status nothing is looked at.
+	// The metadata in a patch of a custom resource's status is ignored.
 	ignored := w.Key.Kind == RollSets && w.Subresource == "status"
 	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() && !ignored {
 		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, field.ErrorList{field.Invalid(
@@ -58,7 +58,7 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 	}
 	switch {
 	case w.DryRun:
-	case apiequality.Semantic.DeepEqual(old, obj): // as the real one, write nothing when nothing changes
+	case apiequality.Semantic.DeepEqual(old, obj): // like the real one, write nothing when nothing changes
 		return old, nil
 	case isReleased(obj):
 		s.commit(w, old, nil)
@@ -82,8 +82,8 @@ func keepServerSide(old, obj client.Object) {
 	obj.SetManagedFields(nil)
 }
 
-// isolate undoes every change that the addressed resource or subresource does not allow for. Specs are shared with the
-// object before: nobody changes what is stored.
+// isolate undoes every change outside the addressed resource or subresource. Specs are shared with the old object,
+// because stored objects never change.
 func isolate(w Write, old, obj client.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
@@ -136,7 +136,7 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 			}
 		}
 		if len(resized.Containers) != len(pod.Spec.Containers) {
-			pod.Spec.Containers = resized.Containers // which will be refused
+			pod.Spec.Containers = resized.Containers // validation refuses it
 		}
 	default:
 		Unmodeled("subresource of %s", w)
@@ -154,11 +154,11 @@ func isolateClaim(w Write, old, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// setGeneration counts the changes of what is desired. Other kinds have no generation.
+// setGeneration increments the generation when the spec changes. Other kinds have no generation.
 func setGeneration(w Write, old, obj client.Object) {
 	changed := false
 	if w.Subresource == "status" || w.Subresource == "binding" {
-		return // the server stores a binding past the strategy that counts
+		return // the server stores a binding without counting it
 	}
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
@@ -171,7 +171,8 @@ func setGeneration(w Write, old, obj client.Object) {
 	}
 }
 
-// isReleased says whether an object that is being deleted has nothing left that keeps it.
+// isReleased reports whether an object that is being deleted can be removed: it has no finalizer and no grace period
+// left.
 func isReleased(obj client.Object) bool {
 	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
 		return false
@@ -180,10 +181,10 @@ func isReleased(obj client.Object) bool {
 	return grace == nil || *grace == 0
 }
 
-// validateChange refuses changes of what cannot be changed.
+// validateChange refuses changes of immutable fields.
 func validateChange(w Write, old, obj client.Object) field.ErrorList {
 	if w.Subresource == "status" {
-		return nil // nothing else was let through
+		return nil // isolate has undone everything else
 	}
 	switch o := obj.(type) {
 	case *v1alpha1.RollSet:
@@ -215,8 +216,8 @@ func immutable(path *field.Path, old, obj any) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, obj, "field is immutable")}
 }
 
-// validatePodChange lets through what may change in a running pod: images, tolerations, gates of scheduling, the
-// deadline, and by their subresources the resources and, once, the node.
+// validatePodChange refuses a change of a pod's spec except of images, tolerations, scheduling gates and the deadline.
+// Its subresources change resources and, once, the node.
 func validatePodChange(w Write, old, pod *corev1.Pod) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(old.Spec, pod.Spec) {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/controller/informer"
 )
 
-// View is what the caches of one manager hold: per kind, the store as it was at some point of the log.
+// View holds the caches of one manager: for each kind, the store as it was at some point of the log.
 type View struct {
 	store  *Store
 	caches map[Kind]*cache
@@ -36,10 +36,10 @@ type cache struct {
 	kind    Kind
 	objects map[Key]client.Object
 	indexes map[string]*index
-	// ever are the keys of all objects that it has held.
+	// ever holds the keys of all objects that it has held.
 	ever map[Key]bool
-	// next is the first entry of the kind's log that was not delivered, version the resource version that it has
-	// reached: of the last event delivered, or of the list.
+	// next is the first entry of the kind's log that was not delivered. version is the resource version of the last
+	// event delivered, or of the list.
 	next    int
 	version int64
 }
@@ -54,9 +54,9 @@ type index struct {
 type Event struct {
 	Kind     Kind
 	Old, New client.Object
-	// Unknown says of an object that has gone that Old is not its last state.
+	// Unknown is true for a deleted object if Old is not its last state.
 	Unknown bool
-	// Initial says that a new object came with the first list.
+	// Initial is true for a new object that came with the first list.
 	Initial bool
 }
 
@@ -95,10 +95,10 @@ func (v *View) Cache(kind Kind) iter.Seq[client.Object] { return maps.Values(v.c
 // HasHeld reports whether the cache has ever held an object of that name.
 func (v *View) HasHeld(key Key) bool { return v.caches[key.Kind].ever[key] }
 
-// Lag is how many events of a kind are under way.
+// Lag returns the number of events of a kind that were not delivered.
 func (v *View) Lag(kind Kind) int { return len(v.store.byKind[kind]) - v.caches[kind].next }
 
-// Deliver brings the next event of a kind. There must be one.
+// Deliver applies the next event of a kind to the cache and returns it. There must be one.
 func (v *View) Deliver(kind Kind) Event {
 	c := v.caches[kind]
 	e := v.store.entry(kind, c.next)
@@ -107,13 +107,13 @@ func (v *View) Deliver(kind Kind) Event {
 	old := c.objects[e.Key]
 	c.set(e.Key, e.New)
 	if e.Gone() {
-		old = e.Old // the watch sends the last state along
+		old = e.Old // the watch sends the last state with it
 	}
 	return Event{Kind: kind, Old: old, New: e.New}
 }
 
-// Relist brings the cache of a kind to the state at a resource version in one go, as after a cut watch: what came and
-// went in between is never seen, and a namesake looks like a change.
+// Relist brings the cache of a kind to the state at a resource version in one go, as after a broken watch. Objects that
+// came and went in between are never seen, and an object recreated under its name looks like a change.
 func (v *View) Relist(kind Kind, version int64) []Event {
 	c := v.caches[kind]
 	first := c.version == 0
@@ -135,7 +135,7 @@ func (v *View) Relist(kind Kind, version int64) []Event {
 	return events
 }
 
-// Synced is the resource version that the cache of a kind has reached; empty before the first list.
+// Synced returns the resource version that the cache of a kind has reached; empty before the first list.
 func (v *View) Synced(gk schema.GroupKind) string {
 	c, ok := v.caches[kindFor(gk)]
 	if !ok {
@@ -168,7 +168,7 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	return nil
 }
 
-// Pods returns pods as the indexer of a cache does: the objects of the cache themselves.
+// Pods returns the objects of the cache themselves, as the indexer of a cache does.
 func (v *View) Pods(_ context.Context, namespace, owner string) ([]*corev1.Pod, error) {
 	var options client.ListOptions
 	options.ApplyOptions([]client.ListOption{
@@ -200,7 +200,7 @@ func (v *View) find(kind Kind, options *client.ListOptions) []client.Object {
 	return found
 }
 
-// trimmed is an object as the cache has it.
+// trimmed returns an object as the cache has it.
 func (v *View) trimmed(obj client.Object) client.Object {
 	if v.Trim == nil {
 		return obj
@@ -213,7 +213,7 @@ func (v *View) trimmed(obj client.Object) client.Object {
 	return trimmed
 }
 
-// candidates are the objects that an index, if one is asked for, lets through, by name.
+// candidates returns the objects that match the index of a list, or all if it names none, sorted by name.
 func (c *cache) candidates(options *client.ListOptions) []client.Object {
 	var keys []Key
 	if options.FieldSelector == nil || options.FieldSelector.Empty() {
@@ -283,7 +283,7 @@ func (ix *index) remove(key Key, obj client.Object) {
 	}
 }
 
-// sortedKeys are the keys of one or two maps in the order of namespaces and names.
+// sortedKeys returns the keys of one or two maps in the order of namespaces and names.
 func sortedKeys[V any](a, b map[Key]V) []Key {
 	keys := make([]Key, 0, len(a)+len(b))
 	for key := range a {

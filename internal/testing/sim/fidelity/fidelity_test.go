@@ -75,7 +75,7 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// epoch is the time of the store, which stands still.
+// epoch returns the time of the store, which stands still.
 func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // TestSameAsTheRealOne plays scripts on the store and on the API server. After each operation the result and all objects

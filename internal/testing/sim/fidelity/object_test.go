@@ -33,7 +33,7 @@ func emptyObject(kind string) client.Object {
 	}
 }
 
-// newObject is a valid object of a kind.
+// newObject returns a valid object of a kind.
 func newObject(kind, name string) client.Object {
 	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}
 	labels := map[string]string{"app": "web"}

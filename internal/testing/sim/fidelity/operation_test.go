@@ -46,7 +46,7 @@ type operation struct {
 	propagation *metav1.DeletionPropagation
 }
 
-// String is the line for the report of a failure.
+// String returns the line for the report of a failure.
 func (o operation) String() string {
 	text := fmt.Sprintf("%s %s %s/%s: %s, %s", o.verb, o.kind, o.name, o.subresource, o.what, o.precondition)
 	if o.grace != nil {
@@ -83,7 +83,7 @@ func operations() *rapid.Generator[operation] {
 	})
 }
 
-// words are what else can differ in an object of a kind.
+// words returns what else can differ in an object of a kind.
 func words() map[string][]string {
 	return map[string][]string{
 		pods:      {"image", "env", "restart policy", "resources", "another container", "no image"},
@@ -102,7 +102,7 @@ func subresources() map[string][]string {
 	}
 }
 
-// change makes an object differ in what the operation says.
+// change changes an object as the operation demands.
 func (o operation) change(obj client.Object) {
 	switch o.what {
 	case "label":
@@ -195,7 +195,7 @@ func (o operation) changeSet(set *v1alpha1.RollSet) {
 	}
 }
 
-// patchType is how a patch is written.
+// patchType returns how a patch is written.
 func (o operation) patchType() types.PatchType {
 	if o.strategic {
 		return types.StrategicMergePatchType

@@ -155,7 +155,7 @@ func (s *side) patch(ctx context.Context, op operation, obj client.Object) error
 	return s.Patch(ctx, target, client.RawPatch(op.patchType(), body), op.patchOptions()...)
 }
 
-// read is the object of an operation without what differs from one run to the next.
+// read returns the object of an operation without what differs from one run to the next.
 func (s *side) read(ctx context.Context, op operation) client.Object {
 	obj, exists := s.current(ctx, op)
 	if !exists {

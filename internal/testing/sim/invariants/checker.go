@@ -18,35 +18,36 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// User is the name under which users write. What they do excuses managers.
+// User is the name under which users write. Invariants make allowance for what users do.
 const User = "user"
 
-// Checker judges every write of a manager by the invariants, at the moment at which it is committed. It knows what the
-// manager could know: its caches, which do not move during a reconcile, and its own writes that they do not show yet.
+// Checker judges every write of a manager by the invariants when it is committed. It knows what the manager could know:
+// its caches, which do not change during a reconcile, and its own writes that they do not show yet.
 type Checker struct {
 	// Violation is the first violation of an invariant; nil if there was none.
 	Violation error
-	// LastWrite is when a manager last wrote something other than a status.
+	// LastWrite is the time at which a manager last wrote something other than a status.
 	LastWrite time.Time
 
 	world *Cluster
-	// reconcile is the one that goes on now; nil if none does.
+	// reconcile is the running reconcile; nil between reconciles.
 	reconcile *Reconcile
-	// managers are all that were ever started.
+	// managers holds the names of all managers that were ever started.
 	managers map[string]bool
-	// made are the pods that a manager created for a set, as opposed to those that it adopted, and for which generation of it.
+	// made maps each pod that a manager created for a set to the generation of the set. Adopted pods are not in it.
 	made map[creation]int64
-	// writes counts the writes of managers by what they did.
+	// writes counts the writes of managers by verb and kind.
 	writes  map[string]int
 	bounds  *bounds
 	creates creates
-	// silent are the pods that this reconcile moved silently. A move that was decided before theirs may be written after it.
+	// silent holds the pods that this reconcile updated in place without a new image. A write that was decided before
+	// may be committed after it.
 	silent map[apiserver.Key]bool
-	// latest is the last write of a manager, unanswered are the versions of those of which it heard nothing. It counts on
-	// them for a while only.
+	// latest is the last write of a manager. unanswered holds the versions of writes whose answer was lost; a manager
+	// relies on them for a limited time only.
 	latest     *apiserver.Entry
 	unanswered map[int64]bool
-	// done is what each manager knows to be done.
+	// done holds what each manager knows to be done.
 	done map[string]done
 	data data
 }
@@ -57,15 +58,15 @@ type Reconcile struct {
 	Manager string
 	// Set names what it reconciles.
 	Set apiserver.Key
-	// View is its caches.
+	// View holds the caches of the manager.
 	View *apiserver.View
-	// Clock is its clock, which may be wrong.
+	// Clock is the manager's clock, which may be wrong.
 	Clock clock.PassiveClock
-	// Born is the version of the store at the start of its present life. It knows nothing of what it wrote in others.
+	// Born is the version of the store at the last start of the manager. It remembers no writes from before.
 	Born int64
 }
 
-// set is the set as the cache shows it; nil if it does not.
+// set returns the set as the cache shows it; nil if the cache does not have it.
 func (r *Reconcile) set() *v1alpha1.RollSet {
 	set, _ := r.View.Cached(r.Set).(*v1alpha1.RollSet)
 	return set
@@ -83,7 +84,7 @@ func NewChecker(cluster *Cluster) *Checker {
 	}
 }
 
-// Restart notes that a manager begins a new life, and forgets what it knew in its last one.
+// Restart notes that a manager starts, and forgets what it knew before.
 func (c *Checker) Restart(manager string) {
 	c.managers[manager] = true
 	c.bounds.restart(manager)
@@ -100,13 +101,13 @@ func (c *Checker) End() {
 	c.reconcile = nil
 }
 
-// rule is one invariant: it returns what is wrong with a write, or nothing.
+// rule is one invariant. It returns what is wrong with a write, or an empty text.
 type rule struct {
 	name  string
 	judge func(*verdict) string
 }
 
-// rules are the invariants that a single write can break. The others are judged at the end of a history.
+// rules returns the invariants that a single write can break. The others are judged at the end of a history.
 func rules() []rule {
 	return []rule{
 		{"I14 scope", inScope},
@@ -147,7 +148,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
-		c.unanswered[e.Version] = true // if it is a manager's, nobody waits for the answer any more
+		c.unanswered[e.Version] = true // if a manager sent it, it has given up on the answer
 		return
 	}
 	c.latest = e
@@ -174,7 +175,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	}
 }
 
-// generation is that of the set that the manager knows which reconciles now; 0 if none does, or if it knows none.
+// generation returns the generation of the set as the running reconcile sees it; 0 if there is none.
 func (c *Checker) generation() int64 {
 	if c.reconcile == nil {
 		return 0
@@ -185,7 +186,7 @@ func (c *Checker) generation() int64 {
 	return 0
 }
 
-// Tried takes note of the outcome of a write that a manager tried.
+// Tried records the outcome of a write that a manager tried.
 func (c *Checker) Tried(w apiserver.Write, err error) {
 	if lost := (*url.Error)(nil); errors.As(err, &lost) && c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
 		c.unanswered[c.latest.Version] = true
@@ -196,7 +197,7 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 	}
 }
 
-// Vain takes note of a patch that a manager wrote and that changed nothing: nobody is to write what its cache shows already.
+// Vain judges a patch that changed nothing: a manager must not write what its cache already shows.
 func (c *Checker) Vain(w apiserver.Write) {
 	known := c.reconcile.View.Cached(w.Key)
 	if known != nil && known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion() && c.Violation == nil {
@@ -204,7 +205,8 @@ func (c *Checker) Vain(w apiserver.Write) {
 	}
 }
 
-// Tally is what the managers have written in all but the status of sets, for that is bounded by time, not by pods.
+// Tally returns a count of the managers' writes. The status of sets is left out, because time and not the number of
+// pods bounds its writes.
 func (c *Checker) Tally() string {
 	var kinds []string
 	for kind := range c.writes {

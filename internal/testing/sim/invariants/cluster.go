@@ -89,8 +89,8 @@ func (c *Cluster) Mark(pod *corev1.Pod) string {
 	}
 }
 
-// IsUpdating reports whether a pod was taken out of service by its gate. A pod without the gate heeds no condition of that
-// name, whoever writes it.
+// IsUpdating reports whether a pod was taken out of service by its gate. The condition has no effect on a pod without
+// the gate.
 func IsUpdating(pod *corev1.Pod) bool {
 	gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
 		return g.ConditionType == v1alpha1.InPlaceUpdateReady
@@ -138,7 +138,7 @@ func Letters(n int) string {
 	return text
 }
 
-// claimsInUse are the claims that pods mount.
+// claimsInUse returns the names of the claims that pods mount, by UID.
 func (c *Cluster) claimsInUse(pods []*corev1.Pod) map[types.UID]string {
 	claims := map[types.UID]string{}
 	for _, pod := range pods {

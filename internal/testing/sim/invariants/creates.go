@@ -9,23 +9,23 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// creates is what the reconcile that goes on now knows of how creating pods went. While that is refused no pod is counted on that
-// is yet to be created (docs/adr/0011).
+// creates records how creating pods goes in the running reconcile. While creates are refused, a plan does not count on
+// pods that do not exist yet (docs/adr/0011).
 type creates struct {
-	// failing are the managers whose last reconcile that created something failed in that.
+	// failing holds the managers whose last creates were refused.
 	failing map[string]bool
-	// tried and failed count what this reconcile creates.
+	// tried and failed count the creates of this reconcile.
 	tried, failed int
-	// unhoped are the pods that it created nevertheless.
+	// unhoped holds the pods that it created while creates were refused.
 	unhoped map[apiserver.Key]bool
-	// conflicts counts those in a row that an object met; after tolerated of them one more is a refusal.
+	// conflicts counts the conflicts in a row of each object. More than tolerated count as a refusal.
 	conflicts map[apiserver.Key]int
 }
 
-// tolerated is how many conflicts in a row a create may meet before they count as a refusal.
+// tolerated is the number of conflicts in a row that do not count as a refusal.
 const tolerated = 3
 
-// note takes note of the outcome of a write.
+// note records the outcome of a write.
 func (c *creates) note(w apiserver.Write, err error) {
 	if w.Verb != apiserver.Create || w.DryRun || w.Key.Kind == apiserver.Revisions {
 		return

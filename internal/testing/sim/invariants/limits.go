@@ -16,8 +16,8 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// Limits are the numbers of a spec. They are worked out a second time here, because what judges the controller must not
-// share its mistakes.
+// Limits holds the numbers of a spec. They are computed a second time here, so that the judge does not share the
+// controller's mistakes.
 type Limits struct {
 	// Replicas is the number of pods wanted.
 	Replicas int
@@ -56,8 +56,8 @@ func limitsOf(spec *v1alpha1.RollSetSpec) Limits {
 	return l
 }
 
-// Limits returns the numbers of a set: the step at work holds back what the partition lets go, and a revision that was never complete
-// holds nothing back.
+// Limits returns the numbers of a set. The current step of a rollout can raise the partition, and a current revision
+// that was never complete makes it 0.
 func (c *Cluster) Limits(set *v1alpha1.RollSet) Limits {
 	l := limitsOf(&set.Spec)
 	l.Partition = max(l.Partition, c.kept(set))
@@ -67,7 +67,7 @@ func (c *Cluster) Limits(set *v1alpha1.RollSet) Limits {
 	return l
 }
 
-// unproven says whether the current revision of a set was never complete.
+// unproven reports whether the current revision of a set was never complete.
 func (c *Cluster) unproven(set *v1alpha1.RollSet) bool {
 	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
 	return ok && OwnerOf(r) == set.UID && r.Annotations[revision.CompletedAnnotation] == "0"
@@ -87,7 +87,7 @@ func scaled(v *intstr.IntOrString, replicas, up int) int {
 	return (replicas*percent + up) / 100
 }
 
-// stepAtWork is the step that the status of a set tells of, counted from 0; not ok if none is at work.
+// stepAtWork returns the current step in the status of a set, counted from 0. It is not ok if there is none.
 func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
 	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || c.VersionNamed(r.Revision) != c.VersionOf(&set.Spec.Template) {
@@ -95,12 +95,12 @@ func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 	}
 	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: r.Revision}
 	if object, known := c.Store.Get(key).(*appsv1.ControllerRevision); known && revision.WasCompleted(object) {
-		return 0, false // a status that still tells of its steps is of the past
+		return 0, false // a status that still shows its steps is outdated
 	}
 	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }
 
-// kept is how many pods the step at work keeps at the current revision, worked out a second time.
+// kept returns the number of pods that the current step keeps at the current revision.
 func (c *Cluster) kept(set *v1alpha1.RollSet) int {
 	step, ok := c.stepAtWork(set)
 	if !ok {
@@ -109,7 +109,7 @@ func (c *Cluster) kept(set *v1alpha1.RollSet) int {
 	return int(*set.Spec.Replicas) - sizesOf(&set.Spec)[step]
 }
 
-// sizesOf are the sizes of the steps.
+// sizesOf returns the number of updated pods of each step.
 func sizesOf(spec *v1alpha1.RollSetSpec) []int {
 	var sizes []int
 	for _, step := range spec.UpdateStrategy.RollingUpdate.Steps {
@@ -119,7 +119,7 @@ func sizesOf(spec *v1alpha1.RollSetSpec) []int {
 	return sizes
 }
 
-// Rejected reports whether the template of the set was given up when its deadline had passed.
+// Rejected reports whether the update revision of a set is rejected.
 func (c *Cluster) Rejected(set *v1alpha1.RollSet) bool {
 	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
 	if !ok || !metav1.IsControlledBy(r, set) {

@@ -17,10 +17,10 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// How the simulator reads pods and revisions. It does so on its own: what judges the controller must not share its
+// How the simulator reads pods and revisions. It shares no code with the controller, so that it does not share its
 // mistakes.
 
-// OwnerOf is the UID of the object's controller, or nothing.
+// OwnerOf returns the UID of the object's controller; empty if it has none.
 func OwnerOf(obj client.Object) types.UID {
 	if obj == nil {
 		return ""
@@ -33,7 +33,7 @@ func OwnerOf(obj client.Object) types.UID {
 	return ""
 }
 
-// IsReady reports whether the kubelet calls the pod ready.
+// IsReady reports whether the pod's condition Ready is True.
 func IsReady(pod *corev1.Pod) bool {
 	_, ok := readySince(pod)
 	return ok
@@ -51,14 +51,14 @@ func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
 // IsAvailable reports whether the pod is live and has been ready for long enough.
 func IsAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	since, ready := readySince(pod)
-	elapsed := max(0, now.Sub(since)) // whose clock is behind the kubelet's sees pods become ready in its future
+	elapsed := max(0, now.Sub(since)) // a clock behind the kubelet's shows pods that become ready in the future
 	return ready && IsLive(pod) && elapsed >= time.Duration(minReadySeconds)*time.Second
 }
 
 // IsLive reports whether the pod counts towards replicas.
 func IsLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !apiserver.HasEnded(pod) }
 
-// ordinal is the one that a pod is labeled with; -1 if it is not.
+// ordinal returns the ordinal in a pod's label; -1 if it has none.
 func ordinal(pod *corev1.Pod) int { return numberOrNone(pod.Labels[v1alpha1.PodIndexLabel]) }
 
 func numberOrNone(text string) int {
@@ -69,13 +69,13 @@ func numberOrNone(text string) int {
 	return n
 }
 
-// matches says whether the set selects an object.
+// matches reports whether the set selects an object.
 func matches(set *v1alpha1.RollSet, obj client.Object) bool {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 }
 
-// ClaimsOf names the claims that a pod mounts.
+// ClaimsOf returns the claims that a pod mounts.
 func ClaimsOf(obj any) []apiserver.Key {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -26,9 +26,9 @@ func newDone() done {
 	return done{created: make(map[creation]time.Time), deleted: make(map[types.UID]time.Time)}
 }
 
-// again says what is wrong with a write that a manager tried: it knows that it was done, for it was the one that did it.
-// Only after it has waited for its cache in vain may it doubt that. Names of pods that were released, or that it made
-// for a set of the same name before, it may try.
+// again returns what is wrong with a write that repeats an earlier one of the same manager. A manager may repeat a
+// write only when its cache has not shown it for some time. It may also reuse the names of pods that were released, or
+// that belonged to an earlier set of the same name.
 func (c *Checker) again(w apiserver.Write, err error) string {
 	if w.Key.Kind != apiserver.Pods || w.Subresource != "" || w.DryRun {
 		return ""
@@ -53,7 +53,7 @@ func (c *Checker) again(w apiserver.Write, err error) string {
 	return ""
 }
 
-// works says whether a set is the one that the manager works on.
+// works reports whether a set is the one that the manager works on.
 func (c *Checker) works(set types.UID) bool {
 	seen := c.reconcile.set()
 	return seen != nil && seen.UID == set

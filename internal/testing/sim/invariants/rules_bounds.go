@@ -17,10 +17,10 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// What is called too much. All are well above what a correct controller needs, and far below what one does that writes
-// as fast as it can.
+// The bounds of what a manager may write. All are well above what a correct controller needs, and far below the writes
+// of a hot loop.
 const (
-	maxInARow     = 6                // writes of one manager to one pod, claim or revision, and nobody else's between them
+	maxInARow     = 6                // writes of one manager to one pod, claim or revision without a write of another client between them
 	maxStatuses   = 10               // writes of the status in a second, by one life of a manager
 	maxFailures   = 40               // failures of the same write in failureWindow, by one life of a manager
 	failureWindow = 10 * time.Minute //
@@ -28,14 +28,14 @@ const (
 	maxNotes      = 16 << 10         // bytes of the annotations of a pod
 )
 
-// bounds remembers what the rules about too many writes need.
+// bounds records what the rules about too many writes need.
 type bounds struct {
 	inARow   map[apiserver.Key]streak
 	statuses map[string][]time.Time
 	failures map[string][]time.Time
 }
 
-// streak is how often an object was written by the manager that wrote it last, while it wanted the same.
+// streak counts the writes in a row of one manager to an object during one generation of the set.
 type streak struct {
 	actor      string
 	generation int64 // of the set that the manager knows
@@ -46,33 +46,33 @@ func newBounds() *bounds {
 	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time)}
 }
 
-// restart forgets what a manager did in its last life: the next one cannot know.
+// restart forgets what a manager did before its restart, because it cannot know.
 func (b *bounds) restart(manager string) {
 	delete(b.statuses, manager)
 	clear(b.failures)
 }
 
-// see takes note of a write of anybody. If it is a manager's, generation is that of the set that it knows.
+// see records a write of any client. For a manager, generation is the generation of the set that it knows.
 func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 	switch {
 	case byManager && e.Key.Kind == apiserver.RollSets:
 		b.statuses[e.Actor] = within(append(b.statuses[e.Actor], e.At), time.Second)
 	case byManager:
-		if e.Key.Kind == apiserver.Revisions { // two managers that want different ones number each the newest in turns
+		if e.Key.Kind == apiserver.Revisions { // two managers that want different revisions take turns to number theirs as the newest
 			maps.DeleteFunc(b.inARow, func(key apiserver.Key, s streak) bool { return key.Kind == apiserver.Revisions && s.actor != e.Actor })
 		}
 		last := b.inARow[e.Key]
-		// Two managers that do not know the same may undo each other's work, and one that learns of edits late its own.
+		// Two managers with different caches may undo each other's work, and a manager with a late cache its own.
 		if last.actor != e.Actor || last.generation != generation {
 			last = streak{actor: e.Actor, generation: generation}
 		}
 		last.writes++
 		b.inARow[e.Key] = last
 	case e.Key.Kind == apiserver.RollSets:
-		clear(b.inARow) // something else is wanted now
+		clear(b.inARow) // the set has changed
 		clear(b.failures)
 	case e.Actor == User && e.Key.Kind == apiserver.Pods && e.Subresource == "status":
-		// What a gate says of one pod decides what the guard lets happen to the others.
+		// The gate of one pod decides what the guard allows for the others.
 		maps.DeleteFunc(b.inARow, func(key apiserver.Key, _ streak) bool { return key.Kind == apiserver.Pods })
 	default:
 		delete(b.inARow, e.Key)
@@ -85,7 +85,7 @@ func within(times []time.Time, window time.Duration) []time.Time {
 	return slices.DeleteFunc(times, func(t time.Time) bool { return last.Sub(t) >= window })
 }
 
-// try takes note of the outcome of a write that a manager tried; it says what is wrong with there being so many.
+// try records the outcome of a write that a manager tried. It returns what is wrong if there were too many.
 func (b *bounds) try(w apiserver.Write, err error, now time.Time) string {
 	what := w.Actor + " " + w.String()
 	if err == nil {
@@ -99,8 +99,8 @@ func (b *bounds) try(w apiserver.Write, err error, now time.Time) string {
 	return ""
 }
 
-// writesLittle is I10 and I11 for what was written: no object is written again and again by a manager, and the status of
-// a set that changes all the time only so often.
+// writesLittle checks I10 and I11: a manager does not write the same object over and over, and writes the status of a
+// set at a bounded rate.
 func writesLittle(v *verdict) string {
 	switch b := v.checker.bounds; {
 	case b.inARow[v.Key].writes > maxInARow:
@@ -112,7 +112,7 @@ func writesLittle(v *verdict) string {
 	}
 }
 
-// staysSmall is I15: nothing that a manager writes grows without bound.
+// staysSmall checks I15: nothing that a manager writes grows without bound.
 func staysSmall(v *verdict) string {
 	switch o := v.New.(type) {
 	case *v1alpha1.RollSet:
@@ -140,8 +140,8 @@ func noteBytes(obj client.Object) int {
 	return n
 }
 
-// guardsMoves is the guard: while as many pods at the update revision are unavailable as may be, no other pod is moved
-// to it, by a delete or in place. It is judged where every pod is wanted at that revision and none is too many.
+// guardsMoves checks the guard: while the allowed number of pods at the update revision is unavailable, no other pod is
+// moved to it, by a delete or in place. It applies only where every pod is wanted at that revision and none is surplus.
 func guardsMoves(v *verdict) string {
 	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy || v.world.Rejected(v.set) {
 		return ""
@@ -161,8 +161,8 @@ func guardsMoves(v *verdict) string {
 	return ""
 }
 
-// passesGuard says whether a broken pod may be moved though the guard holds: no pod is available, and as many as the guard
-// lets be have not been ready at the version for a minute.
+// passesGuard reports whether a broken pod may be moved although the guard holds. That is so if no pod is available,
+// and as many pods as the guard allows have not been ready at the version for a minute.
 func (v *verdict) passesGuard(version string, limit int) bool {
 	pod := v.pod()
 	stuck := v.count(func(pod *corev1.Pod) bool {
@@ -171,14 +171,14 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 	return pod != nil && !IsReady(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
 }
 
-// movesSilently says whether the write moves a pod in place and leaves its images.
+// movesSilently reports whether the write moves a pod in place and leaves its images.
 func (v *verdict) movesSilently() bool {
 	u, ok := v.update()
 	return ok && u.sameImages() && v.world.Version(u.before) != v.world.Version(u.after)
 }
 
-// movesTo says whether the write takes a pod to a version: it deletes one that is at another, and that neither anybody
-// named nor is too many, or changes what runs in it.
+// movesTo reports whether the write moves a pod to a version. It does if it changes the pod's images, or deletes a pod
+// of another version that is neither specified nor surplus.
 func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	if u, ok := v.update(); ok {
 		return !u.sameImages() && v.world.Version(u.before) != version && v.world.Version(u.after) == version

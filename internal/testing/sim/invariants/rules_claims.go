@@ -18,23 +18,24 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// data is the claims that the replicas of a set with random names had when nothing was left to do, and how many replicas
-// these were. Until a user changes that number, or lays hands on pods or claims, they are the claims of the replicas.
+// data holds the claims that the replicas of a set with random names had when the set was last at rest, and the number
+// of replicas. They stay the claims of the replicas until a user changes that number, or changes pods or claims.
 type data struct {
 	set      types.UID
 	replicas int32
 	claims   map[types.UID]string
-	// doubtful is true once a manager's caches began in the past. It makes pods that are there, and takes what is too many.
+	// doubtful is true once a manager's caches began in the past. Such a manager creates pods that already exist, and
+	// deletes the surplus.
 	doubtful bool
 }
 
-// observeData is I17: what becomes of pods in a rollout, or by themselves, costs no claim that a replica had before it.
+// observeData checks I17: neither a rollout nor a failure of pods deletes a claim of a replica.
 func (c *Checker) observeData(e *apiserver.Entry) {
 	switch set := c.world.Set(); {
 	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.managers) > 1 || *set.Spec.Replicas < c.data.replicas:
 		c.data = data{doubtful: c.data.doubtful}
 	case *set.Spec.Replicas > c.data.replicas:
-		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may go
+		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may be deleted
 	case e.Actor == User:
 		c.excuse(e)
 	case e.Key.Kind == apiserver.Claims && e.New == nil || e.Verb == apiserver.Delete:
@@ -47,12 +48,12 @@ func (c *Checker) observeData(e *apiserver.Entry) {
 	}
 }
 
-// excuse leaves out what a user takes a hand in.
+// excuse forgets the claims that a user's write concerns.
 func (c *Checker) excuse(e *apiserver.Entry) {
 	switch pod, isPod := e.New.(*corev1.Pod); {
 	case e.Key.Kind == apiserver.Claims && e.Old != nil:
 		delete(c.data.claims, e.Old.GetUID())
-	case isPod && e.Subresource == "" && e.Verb != apiserver.Delete: // its labels may make it another's, or a pod too many
+	case isPod && e.Subresource == "" && e.Verb != apiserver.Delete: // its labels may make it a pod of another owner, or surplus
 		for _, key := range ClaimsOf(pod) {
 			if claim := c.world.Store.Get(key); claim != nil {
 				delete(c.data.claims, claim.GetUID())
@@ -64,14 +65,14 @@ func (c *Checker) excuse(e *apiserver.Entry) {
 	}
 }
 
-// establish takes the claims of the pods for those of the replicas when the status says that nothing is left to do, and it
-// is so.
+// establish records the claims of the pods as those of the replicas when the status says that the set is at rest, and
+// it is.
 func (c *Checker) establish(set *v1alpha1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
 	own, live := c.world.OwnPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(live)
 	complete := len(live) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity
-	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // is released, or adopted
+	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // it is to be released or adopted
 	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
 	}
@@ -85,7 +86,8 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 	c.data = now
 }
 
-// mountsItsClaims says that a new pod mounts what its revision names, whatever has become of the claim templates since.
+// mountsItsClaims checks that a new pod mounts the claims of its revision, even if the claim templates have changed
+// since.
 func mountsItsClaims(v *verdict) string {
 	if !v.createsPod() {
 		return ""
@@ -116,11 +118,11 @@ func mountsItsClaims(v *verdict) string {
 	return ""
 }
 
-// Doubt forgets what is known of data, because caches begin in the past: managers make pods that are there, and take what is
-// too many.
+// Doubt forgets the claims of replicas because caches begin in the past: managers then create pods that already exist,
+// and delete the surplus.
 func (c *Checker) Doubt() { c.data = data{doubtful: true} }
 
-// violate notes the first violation.
+// violate records the first violation.
 func (c *Checker) violate(format string, args ...any) {
 	if c.Violation == nil {
 		c.Violation = fmt.Errorf(format, args...)

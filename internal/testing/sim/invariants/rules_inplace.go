@@ -14,10 +14,10 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// podUpdate is a write that changes a pod where it is. The last two pods tell what the write did; another manager may
-// have been there since the first was seen.
+// podUpdate is a write that updates a pod in place. Only before and after show what the write did, because another
+// manager may have written the pod after the manager saw it.
 type podUpdate struct {
-	// known is the pod as the manager knew it, before as it was, after as it is now.
+	// known is the pod as the manager knew it, before and after are its states around the write.
 	known, before, after *corev1.Pod
 }
 
@@ -30,7 +30,7 @@ func (v *verdict) update() (u podUpdate, ok bool) {
 	return u, v.Verb == apiserver.Patch && u.known != nil && wasPod && isPod && v.set != nil
 }
 
-// sameImages says whether the write leaves all images as they are.
+// sameImages reports whether the write leaves all images as they are.
 func (u podUpdate) sameImages() bool {
 	for i := range u.before.Spec.Containers {
 		if u.before.Spec.Containers[i].Image != u.after.Spec.Containers[i].Image {
@@ -40,8 +40,8 @@ func (u podUpdate) sameImages() bool {
 	return true
 }
 
-// keepsServing is I4 for updates in place: taking an available pod out of service, or restarting its containers, leaves
-// enough of them, from what the manager knows.
+// keepsServing checks I4 for updates in place: when an available pod is taken out of service or its containers restart,
+// enough available pods are left, as far as the manager knows.
 func keepsServing(v *verdict) string {
 	u, ok := v.update()
 	if !ok || !v.isAvailable(u.known) || restarts(u.known) {
@@ -57,11 +57,11 @@ func keepsServing(v *verdict) string {
 	return ""
 }
 
-// restarts says whether a kubelet has yet to restart a container of a pod for an update in place. From its first write
-// such a pod counts as unavailable; if it has no gate, its readiness does not say so.
+// restarts reports whether a kubelet has yet to restart a container of a pod for an update in place. Such a pod counts
+// as unavailable from the first write on. Without a gate, its readiness does not show it.
 func restarts(pod *corev1.Pod) bool {
 	if pod.Annotations[inplace.StateAnnotation] == "" {
-		return false // who changed it was not a manager
+		return false // no manager has changed it
 	}
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
@@ -81,7 +81,7 @@ func restarts(pod *corev1.Pod) bool {
 	return false
 }
 
-// containerNamed is the container of a pod that a status tells of; nil if there is none.
+// containerNamed returns the container of a pod with a name; nil if there is none.
 func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {
@@ -91,8 +91,8 @@ func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// runsOldImage is the first container of a pod that runs another image than its spec has, so that its kubelet is about to
-// end it; empty if there is none.
+// runsOldImage returns the name of the first container that runs another image than its spec has, so that the kubelet
+// will end it; empty if there is none.
 func runsOldImage(pod *corev1.Pod) string {
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
@@ -104,8 +104,8 @@ func runsOldImage(pod *corev1.Pod) string {
 	return ""
 }
 
-// opensWhenDone says that no manager puts a pod into service while it knows of a container that is about to be ended for
-// another image.
+// opensWhenDone checks that a manager does not put a pod into service while it knows of a container that the kubelet
+// will end for another image.
 func opensWhenDone(v *verdict) string {
 	u, ok := v.update()
 	if !ok || v.Subresource != "status" || IsUpdating(u.after) || !IsUpdating(u.before) {
@@ -117,7 +117,7 @@ func opensWhenDone(v *verdict) string {
 	return ""
 }
 
-// closesFirst says that containers of a pod with a gate are not touched while it is in service.
+// closesFirst checks that the containers of a pod with a gate are not changed while the pod is in service.
 func closesFirst(v *verdict) string {
 	u, ok := v.update()
 	if !ok || u.sameImages() || !IsReady(u.known) || IsUpdating(u.known) {
@@ -131,7 +131,7 @@ func closesFirst(v *verdict) string {
 	return ""
 }
 
-// updatesAsWanted is I6 for updates in place.
+// updatesAsWanted checks I6 for updates in place.
 func updatesAsWanted(v *verdict) string {
 	u, ok := v.update()
 	if !ok || v.set.Status.CurrentRevision == "" || v.world.Version(u.before) == v.world.Version(u.after) || v.world.Version(u.before) == "?" {
@@ -147,7 +147,7 @@ func updatesAsWanted(v *verdict) string {
 	return v.addedTo(update, u.after)
 }
 
-// runsItsRevision says that whatever is written to a pod comes from the template of its revision.
+// runsItsRevision checks that the images written to a pod are those in the template of its revision.
 func runsItsRevision(v *verdict) string {
 	u, ok := v.update()
 	if !ok || u.sameImages() {
@@ -155,7 +155,7 @@ func runsItsRevision(v *verdict) string {
 	}
 	revision := u.after.Labels[v1alpha1.RevisionLabel]
 	template := v.world.TemplateOf(revision)
-	if template == nil { // the manager may not know yet that somebody has deleted it
+	if template == nil { // the manager may not know yet that it was deleted
 		key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: revision}
 		template = v.world.templateIn(v.checker.reconcile.View.Cached(key))
 	}

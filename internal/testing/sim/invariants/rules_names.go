@@ -15,9 +15,9 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// namesOnce says that no pod of a set with random names has the name of an earlier one, unless claims tie it to that. A
-// manager knows the names that its caches have shown in its present life, and those that the status counts. What was
-// created and was gone before either showed it, it cannot know.
+// namesOnce checks that no pod of a set with random names gets the name of an earlier pod, unless the pod takes over
+// its claims. A manager knows the names that its caches have shown since it started, and those that the status counts.
+// It cannot know pods that were created and deleted before either showed them.
 func namesOnce(v *verdict) string {
 	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
 		return ""
@@ -29,7 +29,7 @@ func namesOnce(v *verdict) string {
 	return ""
 }
 
-// hadClaims says whether there are claims for a pod, be it that it does not mount them any more, as far as its manager knows.
+// hadClaims reports whether the manager knows of claims for a pod, mounted or not.
 func (v *verdict) hadClaims() bool {
 	for claim := range v.checker.reconcile.View.Cache(apiserver.Claims) {
 		if strings.HasSuffix(claim.GetName(), "-"+v.Key.Name) {
@@ -39,7 +39,7 @@ func (v *verdict) hadClaims() bool {
 	return len(ClaimsOf(v.New)) > 0
 }
 
-// hadName says whether the set had a pod of that name before.
+// hadName reports whether the set had a pod of that name before.
 func (v *verdict) hadName() bool {
 	for e := range v.world.Store.History(apiserver.Pods) {
 		if e.Key == v.Key && e.Gone() && OwnerOf(e.Old) == v.set.UID {
@@ -49,7 +49,7 @@ func (v *verdict) hadName() bool {
 	return false
 }
 
-// countsNames says that a status counts every id that the set has given to a pod that its manager knows.
+// countsNames checks that a status counts the id of every pod that its manager knows.
 func countsNames(v *verdict) string {
 	set, ok := v.New.(*v1alpha1.RollSet)
 	if !ok || v.set == nil || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
@@ -68,13 +68,13 @@ func countsNames(v *verdict) string {
 	return ""
 }
 
-// shows says whether the manager's cache shows a pod.
+// shows reports whether the manager's cache shows a pod.
 func (v *verdict) shows(pod client.Object) bool {
 	shown, ok := v.checker.reconcile.View.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
 	return ok && shown.UID == pod.GetUID()
 }
 
-// place is the place of a name in the sequence of the set.
+// place returns the position of a name in the sequence of the set.
 func (v *verdict) place(name string) int {
 	return identity.NewSequence(v.set.UID).PlaceOf(strings.TrimPrefix(name, v.set.Name+"-"))
 }

@@ -21,7 +21,8 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// inScope is I14: only the set's namespace, only the kinds that a set owns, and of the set itself only the status.
+// inScope checks I14: a manager writes only in the set's namespace, only the kinds that a set owns, and of the set
+// itself only the status.
 func inScope(v *verdict) string {
 	switch v.Key.Kind {
 	case apiserver.Pods, apiserver.Claims, apiserver.Revisions:
@@ -38,8 +39,8 @@ func inScope(v *verdict) string {
 	return ""
 }
 
-// ownsIt is I2: what is written belongs to the set, and a delete names the very object that was judged,
-// of what can be given away also the state in which it was.
+// ownsIt checks I2: a written object belongs to the set. A delete has the UID as precondition, and for objects that can
+// change their owner also the resource version.
 func ownsIt(v *verdict) string {
 	if v.set == nil {
 		return "the manager sees no set"
@@ -67,12 +68,13 @@ func ownsIt(v *verdict) string {
 	return fmt.Sprintf("it is controlled by %q, the set is %q", owner, v.set.UID)
 }
 
-// ownsPod says whether a UID is the one of a pod of the set.
+// ownsPod reports whether a UID belongs to a pod of the set.
 func (v *verdict) ownsPod(uid any) bool {
 	return v.count(func(pod *corev1.Pod) bool { return pod.UID == uid }) > 0
 }
 
-// keepsIdentity is I1: no kill without grace, no foreign finalizer taken away, no claim mounted twice.
+// keepsIdentity checks I1: no pod is deleted with a shorter grace period, no foreign finalizer is removed, and no claim
+// is mounted twice.
 func keepsIdentity(v *verdict) string {
 	if g := v.DeleteOptions.GracePeriodSeconds; v.Verb == apiserver.Delete && g != nil {
 		return "the grace period is not ours to set"
@@ -90,7 +92,8 @@ func keepsIdentity(v *verdict) string {
 	return v.mountedTwice()
 }
 
-// claimsFirst says that the claims of a new pod are there before it is, as far as its manager knows, and nobody else's.
+// claimsFirst checks that, as far as the manager knows, the claims of a new pod exist before the pod and belong to no
+// other set.
 func claimsFirst(v *verdict) string {
 	if !v.createsPod() || v.set == nil {
 		return ""
@@ -101,7 +104,7 @@ func claimsFirst(v *verdict) string {
 			return "claim " + key.Name + " is being deleted"
 		}
 		if claim == nil || seen != nil && seen.GetUID() == claim.GetUID() && len(v.checker.managers) > 1 {
-			claim = seen // nobody knows what another manager did to it meanwhile
+			claim = seen // another manager may have changed it meanwhile
 		}
 		if wrong := v.notIts(claim); wrong != "" {
 			return "claim " + key.Name + " " + wrong
@@ -110,7 +113,7 @@ func claimsFirst(v *verdict) string {
 	return ""
 }
 
-// notIts says why a pod of the set cannot have a claim.
+// notIts returns why a pod of the set cannot have a claim.
 func (v *verdict) notIts(claim client.Object) string {
 	if claim == nil {
 		return "does not exist"
@@ -126,7 +129,7 @@ func (v *verdict) notIts(claim client.Object) string {
 	return ""
 }
 
-// mountedTwice says which claim of a new pod another pod mounts.
+// mountedTwice returns what is wrong if another pod mounts a claim of the new pod.
 func (v *verdict) mountedTwice() string {
 	wanted := ClaimsOf(v.New)
 	for _, pod := range v.world.Pods() {
@@ -138,8 +141,8 @@ func (v *verdict) mountedTwice() string {
 	return ""
 }
 
-// keepsClaims is I7: what the policy wants gone a manager gives to an owner. The only claim that it deletes itself is one
-// that a set with random names has left over.
+// keepsClaims checks I7: a manager gives claims that the policy deletes to an owner. It deletes a claim itself only if
+// it is a surplus one of a set with random names.
 func keepsClaims(v *verdict) string {
 	if v.Key.Kind != apiserver.Claims || v.Verb != apiserver.Delete {
 		return ""
@@ -155,7 +158,7 @@ func keepsClaims(v *verdict) string {
 	}
 }
 
-// keepsRevisions says that no revision is deleted that a pod of the set runs, as far as the manager knows.
+// keepsRevisions checks that a manager does not delete a revision if it knows of a pod that runs it.
 func keepsRevisions(v *verdict) string {
 	if v.Key.Kind != apiserver.Revisions || v.Verb != apiserver.Delete {
 		return ""
@@ -168,8 +171,8 @@ func keepsRevisions(v *verdict) string {
 	return ""
 }
 
-// adoptsOrphansOnly is I8: only orphans that match and stay are adopted, with their UID and resource version, by a set
-// that exists; only pods that do not match are let go.
+// adoptsOrphansOnly checks I8. A set that exists adopts only orphans that match and are not being deleted, with their
+// UID and resource version. It releases only pods that do not match.
 func adoptsOrphansOnly(v *verdict) string {
 	if v.Key.Kind != apiserver.Pods || v.Old == nil || v.New == nil || v.Verb == apiserver.Delete || v.set == nil {
 		return ""
@@ -198,7 +201,7 @@ func adoptsOrphansOnly(v *verdict) string {
 	return preconditions(v)
 }
 
-// preconditions demands the UID of a patch that changes the owner, and of an adoption the resource version as well.
+// preconditions returns what is wrong with a patch that changes the owner without a UID and a resource version.
 func preconditions(v *verdict) string {
 	var body struct {
 		Metadata struct {
@@ -215,9 +218,9 @@ func preconditions(v *verdict) string {
 	return ""
 }
 
-// tellsTheTruth is I12: the numbers of a status are possible, it never goes back to an older spec, and a condition that
-// did not change keeps its date. The date of Progressing is the one from which the deadline counts, so it moves with what
-// progresses.
+// tellsTheTruth checks I12: the numbers of a status are possible, observedGeneration never decreases, and a condition
+// that did not change keeps its lastTransitionTime. The time of Progressing moves with every progress, because the
+// deadline counts from it.
 func tellsTheTruth(v *verdict) string {
 	set, ok := v.New.(*v1alpha1.RollSet)
 	if !ok {
@@ -248,8 +251,8 @@ func tellsTheTruth(v *verdict) string {
 	return ""
 }
 
-// agreesWithItself is I12 for what users compare: every count is there, the revisions add up to no more than all pods, a set
-// that is stalled does not progress, and no sentence tells of more pods than it says there are.
+// agreesWithItself checks I12 for what users compare: every count is present, the revisions add up to no more than all
+// pods, a stalled set does not progress, and no message speaks of "3 of 2" pods.
 func agreesWithItself(v *verdict) string {
 	set, ok := v.New.(*v1alpha1.RollSet)
 	if !ok {
@@ -277,7 +280,7 @@ func agreesWithItself(v *verdict) string {
 	return conditionsAgree(s)
 }
 
-// conditionsAgree judges the conditions of a status.
+// conditionsAgree returns what is wrong with the conditions of a status.
 func conditionsAgree(s *v1alpha1.RollSetStatus) string {
 	stalled := meta.IsStatusConditionTrue(s.Conditions, "Stalled")
 	for _, c := range s.Conditions {
@@ -293,7 +296,7 @@ func conditionsAgree(s *v1alpha1.RollSetStatus) string {
 	return ""
 }
 
-// share is what a message tells of some of all pods.
+// share matches "2 of 3" in a message.
 var share = regexp.MustCompile(`(\d+) of (\d+)`)
 
 func atoi(digits string) int {
@@ -304,7 +307,7 @@ func atoi(digits string) int {
 	return n
 }
 
-// leavesDeletingSets is I13: a set that is being deleted creates, adopts and updates nothing.
+// leavesDeletingSets checks I13: a set that is being deleted creates, adopts and updates nothing.
 func leavesDeletingSets(v *verdict) string {
 	if v.set != nil && v.set.DeletionTimestamp != nil && v.Verb != apiserver.Delete && v.Subresource != "status" {
 		return "the set is being deleted"
@@ -312,7 +315,7 @@ func leavesDeletingSets(v *verdict) string {
 	return ""
 }
 
-// encoded is a value as JSON.
+// encoded returns a value as JSON.
 func encoded(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// withinBound is I3: what the manager knows, and what is, never exceed replicas and surge.
+// withinBound checks I3: neither the pods that the manager knows nor those that exist exceed replicas and surge.
 func withinBound(v *verdict) string {
 	if !v.createsPod() || v.set == nil {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	l.maxSurge = max(l.maxSurge, v.count(isSurge)) // what surge made under an earlier limit goes when the others are available
+	l.maxSurge = max(l.maxSurge, v.count(isSurge)) // surge pods of an earlier limit are deleted when the others are available
 	if live := v.count(IsLive) + 1; live > l.Replicas+l.maxSurge {
 		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.Replicas, l.maxSurge)
 	}
 	if now := v.world.Set(); now == nil || now.UID != v.set.UID || now.DeletionTimestamp != nil {
-		return "" // what is made for a set that goes, or is gone, goes as well
+		return "" // a pod created for a deleted set is deleted with it
 	}
 	if len(v.checker.managers) > 1 {
 		return "" // names come from the revision, too: two managers that want different ones do not collide
@@ -53,12 +53,12 @@ func withinBound(v *verdict) string {
 	return ""
 }
 
-// isSurge says whether a pod is there on top of the replicas, and goes again.
+// isSurge reports whether a pod is surge: it exists on top of the replicas for a time.
 func isSurge(pod *corev1.Pod) bool { return IsLive(pod) && pod.Labels[v1alpha1.SurgeLabel] == "true" }
 
-// collides says whether the manager knows of a pod or would come across it: a pod that it made in an earlier life has a
-// name that it tries again, even if its caches begin before that; unless the spec has changed, a name that is tried
-// earlier has become free, or an earlier pod of that name is still in sight (docs/adr/0023).
+// collides reports whether the manager knows a pod, or would try its name. A restarted manager tries the names of the
+// pods that it created before, even if its caches do not show them. It does not if the spec has changed, or a name that
+// comes first has become free, or the cache shows an earlier pod of that name (docs/adr/0023).
 func (v *verdict) collides(pod *corev1.Pod) bool {
 	key := apiserver.KeyOf(pod)
 	if known := v.pods[key]; known != nil {
@@ -67,7 +67,7 @@ func (v *verdict) collides(pod *corev1.Pod) bool {
 	return key == v.Key || v.made[creation{pod.UID, v.set.UID}] == v.set.Generation && !v.comesBack()
 }
 
-// comesBack says whether a pod has the name of one that is gone.
+// comesBack reports whether an earlier pod had the name of the new one.
 func (v *verdict) comesBack() bool {
 	for e := range v.world.Store.History(apiserver.Pods) {
 		if e.Key == v.Key && e.Gone() {
@@ -77,8 +77,8 @@ func (v *verdict) comesBack() bool {
 	return false
 }
 
-// withinBudget is I4: deleting a pod that is ready leaves enough available ones, from what the manager knows. One that is
-// not available yet counts as unavailable already.
+// withinBudget checks I4: as far as the manager knows, deleting a ready pod leaves enough available ones. A ready pod
+// that is not available yet counts as unavailable.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
 	if !v.deletesPod() || v.set == nil || pod == nil || !IsReady(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) {
@@ -89,13 +89,13 @@ func withinBudget(v *verdict) string {
 	}
 	l := v.world.Limits(v.set)
 	if v.specified(pod) && v.count(IsLive) > l.Replicas {
-		return "" // scaling down takes first what a user named, whatever the others are worth
+		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(v.isAvailable)
 	switch {
 	case v.isAvailable(pod):
 		left--
-	case !IsLive(pod) || v.count(IsLive) > l.Replicas: // one that counts as unavailable already may be too many
+	case !IsLive(pod) || v.count(IsLive) > l.Replicas: // a pod that already counts as unavailable may be surplus
 		return ""
 	}
 	if left < l.Replicas-l.maxUnavailable {
@@ -104,7 +104,7 @@ func withinBudget(v *verdict) string {
 	return ""
 }
 
-// outside says whether a pod's ordinal is not among those in use, so that scaling down takes it whatever is broken.
+// outside reports whether a pod's ordinal is not in use, so that scaling down deletes it even if other pods are broken.
 func (v *verdict) outside(pod *corev1.Pod) bool {
 	if v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
 		return false
@@ -125,13 +125,13 @@ func (v *verdict) ordinals() identity.Ordinals {
 	return ordinals
 }
 
-// ordinalByName is the ordinal that a pod's name stands for, which a pod that was adopted has without a label; -1 if there is
-// none.
+// ordinalByName returns the ordinal in a pod's name; -1 if there is none. An adopted pod has no label for it.
 func (v *verdict) ordinalByName(pod *corev1.Pod) int {
 	return numberOrNone(strings.TrimPrefix(pod.Name, v.set.Name+"-"))
 }
 
-// inOrder is I5: under OrderedReady a pod comes when all before it are available, and goes when all above it have gone.
+// inOrder checks I5: under OrderedReady a pod is created when all pods below it are available, and deleted when all
+// above it are gone.
 func inOrder(v *verdict) string {
 	if v.set == nil || v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity || v.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement {
 		return ""
@@ -160,7 +160,7 @@ func (v *verdict) comesInOrder(number int) string {
 
 func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if apiserver.HasEnded(pod) {
-		return "" // nothing runs in it any more
+		return "" // nothing runs in it
 	}
 	going := func(other *corev1.Pod) bool { return other.DeletionTimestamp != nil && v.outside(other) }
 	if v.count(going) > 0 {
@@ -175,8 +175,8 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	return ""
 }
 
-// isInTheWay says whether Recreate takes a pod before its turn: nothing new comes while it is there, and the highest
-// cannot go, for a pod that stays is not available, or for none is too many.
+// isInTheWay reports whether Recreate deletes a pod before its turn. It does when the pod blocks new ones, and the
+// highest pod cannot be deleted because a pod that stays is unavailable, or because no pod is surplus.
 func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
 	wanted := v.world.VersionOf(&v.set.Spec.Template)
 	if v.world.Rejected(v.set) {
@@ -190,7 +190,8 @@ func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
 	return v.count(stays) > 0 || v.count(IsLive) <= limitsOf(&v.set.Spec).Replicas
 }
 
-// atWantedRevision is I6: no more pods at the update revision than the partition allows, and no move while paused.
+// atWantedRevision checks I6: no more pods are at the update revision than the partition allows, and no pod is moved
+// while the set is paused.
 func atWantedRevision(v *verdict) string {
 	if v.set == nil {
 		return ""
@@ -209,11 +210,11 @@ func atWantedRevision(v *verdict) string {
 	return v.createdAsWanted()
 }
 
-// createdAsWanted says what is wrong with a new pod at the update revision.
+// createdAsWanted returns what is wrong with a new pod at the update revision.
 func (v *verdict) createdAsWanted() string {
 	update := v.world.VersionOf(&v.set.Spec.Template)
 	revision := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: v.set.Status.CurrentRevision})
-	if revision == nil || OwnerOf(revision) != v.set.UID { // the set was deleted, and leaves it behind
+	if revision == nil || OwnerOf(revision) != v.set.UID { // a deleted set has left it behind
 		return ""
 	}
 	current := v.world.templateIn(revision)
@@ -224,22 +225,22 @@ func (v *verdict) createdAsWanted() string {
 	return v.addedTo(update, created)
 }
 
-// addedTo says what is wrong with one more pod at the update revision: there are enough of them or, with ordinals, its place
-// is one of those below the partition.
+// addedTo returns what is wrong with one more pod at the update revision: there are too many or, with ordinals, its
+// place is below the partition.
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	l := v.world.Limits(v.set)
 	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		if rank, _ := v.ordinals().Rank(v.ordinalByName(created)); rank < l.Partition {
 			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.Partition)
 		}
-		return "" // others at that revision may be in other places, and go in their turn
+		return "" // others at that revision may be in other places, and are deleted in their turn
 	}
 	if isSurge(created) {
-		return "" // it goes again
+		return "" // it is deleted again
 	}
 	staysThere := func(pod *corev1.Pod) bool {
 		return IsLive(pod) && v.world.Version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
-			pod.Labels[v1alpha1.RevisionLabel] == created.Labels[v1alpha1.RevisionLabel] // a default makes another of the same version
+			pod.Labels[v1alpha1.RevisionLabel] == created.Labels[v1alpha1.RevisionLabel] // a default makes another revision of the same version
 	}
 	n := v.count(staysThere) + 1
 	if n > l.Replicas-l.Partition {
@@ -248,7 +249,7 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	return v.withinStep(n)
 }
 
-// specified says whether a user asked for the pod to go.
+// specified reports whether a user asked to delete the pod.
 func (v *verdict) specified(pod *corev1.Pod) bool {
 	if value, ok := pod.Labels[v1alpha1.SpecifiedDeleteLabel]; ok && value != "false" {
 		return true
@@ -256,14 +257,14 @@ func (v *verdict) specified(pod *corev1.Pod) bool {
 	return pod.Labels[v1alpha1.ReplacedLabel] != "true" && v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
 }
 
-// isNumber says whether a note is one that managers write.
+// isNumber reports whether an annotation has a value that managers write.
 func isNumber(note string) bool {
 	_, err := strconv.ParseInt(note, 10, 64)
 	return err == nil
 }
 
-// notesTheTruth says that a revision is noted as complete when it was at the beginning of the reconcile: the manager's cache
-// shows as many pods at it as are wanted, all of them available, and no others.
+// notesTheTruth checks that a revision is marked as complete only if the manager's cache shows the wanted number of
+// pods at it, all available, and no other pods.
 func notesTheTruth(v *verdict) string {
 	is, ok := v.New.(*appsv1.ControllerRevision)
 	was, existed := v.Old.(*appsv1.ControllerRevision)
@@ -275,7 +276,7 @@ func notesTheTruth(v *verdict) string {
 	case !existed && noted && note != "0":
 		return "a new revision is complete"
 	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
-		return "" // where there was no note, or none that can be read, it repeats what the status says of the current revision
+		return "" // a missing or unreadable note is written anew from the status
 	}
 	version, complete := v.world.VersionNamed(is.Name), 0
 	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {

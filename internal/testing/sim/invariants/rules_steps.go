@@ -14,8 +14,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// stepsInTurn says that a rollout in steps takes one step after the other: the next begins when the one before it has ended,
-// and none begins twice.
+// stepsInTurn checks that a rollout takes its steps in order: each begins when the one before it has ended, and none
+// begins twice.
 func stepsInTurn(v *verdict) string {
 	is, ok := v.New.(*v1alpha1.RollSet)
 	was, existed := v.Old.(*v1alpha1.RollSet)
@@ -26,7 +26,7 @@ func stepsInTurn(v *verdict) string {
 	switch {
 	case before == nil || after == nil || before.Revision != after.Revision:
 		return "" // another rollout, or the status was lost
-	case after.Step == 0: // a status that stays as it was tells nothing new: the verdict may have been taken back meanwhile
+	case after.Step == 0: // the rejection may have been taken back before this status was written
 		if before.Step != 0 && !v.world.Rejected(was) {
 			return "the steps are given up, and nobody gave the revision up"
 		}
@@ -48,7 +48,7 @@ func stepsInTurn(v *verdict) string {
 	}
 }
 
-// readyWhenDone says that a set is not Ready while a step is at work, nor while pods are to move after the last one.
+// readyWhenDone checks that a set is not Ready during a step, nor while pods wait to be moved after the last one.
 func readyWhenDone(v *verdict) string {
 	is, ok := v.New.(*v1alpha1.RollSet)
 	if !ok || is.Status.Rollout == nil || !meta.IsStatusConditionTrue(is.Status.Conditions, "Ready") {
@@ -65,7 +65,7 @@ func readyWhenDone(v *verdict) string {
 	}
 }
 
-// edited says whether the size of the step at work is another one now, so that it is looked up anew.
+// edited reports whether the size of the current step has changed, so that the step is looked up again.
 func edited(before *v1alpha1.RolloutStatus, set *v1alpha1.RollSet) bool {
 	steps := set.Spec.UpdateStrategy.RollingUpdate.Steps
 	if int(before.Steps) != len(steps) {
@@ -74,7 +74,7 @@ func edited(before *v1alpha1.RolloutStatus, set *v1alpha1.RollSet) bool {
 	return before.Step >= 1 && int(before.Step) <= len(steps) && (before.Updated == nil || *before.Updated != steps[before.Step-1].Updated)
 }
 
-// stepEnded says why the step that a status tells of has not ended yet.
+// stepEnded returns why the current step of a status has not ended yet.
 func (v *verdict) stepEnded(set *v1alpha1.RollSet) string {
 	r := set.Status.Rollout
 	step := &set.Spec.UpdateStrategy.RollingUpdate.Steps[r.Step-1]
@@ -94,7 +94,7 @@ func (v *verdict) stepEnded(set *v1alpha1.RollSet) string {
 	return ""
 }
 
-// soaksInSilence says that a status is not written while a step soaks and nothing else changes.
+// soaksInSilence checks that the status is not written while a step soaks and nothing else changes.
 func soaksInSilence(v *verdict) string {
 	is, ok := v.New.(*v1alpha1.RollSet)
 	was, existed := v.Old.(*v1alpha1.RollSet)
@@ -121,11 +121,11 @@ func soaksInSilence(v *verdict) string {
 	return "a status is written that says nothing new of a step that soaks"
 }
 
-// withinStep says how many pods more than the step at work allows are at the update revision.
+// withinStep returns what is wrong if more pods are at the update revision than the current step allows.
 func (v *verdict) withinStep(updated int) string {
 	live := v.world.Set()
 	if live == nil || live.UID != v.set.UID || live.Generation != v.set.Generation {
-		return "" // somebody has edited the set, and the manager does not know
+		return "" // the manager does not know the latest edit
 	}
 	if step, ok := v.world.stepAtWork(live); ok {
 		if size := sizesOf(&live.Spec)[step]; updated > size {

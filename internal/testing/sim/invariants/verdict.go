@@ -16,22 +16,22 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// verdict is one write in the light of what its manager could know.
+// verdict is one write together with what its manager could know.
 type verdict struct {
 	*apiserver.Entry
 
 	world   *Cluster
 	checker *Checker
 	made    map[creation]int64
-	// now is what the manager's clock says.
+	// now is the time on the manager's clock.
 	now time.Time
 	// set is the set as the manager sees it; nil if it sees none.
 	set *v1alpha1.RollSet
-	// pods are the set's pods as the manager knew them before the write.
+	// pods holds the set's pods as the manager knew them before the write.
 	pods map[apiserver.Key]*corev1.Pod
 }
 
-// verdictOn returns a write in the light of what the manager that reconciles now could know before it.
+// verdictOn returns a write together with what its manager could know before it.
 func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 	v := &verdict{Entry: e, world: c.world, checker: c, made: c.made, now: c.reconcile.Clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
 	if v.set = c.reconcile.set(); v.set == nil {
@@ -52,7 +52,7 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 	return v
 }
 
-// know enters what is known of a pod, if it is the set's.
+// know records the known state of a pod if it is the set's.
 func (v *verdict) know(key apiserver.Key, obj client.Object) {
 	delete(v.pods, key)
 	if pod, ok := obj.(*corev1.Pod); ok && OwnerOf(pod) == v.set.UID && v.selects(pod) {
@@ -60,22 +60,23 @@ func (v *verdict) know(key apiserver.Key, obj client.Object) {
 	}
 }
 
-// selects says whether the set's selector matches a pod. One that it does not match is to be released, and if that is refused
-// it counts for nothing all the same.
+// selects reports whether the set's selector matches a pod. A pod that does not match is to be released, and does not
+// count even if that is refused.
 func (v *verdict) selects(pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(v.set.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
-// pod is the pod before the write, as the manager knew it; nil if it did not, or if the write is not about a pod.
+// pod returns the pod before the write as the manager knew it; nil if the manager did not know it, or the write is not
+// to a pod.
 func (v *verdict) pod() *corev1.Pod { return v.pods[v.Key] }
 
-// deletesPod says whether the write deletes a pod of the set.
+// deletesPod reports whether the write deletes a pod of the set.
 func (v *verdict) deletesPod() bool {
 	return v.Key.Kind == apiserver.Pods && v.Verb == apiserver.Delete
 }
 
-// createsPod says whether the write creates a pod.
+// createsPod reports whether the write creates a pod.
 func (v *verdict) createsPod() bool {
 	return v.Key.Kind == apiserver.Pods && v.Verb == apiserver.Create
 }
@@ -91,14 +92,14 @@ func (v *verdict) count(is func(*corev1.Pod) bool) int {
 	return n
 }
 
-// isAvailable says whether a pod is available; one that its hook holds back from being normal is not, though it is ready,
-// nor is one whose gate anybody has closed.
+// isAvailable reports whether a pod is available. A pod that its hook preNormal holds back is not, nor is one whose
+// gate is closed.
 func (v *verdict) isAvailable(pod *corev1.Pod) bool {
 	return IsAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !IsUpdating(pod) && !v.heldBack(pod)
 }
 
-// heldBack reports whether the hook preNormal keeps a pod from being available. No time ends that, so such a pod counts as
-// broken.
+// heldBack reports whether the hook preNormal keeps a pod from being available. That has no time limit, so such a pod
+// counts as broken.
 func (v *verdict) heldBack(pod *corev1.Pod) bool {
 	hooks := v.set.Spec.Lifecycle
 	return hooks != nil && hooks.PreNormal != nil &&

@@ -18,12 +18,12 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// TemplateOf is the template that a revision holds; nil if it cannot be read.
+// TemplateOf returns the template in a revision; nil if it cannot be read.
 func (c *Cluster) TemplateOf(revision string) *corev1.PodTemplateSpec {
 	return c.templateIn(c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: revision}))
 }
 
-// templateIn is the template that an object holds; nil if it is no readable revision.
+// templateIn returns the template in an object; nil if it is not a readable revision.
 func (c *Cluster) templateIn(revision client.Object) *corev1.PodTemplateSpec {
 	object, ok := revision.(*appsv1.ControllerRevision)
 	if !ok {
@@ -44,12 +44,12 @@ func (c *Cluster) templateIn(revision client.Object) *corev1.PodTemplateSpec {
 	return data.Spec.Template
 }
 
-// Version is v1 for a pod of the first template that the user asked for, v2 for the next, and so on.
+// Version returns v1 for a pod of the first template that the user asked for, v2 for the next, and so on.
 func (c *Cluster) Version(pod *corev1.Pod) string {
 	return c.VersionNamed(pod.Labels[v1alpha1.RevisionLabel])
 }
 
-// VersionNamed is the version of a revision, which it keeps when a user deletes it.
+// VersionNamed returns the version of a revision, also after the revision was deleted.
 func (c *Cluster) VersionNamed(revision string) string {
 	if v, ok := c.versions[revision]; ok {
 		return v
@@ -63,7 +63,7 @@ func (c *Cluster) VersionNamed(revision string) string {
 	return v
 }
 
-// VersionOf numbers templates by order of appearance.
+// VersionOf returns the version of a template. Templates are numbered in the order in which they appear.
 func (c *Cluster) VersionOf(template *corev1.PodTemplateSpec) string {
 	i := slices.IndexFunc(c.templates, func(t corev1.PodTemplateSpec) bool { return sameTemplate(&t, template) })
 	if i < 0 {
@@ -73,7 +73,7 @@ func (c *Cluster) VersionOf(template *corev1.PodTemplateSpec) string {
 	return "v" + strconv.Itoa(i+1)
 }
 
-// sameTemplate says whether two templates mean the same; a default that a newer API server adds makes no difference.
+// sameTemplate reports whether two templates mean the same; a default that a newer API server adds makes no difference.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	if a.Spec.ShareProcessNamespace != b.Spec.ShareProcessNamespace {
 		a, b = a.DeepCopy(), b.DeepCopy()
@@ -85,7 +85,7 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 		apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// Readable writes v1, v2, … for the names of revisions.
+// Readable returns a text with v1, v2, … for the names of revisions.
 func (c *Cluster) Readable(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {
@@ -96,7 +96,7 @@ func (c *Cluster) Readable(text string) string {
 	return strings.Join(words, " ")
 }
 
-// TemplateNamed is the template of a version, whose revision may have been deleted; nil if there is none.
+// TemplateNamed returns the template of a version, whose revision may have been deleted; nil if there is none.
 func (c *Cluster) TemplateNamed(version string) *corev1.PodTemplateSpec {
 	for i := range c.templates {
 		if version == "v"+strconv.Itoa(i+1) {

@@ -46,8 +46,8 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 	check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
 	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(live), "status says %d replicas, there are %d", s.Replicas, len(live))
 	check(int(s.ReadyReplicas) == len(live) && int(s.AvailableReplicas) == len(live), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
-	// A pod that never finishes terminating is left over, and the rollout waits for it. A set that was rolled back does not
-	// run what its spec asks for.
+	// A rollout waits for a pod that never finishes terminating. A set that was rolled back does not run the template
+	// in its spec.
 	ready := meta.IsStatusConditionTrue(s.Conditions, "Ready")
 	_, atWork := c.stepAtWork(set)
 	check(len(own) > len(live) || ready != (c.Rejected(set) || atWork), "condition Ready is True: %t", ready)
@@ -59,7 +59,7 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 	return errors.Join(errs...)
 }
 
-// rolls says whether the set moves pods by itself to where it wants them.
+// rolls reports whether the set moves pods by itself to where it wants them.
 func (*Cluster) rolls(set *v1alpha1.RollSet) bool {
 	return set.Spec.UpdateStrategy.Type != v1alpha1.OnDeleteStrategy && !set.Spec.UpdateStrategy.RollingUpdate.Paused
 }
@@ -89,7 +89,7 @@ func (c *Cluster) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func
 	case c.Rejected(set):
 		want = 0
 	}
-	lost := c.TemplateOf(set.Status.CurrentRevision) == nil // nobody can make a pod of it any more
+	lost := c.TemplateOf(set.Status.CurrentRevision) == nil // no pod can be created from it
 	check(updated == want || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
 }
 
@@ -107,12 +107,12 @@ func (c *Cluster) unusedRevisions(set *v1alpha1.RollSet) int {
 	return n
 }
 
-// idleAfter is how long a healthy pod may be out of service although it is not being changed, beyond the deadline within
-// which its update has to be proven.
+// idleAfter is the time that a healthy pod may be out of service without an update in progress, after the deadline for
+// its update.
 const idleAfter = 15 * time.Minute
 
-// CheckService is I17: a healthy pod is out of service only while it is being changed. What a hook holds is another
-// program's business, and under InPlaceOnly a pod may be past help.
+// CheckService checks I17: a healthy pod is out of service only while it is being updated. Sets with hooks are left
+// out, because other programs decide there. Under InPlaceOnly a failed update may leave a pod out of service.
 func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 	set := c.Set()
 	if set == nil || set.DeletionTimestamp != nil || set.Spec.Lifecycle != nil {

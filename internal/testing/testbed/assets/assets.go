@@ -31,8 +31,8 @@ func Dir(t testing.TB) string {
 // Find is Dir for callers that have no testing.TB, such as TestMain.
 func Find() (string, error) { return Build(os.Stderr) }
 
-// Build returns the folder that holds some of the binaries, all if none is named, building those that are missing. What
-// the build says of its progress goes to out.
+// Build returns the folder that holds some of the binaries, all if none is named, building those that are missing. The
+// output of the build goes to out.
 func Build(out io.Writer, binaries ...string) (string, error) {
 	if dir := os.Getenv(Environment); dir != "" {
 		return dir, nil
@@ -50,7 +50,7 @@ func Build(out io.Writer, binaries ...string) (string, error) {
 	return strings.TrimSpace(string(folder)), nil
 }
 
-// ModuleRoot is the folder of the module that the working directory belongs to: the nearest one upwards with a go.mod.
+// ModuleRoot returns the folder of the module that the working directory belongs to: the nearest one upwards with a go.mod.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

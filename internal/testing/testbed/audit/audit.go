@@ -27,7 +27,7 @@ type Log struct {
 	offset int64
 }
 
-// From is the log in a file, from its present end on.
+// From returns the log in a file, from its present end on.
 func From(path string) (Log, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func From(path string) (Log, error) {
 	return Log{path: path, offset: info.Size()}, nil
 }
 
-// Whole is the log in a file, from its beginning on.
+// Whole returns the log in a file, from its beginning on.
 func Whole(path string) Log { return Log{path: path} }
 
 // Request is one that was answered.
@@ -53,7 +53,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s %s/%s: %d", r.At.Format("15:04:05.000"), r.Verb, r.Resource, r.Namespace, r.Name, r.Code)
 }
 
-// Requests returns the user's requests. Watches are left out: they are how it is told.
+// Requests returns the user's requests without watches.
 func (l Log) Requests(user string) ([]Request, error) {
 	var list []Request
 	err := l.read(user, func(e *auditv1.Event) {

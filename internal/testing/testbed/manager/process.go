@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// readyTimeout bounds the time until a manager that was started says that it is ready.
+	// readyTimeout bounds the time until a started manager is ready.
 	readyTimeout = 60 * time.Second
 	// stopTimeout is how long a manager may take to end when it is asked to.
 	stopTimeout = 20 * time.Second
@@ -73,7 +73,7 @@ type Process struct {
 	err    error         // why; to be read after done
 }
 
-// Start starts a manager and returns when it says that it is ready. It is killed when ctx ends.
+// Start starts a manager and returns when it is ready. The manager is killed when ctx ends.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	addresses, err := freeAddresses(2)
 	if err != nil {
@@ -109,7 +109,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
-// PID is the manager's process id.
+// PID returns the manager's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the manager has ended.
@@ -118,7 +118,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Kill ends the manager without warning.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 
-// Stop asks the manager to end and waits until it has. The error says if it did not end well.
+// Stop asks the manager to end and waits until it has. It returns an error if the manager did not end well.
 func (p *Process) Stop() error {
 	if err := p.end(syscall.SIGTERM); err != nil {
 		return err
@@ -171,7 +171,7 @@ func isOK(ctx context.Context, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// tail is the end of the manager's log.
+// tail returns the end of the manager's log.
 func (p *Process) tail() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -181,7 +181,7 @@ func (p *Process) tail() string {
 	return strings.TrimSpace(string(bytes.ToValidUTF8(text, []byte("?"))))
 }
 
-// freeAddresses returns addresses on loopback that nobody listened on a moment ago.
+// freeAddresses returns free addresses on loopback. Another process may take one before it is used.
 func freeAddresses(n int) ([]string, error) {
 	var addresses []string
 	var listeners []net.Listener // all open until the last has its port, or two might get the same

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bind puts a pod on a node, as a scheduler would that knows node selectors, scheduling gates and claims, and has
-// room for everything. It returns when to try again.
+// bind binds a pod to a node. It respects node selectors, scheduling gates and claims, and every node has room for
+// every pod. It returns when to try again.
 func (f *Fleet) bind(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 {
 		return 0, nil
@@ -42,7 +42,7 @@ func (f *Fleet) bind(ctx context.Context, pod *corev1.Pod) (time.Duration, error
 	return 0, nil
 }
 
-// fitting are the nodes that have the labels which the pod selects.
+// fitting returns the nodes that have the labels which the pod selects.
 func (f *Fleet) fitting(pod *corev1.Pod) []string {
 	var names []string
 	for _, name := range f.names {
@@ -57,7 +57,7 @@ func (f *Fleet) fitting(pod *corev1.Pod) []string {
 	return names
 }
 
-// unboundClaim says what the pod's claims are waiting for, in a scheduler's words; empty if for nothing.
+// unboundClaim returns what the pod's claims are waiting for, in a scheduler's words; empty if for nothing.
 func (f *Fleet) unboundClaim(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		source := pod.Spec.Volumes[i].PersistentVolumeClaim

@@ -124,7 +124,7 @@ func (q *claimQueue) look(ctx context.Context, key podKey) error {
 	return ignoreGone(q.provide(ctx, claim))
 }
 
-// volumeName is the name of a claim's volume, as provisioners choose it.
+// volumeName returns the name of a claim's volume, as provisioners choose it.
 func volumeName(claim *corev1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
 
 // provide makes a volume and binds it. Every step may have been done before, here or by the controller manager.

@@ -1,9 +1,9 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodes runs simulated nodes against a real API server: it registers them, keeps their leases, and plays for
-// every pod bound to one of them what internal/testing/kubelet says a kubelet does. It can also stand in for a scheduler and
-// for a storage provisioner where there is none.
+// Package nodes runs simulated nodes against a real API server: it registers them, keeps their leases, and plays the
+// kubelet of internal/testing/kubelet for every pod bound to one of them. It can also stand in for a scheduler and for
+// a storage provisioner where there is none.
 package nodes
 
 import (
@@ -131,7 +131,7 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 	return f, nil
 }
 
-// trim drops from cached objects what nobody here reads.
+// trim drops the unused parts of cached objects.
 func trim(object any) (any, error) {
 	if o, err := meta.Accessor(object); err == nil {
 		o.SetManagedFields(nil)
@@ -154,10 +154,10 @@ func (f *Fleet) run(ctx context.Context) {
 // Wait returns when the fleet has stopped, after its context ended.
 func (f *Fleet) Wait() { f.running.Wait() }
 
-// Names are the names of the nodes.
+// Names returns the names of the nodes.
 func (f *Fleet) Names() []string { return slices.Clone(f.names) }
 
-// Silence makes a node fall silent, as if it lost its power: no heartbeat, and nothing happens to its pods any more.
+// Silence makes a node fall silent, as if it lost its power: it sends no heartbeat, and its pods stay as they are.
 func (f *Fleet) Silence(node string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +187,7 @@ func (f *Fleet) isSilent(node string) bool {
 	return f.silent[node]
 }
 
-// owns says whether the pod runs on one of the fleet's nodes.
+// owns reports whether the pod runs on one of the fleet's nodes.
 func (f *Fleet) owns(pod *corev1.Pod) bool { return slices.Contains(f.names, pod.Spec.NodeName) }
 
 // retryDelay is how long a failed write is left alone.

@@ -17,8 +17,8 @@ import (
 	"rollset.dev/rollset/internal/testing/kubelet"
 )
 
-// TestStatusPatch plays a pod through its life, with every write as a patch that meets a gate which somebody else
-// has changed meanwhile: the result is the kubelet's status, but for the gate.
+// TestStatusPatch plays a pod through its life, with every write as a patch that meets a gate which another client has
+// changed meanwhile. The result is the kubelet's status, except for the gate.
 func TestStatusPatch(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "1", Generation: 1},
@@ -85,7 +85,7 @@ func TestConditionThatGoes(t *testing.T) {
 	}
 }
 
-// applied is what the API server makes of a patch.
+// applied returns what the API server makes of a patch.
 func applied(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	t.Helper()
 	body, err := json.Marshal(pod)

@@ -134,7 +134,7 @@ func (f *Fleet) forget(key podKey) {
 	delete(f.seen, key)
 }
 
-// newest is the later one of the pod in the cache and the pod as it was last written.
+// newest returns the later one of the pod in the cache and the pod as it was last written.
 func newest(cached, written *corev1.Pod) *corev1.Pod {
 	if written == nil {
 		return cached

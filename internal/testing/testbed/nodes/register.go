@@ -25,7 +25,7 @@ const (
 	registerTimeout = 20 * time.Second
 )
 
-// capacity is what each node has. The API server itself refuses resizes beyond it.
+// capacity returns what each node has. The API server itself refuses resizes beyond it.
 func capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("1000"),
@@ -136,7 +136,7 @@ func (f *Fleet) renew(ctx context.Context, name string) error {
 	return nil
 }
 
-// reportReady undoes what the node lifecycle controller says of a node that was silent for too long.
+// reportReady undoes the status that the node lifecycle controller writes for a silent node.
 func (f *Fleet) reportReady(ctx context.Context, name string) error {
 	node, err := f.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -155,7 +155,7 @@ func (f *Fleet) reportReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// sleep waits, and says whether the context is still good.
+// sleep waits, and reports whether the context is still good.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

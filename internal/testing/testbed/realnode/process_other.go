@@ -7,5 +7,5 @@ package realnode
 
 import "syscall"
 
-// endWithParent is never asked for: Unavailable says that a node needs Linux.
+// endWithParent is never called, because Unavailable reports that a node needs Linux.
 func endWithParent() *syscall.SysProcAttr { return nil }

@@ -1,13 +1,14 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package realnode runs a real node on this machine, for a cluster that package testbed started without simulated ones:
-// kubelet, containerd, runc and CNI plugins as they are, built from Go modules by hack/node/build.sh, in namespaces and
-// cgroups of their own. It needs Linux and root, no container engine and no network, and leaves nothing behind.
+// Package realnode runs a real node on this machine. The cluster is one that package testbed started without simulated
+// nodes. Kubelet, containerd, runc and CNI plugins are the original ones, built from Go modules by hack/node/build.sh.
+// They run in namespaces and cgroups of their own. It needs Linux and root, no container engine and no network, and
+// leaves nothing behind.
 //
 // The node's network has no way in or out but two: the kubelet reaches the API server, and Dial reaches pods. There is
-// no Service network: clients choose among endpoints themselves. Package images tells which images there are; they have
-// short names, too, as people write them.
+// no Service network: clients choose among endpoints themselves. Package images lists the images. They also have the
+// short names that people use.
 package realnode
 
 import (
@@ -248,12 +249,12 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-// ended says why the supervisor has ended.
+// ended returns why the supervisor has ended.
 func (n *Node) ended() error {
 	return fmt.Errorf("the supervisor of node %s ended (%w):\n%s", n.node.Name, n.err, n.tail())
 }
 
-// tail is the end of the logs of what can go wrong at the start.
+// tail returns the end of the logs of the components that can fail at the start.
 func (n *Node) tail() string {
 	var out strings.Builder
 	for _, name := range []string{"supervisor", "kubelet"} {
@@ -266,10 +267,10 @@ func (n *Node) tail() string {
 	return out.String()
 }
 
-// Name is the name of the node's object.
+// Name returns the name of the node's object.
 func (n *Node) Name() string { return n.node.Name }
 
-// Log is the path of a component's log: kubelet, containerd or supervisor.
+// Log returns the path of a component's log: kubelet, containerd or supervisor.
 func (n *Node) Log(component string) string { return n.node.Log(component) }
 
 // MakeVolume makes the folder of the i-th local volume and returns its path.
@@ -312,7 +313,7 @@ func (n *Node) request(ctx context.Context, request string) (net.Conn, error) {
 	if _, err := fmt.Fprintln(c, request); err != nil {
 		return nil, errors.Join(fmt.Errorf("ask node %s: %w", n.node.Name, err), c.Close())
 	}
-	// The supervisor says nothing after the line until it is spoken to, so that nothing is read too much.
+	// After the line the supervisor writes nothing until it is asked, so that no more than the line is read.
 	answer, err := bufio.NewReaderSize(c, 16).ReadString('\n')
 	switch answer = strings.TrimSpace(answer); {
 	case err != nil:

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usage tells what processes use of a Linux machine.
+// Package usage measures what processes use of a Linux machine.
 package usage
 
 import (
@@ -17,7 +17,7 @@ import (
 // tick is the unit of /proc/stat.
 const tick = 10 * time.Millisecond
 
-// CPU is the CPU time that the threads of a process have used. Schedstat counts nanoseconds, where the sums in
+// CPU returns the CPU time that the threads of a process have used. Schedstat counts nanoseconds, where the sums in
 // /proc/PID/stat count ticks. Threads that have ended are missing; a Go program ends hardly any.
 func CPU(pid int) (sum time.Duration, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -44,10 +44,10 @@ func ResetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
-// PeakMemory is the most memory that a process had resident since the last ResetPeak, in bytes.
+// PeakMemory returns the most memory that a process had resident since the last ResetPeak, in bytes.
 func PeakMemory(pid int) (int64, error) { return memoryField(pid, "VmHWM:") }
 
-// Memory is the memory that a process has resident, in bytes.
+// Memory returns the memory that a process has resident, in bytes.
 func Memory(pid int) (int64, error) { return memoryField(pid, "VmRSS:") }
 
 func memoryField(pid int, field string) (int64, error) {
@@ -65,8 +65,8 @@ func memoryField(pid int, field string) (int64, error) {
 	return 0, fmt.Errorf("process %d shows no %s", pid, field)
 }
 
-// Machine is the CPU time that the machine has spent on processes, or lost to others on its host, and all that it
-// had. Interrupts are left out: nobody's processes, and the networking of the cluster itself.
+// Machine returns the CPU time that the machine has spent on processes, or lost to others on its host, and all that it
+// had. Interrupts are left out: they belong to no process, and include the networking of the cluster itself.
 func Machine() (busy, all time.Duration, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

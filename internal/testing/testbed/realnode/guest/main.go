@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command guest is the one program in the images of a real node. Its first argument says what it does:
+// Command guest is the only program in the images of a real node. Its first argument selects what it does:
 //
 //	pause   holds a pod's sandbox
 //	serve   answers HTTP until SIGTERM
@@ -14,7 +14,7 @@
 //	/ready  200 once READY_AFTER and READY_DELAY have passed; for probes
 //	/data   the file /data/starts, to which each start appends its version, if there is a folder /data
 //
-// After SIGTERM it serves on for TERM_DELAY and tells so in each Reply.
+// After SIGTERM it continues to serve for TERM_DELAY, and each Reply shows it.
 package main
 
 import (
@@ -37,7 +37,7 @@ const (
 // Reply is what a client gets.
 type Reply struct {
 	Version string `json:"version"`
-	// Ending is set once the container was asked to end: no client should have come any more.
+	// Ending is true after the container was asked to end. No client should reach it then.
 	Ending bool `json:"ending"`
 }
 
@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// pause is the first process of a sandbox: it waits for its end, and for those of processes that nobody else waits for.
+// pause is the first process of a sandbox. It waits for its own end, and reaps orphaned processes.
 func pause() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
@@ -120,7 +120,7 @@ func noteStart() error {
 	return file.Close()
 }
 
-// duration is the value of a variable, or 0.
+// duration returns the value of a variable, or 0.
 func duration(name string) time.Duration {
 	d, _ := time.ParseDuration(os.Getenv(name))
 	return d

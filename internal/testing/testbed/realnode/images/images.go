@@ -31,7 +31,7 @@ type image struct {
 	env     []string
 }
 
-// catalog is all that a node has.
+// catalog returns all that a node has.
 func catalog() []image {
 	const web, app, sidecar = "docker.io/library/web", "localhost:5999/app", "docker.io/library/sidecar"
 	images := []image{
@@ -43,13 +43,13 @@ func catalog() []image {
 		serving(app, "v1", "v1-again"), serving(app, "v2"),
 		serving(sidecar, "1").with("PORT=8081"), serving(sidecar, "2").with("PORT=8081"),
 	}
-	// A registry and its mirror: one content under two hosts, of which the runtime reports the one that sorts first.
+	// A registry and its mirror: one content under two hosts. The runtime reports the host that sorts first.
 	mirrored := serving("registry.example/web", "mirror")
 	mirrored.names = append(mirrored.names, "mirror.example.com/web:mirror")
 	return append(images, mirrored)
 }
 
-// serving is an image of a server, under one tag or several.
+// serving returns an image of a server, under one tag or several.
 func serving(repository string, tags ...string) image {
 	i := image{command: "serve", env: []string{"PORT=8080", "REPOSITORY=" + repository, "VERSION=" + tags[0]}}
 	for _, tag := range tags {
@@ -93,7 +93,7 @@ func newArchive(guest []byte) *archive {
 	return a
 }
 
-// layer is the file system of all images: the guest, and a folder for temporary files.
+// layer returns the file system of all images: the guest, and a folder for temporary files.
 func layer(guest []byte) []byte {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -137,7 +137,7 @@ func (a *archive) add() error {
 	return a.tar.Close()
 }
 
-// allNames are the image's names, and for each repository the one by digest. An image that was pulled has that too, and
+// allNames returns the image's names, and for each repository the one by digest. An image that was pulled has that too, and
 // a runtime that does not know it reports the digest of a configuration as the image's ID, as no real cluster does.
 func (i image) allNames(digest string) []string {
 	names := append([]string{}, i.names...)

@@ -38,25 +38,25 @@ type Node struct {
 	Kubeconfig string `json:"kubeconfig"`
 }
 
-// settings is the path of the settings.
+// settings returns the path of the settings.
 func (n Node) settings() string { return filepath.Join(n.Dir, "node.json") }
 
-// ControlSocket is where the supervisor takes requests.
+// ControlSocket returns where the supervisor takes requests.
 func (n Node) ControlSocket() string { return filepath.Join(n.Dir, "control.sock") }
 
-// APISocket is where the API server is reached from inside the node.
+// APISocket returns where the API server is reached from inside the node.
 func (n Node) APISocket() string { return filepath.Join(n.Dir, "api.sock") }
 
-// Images is the archive of the images that the node starts with.
+// Images returns the archive of the images that the node starts with.
 func (n Node) Images() string { return filepath.Join(n.Dir, "images.tar") }
 
-// Log is the path of a component's log.
+// Log returns the path of a component's log.
 func (n Node) Log(component string) string { return filepath.Join(n.Dir, "logs", component+".log") }
 
-// Volume is the folder of the i-th local volume.
+// Volume returns the folder of the i-th local volume.
 func (n Node) Volume(i int) string { return filepath.Join(n.Dir, "volumes", strconv.Itoa(i)) }
 
-// Private is the folder that stands inside the node where path is outside.
+// Private returns the folder that stands inside the node where path is outside.
 func (n Node) Private(path string) string { return filepath.Join(n.Dir, "private", path) }
 
 // Write writes the settings for the supervisor, and returns the file's path.

@@ -52,8 +52,8 @@ const networkConfig = `{
 }
 `
 
-// kubeletConfig leaves the kubelet as it is, but for what is the machine's and not the node's: images and disks are not
-// cleaned up, nothing is swapped for it, and its server is reached by nobody.
+// kubeletConfig leaves the kubelet's defaults, except for what belongs to the machine and not to the node: it does not
+// clean up images and disks, uses no swap, and serves on loopback only.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: unix://%s

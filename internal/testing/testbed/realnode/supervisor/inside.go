@@ -30,7 +30,7 @@ const (
 	startTimeout = time.Minute
 )
 
-// inside is the life of the node's first process.
+// inside runs the node's first process.
 func inside(node setup.Node) error {
 	if err := mountAll(node); err != nil {
 		return err
@@ -58,7 +58,7 @@ func inside(node setup.Node) error {
 	return errors.New("the control socket was closed")
 }
 
-// mount is unix.Mount with an error that says what was mounted where.
+// mount calls unix.Mount. Its error names the source and the target.
 func mount(source, target, kind string, flags uintptr, data string) error {
 	if err := unix.Mount(source, target, kind, flags, data); err != nil {
 		return fmt.Errorf("mount %s on %s: %w", source, target, err)
@@ -208,7 +208,7 @@ func environment(node setup.Node) []string {
 	return append(os.Environ(), "PATH="+path)
 }
 
-// lookUp is the path of a component.
+// lookUp returns the path of a component.
 func lookUp(node setup.Node, name string) (string, error) {
 	path, err := exec.LookPath(filepath.Join(node.BinDir, name))
 	if err != nil {

@@ -52,7 +52,7 @@ func outside(node setup.Node, file string) error {
 	return errors.Join(err, groups.remove())
 }
 
-// cgroupName is the name of the cgroups of the node in a folder.
+// cgroupName returns the name of the cgroups of the node in a folder.
 func cgroupName(dir string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dir)) // never fails

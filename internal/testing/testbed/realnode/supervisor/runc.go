@@ -41,7 +41,7 @@ func linkRunc(node setup.Node) (string, error) {
 	return filepath.Join(dir, runcName), nil
 }
 
-// becomeRunc is what runs each time that containerd's shim starts runc.
+// becomeRunc runs each time that containerd's shim starts runc.
 func becomeRunc(args []string) error {
 	if at := slices.Index(args, "--bundle"); at >= 0 && at+1 < len(args) {
 		if err := dropSeccomp(filepath.Join(args[at+1], "config.json")); err != nil {
