@@ -1,14 +1,14 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adoption says which pods belong to a set, and recognizes those that came from somewhere else: a StatefulSet, a
-// ReplicaSet or a CloneSet that was deleted and left its pods behind.
+// Package adoption decides which pods belong to a set. It also recognizes pods that a deleted StatefulSet, ReplicaSet or
+// CloneSet left behind.
 //
-// The rule: a pod that nobody controls and that the selector matches is adopted, one that it does not match any more is
-// released, and one that the API server does not let the set have, or give away, is left aside. A pod that is what the
-// set's template would give gets the label of the update revision and goes on running. What the template would give is not
-// for us to say: the API server is asked, without creating anything, and its defaults and admission plugins have their say.
-// A pod that differs is rolled like any outdated pod; none is rolled before it is known to differ.
+// The rule: a set adopts pods that its selector matches and that have no controller. It releases pods that its selector no
+// longer matches. It leaves aside a pod that the API server does not let it adopt or release. An adopted pod that equals
+// what the set's template would give gets the label of the update revision and keeps running. The API server decides what
+// the template would give, by a dry run, because its defaults and admission plugins change pods. A pod that differs is
+// updated like any outdated pod, but not before it is known to differ.
 package adoption
 
 import (
@@ -28,7 +28,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Own says which pods without a controller to adopt, and which of the set's own to release.
+// Own plans which pods without a controller to adopt, and which of the set's own pods to release.
 func Own(o *snapshot.Set) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
 	for _, pod := range o.Leaving {
@@ -42,8 +42,8 @@ func Own(o *snapshot.Set) action.Plan {
 	return p
 }
 
-// Adoptable reports whether the set may adopt a pod that its selector matches: one that can take the place of a pod of its
-// own.
+// Adoptable reports whether the set may adopt a pod that its selector matches. The pod must be able to take the place of one
+// of the set's own.
 func Adoptable(o *snapshot.Set, pod *corev1.Pod) bool {
 	if podstate.Terminating(pod) {
 		return false
@@ -52,11 +52,11 @@ func Adoptable(o *snapshot.Set, pod *corev1.Pod) bool {
 		_, canonical := identity.ParseOrdinal(o.Name, pod.Name)
 		return canonical
 	}
-	return !podstate.Finished(pod) // nothing but its name is left of it, and names are not scarce
+	return !podstate.Finished(pod) // a finished pod leaves only its name, and names are not scarce
 }
 
-// Recognize says which pods to take for pods of the update revision, or asks what such a pod would look like. If it plans
-// nothing, all pods are what they are labeled as, or differ from the template.
+// Recognize plans which pods to label with the update revision, or asks the API server what such a pod would look like. If
+// it plans nothing, every pod has the right label or differs from the template.
 func Recognize(o *snapshot.Set) action.Plan {
 	var p action.Plan
 	answer, asked := o.Preflights[o.Update.Name]
@@ -66,7 +66,7 @@ func Recognize(o *snapshot.Set) action.Plan {
 			continue
 		}
 		switch {
-		case !asked, answer.Pod == nil && answer.Retry <= 0: // neither is for ever
+		case !asked, answer.Pod == nil && answer.Retry <= 0: // both expire
 			p.Add(action.Preflight{Revision: o.Update.Name})
 			return p
 		case answer.Pod != nil && Same(o, r, answer.Pod):
@@ -76,13 +76,13 @@ func Recognize(o *snapshot.Set) action.Plan {
 	return p
 }
 
-// Same says whether a replica's pod is what another pod of the set, of whatever identity, would be in its place.
+// Same reports whether a replica's pod equals what a reference pod of the set, of any identity, would be in its place.
 func Same(o *snapshot.Set, r *snapshot.Replica, reference *corev1.Pod) bool {
 	return Difference(o, r, reference) == ""
 }
 
-// Difference is the path of the first field in which a replica's pod is not what another pod of the set would be in its place,
-// and how it differs; empty if it is the same.
+// Difference returns the path of the first field in which a replica's pod differs from a reference pod of the set in its
+// place, and how it differs. It returns an empty string if they are equal.
 func Difference(o *snapshot.Set, r *snapshot.Replica, reference *corev1.Pod) string {
 	return cmp.Or(
 		missing("metadata.labels", r.Pod.Labels, o.Update.Template.Labels),
@@ -91,7 +91,7 @@ func Difference(o *snapshot.Set, r *snapshot.Replica, reference *corev1.Pod) str
 	)
 }
 
-// missing is the first of some labels that is not among a pod's, and whether the pod has another value.
+// missing describes the first wanted label that a pod lacks or has with another value.
 func missing(path string, have, want map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		switch got, ok := have[key]; {
@@ -104,8 +104,8 @@ func missing(path string, have, want map[string]string) string {
 	return ""
 }
 
-// plain is a pod's spec without what differs between pods of one template: the node, the identity, random names, and
-// what comes and goes while the pod runs.
+// plain returns a pod's spec without what differs between pods of one template: node, identity, random names, and fields
+// that change while the pod runs.
 func plain(o *snapshot.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
 	spec := pod.Spec.DeepCopy()
 	spec.NodeName = ""
@@ -130,12 +130,10 @@ func plain(o *snapshot.Set, pod *corev1.Pod, id string) *corev1.PodSpec {
 	return spec
 }
 
-// tokenVolume is how the volume begins under which the API server gives a pod its service account's token; how it goes
-// on is random.
+// tokenVolume is the prefix of the volume that holds a pod's service account token. The API server appends a random suffix.
 const tokenVolume = "kube-api-access-"
 
-// PlainToken takes what is random off the name of the volume that has a pod's token, so that nobody has to tell it from
-// that of another pod.
+// PlainToken removes the random suffix from the name of a pod's token volume, so that specs of two pods compare equal.
 func PlainToken(spec *corev1.PodSpec) {
 	for i := range spec.Volumes {
 		plainVolume(&spec.Volumes[i].Name)
@@ -151,14 +149,13 @@ func PlainToken(spec *corev1.PodSpec) {
 }
 
 func plainVolume(name *string) {
-	if len(*name) > len(tokenVolume) && strings.HasPrefix(*name, tokenVolume) { // a spec that is shared is plain, and not written to
+	if len(*name) > len(tokenVolume) && strings.HasPrefix(*name, tokenVolume) { // a shared spec is already plain, and must not be written to
 		*name = tokenVolume
 	}
 }
 
-// withoutControllers leaves out the readiness gates that controllers, and no templates, give to pods. What we would give is
-// missing from a pod of somebody else, which does without. What CloneSet gives to each of its pods stays open when nobody
-// minds it any more.
+// withoutControllers drops the readiness gates that controllers, not templates, add to pods. An adopted pod works without
+// RollSet's own gates. CloneSet's gate stays false once CloneSet no longer controls the pod.
 func withoutControllers(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
 	var others []corev1.PodReadinessGate
 	for _, gate := range gates {

@@ -16,7 +16,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
-// podOf is a pod as the API server would make it for an identity of the set web, of a template with one claim.
+// podOf returns the pod that the API server would create for an identity of set web, from a template with one claim.
 func podOf(id string) *corev1.Pod {
 	pod := &corev1.Pod{}
 	pod.Name = "web-" + id

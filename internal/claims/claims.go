@@ -1,16 +1,19 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims plans what is done to the claims of a set beside creating them together with their pods.
+// Package claims plans changes to the claims of a set. Creating claims together with their pods is not part of it.
 //
-// The rule: a claim is the set's if no other controller owns it and no other set's label is on it; everything else is
-// left alone. One without the label of a set, as other workloads leave them behind, is taken for the set's by its name, and
-// becomes the set's when a pod of the set uses it, unless its labels say that it belongs to another selector. What the
-// retention policy wants deleted gets an owner, and the garbage collector deletes it with that owner: the set for
-// whenDeleted, the pod that is scaled away for whenScaled. What was made for a surge pod goes with that pod, whatever the
-// policy: the replicas of the set keep the claims that they had. Nothing else ends a claim, but for one that a set with
-// random names has left over, since no pod will ever have its name again. A claim grows when its template asks for more, in
-// the order of an update, and never shrinks. Which claims a pod mounts is for its revision to say.
+// The rule: a claim belongs to the set if no other controller owns it and it has no other set's label. Everything else is
+// left alone. A claim without any set's label, as other workloads leave it behind, is recognized by its name. The set takes
+// it over when a pod of the set uses it, unless its labels name another selector.
+//
+// A claim that the retention policy wants deleted gets an owner, and the garbage collector deletes it with that owner: the
+// set for whenDeleted, the scaled-down pod for whenScaled. A claim that was made for a surge pod goes with that pod under
+// any policy, because the replicas of the set keep the claims they had. Nothing else deletes a claim, except for the
+// leftovers of a set with random names, because no pod will have their name again.
+//
+// A claim grows when its template asks for more, in the order of an update, and never shrinks. A pod's revision decides
+// which claims it mounts.
 package claims
 
 import (
@@ -29,11 +32,11 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Name is the name of the claim that an identity has of a template.
+// Name returns the name of the claim that a template gives to an identity.
 func Name(set, template, id string) string { return template + "-" + set + "-" + id }
 
-// SetsNamed are the names of the sets that a claim of this name could belong to: without knowing the templates one cannot
-// tell where the name of the template ends and that of the set begins.
+// SetsNamed returns the names of the sets that a claim of this name could belong to. There can be several, because template
+// and set names may contain dashes.
 func SetsNamed(claim string) []string {
 	end := strings.LastIndexByte(claim, '-') // ids have no dash
 	if end < 0 {
@@ -50,7 +53,7 @@ func SetsNamed(claim string) []string {
 	}
 }
 
-// IDOf returns the identity that a claim without labels has by its name: the one that makes it the claim of one of the named
+// IDOf returns the identity that an unlabeled claim has by its name, if it is the name of a claim of one of the given
 // templates.
 func IDOf(set string, templates []string, claim string) (id string, ok bool) {
 	for _, template := range templates {
@@ -61,22 +64,22 @@ func IDOf(set string, templates []string, claim string) (id string, ok bool) {
 	return "", false
 }
 
-// Retention is the policy of a spec, its defaults resolved.
+// Retention is the claim retention policy of a spec, with its defaults resolved.
 type Retention struct{ WhenDeleted, WhenScaled v1alpha1.ClaimRetentionPolicy }
 
-// RetentionOf is the policy of a spec, its defaults resolved.
+// RetentionOf returns the claim retention policy of a spec, with its defaults resolved.
 func RetentionOf(spec *v1alpha1.RollSetSpec) Retention {
 	whenDeleted, whenScaled := spec.ClaimRetention()
 	return Retention{WhenDeleted: whenDeleted, WhenScaled: whenScaled}
 }
 
-// Owner is the reference by which a set controls what it makes.
+// Owner returns the reference by which a set controls what it makes.
 func Owner(set string, uid types.UID) metav1.OwnerReference {
 	gvk := v1alpha1.GroupVersion.WithKind("RollSet")
 	return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: set, UID: uid}, gvk)
 }
 
-// Obstacle says why the pod of an identity cannot use a claim that has the right name; empty if it can.
+// Obstacle returns why the pod of an identity cannot use the claim that has the right name; empty if it can.
 func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	inUse := r.Live() && mounts(r.Pod, claim.Name)
@@ -97,8 +100,8 @@ func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolu
 	}
 }
 
-// contradicts reports whether labels say that a claim belongs to something with another selector. StatefulSets label their
-// claims with what their selectors match; a claim without labels says nothing.
+// contradicts reports whether a claim's labels name another selector. StatefulSets label their claims with what their
+// selectors match. A claim without labels contradicts nothing.
 func contradicts(selector *metav1.LabelSelector, labels map[string]string) bool {
 	if selector == nil || len(labels) == 0 {
 		return false
@@ -125,12 +128,12 @@ func contradicts(selector *metav1.LabelSelector, labels map[string]string) bool 
 	})
 }
 
-// ownedByPodOf says whether an owner is the replica's own pod, to which the claim was handed over.
+// ownedByPodOf reports whether an owner is the replica's own pod, to which the claim was handed over.
 func ownedByPodOf(r *snapshot.Replica, owner *metav1.OwnerReference) bool {
 	return r.Pod != nil && owner.UID == r.Pod.UID
 }
 
-// Wanted are the names of the claims that a pod would mount that is made for a replica without one now.
+// Wanted returns the names of the claims that a pod would mount if it were created now for a replica without one.
 func Wanted(o *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
 	var names []string
 	revision, _ := w.ComesBackAt(o, r)
@@ -140,8 +143,8 @@ func Wanted(o *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
 	return names
 }
 
-// Lost says which claim a pod of a revision would mount that neither exists nor can be made, and what to do about it; empty if
-// there is none.
+// Lost describes a claim that a pod of a revision would mount, that does not exist and cannot be created. It also returns
+// what to do about it; empty if there is no such claim.
 func Lost(o *snapshot.Set, id, revision string) string {
 	for _, claim := range o.Known[revision].Claims {
 		name := Name(o.Name, claim.Name, id)
@@ -153,13 +156,13 @@ func Lost(o *snapshot.Set, id, revision string) string {
 	return ""
 }
 
-// exists reports whether an identity has a claim of a name.
+// exists reports whether an identity has a claim of this name.
 func exists(o *snapshot.Set, id, name string) bool {
 	return slices.ContainsFunc(o.Replicas, func(r snapshot.Replica) bool { return r.ID == id && find(&r, name) != nil })
 }
 
-// Plan says what to do to the claims of a set, in the knowledge of what happens to its pods. Its actions are to be
-// carried out before those of pods: a pod that takes its claims with it must own them before it goes.
+// Plan plans the changes to the claims of a set, given what happens to its pods. Its actions must come before those of the
+// pods: a pod that takes its claims with it must own them before it is deleted.
 func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 	var p action.Plan
 	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
@@ -177,11 +180,11 @@ type planner struct {
 	set     *snapshot.Set
 	keep    Retention
 	deleted map[types.UID]action.Cause
-	// complete is true when no identity waits for a pod.
+	// complete is true if no identity waits for a pod.
 	complete bool
 }
 
-// deleted are the pods that the plan deletes, and why.
+// deleted returns the pods that the plan deletes, each with its cause.
 func deleted(pods action.Plan) map[types.UID]action.Cause {
 	causes := map[types.UID]action.Cause{}
 	for _, a := range pods.Actions {
@@ -198,7 +201,7 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 		return
 	}
 	if r.Terminating && !c.set.Ordinal() {
-		return // only when it was deleted was it known whether a successor is to have its claims
+		return // its owners were settled when it was deleted; only then was it known whether a successor gets its claims
 	}
 	for _, claim := range r.Claims {
 		want, reason := c.owner(r, claim)
@@ -215,8 +218,8 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 	}
 }
 
-// owner returns the controller that a claim of a replica should have; nil if none. What was made for surge goes with it,
-// whatever the policy.
+// owner returns the controller that a claim of a replica should have; nil if none. A claim made for surge belongs to the
+// surge pod under any policy.
 func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) (owner *metav1.OwnerReference, reason string) {
 	surge := r.Surge && snapshot.Surges(claim)
 	switch {
@@ -229,8 +232,8 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 	}
 }
 
-// leaves reports whether a claim is, or is about to be, left behind, by a scale-down or because a stranger has the name of
-// its pod and another identity takes the place. With ordinals the number says so.
+// leaves reports whether a claim is, or is about to be, left behind: by a scale-down, or because a foreign pod has the name
+// of its pod and another identity takes the place. With ordinals only the number decides.
 func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	if r.Pod == nil {
 		_, blocked := c.set.Blocked[r.ID]
@@ -239,7 +242,7 @@ func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim
 	return !c.set.Ordinal() && c.isScaledAway(r) && !snapshot.Surges(claim) && c.keep.WhenScaled == v1alpha1.RetainClaims
 }
 
-// isScaledAway says whether a replica's pod goes and its identity is not wanted any more. With ordinals it does not
+// isScaledAway reports whether a replica's pod is deleted and its identity is no longer wanted. With ordinals it does not
 // matter why the pod goes, or who deleted it.
 func (c planner) isScaledAway(r *snapshot.Replica) bool {
 	if r.Pod == nil {
@@ -253,8 +256,8 @@ func (c planner) isScaledAway(r *snapshot.Replica) bool {
 	return !used && (goes || r.Terminating)
 }
 
-// isOwnedBy says whether a claim has the one reference of ours that it should have, as its controller: the garbage
-// collector heeds references that control nothing just as well.
+// isOwnedBy reports whether the only reference to the set or its pod in a claim is the wanted one, as its controller. The
+// garbage collector also follows references that control nothing.
 func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Replica, want *metav1.OwnerReference) bool {
 	has := false
 	for i := range claim.OwnerReferences {
@@ -270,7 +273,7 @@ func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Repl
 	return has == (want != nil)
 }
 
-// restore makes the claims anew that were deleted under a pod that has not started.
+// restore recreates claims that were deleted under a pod that has not started.
 func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 	if !r.Live() || r.Phase != corev1.PodPending {
 		return
@@ -284,27 +287,27 @@ func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 	}
 }
 
-// fresh is the age up to which a claim without a pod is not taken for a leftover: the cache of pods may be behind.
+// fresh is the age below which a claim without a pod is not treated as a leftover, because the cache of pods may be behind.
 const fresh = time.Minute
 
-// GoesWhenLeft reports whether the claims of an identity without a pod are to be deleted if no pod needs them.
+// GoesWhenLeft reports whether the claims of an identity without a pod are deleted once no pod needs them.
 func GoesWhenLeft(o *snapshot.Set, r *snapshot.Replica) bool {
 	return r.Surge || RetentionOf(o.Spec).WhenScaled == v1alpha1.DeleteClaims
 }
 
-// removeLeftover deletes the claims of an identity that has no pod and that no pod will have again.
+// removeLeftover deletes the claims of an identity that has no pod and will never have one again.
 func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 	if c.set.Ordinal() || r.Pod != nil || !c.complete || !GoesWhenLeft(c.set, r) {
 		return
 	}
 	if r.NameTaken {
-		p.Wake(fresh) // it may mount them, and nothing tells when it is gone
+		p.Wake(fresh) // a pod may mount them, and no event comes when it is gone
 		return
 	}
 	for _, claim := range r.Claims {
 		owner := metav1.GetControllerOfNoCopy(claim)
 		if owner == nil || owner.UID != c.set.UID || claim.DeletionTimestamp != nil {
-			continue // anybody can copy labels: only an owner reference says that a claim may go
+			continue // any client can copy labels; only an owner reference proves that a claim may go
 		}
 		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
 			p.Wake(wait)
@@ -314,7 +317,7 @@ func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 	}
 }
 
-// find returns the replica's claim of a name; nil if it has none.
+// find returns the replica's claim with this name; nil if it has none.
 func find(r *snapshot.Replica, name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range r.Claims {
 		if claim.Name == name {
@@ -324,7 +327,7 @@ func find(r *snapshot.Replica, name string) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// mounts says whether a pod has a claim of that name among its volumes.
+// mounts reports whether a pod mounts a claim of this name.
 func mounts(pod *corev1.Pod, claim string) bool {
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil && source.ClaimName == claim {

@@ -26,7 +26,7 @@ const (
 	remove = v1alpha1.DeleteClaims
 )
 
-// claim is a bound claim of template data for an identity.
+// claim returns a bound claim of template data for an identity.
 func claim(id, size string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -52,7 +52,7 @@ func owner(kind, name, uid string) metav1.OwnerReference {
 
 var set = owner("RollSet", "web", "uid-web")
 
-// observe is a set with one claim template and the claims given, by identity.
+// observe returns a set with one claim template and the given claims, by identity.
 func observe(config, state, size string, have map[string]*corev1.PersistentVolumeClaim) *snapshot.Set {
 	o := snapshottest.Parse(config, state)
 	template := claim("", size)
@@ -70,7 +70,7 @@ func observe(config, state, size string, have map[string]*corev1.PersistentVolum
 	return o
 }
 
-// mount lets a pod use a claim.
+// mount makes a pod use a claim.
 func mount(pod *corev1.Pod, claim string) {
 	source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source}}}
@@ -124,7 +124,7 @@ func TestOwners(t *testing.T) {
 			config: "ordinal R=1 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},
 		},
-		"a pod that somebody deleted before it was too many takes them with it as well": {
+		"a pod that a user deleted before it was surplus takes them with it too": {
 			config: "ordinal R=1 v1", state: "0:v1+ 1:v1x", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", set)},
 			want:   "own claim data-web-1 by Pod web-1 (deleted together with the pod)",
@@ -165,7 +165,7 @@ func TestOwners(t *testing.T) {
 			config: "random R=2 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
 		},
-		"a leftover that nobody owns is not ours to delete, whatever its labels": {
+		"a leftover without an owner is not deleted, whatever its labels": {
 			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: retain, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi")},
 		},

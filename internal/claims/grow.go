@@ -16,7 +16,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// grow asks for more storage where templates want it, in the order of an update and for as many pods at a time as an
+// grow requests more storage where templates ask for it, in the order of an update, and for no more pods at a time than an
 // update may disturb.
 func grow(o *snapshot.Set, p *action.Plan) {
 	if len(o.Spec.VolumeClaimTemplates) == 0 || o.Paused() {
@@ -34,7 +34,7 @@ func grow(o *snapshot.Set, p *action.Plan) {
 		switch {
 		case isGrowing(r):
 			free--
-		case len(growable(o, r)) > 0 && !changing[r.ID]: // one write at a time, or the second would be refused
+		case len(growable(o, r)) > 0 && !changing[r.ID]: // one write at a time: the second would be refused
 			due = append(due, r)
 		}
 	}
@@ -42,13 +42,13 @@ func grow(o *snapshot.Set, p *action.Plan) {
 		if free <= 0 {
 			return
 		}
-		if growNow(o, r, p) { // what is left aside keeps no other from its turn
+		if growNow(o, r, p) { // a claim that is left aside does not use up a turn
 			free--
 		}
 	}
 }
 
-// growNow asks for more storage for a replica, and reports whether the API server has not refused all of it a moment ago.
+// growNow requests more storage for a replica. It reports false if the API server refused all of it a moment ago.
 func growNow(o *snapshot.Set, r *snapshot.Replica, p *action.Plan) (asks bool) {
 	for _, g := range growable(o, r) {
 		p.Add(g)
@@ -57,8 +57,8 @@ func growNow(o *snapshot.Set, r *snapshot.Replica, p *action.Plan) (asks bool) {
 	return asks
 }
 
-// turns are the replicas whose claims may grow now, in the order of an update: those at the update revision that no
-// partition keeps back.
+// turns returns the replicas whose claims may grow now, in the order of an update: those at the update revision that no
+// partition holds back.
 func turns(o *snapshot.Set) []*snapshot.Replica {
 	var live []*snapshot.Replica
 	for i := range o.Replicas {
@@ -75,7 +75,7 @@ func turns(o *snapshot.Set) []*snapshot.Replica {
 	return slices.DeleteFunc(live, func(r *snapshot.Replica) bool { return r.Revision != o.Update.Name })
 }
 
-// growable are the claims of a replica that are smaller than their template says and can grow.
+// growable returns the claims of a replica that are smaller than their template and can grow.
 func growable(o *snapshot.Set, r *snapshot.Replica) []action.GrowClaim {
 	var actions []action.GrowClaim
 	for i := range o.Spec.VolumeClaimTemplates {
@@ -91,7 +91,7 @@ func growable(o *snapshot.Set, r *snapshot.Replica) []action.GrowClaim {
 	return actions
 }
 
-// hindrance says why a claim cannot grow; empty if it can.
+// hindrance returns why a claim cannot grow; empty if it can.
 func hindrance(o *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 	if claim.Status.Phase != corev1.ClaimBound {
 		return "it is not bound"
@@ -113,7 +113,8 @@ func hindrance(o *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 	}
 }
 
-// Unbound says for which claim a pod is not scheduled, and why it is not bound; empty if none can be the cause.
+// Unbound returns the claim that keeps a pod from being scheduled, and why it is not bound; empty if no claim can be the
+// cause.
 func Unbound(o *snapshot.Set, r *snapshot.Replica) string {
 	for _, claim := range r.Claims {
 		if claim.Status.Phase == corev1.ClaimBound || !mounts(r.Pod, claim.Name) {
@@ -135,8 +136,8 @@ func Unbound(o *snapshot.Set, r *snapshot.Replica) string {
 	return ""
 }
 
-// isGrowing says whether the storage behind a claim of a replica is still being enlarged. A file system that is only
-// enlarged when the pod starts again is nothing to wait for.
+// isGrowing reports whether the storage behind a claim of a replica is still being expanded. A file system that is resized
+// only when the pod restarts is not waited for.
 func isGrowing(r *snapshot.Replica) bool {
 	return slices.ContainsFunc(r.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
 		size := claim.Status.Capacity[corev1.ResourceStorage]
@@ -149,12 +150,12 @@ func isGrowing(r *snapshot.Replica) bool {
 	})
 }
 
-// requested is the storage that a claim asks for, in bytes.
+// requested returns the storage that a claim requests.
 func requested(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	return claim.Spec.Resources.Requests[corev1.ResourceStorage]
 }
 
-// Status says, for each claim template, how far the claims of the set's pods match it.
+// Status returns, for each claim template, how many claims of the set's pods match it.
 func Status(o *snapshot.Set) []v1alpha1.VolumeClaimStatus {
 	var all []v1alpha1.VolumeClaimStatus
 	for i := range o.Spec.VolumeClaimTemplates {
@@ -179,7 +180,7 @@ func Status(o *snapshot.Set) []v1alpha1.VolumeClaimStatus {
 	return all
 }
 
-// mismatch says in what a claim differs from its template, and what becomes of that; empty if it does not differ.
+// mismatch describes how a claim differs from its template and what happens next; empty if it does not differ.
 func mismatch(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) string {
 	want, have := requested(template), requested(claim)
 	capacity := claim.Status.Capacity[corev1.ResourceStorage]
@@ -204,7 +205,7 @@ func mismatch(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) st
 	}
 }
 
-// equal compares what two pointers point to; an absent value equals only an absent one.
+// equal compares the values of two pointers. Nil equals only nil.
 func equal[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }

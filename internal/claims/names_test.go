@@ -51,7 +51,7 @@ func TestIDOf(t *testing.T) {
 	}
 }
 
-// TestUnlabeled looks at claims as a StatefulSet leaves them behind: without the label of a set.
+// TestUnlabeled checks claims that a StatefulSet leaves behind, without the label of a set.
 func TestUnlabeled(t *testing.T) {
 	t.Parallel()
 	unlabeled := func(id string) *corev1.PersistentVolumeClaim {

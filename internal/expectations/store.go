@@ -1,15 +1,15 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expectations remembers what was written, so that nobody decides on a cache that does not show it yet.
+// Package expectations remembers what was written, so that no decision is made on a cache that does not show it yet.
 //
-// The rule: after a write, the owner is left alone until the cache has caught up with it. Creates and patches are
-// remembered by the resourceVersion that the API server returned, and shown once the cache of the kind has reached it.
-// A delete is remembered by the UID of what was deleted, and shown once that is terminating or gone. A write of which
-// nobody knows whether it happened counts as one that may have; it is waited for only briefly, because looking again is
-// then the only way to know. Everything expires, so a lost event delays and never wedges.
+// The rule: after a write, the owner is left alone until the cache has caught up. Creates and patches are remembered by the
+// resourceVersion that the API server returned, and are met once the cache of the kind has reached it. A delete is
+// remembered by the UID of the deleted object, and is met once that object is terminating or gone. A write with an unknown
+// result counts as one that may have happened. It is waited for only briefly, because looking again is the only way to find
+// out. Every expectation expires, so a lost event causes a delay and never a deadlock.
 //
-// Owners and pods are known by UID, never by name: a namesake inherits nothing.
+// Owners and pods are known by UID, never by name: a new object with an old name inherits nothing.
 package expectations
 
 import (
@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// Timeout is how long a write that certainly happened is waited for.
+	// Timeout is how long to wait for a write that certainly happened.
 	Timeout = 5 * time.Minute
-	// DoubtTimeout is how long a write that may have happened is waited for.
+	// DoubtTimeout is how long to wait for a write that may have happened.
 	DoubtTimeout = 10 * time.Second
 )
 
-// Cache is what a reconcile sees.
+// Cache is what a reconcile reads from the cache.
 type Cache struct {
-	// Synced is the resourceVersion that the cache of each kind had reached before Pods was listed: read afterwards, it
-	// could promise writes that the list does not have. A kind without one is not waited for.
+	// Synced is the resourceVersion that the cache of each kind had reached before Pods was listed. Read afterwards, it
+	// could cover writes that the list does not have. A kind without one is not waited for.
 	Synced map[schema.GroupKind]string
-	// Pods are all pods of the owner.
+	// Pods holds all pods of the owner.
 	Pods []*corev1.Pod
 }
 
@@ -51,11 +51,11 @@ type Store struct {
 
 // entry is what is expected of one owner.
 type entry struct {
-	// since is when the first of it was expected.
+	// since is when the first expectation was added.
 	since   time.Time
 	written map[schema.GroupKind]write
-	// deleted holds the UIDs of deleted pods, created the names of pods that may have been created, each with the time
-	// at which it is no longer waited for.
+	// deleted holds the UIDs of deleted pods, and created the names of pods that may have been created. Each has the time at
+	// which it is no longer waited for.
 	deleted map[types.UID]time.Time
 	created map[string]time.Time
 	// updated holds the UIDs of pods that may have been changed.
@@ -90,36 +90,36 @@ func (s *Store) Deleting(owner, pod types.UID) {
 	s.entry(owner).deleted[pod] = s.clock.Now().Add(Timeout)
 }
 
-// Unfulfillable takes back the expectation of a delete that certainly did not happen.
+// Unfulfillable removes the expectation of a delete that certainly did not happen.
 func (s *Store) Unfulfillable(owner, pod types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.entry(owner).deleted, pod)
 }
 
-// DoubtDelete says of an expected delete that it may or may not have happened.
+// DoubtDelete marks an expected delete as one that may not have happened.
 func (s *Store) DoubtDelete(owner, pod types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entry(owner).deleted[pod] = s.clock.Now().Add(DoubtTimeout)
 }
 
-// DoubtCreate expects to see a pod of which nobody knows whether it was created.
+// DoubtCreate expects a pod that may have been created.
 func (s *Store) DoubtCreate(owner types.UID, podName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entry(owner).created[podName] = s.clock.Now().Add(DoubtTimeout)
 }
 
-// DoubtUpdate expects to see a pod changed since it had a resourceVersion, though nobody knows whether it was.
+// DoubtUpdate expects a pod that may have been changed since a resourceVersion.
 func (s *Store) DoubtUpdate(owner, pod types.UID, seen string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.entry(owner).updated[pod] = write{resourceVersion: seen, until: s.clock.Now().Add(DoubtTimeout)}
 }
 
-// Met says whether the cache shows all that is expected of the owner; if not, remaining is how long the last of it is
-// waited for at most. What the cache shows, and what has expired, is forgotten.
+// Met reports whether the cache shows everything that is expected of the owner. If not, remaining is the longest time that
+// the owner still waits. Met forgets what the cache shows and what has expired.
 func (s *Store) Met(owner types.UID, cache Cache) (met bool, remaining time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +137,8 @@ func (s *Store) Met(owner types.UID, cache Cache) (met bool, remaining time.Dura
 	return false, last.Sub(now)
 }
 
-// Reached says whether the caches have come as far as the owner's writes, as Met would; that they have is necessary for
-// Met, not enough. It needs no list, and forgets nothing.
+// Reached reports whether the caches have reached the owner's writes. It is necessary for Met but not sufficient. It needs
+// no list, and forgets nothing.
 func (s *Store) Reached(owner types.UID, synced map[schema.GroupKind]string) (all bool, remaining time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,21 +155,21 @@ func (s *Store) Reached(owner types.UID, synced map[schema.GroupKind]string) (al
 	return remaining <= 0, remaining
 }
 
-// Forget drops all that is expected of an owner that no longer exists.
+// Forget drops all expectations of an owner that no longer exists.
 func (s *Store) Forget(owner types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.owners, owner)
 }
 
-// Unmet is the number of owners of which something is expected.
+// Unmet returns the number of owners with an expectation.
 func (s *Store) Unmet() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.owners)
 }
 
-// Oldest is for how long something has been expected of the owner that has waited longest; zero if nothing is.
+// Oldest returns how long the longest-waiting owner has waited; zero if none waits.
 func (s *Store) Oldest() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +181,7 @@ func (s *Store) Oldest() time.Duration {
 	return oldest
 }
 
-// Expired is how many expectations were given up since the start because the cache never showed them.
+// Expired returns how many expectations expired since the start because the cache never showed them.
 func (s *Store) Expired() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *Store) entry(owner types.UID) *entry {
 	return e
 }
 
-// forgetExpired drops what is due at now and returns when the last of the rest is.
+// forgetExpired drops the expectations that have expired by now. It returns when the last of the rest expires.
 func (s *Store) forgetExpired(e *entry, now time.Time) (last time.Time) {
 	due := func(until time.Time) bool {
 		if !until.After(now) {
@@ -222,7 +222,7 @@ func (s *Store) forgetExpired(e *entry, now time.Time) (last time.Time) {
 	return last
 }
 
-// forgetShown drops what the cache shows.
+// forgetShown drops the expectations that the cache meets.
 func (e *entry) forgetShown(cache Cache) {
 	maps.DeleteFunc(e.written, func(kind schema.GroupKind, w write) bool {
 		return reached(cache.Synced[kind], w.resourceVersion)
@@ -247,8 +247,8 @@ func (e *entry) forgetShown(cache Cache) {
 
 func (e *entry) empty() bool { return len(e.written)+len(e.deleted)+len(e.created)+len(e.updated) == 0 }
 
-// reached says whether a cache that is at one resourceVersion shows a write that returned another. Where the two cannot
-// be compared there is nothing to wait for.
+// reached reports whether a cache at one resourceVersion shows a write that returned another. It reports true if the two
+// cannot be compared, because then there is nothing to wait for.
 func reached(synced, written string) bool {
 	order, err := resourceversion.CompareResourceVersion(synced, written)
 	return err != nil || order >= 0

@@ -107,7 +107,7 @@ func TestMet(t *testing.T) {
 			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
 			cache: Cache{Pods: []*corev1.Pod{changed("a", "8")}}, want: true,
 		},
-		"a pod is gone of which an update was in doubt": {
+		"a pod is gone whose update was in doubt": {
 			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
 			cache: Cache{Pods: []*corev1.Pod{alive("b")}}, want: true,
 		},

@@ -3,11 +3,11 @@
 
 // Package lifecycle lets other programs take part in the life of pods, by labels and finalizers that they set and remove.
 //
-// The rule: a pod that carries a mark of the hook preDelete is not deleted, and one with a mark of inPlaceUpdate has no
-// container restarted by an update, until the marks are gone; after such an update, and after its creation under
-// preNormal, it is not available until it carries all of them. What the containers do not notice waits for nobody. Where
-// a pod stands is written in a label, and only in sets that use the hook in question: without a hook the label means
-// nothing, so that taking it out of the spec lets every pod go.
+// The rule: a pod that carries a mark of the hook preDelete is not deleted until its marks are gone. A pod that carries a
+// mark of inPlaceUpdate has no container restarted by an update until its marks are gone. After such an update, and after
+// its creation under preNormal, a pod is not available until it carries all marks. An update that the containers do not
+// notice waits for no hook. A label holds the state of a pod, and only in sets that use the hook in question. Without the
+// hook the label means nothing, so removing a hook from the spec releases every pod.
 package lifecycle
 
 import (
@@ -42,7 +42,7 @@ func hookOf(spec *v1alpha1.RollSetSpec, state v1alpha1.LifecycleState) hook {
 	return hook{}
 }
 
-// StateOf is where a pod stands as to the hooks that its set uses now; empty where none has anything to say.
+// StateOf returns the state of a pod under the hooks that its set uses now; empty if no hook concerns the pod.
 func StateOf(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleState {
 	if spec.Lifecycle == nil {
 		return ""
@@ -54,7 +54,7 @@ func StateOf(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleStat
 	return state
 }
 
-// First is the state in which a pod is created; empty if it waits for nothing.
+// First returns the state in which a pod is created; empty if it waits for nothing.
 func First(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleState {
 	h := hookOf(spec, v1alpha1.LifecyclePreparingNormal)
 	if h.LifecycleHook == nil || h.missing(pod) == "" {
@@ -63,7 +63,7 @@ func First(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleState 
 	return v1alpha1.LifecyclePreparingNormal
 }
 
-// Withdraws says whether pods of a set, or of one that stands at a given state, are taken out of service while they wait.
+// Withdraws reports whether pods of a set, or pods in the given states, are taken out of service while they wait.
 func Withdraws(spec *v1alpha1.RollSetSpec, states ...v1alpha1.LifecycleState) bool {
 	return slices.ContainsFunc(states, func(state v1alpha1.LifecycleState) bool {
 		h := hookOf(spec, state)
@@ -71,7 +71,7 @@ func Withdraws(spec *v1alpha1.RollSetSpec, states ...v1alpha1.LifecycleState) bo
 	})
 }
 
-// Waits says what a pod waits for in its state; empty if for nothing.
+// Waits describes what a pod waits for in its state; empty if it waits for nothing.
 func Waits(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) string {
 	state := StateOf(spec, pod)
 	h := hookOf(spec, state)
@@ -93,20 +93,20 @@ func (h hook) waitsToLose(mark string) string {
 	return "lifecycle hook " + h.name + " waits until " + mark + " is gone"
 }
 
-// present is the first mark of the hook that a pod carries; empty if it carries none.
+// present returns the first mark of the hook that a pod carries; empty if it carries none.
 func (h hook) present(pod *corev1.Pod) string { return h.first(pod, carried) }
 
-// missing is the first mark of the hook that a pod does not carry; empty if it carries all of them.
+// missing returns the first mark of the hook that a pod lacks; empty if it carries all of them.
 func (h hook) missing(pod *corev1.Pod) string { return h.first(pod, lacking) }
 
-// match tells marks that are looked for from others.
+// match selects marks by whether a pod carries them.
 type match func(carries bool) bool
 
 func carried(carries bool) bool { return carries }
 
 func lacking(carries bool) bool { return !carries }
 
-// first is the first mark of the hook that matches, labels before finalizers, in order.
+// first returns the first mark of the hook that matches, labels before finalizers, in order.
 func (h hook) first(pod *corev1.Pod, is match) string {
 	for _, key := range slices.Sorted(maps.Keys(h.LabelsHandler)) {
 		value, ok := pod.Labels[key]

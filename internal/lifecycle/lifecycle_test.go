@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
-// observe is a set of one pod, web-a, with one hook. The marks of the pod are L for the label and F for the finalizer.
+// observe returns a set of one pod, web-a, with one hook. The marks of the pod are L for the label and F for the finalizer.
 func observe(hook, state, marks string) *snapshot.Set {
 	o := snapshottest.Parse("random R=1 v1", "a:v1+")
 	name, withdraws := strings.CutSuffix(hook, "!")
@@ -57,7 +57,7 @@ func TestHooks(t *testing.T) {
 	restart := inplace.Change{Images: map[string]string{"app": "v2"}, Restarts: []string{"app"}}
 	tests := map[string]struct {
 		hook, state, marks string
-		// do is what the planners want of the pod.
+		// do is what the planners want to do with the pod.
 		do   string
 		want string
 	}{
@@ -84,7 +84,7 @@ func TestHooks(t *testing.T) {
 		"or the hook is": {
 			state: "PreparingDelete", marks: "LF", do: "delete", want: "delete web-a (why)\n",
 		},
-		"a pod that is not to be deleted any more goes back": {
+		"a pod that is no longer to be deleted goes back": {
 			hook: "preDelete", state: "PreparingDelete", marks: "LF",
 			want: "set web-a to Normal (it is not to be deleted any more)\n",
 		},
@@ -97,14 +97,14 @@ func TestHooks(t *testing.T) {
 		"without one its gate is closed": {
 			hook: "inPlaceUpdate", state: "PreparingUpdate", do: "close", want: "close gate of web-a (why)\n",
 		},
-		"what restarts nothing waits for nobody": {
+		"an update that restarts nothing waits for no hook": {
 			hook: "inPlaceUpdate", marks: "LF", do: "annotate", want: "update web-a in place to v2 (metadata)\n",
 		},
 		"what restarts a container waits": {
 			hook: "inPlaceUpdate", state: "PreparingUpdate", marks: "L", do: "update",
 			want: "hold web-a: lifecycle hook inPlaceUpdate waits until label example.com/hook=on is gone\n",
 		},
-		"an update that is not wanted any more": {
+		"an update that is no longer wanted": {
 			hook: "inPlaceUpdate", state: "PreparingUpdate", marks: "L",
 			want: "set web-a to Normal (it is not to be updated any more)\n",
 		},
@@ -125,7 +125,7 @@ func TestHooks(t *testing.T) {
 		"and is normal with them": {
 			hook: "preNormal", state: "PreparingNormal", marks: "LF", want: "set web-a to Normal (the hook has its marks)\n",
 		},
-		"a state that nobody knows means nothing": {hook: "preNormal", state: "Confused"},
+		"an unknown state means nothing": {hook: "preNormal", state: "Confused"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestApplyMarksUpdates says that the patch of an update writes the state too, and leaves the change of others alone.
+// TestApplyMarksUpdates checks that the patch of an update also writes the state, and does not change the input.
 func TestApplyMarksUpdates(t *testing.T) {
 	t.Parallel()
 	o := observe("inPlaceUpdate", "PreparingUpdate", "")

@@ -16,13 +16,13 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Hooks are the hooks of a set while a plan is made for it.
+// Hooks holds the hooks of a set while a plan is made for it.
 type Hooks struct {
 	set      *snapshot.Set
 	replicas map[types.UID]*snapshot.Replica
-	// prepared are the pods of which somebody wants what their state prepares them for.
+	// prepared holds the pods whose pending deletion or update is still wanted.
 	prepared map[types.UID]bool
-	// asking is true if the plan asks the API server about a revision. Which pods are to be updated depends on the answer.
+	// asking is true if the plan asks the API server about a revision. The answer decides which pods are updated.
 	asking bool
 }
 
@@ -40,7 +40,7 @@ func New(o *snapshot.Set) *Hooks {
 	return h
 }
 
-// Apply takes the actions out of a plan that hooks hold, and puts in what prepares the pods for them.
+// Apply removes the actions that hooks hold from a plan, and adds the actions that prepare the pods for them.
 func (h *Hooks) Apply(p action.Plan) action.Plan {
 	if h.set.Spec.Lifecycle == nil {
 		return p
@@ -82,7 +82,7 @@ func (h *Hooks) update(a action.UpdateInPlace, p *action.Plan) {
 	}
 }
 
-// marked is a change that writes a state as well.
+// marked returns a change that also writes a state.
 func marked(c inplace.Change, state v1alpha1.LifecycleState) inplace.Change {
 	c.Labels.Set = maps.Clone(c.Labels.Set)
 	if c.Labels.Set == nil {
@@ -92,8 +92,8 @@ func marked(c inplace.Change, state v1alpha1.LifecycleState) inplace.Change {
 	return c
 }
 
-// holds says whether a hook holds what is wanted of a pod; then the pod is brought to the state that prepares it, and out
-// of service if the hook says so.
+// holds reports whether a hook holds an action on a pod. If so, it brings the pod to the state that prepares it, and takes
+// it out of service if the hook asks for that.
 func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.Plan) bool {
 	h.prepared[pod.UID] = true
 	hook, r := hookOf(h.set.Spec, state), h.replicas[pod.UID]
@@ -110,15 +110,14 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.
 		p.Add(action.SetState{Pod: pod, State: state, Reason: hook.waitsToLose(mark)})
 	case hook.MarkPodNotReady && r.Gate.Declared && !r.Gate.Closed():
 		p.Add(action.CloseGate{Pod: pod, Reason: hook.waitsToLose(mark)})
-	case !hook.MarkPodNotReady && r.Gate.Closed() && !r.Restarting: // it was closed before the hook came
+	case !hook.MarkPodNotReady && r.Gate.Closed() && !r.Restarting: // the gate was closed before the hook was added
 		p.Add(action.OpenGate{Pod: pod, Reason: hook.waitsToLose(mark)})
 	}
 	return true
 }
 
-// Keep leaves pods as they are that no plan touches now although they have to go or to be moved: those outside the range,
-// which wait for each other; those that are out of service for a grace period; and all that are to move while scaling
-// takes pods away.
+// Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
+// wait for each other; pods that are out of service for a grace period; and all pods to be moved while scaling removes pods.
 func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
 	if h.set.Spec.Lifecycle == nil {
 		return
@@ -138,8 +137,8 @@ func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
 	}
 }
 
-// Settle brings the pods on that wait for nothing any more. One whose deletion or update is no longer wanted goes back to
-// normal, unless it was marked not ready: whoever prepared it has taken it apart.
+// Settle advances the pods that no longer wait for anything. A pod whose deletion or update is no longer wanted goes back to
+// Normal, unless it was marked not ready, because the program that prepared it has taken it apart.
 func (h *Hooks) Settle() action.Plan {
 	p := action.Plan{EveryHold: h.set.EveryHold}
 	if h.set.Spec.Lifecycle == nil {

@@ -15,12 +15,12 @@ import (
 	"rollset.dev/rollset/internal/plan"
 )
 
-// situation is a set of any size in a moment of its life.
+// situation is a state of a set of any size.
 type situation struct {
 	name string
 	// config has N for the number of pods, and N/10 and N/2.
 	config string
-	// pods are the revision and mark of the pods, repeated as often as it takes; empty for a set without pods.
+	// pods are the revision and mark of the pods, repeated as often as needed; empty for a set without pods.
 	pods []string
 }
 
@@ -40,7 +40,7 @@ func situations() []situation {
 	}
 }
 
-// of is the situation of a set of n pods.
+// of returns the situation of a set of n pods.
 func (s situation) of(n int) *snapshot.Set {
 	words := make([]string, 0, n)
 	for i := range n {
@@ -68,8 +68,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// TestAllocationsGrowWithPods keeps out what is quadratic. Time grows likewise, which the benchmark shows, but it does
-// not decide a test.
+// TestAllocationsGrowWithPods fails if allocations grow faster than the number of pods. Time grows likewise, as the
+// benchmark shows, but time is too noisy for a test.
 func TestAllocationsGrowWithPods(t *testing.T) {
 	const fewer, more = 1_000, 10_000
 	for _, s := range situations() {

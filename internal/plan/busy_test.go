@@ -21,10 +21,9 @@ import (
 	"rollset.dev/rollset/internal/plan"
 )
 
-// TestBudgetIsKeptFilled rolls a thousand pods, each of which takes its own time, with a tenth of them unavailable. At no
-// moment does an old pod wait while budget is left. As of everybody who never leaves a worker idle, it can then be said
-// that the whole takes no longer than the work of all, shared by as many as may be unavailable, and one pod more: there is
-// no serial tail.
+// TestBudgetIsKeptFilled rolls a thousand pods, each with its own start time, with a tenth of them unavailable. At no moment
+// does an old pod wait while budget is left. Hence the rollout takes no longer than the total work, divided by the number of
+// pods that may be unavailable, plus the time of one pod. There is no serial tail.
 func TestBudgetIsKeptFilled(t *testing.T) {
 	t.Parallel()
 	for _, config := range []string{
@@ -50,16 +49,16 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 	}
 }
 
-// rollout is a set whose plans are carried out at once, and whose pods take from one second to a minute to start, and
-// one to ten seconds to end.
+// rollout is a set whose plans are applied at once. Its pods take from one second to a minute to start, and one to ten
+// seconds to end.
 type rollout struct {
 	set    *snapshot.Set
 	now    time.Time
 	chance *rand.Rand
 	made   int
-	// due is when a replica's pod is ready, or gone if it is terminating.
+	// due is when a replica's pod becomes ready or, if it is terminating, is gone.
 	due map[types.UID]time.Time
-	// work is the time that all pods of the last rollout kept the set waiting, longest that of one of them.
+	// work is the total time that the set waited for pods of the last rollout, and longest is the time of one of them.
 	work, longest time.Duration
 }
 
@@ -72,7 +71,7 @@ func newRollout(config string) *rollout {
 	}
 }
 
-// toRest lets planner and pods take turns until nothing is due any more.
+// toRest runs the planner and the pods in turns until nothing is due.
 func (r *rollout) toRest(t *testing.T) {
 	t.Helper()
 	r.work, r.longest = 0, 0
@@ -96,7 +95,7 @@ func (r *rollout) toRest(t *testing.T) {
 	}
 }
 
-// apply carries out a plan.
+// apply applies a plan.
 func (r *rollout) apply(t *testing.T, p action.Plan) {
 	t.Helper()
 	for _, a := range p.Actions {
@@ -133,7 +132,7 @@ func (r *rollout) create(a action.Create) {
 	r.take(pod.UID, 1+r.chance.IntN(60), true)
 }
 
-// take says how long it takes a pod to start or to end, and whether the set has to wait for it.
+// take sets how long a pod takes to start or to end, and whether the set waits for it.
 func (r *rollout) take(uid types.UID, seconds int, awaited bool) {
 	d := time.Duration(seconds) * time.Second
 	r.due[uid] = r.now.Add(d)
@@ -143,7 +142,7 @@ func (r *rollout) take(uid types.UID, seconds int, awaited bool) {
 	}
 }
 
-// happen lets pods start and end that have taken their time.
+// happen starts and ends the pods that are due.
 func (r *rollout) happen() {
 	kept := r.set.Replicas[:0]
 	for _, x := range r.set.Replicas {

@@ -16,11 +16,12 @@ import (
 
 var exhaustive = flag.Bool("exhaustive", false, "check the planners in all small states, not only in the smallest")
 
-// bounds say how far "small" goes.
+// bounds are the limits of a small set.
 type bounds struct {
-	// replicas, unavailable and surge are the greatest numbers of a configuration.
+	// replicas, unavailable and surge are the largest numbers of a configuration.
 	replicas, unavailable, surge int
-	// pods is how many pods a set with random names starts with at most, places how many ordinals are looked at.
+	// pods is the maximum number of pods that a set with random names starts with. places is the number of ordinals that are
+	// covered.
 	pods, places int
 }
 
@@ -36,7 +37,7 @@ func (b bounds) within(limit bounds) bounds {
 
 // variant is a family of configurations and the pods that they start with.
 type variant struct {
-	// words are the configuration but for its numbers.
+	// words are the configuration without its numbers.
 	words string
 	// partitioned variants are checked with every partition.
 	partitioned bool
@@ -44,7 +45,7 @@ type variant struct {
 	bounds      bounds
 }
 
-// kinds spells every pod at the revisions in every condition, and some more.
+// kinds returns every pod at the revisions in every condition, and the given others.
 func kinds(revisions []string, conditions string, more ...string) []string {
 	var all []string
 	for _, revision := range revisions {
@@ -60,7 +61,7 @@ func variants() []variant {
 	// A set that has finished its rollout has pods at another revision only if it adopted them.
 	rest := kinds([]string{"v1", "v2"}, "+r.!", "v1x", "v2x", "v2+@", "v2.@")
 	claims := []string{"v1+$", "v2+$", "v0+$", "v1.$", "v2.$", "v0.$", "v1x$", "v2x$", "v2+@$", "-"}
-	// The overdue pod goes in the end; until then everything else has to go on.
+	// The overdue pod vanishes in the end. Until then everything else must proceed.
 	places := kinds([]string{"v0", "v1", "v2"}, "+r.!", "v1x", "v2X", "v1+@", "v2+@")
 	hooked := []string{"v1+", "v1+&", "v1.&", "v1+^", "v2+&", "v2+^", "v2.", "v1x", "v2r"}
 	company := []string{"v0,", "v1.", "v1,", "v2.", "v2,", "v1x", "v2x"}
@@ -115,8 +116,8 @@ func variants() []variant {
 	}
 }
 
-// TestExhaustively looks at every state of every small set, and follows all paths from it to where they end: at the
-// wanted state.
+// TestExhaustively starts from every state of every small set, and follows all paths from it. Each must end in the wanted
+// state.
 func TestExhaustively(t *testing.T) {
 	t.Parallel()
 	limit := bounds{replicas: 2, unavailable: 1, surge: 1, pods: 3, places: 3}
@@ -137,7 +138,7 @@ func TestExhaustively(t *testing.T) {
 	t.Logf("%d states of all variants", total)
 }
 
-// check explores all states of a variant on all processors. It returns how many there are, and the first mistake.
+// check explores all states of a variant on all processors. It returns the number of states, and the first error.
 func (v variant) check(limit bounds) (states int, err error) {
 	b := v.bounds.within(limit)
 	configs := make(chan string)
@@ -165,7 +166,7 @@ func (v variant) check(limit bounds) (states int, err error) {
 	return states, err
 }
 
-// configs are the configurations of a variant, all numbers within bounds.
+// configs returns the configurations of a variant, with all numbers within bounds.
 func (v variant) configs(b bounds) []string {
 	var all []string
 	for replicas := range b.replicas + 1 {
@@ -207,7 +208,7 @@ func (w *world) assign(c cells, i, places int, end kind) {
 	}
 }
 
-// choose takes every multiset of kinds.
+// choose chooses every multiset of kinds.
 func (w *world) choose(c cells, i, pods int, end kind) {
 	sorted := c
 	w.explore(w.packed(&sorted))
@@ -224,7 +225,7 @@ func (w *world) choose(c cells, i, pods int, end kind) {
 	}
 }
 
-// TestSettled keeps the check from passing because it takes anything for settled.
+// TestSettled fails if the check treats an unsettled set as settled.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

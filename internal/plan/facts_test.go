@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// side is what a revision is to a set.
+// side is the role of a revision in a set.
 type side int
 
 const (
@@ -30,48 +30,48 @@ type tally [sides]int
 
 func (t tally) sum() int { return t[stray] + t[current] + t[update] }
 
-// facts are what the rules need to know of an observation and of the plan for it, counted in the plainest way, and
-// without the help of the packages that are judged.
+// facts is what the rules need to know of an observation and its plan. They are counted in the simplest way, without the
+// packages under test.
 type facts struct {
 	set  *snapshot.Set
 	plan *action.Plan
 
 	live, available int
-	// extra are the live pods that surge made and that go again.
+	// extra is the number of live surge pods that are deleted again.
 	extra int
-	// have are live pods, mix those that nobody named, broken those of them that are not ready.
+	// have counts the live pods, mix those that users did not name, broken the unready ones among mix.
 	have, mix, broken tally
-	// unavailable pods of a revision are to stay and not available, or created by the plan, or will come back when the
-	// terminating pod in their place is gone.
+	// unavailable counts the pods of a revision that stay and are not available, that the plan creates, or that come back
+	// once the terminating pod in their place is gone.
 	unavailable tally
-	// unavailableLong are those live pods of them that have not been ready for a minute.
+	// unavailableLong counts the live pods among them that have not been ready for a minute.
 	unavailableLong tally
-	// want is how many pods each side should have. A set with ordinals also says which.
+	// want is how many pods each side should have. A set with ordinals also wants specific ones.
 	want tally
 
 	creates []action.Create
-	// created are the creates of each side.
+	// created counts the creates of each side.
 	created tally
 	deletes []deletion
-	// written are the pods that something is written to, prepares those that are to wait for a hook before they are deleted.
+	// written holds the pods that are written, prepares those that are to wait for a hook before they are deleted.
 	written  []*corev1.Pod
 	prepares []*snapshot.Replica
-	// scaledDown and moved are the deletes of those causes, movedBroken the moves of pods that are not ready.
+	// scaledDown and moved count the deletes with those causes, movedBroken the moves of unready pods.
 	scaledDown, moved, movedBroken tally
-	// movedTo is how many pods are moved to each side, replaced how many are because users named them.
+	// movedTo is how many pods are moved to each side, replaced how many because users named them.
 	movedTo  tally
 	replaced int
 	// disturbed is how many ready pods are moved or replaced, lost how many of them are available.
 	disturbed, lost int
 }
 
-// deletion is an action with the replica that it takes, nil if there is none.
+// deletion is a delete with the replica that it takes; nil if there is none.
 type deletion struct {
 	action.Delete
 	replica *snapshot.Replica
 }
 
-// gather counts.
+// gather counts the facts of an observation and its plan.
 func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 	*f = facts{set: o, plan: p, creates: f.creates[:0], deletes: f.deletes[:0], written: f.written[:0], prepares: f.prepares[:0]}
 	for i := range o.Replicas {
@@ -136,7 +136,7 @@ func (f *facts) count(a action.Action) {
 	}
 }
 
-// written is the pod that an action deletes, or the state of which it writes.
+// written returns the pod that an action deletes, or whose state it writes.
 func written(a action.Action) *corev1.Pod {
 	switch a := a.(type) {
 	case action.Delete:
@@ -161,12 +161,12 @@ func (f *facts) countDelete(cause action.Cause, r *snapshot.Replica) {
 	case action.ScaleDown:
 		f.scaledDown[from]++
 		if r.Live() && !r.Available && f.stays(r) && r.State == "" {
-			f.unavailable[from]-- // what is on its way out counts as gone
+			f.unavailable[from]-- // a pod that is being deleted counts as gone
 		}
 		return
 	case action.Move:
 		f.moved[from]++
-		if r.State != v1alpha1.LifecyclePreparingDelete { // that move was paid for when it was prepared
+		if r.State != v1alpha1.LifecyclePreparingDelete { // that move was counted when it was prepared
 			f.movedTo[f.destination(r)]++
 		}
 		if !r.Ready {
@@ -203,8 +203,8 @@ func (f *facts) side(revision string) side {
 	}
 }
 
-// partition is how many pods are wanted at the current revision. Of a revision whose template is gone no more are
-// wanted than there are.
+// partition returns how many pods are wanted at the current revision. A revision whose template is lost keeps no more than
+// it has.
 func (f *facts) partition() int {
 	o := f.set
 	p := o.Limits.Partition
@@ -226,7 +226,8 @@ func (f *facts) frozen() bool {
 
 func (f *facts) recreate() bool { return f.set.Strategy() == v1alpha1.RecreateStrategy }
 
-// surge is how many pods above R there may be. Those that surge made under an earlier limit stay until they are not needed.
+// surge returns how many pods above R there may be. Those that surge made under an earlier limit stay until they are not
+// needed.
 func (f *facts) surge() int {
 	if f.set.Ordinal() {
 		return 0
@@ -234,7 +235,7 @@ func (f *facts) surge() int {
 	return max(f.set.Limits.MaxSurge, f.extra)
 }
 
-// wantedAt is the side wanted in the place of an ordinal, false if the set does not use it.
+// wantedAt returns the side wanted in the place of an ordinal; false if the set does not use it.
 func (f *facts) wantedAt(ordinal int) (side, bool) {
 	k, used := f.set.InUse(ordinal)
 	if f.set.Rolling() && (f.set.Rejected || k < f.set.Limits.Partition) {
@@ -243,7 +244,7 @@ func (f *facts) wantedAt(ordinal int) (side, bool) {
 	return update, used
 }
 
-// misplaced says whether a pod may have to change its revision. Of a set with random names only the excess has to.
+// misplaced reports whether a pod may have to change its revision. In a set with random names only the excess has to.
 func (f *facts) misplaced(r *snapshot.Replica) bool {
 	if !f.set.Ordinal() {
 		return f.excess(f.side(r.Revision)) > 0
@@ -255,7 +256,7 @@ func (f *facts) misplaced(r *snapshot.Replica) bool {
 	return used && to != f.side(r.Revision)
 }
 
-// old says whether the strategy Recreate wants a pod gone before any new one comes.
+// old reports whether the strategy Recreate wants a pod gone before any new pod is created.
 func (f *facts) old(r *snapshot.Replica) bool {
 	if !f.recreate() || f.set.Paused() {
 		return false
@@ -267,13 +268,13 @@ func (f *facts) old(r *snapshot.Replica) bool {
 	return own != wanted && own != f.makes(wanted)
 }
 
-// stays says whether a pod is to stay at its revision, as far as that is known.
+// stays reports whether a pod is to stay at its revision, as far as that is known.
 func (f *facts) stays(r *snapshot.Replica) bool {
 	_, used := f.set.InUse(r.Ordinal)
 	return (used || !f.set.Ordinal()) && (f.frozen() || !f.misplaced(r))
 }
 
-// excess is how many pods of a set with random names are too many at a side, but for those that users named.
+// excess returns how many pods of a set with random names are surplus at a side, without those that users named.
 func (f *facts) excess(s side) int {
 	if !f.set.Rolling() && s == update {
 		return 0
@@ -281,7 +282,7 @@ func (f *facts) excess(s side) int {
 	return max(0, f.mix[s]-f.want[s])
 }
 
-// destination is the side at which a pod that moves is to come back.
+// destination returns the side at which a moved pod comes back.
 func (f *facts) destination(r *snapshot.Replica) side {
 	if f.set.Ordinal() {
 		to, _ := f.wantedAt(r.Ordinal)
@@ -290,7 +291,7 @@ func (f *facts) destination(r *snapshot.Replica) side {
 	return f.destinationFrom(f.side(r.Revision))
 }
 
-// destinationFrom is the destination of the pods of a set with random names.
+// destinationFrom returns the destination of the pods of a set with random names.
 func (f *facts) destinationFrom(s side) side {
 	if s == update {
 		return current
@@ -298,7 +299,7 @@ func (f *facts) destinationFrom(s side) side {
 	return f.lacking()
 }
 
-// lacking is the side that a set with random names lacks, the current one first, or the only one that is wanted.
+// lacking returns the side that a set with random names lacks, the current one first, or the only wanted one.
 func (f *facts) lacking() side {
 	if f.mix[current] < f.want[current] || f.want[update] == 0 {
 		return f.makes(current)
@@ -306,7 +307,7 @@ func (f *facts) lacking() side {
 	return update
 }
 
-// makes is the side at which a pod is made that is wanted at another.
+// makes returns the side at which a pod is created that is wanted at another.
 func (f *facts) makes(wanted side) side {
 	if f.set.Paused() {
 		wanted = current
@@ -317,8 +318,8 @@ func (f *facts) makes(wanted side) side {
 	return wanted
 }
 
-// comesBack says whether a terminating pod will soon be followed by another under its identity. After a pod that is
-// overdue, or whose successor has to wait for its turn, that is not to be expected.
+// comesBack reports whether a terminating pod will soon be followed by another of its identity. It will not if the pod is
+// overdue, or if its successor has to wait for its turn.
 func (f *facts) comesBack(r *snapshot.Replica) bool {
 	if !r.Terminating || f.set.Now.Sub(r.Pod.DeletionTimestamp.Time) > 0 {
 		return false
@@ -330,7 +331,7 @@ func (f *facts) comesBack(r *snapshot.Replica) bool {
 	return used && (!f.set.OrderedReady() || f.waitsFor(r.Ordinal) == nil)
 }
 
-// returns is the side at which the successor of a terminating pod will come.
+// returns is the side of the successor of a terminating pod.
 func (f *facts) returns(r *snapshot.Replica) side {
 	if !f.set.Ordinal() {
 		return f.lacking()
@@ -339,7 +340,7 @@ func (f *facts) returns(r *snapshot.Replica) side {
 	return f.makes(to)
 }
 
-// waitsFor is a pod below an ordinal that is not available; nil if there is none.
+// waitsFor returns an unavailable pod below an ordinal; nil if there is none.
 func (f *facts) waitsFor(ordinal int) *snapshot.Replica {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
@@ -353,7 +354,7 @@ func (f *facts) waitsFor(ordinal int) *snapshot.Replica {
 	return nil
 }
 
-// replaceable says whether a pod was named by a user and can be replaced now.
+// replaceable reports whether a pod was named by a user and can be replaced now.
 func (f *facts) replaceable(r *snapshot.Replica) bool {
 	if _, used := f.set.InUse(r.Ordinal); !r.Specified || f.set.Ordinal() && !used {
 		return false
@@ -362,7 +363,7 @@ func (f *facts) replaceable(r *snapshot.Replica) bool {
 	return !f.set.Paused() || own != stray && f.makes(own) == own
 }
 
-// eachWaiting says whether something holds for every misplaced pod that is not taken.
+// eachWaiting reports whether a predicate holds for every misplaced pod that is not taken.
 func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Live() && !r.Specified && f.misplaced(r) && !f.goes(r) && !holds(r) {
@@ -372,14 +373,14 @@ func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
 	return true
 }
 
-// spent says whether a pod may not be given up: an available one if too few would be left, one that is ready and not yet
-// available, and so counts as unavailable already, if too few are left.
+// spent reports whether a pod may not be given up: an available pod if too few would be left, a ready pod that counts as
+// unavailable if too few are left already.
 func (f *facts) spent(r *snapshot.Replica) bool {
 	left, floor := f.available-f.lost, f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 	return left < floor || r.Available && left == floor
 }
 
-// waits says whether a pod of a set with random names waits that the plan could move.
+// waits reports whether a pod of a set with random names waits although the plan could move it.
 func (f *facts) waits(s side) bool {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
@@ -390,12 +391,12 @@ func (f *facts) waits(s side) bool {
 	return false
 }
 
-// guarded says whether nothing more may be moved to a side.
+// guarded reports whether nothing more may be moved to a side.
 func (f *facts) guarded(to side) bool {
 	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting() >= max(1, f.set.Limits.MaxUnavailable)
 }
 
-// passes says whether broken pods pass the guard of a side: no pod is available, and the guard has held for a minute.
+// passes reports whether broken pods pass the guard of a side: no pod is available, and the guard has held for a minute.
 func (f *facts) passes(to side) bool {
 	limit := f.set.Limits.ScaleMaxUnavailable
 	together := !f.set.OrderedReady() && (limit < 0 || limit >= f.set.Limits.Replicas)
@@ -424,12 +425,12 @@ func (f *facts) deleted(cause action.Cause, is func(r *snapshot.Replica) bool) i
 	return n
 }
 
-// goes says whether the plan deletes a pod, or a hook keeps it from doing so.
+// goes reports whether the plan deletes a pod, or would if a hook did not hold it.
 func (f *facts) goes(r *snapshot.Replica) bool {
 	return r.State == v1alpha1.LifecyclePreparingDelete || slices.Contains(f.prepares, r) || slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
 }
 
-// settled says whether a set is as it is wanted to be: nothing is left to do, or to wait for.
+// settled reports whether a set is in the wanted state: nothing is left to do, or to wait for.
 func (f *facts) settled() bool {
 	o := f.set
 	if f.extra > 0 || f.live != o.Limits.Replicas || f.available != o.Limits.Replicas {

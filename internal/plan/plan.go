@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan composes the sub-controllers.
+// Package plan composes the planners.
 //
-// The rule: scale and update are planned on the same observation, update in the knowledge of what scale creates. While
-// scale takes pods away update leaves pods in service alone, so that availability is given up for one reason at a time: what
-// is on its way out counts as gone, also where a lifecycle hook still holds it. What becomes of claims follows from what
-// becomes of their pods after the hooks, and is written first.
+// The rule: scale and update are planned from the same observation, and update knows what scale creates and deletes. While
+// scale deletes pods, update leaves pods in service alone, so that availability is reduced for one reason at a time. A pod
+// that is to be deleted counts as gone, even while a lifecycle hook still holds it. Claims are planned last, because what
+// happens to them depends on what happens to their pods after the hooks. They are written first.
 package plan
 
 import (
@@ -24,15 +24,15 @@ import (
 	"rollset.dev/rollset/internal/update"
 )
 
-// Next is what to write now, and what waits for what. What the API server refused a moment ago is left aside, and nothing
-// else waits for it.
+// Next returns what to write now, and what is held. It leaves aside what the API server refused a moment ago; nothing else
+// waits for that.
 func Next(o *snapshot.Set) action.Plan {
 	before := action.Plan{EveryHold: o.EveryHold}
 	for _, plan := range []func(*snapshot.Set) action.Plan{adoption.Own, adoption.Recognize} {
 		whose := plan(o)
 		before.Join(leaveAside(o, whose))
 		if !before.Empty() || slices.ContainsFunc(whose.Actions, func(a action.Action) bool { return unsettled(o, a) }) {
-			return before // whose and what a pod is comes before what becomes of it
+			return before // ownership and revision of pods are settled before anything else is planned
 		}
 	}
 	w := desired.Of(o)
@@ -51,8 +51,8 @@ func Next(o *snapshot.Set) action.Plan {
 	return all
 }
 
-// unmark lets a name in podsToDelete mean a pod again that came in the place of one of the same name. A pod to which something
-// else is done waits.
+// unmark removes the mark of a pod that replaced one of the same name, once podsToDelete no longer lists that name. Listed
+// again, the name means this pod. A pod with another action waits.
 func unmark(o *snapshot.Set, p *action.Plan) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
@@ -66,15 +66,15 @@ func unmark(o *snapshot.Set, p *action.Plan) {
 	}
 }
 
-// unsettled reports whether an action rests of which it is not known yet whether it was carried out, or is refused.
+// unsettled reports whether an action is paused because its result is unknown or it was refused.
 func unsettled(o *snapshot.Set, a action.Action) bool {
 	k := action.KeyOf(a)
 	refusal := o.Refusal(k)
 	return o.LeavesAside(k) && (refusal.Unsettled || refusal.Overtaken)
 }
 
-// leaveAside takes out of a plan the writes that the API server refused a moment ago, and those that rest. A pod that is to
-// take a claim along waits with the claim.
+// leaveAside removes from a plan the writes that the API server refused a moment ago, and those that are paused. A pod that
+// takes a claim along waits with the claim.
 func leaveAside(o *snapshot.Set, p action.Plan) action.Plan {
 	staying := map[types.UID]bool{}
 	rests := func(a action.Action) bool {

@@ -485,7 +485,7 @@ func TestNext(t *testing.T) {
 				"hold web-a and 1 more: the rollout is paused",
 			},
 		},
-		"it goes when nobody misses it": {
+		"it is deleted when it is not needed for availability": {
 			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v1+ c:v2+",
 			want: []string{
 				"delete web-c (scale down to 2)",
@@ -627,8 +627,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNextWithoutClaimTemplates plans for revisions whose claim templates are known nowhere any more. Claims that exist are used;
-// where none can be made no pod comes, and none goes that could not come back.
+// TestNextWithoutClaimTemplates plans for revisions whose claim templates are lost. Existing claims are used. Where a claim
+// cannot be created, no pod is created, and no pod is deleted that could not come back.
 func TestNextWithoutClaimTemplates(t *testing.T) {
 	t.Parallel()
 	lost := func(claim string) string {
@@ -678,7 +678,7 @@ func TestNextWithoutClaimTemplates(t *testing.T) {
 	}
 }
 
-// TestNextUnmarks lets a name in podsToDelete mean a pod again when it was taken off the list.
+// TestNextUnmarks checks that a pod whose name was removed from podsToDelete loses its mark.
 func TestNextUnmarks(t *testing.T) {
 	t.Parallel()
 	o := snapshottest.Parse("random R=2 claims v1", "a:v1+$ b:v1+$")
@@ -692,7 +692,7 @@ func TestNextUnmarks(t *testing.T) {
 	}
 }
 
-// TestNextNamed gives the successor of a pod that podsToDelete names the claims of that pod.
+// TestNextNamed checks that the successor of a pod that podsToDelete names gets the claims of that pod.
 func TestNextNamed(t *testing.T) {
 	t.Parallel()
 	o := snapshottest.Parse("random R=2 claims v1", "a:- b:v1+$")

@@ -20,8 +20,8 @@ import (
 	"rollset.dev/rollset/internal/plan"
 )
 
-// TestProperties plays sets of up to fifty pods from any state to their end. On the way some of what is planned fails,
-// creates are refused or have to wait for a back-off, and pods get ready in any order.
+// TestProperties runs sets of up to fifty pods from any state to the end. On the way some actions fail, creates are refused
+// or wait for a back-off, and pods become ready in any order.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,18 +35,18 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// cluster is a set whose pods live.
+// cluster is a set with pods that start and end.
 type cluster struct {
 	ordinal  bool
 	replicas int
-	// words are the configuration; trouble are those words of it that will be taken back.
+	// words are the configuration. trouble holds those of its words that are removed later.
 	words, trouble []string
 	pods           []*pod
 	random         *rand.Rand
 	facts          facts
 }
 
-// pod is an identity as package snapshottest spells it.
+// pod is an identity in the notation of package snapshottest.
 type pod struct {
 	id, revision string
 	mark         byte
@@ -128,7 +128,7 @@ func (c *cluster) state() string {
 	return strings.Join(words, " ")
 }
 
-// step plans, judges the plan, carries out some of it, and lets some pods come on. It says whether the set is settled.
+// step makes a plan, checks it, applies some of it, and lets some pods advance. It reports whether the set is settled.
 func (c *cluster) step(t *rapid.T) bool {
 	o := snapshottest.Parse(c.config(), c.state())
 	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
@@ -156,7 +156,7 @@ func (c *cluster) step(t *rapid.T) bool {
 	return settled
 }
 
-// aboutPods says whether an action creates or deletes a pod; what becomes of claims is not the matter here.
+// aboutPods reports whether an action creates or deletes a pod. The test does not cover claims.
 func aboutPods(a action.Action) bool {
 	_, creates := a.(action.Create)
 	_, deletes := a.(action.Delete)
@@ -175,7 +175,7 @@ func (c *cluster) carryOut(a action.Action, o *snapshot.Set) {
 	}
 }
 
-// liveOn lets half of the pods come a step further, and terminating ones go.
+// liveOn lets half of the pods advance one step, and terminating ones vanish.
 func (c *cluster) liveOn() {
 	c.pods = slices.DeleteFunc(c.pods, func(p *pod) bool {
 		if c.random.IntN(2) == 0 {

@@ -11,15 +11,15 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// rule is something that holds for every plan in every state.
+// rule is an invariant of every plan in every state.
 type rule struct {
 	name string
-	// kept says whether a plan follows the rule.
+	// kept reports whether a plan follows the rule.
 	kept func(f *facts) bool
 }
 
-// rules are the invariants of a single plan. They are written down apart from the planners, so that both have to be
-// wrong in the same way for a mistake to go unseen.
+// rules returns the invariants of a single plan. They do not use the planners' code, so an error goes unseen only if both
+// have it.
 func rules() []rule {
 	return []rule{
 		{"a pod is created under a free identity, once", createsFreeIdentities},
@@ -85,7 +85,7 @@ func neverTooMany(f *facts) bool {
 	return len(f.creates) == 0 || f.live+len(f.creates) <= f.set.Limits.Replicas+f.surge()
 }
 
-// fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not live: finished ones
+// fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not live: finished pods
 // until they are deleted, and terminating ones until their claims are free.
 func fillsPlacesOnce(f *facts) bool {
 	if f.set.Ordinal() || len(f.creates) == 0 {
@@ -112,7 +112,7 @@ func surplusOnly(f *facts) bool {
 	}) == 0
 }
 
-// movesWithinBudget leaves the strategy Recreate what is old, but not what is replaced by another of its revision.
+// movesWithinBudget exempts old pods under the strategy Recreate, but not pods that are replaced at the same revision.
 func movesWithinBudget(f *facts) bool {
 	disturbed, lost := f.disturbed, f.lost
 	if f.recreate() {
@@ -122,7 +122,7 @@ func movesWithinBudget(f *facts) bool {
 	return disturbed == 0 || f.available-lost >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 
-// scaleDownWithinBudget leaves users their own hand: what they named may go though it is missed.
+// scaleDownWithinBudget exempts pods that users named: those may be deleted although they are needed.
 func scaleDownWithinBudget(f *facts) bool {
 	if !f.set.Ordinal() {
 		taken := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available })
@@ -153,8 +153,8 @@ func createsInOrder(f *facts) bool {
 	return used && below == place
 }
 
-// scalesDownInOrder lets broken pods go before their turn, and those that Recreate wants gone where the highest has to wait
-// or none is too many.
+// scalesDownInOrder allows broken pods to go before their turn. It also allows those that Recreate wants gone, if the
+// highest has to wait or none is surplus.
 func scalesDownInOrder(f *facts) bool {
 	if !f.set.OrderedReady() || f.scaledDown.sum() == 0 {
 		return true
@@ -185,7 +185,7 @@ func scalesDownInOrder(f *facts) bool {
 	return f.scaledDown.sum() == 1 && (urgent(victim) || victim == highest && f.waitsFor(victim.Ordinal) == nil)
 }
 
-// createsWhatIsWanted does not count pods that users named, for their surge is made before they go.
+// createsWhatIsWanted does not count pods that users named, because their surge is created before they are deleted.
 func createsWhatIsWanted(f *facts) bool {
 	if f.set.Paused() {
 		return f.created[f.makes(current)] == len(f.creates)
@@ -199,7 +199,7 @@ func createsWhatIsWanted(f *facts) bool {
 	}
 	created := f.created
 	for _, c := range f.creates {
-		if c.Surge { // it goes again
+		if c.Surge { // surge is deleted again
 			created[f.side(c.Revision)]--
 		}
 	}
@@ -238,7 +238,7 @@ func movesWithinGuard(f *facts) bool {
 	return true
 }
 
-// brokenIsNeverStuck excepts the one plan that scales down: what it took is gone in the next.
+// brokenIsNeverStuck exempts a plan that scales down, because the pods that it deletes are gone in the next plan.
 func brokenIsNeverStuck(f *facts) bool {
 	if f.frozen() || f.scaledDown.sum() > 0 {
 		return true
@@ -247,7 +247,7 @@ func brokenIsNeverStuck(f *facts) bool {
 		return f.eachWaiting(func(r *snapshot.Replica) bool { return r.Ready || f.guarded(f.destination(r)) })
 	}
 	if f.waiting() > 0 {
-		return true // which of them are taken is not known
+		return true // which of them are deleted is not known
 	}
 	for s := range sides {
 		if f.movedBroken[s] < min(f.broken[s], f.excess(s)) && !f.guarded(f.destinationFrom(s)) {
@@ -313,8 +313,8 @@ func writesOnce(f *facts) bool {
 	return true
 }
 
-// takesWithinBudget is about sets with hooks, where what waits for its hook counts as gone; of the others the rules of moves
-// and of scaling down say the same. A plan that takes no more pods than are too many only scales down.
+// takesWithinBudget covers sets with hooks, in which a pod that waits for its hook counts as gone. The rules of moves and of
+// scaling down cover the others. A plan that takes no more pods than are surplus only scales down.
 func takesWithinBudget(f *facts) bool {
 	if f.set.Spec.Lifecycle == nil || f.recreate() {
 		return true

@@ -17,16 +17,16 @@ import (
 	"rollset.dev/rollset/internal/plan"
 )
 
-// kind is what an identity is like: an index into the kinds of a world; 0 stands for nothing at all.
+// kind is the state of an identity: an index into the kinds of a world; 0 is an identity without pod and claims.
 type kind uint8
 
 const nothing kind = 0
 
-// cells are the kinds of up to twelve identities. In a set with ordinals the index is the ordinal; in one with random
-// names they are sorted, for there only numbers count.
+// cells are the kinds of up to twelve identities. In a set with ordinals the index is the ordinal. In a set with random
+// names the kinds are sorted, because only their numbers count.
 type cells [12]kind
 
-// state is the same in one word of five bits a cell, the key under which a world remembers.
+// state holds cells in one word, five bits a cell. It is the key of visited states.
 type state uint64
 
 func pack(c *cells) state {
@@ -44,30 +44,31 @@ func (s state) unpack() (c cells) {
 	return c
 }
 
-// world is one configuration of a set, with all that may happen to its pods. Planners and pods take turns in any order:
-// a plan is carried out, a pod gets ready, then available, or a terminating one vanishes. Nothing ever gets worse by
-// itself, so that a set that comes back to where it was has been led in a circle.
+// world is one configuration of a set, with everything that may happen to its pods. Planners and pods take turns in any
+// order: a plan is applied, a pod becomes ready, then available, or a terminating one vanishes. Nothing gets worse by
+// itself, so a set that returns to an earlier state is in a loop.
 type world struct {
 	config string
 	set    *snapshot.Set
-	// kinds are spelled as in package snapshottest; replicas holds each kind at each index.
+	// kinds holds each kind in the notation of package snapshottest. replicas holds each kind at each index.
 	kinds    []string
 	replicas [len(cells{})][]snapshot.Replica
-	// next is what a pod of a kind becomes by itself; deleted is what it becomes when it is deleted, prepared and normal when
-	// its lifecycle state is written.
+	// next is what a pod of a kind becomes by itself, deleted what it becomes when it is deleted, prepared and normal what
+	// it becomes when its lifecycle state is written.
 	next, deleted, prepared, normal []kind
 	rules                           []rule
 	facts                           facts
-	// quorum worlds have pods that become ready only together: all that are wanted, at the update revision.
+	// quorum is true in worlds whose pods become ready only together: all wanted ones, at the update revision.
 	quorum bool
 
-	// visited are the states that have been seen, open are those on the path that leads to the present one.
+	// visited holds the states that were explored, open those on the path to the present one.
 	visited map[state]bool
 	open    []state
 	err     error
 }
 
-// newWorld takes a configuration, which may begin with the word quorum, and the kinds that states start from, and adds those that follow from them.
+// newWorld returns the world of a configuration, which may begin with the word quorum. Its kinds are those that states start
+// from, and all that follow from them.
 func newWorld(config string, start []string) *world {
 	alone := strings.Replace(config, "quorum ", "", 1)
 	quorum := alone != config
@@ -79,7 +80,7 @@ func newWorld(config string, start []string) *world {
 		w.add(text)
 	}
 	claims := ""
-	if strings.HasSuffix(start[0], "$") { // all pods have claims; what becomes of those is not the matter here
+	if strings.HasSuffix(start[0], "$") { // all pods have claims, and the test does not cover claims
 		claims = "$"
 		w.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1alpha1.RetainClaims}
 	}
@@ -92,7 +93,7 @@ func newWorld(config string, start []string) *world {
 	return w
 }
 
-// add makes a kind known, and all that it can become.
+// add adds a kind, and every kind that it can become.
 func (w *world) add(text string) kind {
 	if i := slices.Index(w.kinds, text); i >= 0 {
 		return kind(i)
@@ -147,8 +148,8 @@ func (w *world) add(text string) kind {
 	return k
 }
 
-// addHooked adds what a pod can become that has to do with the hook preDelete. It carries the mark until it is prepared and
-// another program lets it go.
+// addHooked adds what a pod can become under the hook preDelete. The pod carries the mark until it is prepared and another
+// program releases it.
 func (w *world) addHooked(k kind, bare, hook string) {
 	switch hook {
 	case "&":
@@ -184,7 +185,7 @@ func (w *world) replica(index int, text string) snapshot.Replica {
 	return snapshottest.Parse(w.config, strings.Join(words, " ")).Replicas[index]
 }
 
-// show lays a state before the planners.
+// show sets the observation to a state.
 func (w *world) show(c *cells) {
 	w.set.Replicas = w.set.Replicas[:0]
 	for i, k := range c {
@@ -194,7 +195,7 @@ func (w *world) show(c *cells) {
 	}
 }
 
-// spell writes a state as package snapshottest reads it.
+// spell returns a state in the notation of package snapshottest.
 func (w *world) spell(s state) string {
 	var words []string
 	for i, k := range s.unpack() {
@@ -205,8 +206,8 @@ func (w *world) spell(s state) string {
 	return strings.Join(words, " ")
 }
 
-// explore follows every path from a state, as far as it was not followed before. If it returns without an error, all of
-// them end, and they end where the set is settled.
+// explore follows every path from a state that was not followed before. If it records no error, all paths end in settled
+// states.
 func (w *world) explore(s state) {
 	if w.err != nil || w.visited[s] {
 		return
@@ -223,7 +224,7 @@ func (w *world) explore(s state) {
 	w.visited[s] = true
 }
 
-// successors are the states that can follow one, the plan for which is judged on the way.
+// successors returns the states that can follow a state. It checks the plan on the way.
 func (w *world) successors(s state) []state {
 	c := s.unpack()
 	w.show(&c)
@@ -254,7 +255,7 @@ func (w *world) successors(s state) []state {
 	return next
 }
 
-// judge says what is wrong with a plan; empty if nothing is.
+// judge returns what is wrong with a plan; empty if nothing is.
 func (w *world) judge(c *cells, p *action.Plan, settled bool) string {
 	for i := range w.rules {
 		if !w.rules[i].kept(&w.facts) {
@@ -270,12 +271,12 @@ func (w *world) judge(c *cells, p *action.Plan, settled bool) string {
 	return ""
 }
 
-// matters says whether a hold keeps a set from being settled. Those do not that say what the user asked for.
+// matters reports whether a hold keeps a set from being settled. Holds that users asked for do not.
 func matters(h action.Hold) bool {
 	return h.Kind != action.HeldByPause && h.Kind != action.HeldByOnDelete
 }
 
-// repeats says whether planning once more gives the same plan, and leaves the observation as it was.
+// repeats reports whether a second plan equals the first, and leaves the observation unchanged.
 func (w *world) repeats(c *cells, p *action.Plan) bool {
 	again := plan.Next(w.set)
 	after := slices.Clone(w.set.Replicas)
@@ -283,11 +284,11 @@ func (w *world) repeats(c *cells, p *action.Plan) bool {
 	return reflect.DeepEqual(*p, again) && reflect.DeepEqual(after, w.set.Replicas)
 }
 
-// twin says whether the pod at an index is like the one before it, in a set where only numbers count.
+// twin reports whether the pod at an index equals the one before it, in a set in which only numbers count.
 func (w *world) twin(c *cells, i int) bool { return !w.set.Ordinal() && i > 0 && c[i] == c[i-1] }
 
-// inCompany says whether nothing keeps the pod at an index from becoming what it becomes next. In a quorum world it becomes
-// ready only when all pods are there.
+// inCompany reports whether nothing keeps the pod at an index from its next kind. In a quorum world a pod becomes ready only
+// when all pods are there.
 func (w *world) inCompany(c *cells, index int) bool {
 	if !w.quorum || !strings.Contains(w.kinds[c[index]], ",") {
 		return true
@@ -301,14 +302,14 @@ func (w *world) inCompany(c *cells, index int) bool {
 	return n >= w.set.Limits.Replicas
 }
 
-// hopeless says whether a pod is broken for good: an old one, that never gets ready unless it is replaced. One that waits for
-// its hook will be.
+// hopeless reports whether a pod is permanently broken: an old pod that never becomes ready unless it is replaced. A pod
+// that waits for its hook recovers.
 func (w *world) hopeless(index int, k kind) bool {
 	r := &w.replicas[index][k]
 	return r.Broken() && !strings.HasSuffix(w.kinds[k], "^") && !w.facts.frozen() && w.facts.misplaced(r)
 }
 
-// carryOut is the state after a plan, which is for nothing but pods.
+// carryOut returns the state after a plan is applied. Only actions on pods count.
 func (w *world) carryOut(c cells, p *action.Plan) state {
 	for _, a := range p.Actions {
 		if create, ok := a.(action.Create); ok {
@@ -332,7 +333,7 @@ func (w *world) carryOut(c cells, p *action.Plan) state {
 	return w.packed(&c)
 }
 
-// find is the index of the pod that an action deletes, or the state of which it writes.
+// find returns the index of the pod that an action deletes, or whose state it writes.
 func (w *world) find(c *cells, a action.Action) int {
 	if pod := written(a); pod != nil {
 		for i, k := range c {
@@ -344,7 +345,7 @@ func (w *world) find(c *cells, a action.Action) int {
 	panic(fmt.Sprintf("there is nothing to do this to: %s", a))
 }
 
-// place is the index of an identity that gets its pod: its ordinal, that of its claims, or a free one.
+// place returns the index of an identity that gets its pod: its ordinal, that of its claims, or a free one.
 func (w *world) place(c *cells, id string) int {
 	if w.set.Ordinal() {
 		ordinal, err := strconv.Atoi(id)
@@ -361,7 +362,7 @@ func (w *world) place(c *cells, id string) int {
 	return slices.Index(c[:], nothing)
 }
 
-// born is a pod that was created just now.
+// born returns the kind of a pod that was just created.
 func (w *world) born(a action.Create) kind {
 	return kind(slices.IndexFunc(w.kinds, func(text string) bool {
 		text, isSurge := strings.CutSuffix(text, "*")
@@ -369,8 +370,8 @@ func (w *world) born(a action.Create) kind {
 	}))
 }
 
-// packed sorts the cells of a set with random names. Of pods that terminate there without claims nobody takes notice:
-// more than two are not told apart.
+// packed returns a state in which the cells of a set with random names are sorted. Terminating pods without claims do not
+// matter there, so more than two of them are not distinguished.
 func (w *world) packed(c *cells) state {
 	if w.set.Ordinal() {
 		return pack(c)
@@ -387,7 +388,7 @@ func (w *world) packed(c *cells) state {
 	return pack(c)
 }
 
-// fail notes what is wrong with a state, and how it was reached.
+// fail records what is wrong with a state, and how it was reached.
 func (w *world) fail(s state, what string) {
 	if w.err != nil {
 		return

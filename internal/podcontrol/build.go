@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Build makes the pod of an identity from the template of a revision.
+// Build returns the pod of an identity, made from the template of a revision.
 func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1.Pod {
 	template := revision.Template
 	pod := &corev1.Pod{
@@ -54,8 +54,8 @@ func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1
 	return pod
 }
 
-// withGate adds the gate that turns traffic away while a pod is updated in place, or waits for a hook. The gates of a pod cannot be changed
-// later.
+// withGate adds the readiness gate that turns traffic away while a pod is updated in place or waits for a hook. It is added
+// at creation because the gates of a pod are immutable.
 func withGate(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
 	gate := corev1.PodReadinessGate{ConditionType: v1alpha1.InPlaceUpdateReady}
 	if slices.Contains(gates, gate) {
@@ -64,7 +64,7 @@ func withGate(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
 	return append(gates, gate)
 }
 
-// identityLabels are the labels by which pods and claims show the identity they belong to.
+// identityLabels returns the labels that name the identity of a pod or claim.
 func identityLabels(set *v1alpha1.RollSet, id string) map[string]string {
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		return map[string]string{v1alpha1.PodIndexLabel: id}
@@ -72,8 +72,8 @@ func identityLabels(set *v1alpha1.RollSet, id string) map[string]string {
 	return map[string]string{v1alpha1.InstanceIDLabel: id}
 }
 
-// mountClaims makes the claims that pods of a revision have volumes of the pod of an identity. A volume of the template that has the name of a claim
-// template gives way, as it does in a StatefulSet.
+// mountClaims adds the volumes for the claims of an identity to its pod. A claim template replaces a volume of the pod
+// template with the same name, as in a StatefulSet.
 func mountClaims(set *v1alpha1.RollSet, revision snapshot.Revision, pod *corev1.Pod, id string) {
 	if len(revision.Claims) == 0 {
 		return

@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// BuildClaim makes the claim that an identity has of a template.
+// BuildClaim returns the claim that a template gives to an identity.
 func BuildClaim(set *v1alpha1.RollSet, template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -42,14 +42,14 @@ func BuildClaim(set *v1alpha1.RollSet, template *corev1.PersistentVolumeClaim, i
 	return claim
 }
 
-// claimLabels are the labels by which a claim shows whose it is.
+// claimLabels returns the labels that name the set and identity of a claim.
 func claimLabels(set *v1alpha1.RollSet, id string) map[string]string {
 	labels := identityLabels(set, id)
 	labels[v1alpha1.SetLabel] = set.Name
 	return labels
 }
 
-// owners are the owners of a claim whose pod stays.
+// owners returns the owners of a claim whose pod is not deleted.
 func owners(set *v1alpha1.RollSet) []metav1.OwnerReference {
 	if claims.RetentionOf(&set.Spec).WhenDeleted == v1alpha1.DeleteClaims {
 		return []metav1.OwnerReference{claims.Owner(set.Name, set.UID)}
@@ -57,7 +57,8 @@ func owners(set *v1alpha1.RollSet) []metav1.OwnerReference {
 	return nil
 }
 
-// ensureClaims creates the claims that a pod lacks that is, or is to be, at a revision. Those for surge go with it.
+// ensureClaims creates the missing claims of a pod that is, or will be, at a revision. Claims for surge belong to the surge
+// pod.
 func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, pod action.Create) outcome {
 	if len(revision.Claims) == 0 {
 		return outcome{}
@@ -84,7 +85,7 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 	return outcome{}
 }
 
-// claimOf is the claim to be made from a template; nil if that is lost.
+// claimOf returns the claim to create from a template; nil if the template is lost.
 func (w *writer) claimOf(of snapshot.ClaimTemplate, id string) *corev1.PersistentVolumeClaim {
 	if of.Template == nil {
 		return nil
@@ -92,7 +93,7 @@ func (w *writer) claimOf(of snapshot.ClaimTemplate, id string) *corev1.Persisten
 	return BuildClaim(w.set, of.Template, id)
 }
 
-// createClaim creates a claim, or uses the one that is there already.
+// createClaim creates a claim, or uses the one that exists.
 func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name string, claim *corev1.PersistentVolumeClaim) outcome {
 	if claim == nil {
 		return outcome{err: fmt.Errorf("claim %s is gone, and its template is lost", name)}
@@ -112,9 +113,9 @@ func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name stri
 	return w.use(ctx, r, found)
 }
 
-// reuse lets a replica have a claim that the cache shows. A pod that comes to it, where there is none, is bound to it, and
-// if it is on its way out, with it; so the API server is asked whether it still is as it was. It creates a claim as wanted
-// if there is none any more.
+// reuse gives a replica a claim that the cache shows. A new pod is bound to its claim, and goes with it if the claim is
+// being deleted. So reuse first asks the API server whether the claim still is as the cache shows it. If the claim is gone,
+// reuse creates the wanted one.
 func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
 	if r.Pod != nil || claims.Obstacle(w.observation, r, seen) != "" {
 		return w.use(ctx, r, seen)
@@ -129,7 +130,7 @@ func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *c
 	return w.use(ctx, r, claim)
 }
 
-// use makes a claim that exists one of the set's, if it may.
+// use makes an existing claim one of the set's, if it may.
 func (w *writer) use(ctx context.Context, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
 	if why := claims.Obstacle(w.observation, r, claim); why != "" {
 		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
@@ -140,7 +141,7 @@ func (w *writer) use(ctx context.Context, r *snapshot.Replica, claim *corev1.Per
 	return outcome{err: w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) { w.label(c, r.ID) })}
 }
 
-// label marks a claim as the one of an identity of the set.
+// label labels a claim with its set and identity.
 func (w *writer) label(claim *corev1.PersistentVolumeClaim, id string) {
 	if claim.Labels == nil {
 		claim.Labels = map[string]string{}
@@ -148,7 +149,7 @@ func (w *writer) label(claim *corev1.PersistentVolumeClaim, id string) {
 	maps.Copy(claim.Labels, claimLabels(w.set, id))
 }
 
-// patchClaim changes a claim, if it is still as it was seen.
+// patchClaim changes a claim if it still is as it was seen.
 func (w *writer) patchClaim(ctx context.Context, seen *corev1.PersistentVolumeClaim, change func(*corev1.PersistentVolumeClaim)) error {
 	claim := seen.DeepCopy()
 	change(claim)

@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// withClaims is a world in which every pod has a claim, kept for ever.
+// withClaims returns a world in which every pod has a claim that is always retained.
 func withClaims(identity v1alpha1.PodIdentity) *world {
 	w := newWorld(identity)
 	w.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
@@ -28,7 +28,7 @@ func withClaims(identity v1alpha1.PodIdentity) *world {
 	return w
 }
 
-// claim is the claim of identity 0.
+// claim returns the claim of identity 0.
 func claim(labels map[string]string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "data-web-0", Namespace: "default", UID: "uid-data-web-0", Labels: labels, OwnerReferences: owners,
@@ -95,7 +95,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 		"a claim of ours that the cache does not show is used": {
 			exists: claim(own), want: []string{"create data-web-0", "get data-web-0", "create web-0"},
 		},
-		"a claim of nobody becomes ours": {
+		"a claim without an owner becomes the set's": {
 			exists: claim(nil), want: []string{"create data-web-0", "get data-web-0", "patch data-web-0", "create web-0"},
 		},
 		"a claim of another set holds back its pod": {
@@ -206,7 +206,7 @@ func TestClaimIsKeptForAPodThatTheCacheLacks(t *testing.T) {
 	}
 }
 
-// TestClaimsOfARevision makes pods of a revision whose claim template the spec has not any more.
+// TestClaimsOfARevision creates pods of a revision whose claim template is no longer in the spec.
 func TestClaimsOfARevision(t *testing.T) {
 	t.Parallel()
 	template := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}

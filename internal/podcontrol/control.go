@@ -1,16 +1,17 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcontrol carries out plans. It is the only writer of pods and claims, and so the only one that expects
-// anything of the cache.
+// Package podcontrol applies plans. It is the only writer of pods and claims, and so the only package that adds
+// expectations.
 //
-// The rule: what is written is first planned and then expected. Deletes carry the UID and the resource version of what
-// was judged, so that neither a successor can be hit by mistake nor a pod that has been given away. Creates start slowly,
-// 1, 2, 4, … at a time, and stop at the first batch in which one is refused, because the next would be refused as well.
-// What comes or goes with data is looked at past the cache: a claim before a new pod uses it, a pod's name before its claim
-// is deleted. Else nothing is read from the API server, unless it says that a name is taken, or that a pod changed before it
-// could be written: then one look tells whose the object is, or what became of it. Ours is what we wanted; a stranger's
-// blocks its own identity and no other.
+// The rule: every write is planned first and expected afterwards. A delete carries the UID and resourceVersion of the pod
+// that was judged, so that it hits neither a successor nor a pod that was given away. Creates start slowly, 1, 2, 4, … at a
+// time. They stop at the first batch in which one is refused, because the next batch would be refused too.
+//
+// Before data is used or deleted, podcontrol reads past the cache: a claim before a new pod uses it, and a pod's name before
+// its claim is deleted. Otherwise it reads from the API server only if a name is taken, or if a pod changed before it was
+// written. One read then tells who owns the object, or what happened to it. The set's own object is what was wanted. A
+// foreign object blocks its identity and no other.
 package podcontrol
 
 import (
@@ -33,7 +34,7 @@ import (
 // Runner calls f(0) … f(n-1), in any order and any number at a time, and returns when all have returned.
 type Runner func(n int, f func(i int))
 
-// Bounded returns a Runner that has at most so many calls under way for each who uses it, and at most total for all.
+// Bounded returns a Runner that runs at most each calls at a time for one caller, and at most total calls for all callers.
 func Bounded(each, total int) Runner {
 	free := make(chan struct{}, total)
 	return func(n int, f func(i int)) {
@@ -51,7 +52,7 @@ func Bounded(each, total int) Runner {
 	}
 }
 
-// slowly runs n calls in batches of 1, 2, 4, …, until one of a batch fails. It returns how many it ran.
+// slowly runs n calls in batches of 1, 2, 4, … until a call in a batch fails. It returns how many it ran.
 func (run Runner) slowly(n int, f func(i int) error) int {
 	done := 0
 	for size := 1; done < n; size *= 2 {
@@ -64,7 +65,7 @@ func (run Runner) slowly(n int, f func(i int) error) int {
 	return done
 }
 
-// Client writes objects and subresources of them.
+// Client writes objects and their subresources.
 type Client interface {
 	client.Writer
 	client.SubResourceClientConstructor
@@ -72,53 +73,55 @@ type Client interface {
 
 // Control writes pods and claims.
 type Control struct {
-	// Client writes.
+	// Client sends the writes.
 	Client Client
-	// Live reads past the cache, to see whose an object is whose name is taken.
+	// Live reads past the cache, to find the owner of an object whose name is taken.
 	Live client.Reader
-	// Expectations learn of every write.
+	// Expectations records every write.
 	Expectations *expectations.Store
-	// Events tell users of every batch of writes.
+	// Events records an event for every batch of writes.
 	Events events.EventRecorder
 	// Run runs the writes of a batch.
 	Run Runner
 }
 
-// MaxWrites is how many pods one plan may create or change, and how many claims it may change; the rest comes with the next one.
+// MaxWrites is the maximum number of pods that one plan may create or change, and of claims that it may change. The next
+// plan does the rest.
 const MaxWrites = 500
 
-// Result is what became of a plan.
+// Result is the result of a plan.
 type Result struct {
-	// Creates, Deletes, Relabels and Updates are what became of pods that were to be created, deleted, adopted, released or
-	// labeled anew, and changed in place, Claims of claims that were to be changed.
+	// Creates, Deletes, Relabels, Updates and Claims are the results by kind of write. Relabels are pods that were adopted,
+	// released or labeled with another revision. Updates are pods that were changed in place. Claims are claims that were
+	// changed.
 	Creates, Deletes, Relabels, Updates, Claims Tally
-	// Attempts are the writes that were tried, one by one.
+	// Attempts holds the writes that were tried, one by one.
 	Attempts []Attempt
-	// Blocked says of identities why no pod can be made for them; they do not count as failing.
+	// Blocked holds why no pod can be created for an identity. These creates do not count as failed.
 	Blocked map[string]snapshot.Block
-	// Preflights are the answers to preflights by revision.
+	// Preflights holds the answers to preflights, by revision.
 	Preflights map[string]snapshot.Preflight
-	// NamespaceGone is true when the namespace is being deleted, so that trying again is pointless.
+	// NamespaceGone is true if the namespace is being deleted, so that a retry is pointless.
 	NamespaceGone bool
 }
 
-// Attempt is a write that was tried, and what became of it.
+// Attempt is a write that was tried, with its result.
 type Attempt struct {
-	// Key names the write. Where all of its verb share what is in the way, a full quota or an API server in trouble, it is
-	// the key of all of them.
+	// Key names the write. Writes of one verb share a key if they fail for the same cause: a full quota, or an API server
+	// that fails.
 	Key action.Key
-	// Seen is the resource version at which the object was judged; empty if there was none.
+	// Seen is the resourceVersion at which the object was judged; empty if there was none.
 	Seen string
-	// Err is why the write had no effect; nil if all is as it was to be.
+	// Err is why the write had no effect; nil if the object is as planned.
 	Err error
-	// Overtaken is true if the object is not as it was judged any more, and Blocked if something is in the way of the identity.
+	// Overtaken is true if the object changed since it was judged, Blocked if something blocks the identity.
 	Overtaken, Blocked bool
 }
 
-// RefusesResize reports whether the API server will not resize a pod. There are other ways then.
+// RefusesResize reports whether the API server refused to resize a pod. The plan then uses another way.
 func (a Attempt) RefusesResize() bool { return a.Key.Verb == action.Resizing && Refused(a.Err) }
 
-// Tally is how many writes went well, how many did not, and why the first of these did not.
+// Tally counts the writes that succeeded and failed. It keeps the first error.
 type Tally struct {
 	Done, Failed int
 	Err          error
@@ -131,7 +134,7 @@ func (t *Tally) fail(err error) {
 	}
 }
 
-// Apply carries out a plan for a set of which o is the observation.
+// Apply applies a plan for a set. o is the observation that the plan was made from.
 func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.Set, plan action.Plan) Result {
 	w := &writer{Control: c, set: set, observation: o}
 	w.stays = sync.OnceValue(func() error { return CheckStays(ctx, c.Live, set) })
@@ -160,7 +163,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 	staying := w.keepClaims(ctx, keeps)
 	deletes = slices.DeleteFunc(deletes, func(d action.Delete) bool { return staying[d.Pod.UID] })
 	w.updateAll(ctx, relabels, &w.result.Relabels)
-	if o.OrderedReady() { // a pod comes while all below it are available, also those that are disturbed next
+	if o.OrderedReady() { // a pod is created while all below it are available, including those that are disturbed next
 		w.createAll(ctx, creates)
 		w.updateAll(ctx, updates, &w.result.Updates)
 		w.deleteAll(ctx, deletes)
@@ -173,13 +176,13 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 	return w.result
 }
 
-// writer carries out one plan.
+// writer applies one plan.
 type writer struct {
 	*Control
 
 	set         *v1alpha1.RollSet
 	observation *snapshot.Set
-	// replicas are those of the observation by identity, filled only if there are claims.
+	// replicas holds the observed replicas by identity. It is filled only if there are claims.
 	replicas map[string]*snapshot.Replica
 	result   Result
 
@@ -187,11 +190,11 @@ type writer struct {
 	deleted []action.Delete
 	updated []change
 	kept    []action.Action
-	// stays is what the API server said when it was asked whether the set is still there to adopt pods.
+	// stays returns what the API server said when asked whether the set still exists and may adopt pods.
 	stays func() error
 }
 
-// tried enters what became of an action into the result.
+// tried records the result of an action.
 func (w *writer) tried(a action.Action, out outcome) {
 	attempt := Attempt{Key: action.KeyOf(a), Seen: action.SeenAt(a), Err: out.err, Overtaken: out.stale}
 	if out.block != nil {
@@ -211,7 +214,7 @@ func (w *writer) findReplicas() {
 	}
 }
 
-// replica is the one of an identity, which has neither pod nor claims if it was not observed.
+// replica returns the replica of an identity. One that was not observed has neither pod nor claims.
 func (w *writer) replica(id string) *snapshot.Replica {
 	if r, ok := w.replicas[id]; ok {
 		return r
@@ -226,10 +229,10 @@ func (w *writer) block(id string, b snapshot.Block) {
 	w.result.Blocked[id] = b
 }
 
-// PodKind is the kind of pods.
+// PodKind returns the kind of pods.
 func PodKind() schema.GroupKind { return corev1.SchemeGroupVersion.WithKind("Pod").GroupKind() }
 
-// ClaimKind is the kind of claims.
+// ClaimKind returns the kind of claims.
 func ClaimKind() schema.GroupKind {
 	return corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind()
 }

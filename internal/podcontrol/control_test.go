@@ -169,8 +169,8 @@ func TestNamespaceIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// TestOrderOfWrites is about who suffers for whom: under OrderedReady a pod comes before one below it is disturbed, else after
-// those that make room for it.
+// TestOrderOfWrites checks which writes come first. Under OrderedReady a pod is created before one below it is disturbed.
+// Otherwise it is created after the writes that make room for it.
 func TestOrderOfWrites(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[v1alpha1.PodManagementPolicy][]string{
@@ -207,7 +207,7 @@ func TestDelete(t *testing.T) {
 			prepare: func(w *world) { w.server.objects["web-0"].SetUID("another") },
 			met:     true,
 		},
-		"a pod that nobody controls any more is left alone": {
+		"a pod without a controller is left alone": {
 			prepare: func(w *world) {
 				w.server.changePod("web-0", func(pod *corev1.Pod) { pod.OwnerReferences = nil })
 			},
@@ -221,13 +221,13 @@ func TestDelete(t *testing.T) {
 			},
 			met: true,
 		},
-		"a pod that changed in what nobody decides by is deleted": {
+		"a pod is deleted after a change that no decision depends on": {
 			prepare: func(w *world) {
 				w.server.changePod("web-0", func(pod *corev1.Pod) { pod.Status.Message = "still here" })
 			},
 			wantEvent: "SuccessfulDelete: Deleted pod web-0 (above spec.replicas)",
 		},
-		"a conflict with nobody is a refusal": {
+		"a conflict without another writer is a refusal": {
 			prepare: func(w *world) { w.server.fail = func(string, client.Object) error { return errConflict } },
 			fails:   true, met: true, wantEvent: "FailedDelete: delete pod web-0: " + errConflict.Error(),
 		},

@@ -36,7 +36,7 @@ func (w *writer) createAll(ctx context.Context, creates []action.Create) {
 	}
 }
 
-// note enters the outcome of a create into the result.
+// note records the result of a create.
 func (w *writer) note(a action.Create, out outcome) {
 	switch {
 	case out.block != nil:
@@ -50,14 +50,14 @@ func (w *writer) note(a action.Create, out outcome) {
 	}
 }
 
-// refusesPod reports whether the API server refused a pod for what it is, and not because there are too many.
+// refusesPod reports whether the API server refused a pod for its content, and not because there are too many.
 func refusesPod(out outcome) bool {
 	err := out.err
 	return out.pod && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err)
 }
 
-// askWhether finds out whether a pod was refused for its template or for itself. A pod of the revision under another name
-// tells, unless pods of the revision are known to be refused.
+// askWhether finds out whether a pod was refused for its template or only for itself. It asks about a pod of the revision
+// with another name, unless pods of the revision are known to be refused.
 func (w *writer) askWhether(ctx context.Context, revision string, refusal error) {
 	if _, asked := w.result.Preflights[revision]; asked {
 		return
@@ -98,7 +98,7 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
 }
 
-// revision finds a revision that has a template.
+// revision returns a revision that has a template.
 func (w *writer) revision(name string) (snapshot.Revision, bool) {
 	for _, r := range []snapshot.Revision{w.observation.Current, w.observation.Update, w.observation.Known[name]} {
 		if r.Name == name && r.Template != nil {
@@ -108,12 +108,12 @@ func (w *writer) revision(name string) (snapshot.Revision, bool) {
 	return snapshot.Revision{}, false
 }
 
-// lookAtTakenName looks whose the pod is that has the name we wanted.
+// lookAtTakenName reads the pod that has the wanted name, to find its owner.
 func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
 	pod := &corev1.Pod{}
 	err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, pod)
 	switch {
-	case apierrors.IsNotFound(err): // gone again: the next plan wants it anew
+	case apierrors.IsNotFound(err): // deleted meanwhile: the next plan creates it again
 		return outcome{err: fmt.Errorf("create pod %s: the name was taken a moment ago", name)}
 	case err != nil:
 		return outcome{err: fmt.Errorf("get pod %s, whose name is taken: %w", name, err)}
@@ -125,7 +125,7 @@ func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
 	}
 }
 
-// Stranger says of a pod that is not the set's own why the set cannot have its name.
+// Stranger describes why a pod that the set does not own blocks its name.
 func Stranger(pod *corev1.Pod) string {
 	whose := "nobody controls"
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {

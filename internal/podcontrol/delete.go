@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// maxLooks is how many pods that seem to have changed before they could be written a batch looks at past the cache.
+// maxLooks is the maximum number of pods that one batch reads past the cache because they seem to have changed.
 const maxLooks = 10
 
 // deleteAll deletes pods.
@@ -44,10 +44,10 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 	}
 }
 
-// delete deletes one pod, if it is still as it was seen.
+// delete deletes one pod if it still is as it was seen.
 func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
 	w.Expectations.Deleting(w.set.UID, seen.UID)
-	// The pod is shared with the cache: the client gets an object of its own.
+	// The pod is shared with the cache, so the client gets an object of its own.
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = seen.Name, seen.Namespace
 	err := w.Client.Delete(ctx, pod, client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
@@ -55,7 +55,7 @@ func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
 	case err == nil:
 		return outcome{done: true}
 	case apierrors.IsNotFound(err):
-		return outcome{} // the pod that was judged is gone, and the cache is going to show it
+		return outcome{} // the judged pod is gone, and the cache is about to show it
 	case MayHaveHappened(err):
 		w.Expectations.DoubtDelete(w.set.UID, seen.UID)
 	default:
@@ -64,9 +64,9 @@ func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
 	return outcome{stale: apierrors.IsConflict(err), err: fmt.Errorf("delete pod %s: %w", seen.Name, err)}
 }
 
-// deleteChanged deletes a pod that seems not to be as it was judged, if the difference is none to the judgment: else a
-// pod that changes faster than the cache follows would never go. If there is no difference, somebody on the way refused
-// the delete.
+// deleteChanged deletes a pod that seems to have changed since it was judged, if the change does not matter to the decision.
+// Without this, a pod that changes faster than the cache follows would never be deleted. If nothing changed, an admission
+// plugin or a proxy refused the delete.
 func (w *writer) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal outcome) outcome {
 	pod := &corev1.Pod{}
 	err := w.Live.Get(ctx, client.ObjectKeyFromObject(judged), pod)
@@ -83,8 +83,8 @@ func (w *writer) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal 
 	}
 }
 
-// equallyDue says whether a pod is in all that its deletion was decided by what it was then: whose it is, what it is
-// labeled and held by, what it runs, and whether it serves.
+// equallyDue reports whether nothing changed that the decision to delete a pod depends on: owner, labels, finalizers,
+// containers and readiness.
 func equallyDue(judged, pod *corev1.Pod) bool {
 	_, was := podstate.ReadySince(judged)
 	_, is := podstate.ReadySince(pod)

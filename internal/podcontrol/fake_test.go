@@ -26,16 +26,16 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// server is as much of an API server as the writer needs: it keeps objects by name, and logs what it is asked.
+// server implements as much of an API server as the writer needs. It keeps objects by name, and logs every request.
 type server struct {
 	client.Client
 
 	objects map[string]client.Object
 	log     []string
 	version int
-	// fail is asked before each write.
+	// fail is called before each write.
 	fail func(verb string, object client.Object) error
-	// lose is asked after each write that was carried out, and may lose the answer.
+	// lose is called after each write that succeeded, and may lose its answer.
 	lose func(verb string, object client.Object) error
 }
 
@@ -81,14 +81,14 @@ func (s *server) store(object client.Object) {
 	s.objects[object.GetName()] = object
 }
 
-// changePod changes a pod behind the writer's back.
+// changePod changes a pod as another client would.
 func (s *server) changePod(name string, change func(*corev1.Pod)) {
 	pod := s.objects[name].(*corev1.Pod).DeepCopy() //nolint:forcetypeassert // a test may panic
 	change(pod)
 	s.store(pod)
 }
 
-// Patch implements client.Writer: the object is what the patch makes of it.
+// Patch implements client.Writer. It stores the object that the caller patched.
 func (s *server) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	return s.write("patch", object, func() error {
 		s.store(object)
@@ -132,7 +132,7 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// notes remembers events as "reason: note".
+// notes records events as "reason: note".
 type notes struct{ all []string }
 
 // Eventf implements events.EventRecorder.
@@ -140,14 +140,14 @@ func (n *notes) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...a
 	n.all = append(n.all, reason+": "+fmt.Sprintf(note, args...))
 }
 
-// world is a set and all that its writer meets.
+// world is a set with everything that its writer uses.
 type world struct {
 	server  *server
 	notes   *notes
 	store   *expectations.Store
 	set     *v1alpha1.RollSet
 	control *Control
-	// batches are the sizes of the batches that were run.
+	// batches holds the sizes of the batches that were run.
 	batches []int
 	observe snapshot.Set
 }
@@ -191,7 +191,7 @@ func (w *world) apply(t *testing.T, actions ...action.Action) Result {
 	return w.control.Apply(t.Context(), w.set, &w.observe, action.Plan{Actions: actions})
 }
 
-// creates are n creates, of identities 0 … n−1.
+// creates returns n creates, of identities 0 … n−1.
 func creates(n int) []action.Action {
 	all := make([]action.Action, n)
 	for i := range all {
@@ -200,7 +200,7 @@ func creates(n int) []action.Action {
 	return all
 }
 
-// pod is a pod that exists, and its deletion.
+// pod adds a pod to the server, and returns its deletion.
 func (w *world) pod(name string) action.Delete {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "default", OwnerReferences: []metav1.OwnerReference{{Kind: "RollSet", Name: "web", UID: "set"}},

@@ -15,23 +15,22 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// outcome is what became of the writes for one identity. The zero outcome means that all is as it should be, though
-// perhaps not by our doing.
+// outcome is the result of the writes for one identity. The zero outcome means that the objects are as planned, though
+// perhaps another client made them so.
 type outcome struct {
-	// done is true if we wrote the pod, or deleted it, ourselves.
+	// done is true if this writer wrote or deleted the pod.
 	done bool
-	// block is set if something is in the way of this identity only.
+	// block is set if something blocks only this identity.
 	block *snapshot.Block
-	// stale is true if the pod is not as it was judged any more.
+	// stale is true if the pod changed since it was judged.
 	stale bool
-	// err is set if the write failed; pod is true if it was that of a pod, and not of one of its claims.
+	// err is set if the write failed. pod is true if the write was that of a pod, not of one of its claims.
 	err error
 	pod bool
 }
 
-// MayHaveHappened says of a failing write whether the API server may have carried it out all the same: it gave no
-// answer, or one that speaks of its own trouble. An answer that refuses the write, one that a webhook is to blame for, and a
-// connection that nobody accepted leave no doubt.
+// MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
+// internal error. There is no doubt if it refused the write, if a webhook failed, or if no connection was accepted.
 func MayHaveHappened(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Code >= http.StatusInternalServerError && !blamesWebhook(err)
@@ -39,7 +38,7 @@ func MayHaveHappened(err error) bool {
 	return !utilnet.IsConnectionRefused(err)
 }
 
-// inTrouble reports whether the API server itself is in trouble, or overloaded: what it says of one write it would say of all.
+// inTrouble reports whether the API server itself fails or is overloaded, so that every other write would fail too.
 func inTrouble(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -49,13 +48,13 @@ func inTrouble(err error) bool {
 	return (code >= http.StatusInternalServerError || code == http.StatusTooManyRequests) && !blamesWebhook(err)
 }
 
-// blamesWebhook reports whether an admission webhook refused a write or failed to judge it, which is before anything is
-// written. Nothing but the words of the API server tells.
+// blamesWebhook reports whether an admission webhook refused a write or failed to judge it. Both happen before anything is
+// written. Only the message of the API server tells.
 func blamesWebhook(err error) bool {
 	return strings.Contains(err.Error(), `admission webhook "`) || strings.Contains(err.Error(), "failed calling webhook")
 }
 
-// namespaceGone says whether a create was refused because its namespace is being deleted or no longer exists.
+// namespaceGone reports whether a create was refused because its namespace is being deleted or no longer exists.
 func namespaceGone(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err)
 }

@@ -18,8 +18,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// ask asks the API server, by a create that it only pretends to carry out, whether it would accept a pod of a revision.
-// A full quota says nothing about the pod, and a webhook that cannot pretend has no say before the pod is created.
+// ask asks the API server, by a dry run of a create, whether it would accept a pod of a revision. A full quota is no answer
+// about the pod. A webhook that does not support dry runs is not asked before the pod is created.
 func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	revision, ok := w.revision(a.Revision)
 	if !ok {
@@ -31,14 +31,14 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	switch {
 	case err == nil:
 		w.answered(a.Revision, snapshot.Preflight{Pod: pod})
-	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // all are found out after the pod was judged
+	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // the API server checks these after it has accepted the pod
 		w.answered(a.Revision, snapshot.Preflight{})
 	default:
 		w.answered(a.Revision, snapshot.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)})
 	}
 }
 
-// answered notes what the API server says of pods of a revision.
+// answered records what the API server says about pods of a revision.
 func (w *writer) answered(revision string, answer snapshot.Preflight) {
 	if w.result.Preflights == nil {
 		w.result.Preflights = map[string]snapshot.Preflight{}
@@ -46,7 +46,7 @@ func (w *writer) answered(revision string, answer snapshot.Preflight) {
 	w.result.Preflights[revision] = answer
 }
 
-// freeIdentity is one that the set could give to a pod and that no pod has, as far as is known.
+// freeIdentity returns an identity that the set could give to a pod, and that no known pod has.
 func (w *writer) freeIdentity() string {
 	taken := make(map[string]bool, len(w.observation.Replicas))
 	for id := range w.observation.Blocked {
@@ -76,26 +76,25 @@ func (w *writer) freeIdentity() string {
 	return strconv.Itoa(w.observation.Ordinals.At(k))
 }
 
-// quotaExceeded says whether a create was refused only because there are too many pods already. There is no other sign of
-// it than the words of the API server.
+// quotaExceeded reports whether a create was refused only because there are too many pods. Only the message of the API
+// server tells.
 func quotaExceeded(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
-// cannotPretend says whether an admission webhook that would have been called has side effects. Nothing but the words of
-// the API server tells.
+// cannotPretend reports whether a dry run failed because an admission webhook has side effects. Only the message of the API
+// server tells.
 func cannotPretend(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// isVerdict says whether an error is an opinion about the pod, and not about the trouble that the API server, a webhook
-// or the namespace is in.
+// isVerdict reports whether an error is about the pod, and not about a failing API server, webhook or namespace.
 func isVerdict(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || namespaceGone(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) {
 		return false
 	}
-	if apierrors.IsConflict(err) { // a quota that others use at the same time, say
+	if apierrors.IsConflict(err) { // for example a quota that others use at the same time
 		return false
 	}
 	return status.Status().Code < http.StatusInternalServerError

@@ -20,11 +20,12 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 )
 
-// errSetChanged means that nothing new is to belong to a set, for it is being deleted or was replaced by a namesake.
+// errSetChanged means that a set must not own anything new, because it is being deleted or was replaced by another set of
+// the same name.
 var errSetChanged = errors.New("the set is being deleted, or was replaced by another of its name")
 
-// CheckStays looks at the set past the cache. A set that is gone must not take what it left to somebody else, and what is
-// made for it the garbage collector deletes, so that it would be made again until the cache shows the deletion.
+// CheckStays reads the set past the cache. A deleted set must not adopt pods that it left to others. Pods created for it
+// would be garbage collected and created again until the cache shows the deletion.
 func CheckStays(ctx context.Context, live client.Reader, set *v1alpha1.RollSet) error {
 	now := &v1alpha1.RollSet{}
 	if err := live.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
@@ -36,7 +37,7 @@ func CheckStays(ctx context.Context, live client.Reader, set *v1alpha1.RollSet) 
 	return nil
 }
 
-// ownerPatch gives a pod owners, if it is still as it was seen.
+// ownerPatch returns a patch that sets the owners of a pod, if it still is as it was seen.
 func ownerPatch(pod *corev1.Pod, owners []metav1.OwnerReference) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "ownerReferences": owners,
@@ -47,7 +48,7 @@ func withoutOwner(pod *corev1.Pod, owner types.UID) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(pod.OwnerReferences), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
 }
 
-// labelPatch gives a pod the label of the revision whose pods it equals, if it is still as it was judged.
+// labelPatch returns a patch that labels a pod with the revision whose pods it equals, if it still is as it was judged.
 func (w *writer) labelPatch(a action.Relabel) ([]byte, error) {
 	labels := map[string]string{v1alpha1.RevisionLabel: a.Revision}
 	if id := w.observation.IDOf(a.Pod.Name); w.observation.PodName(id) == a.Pod.Name {

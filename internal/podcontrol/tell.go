@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 )
 
-// The reasons of events; the first of them are those of StatefulSet and ReplicaSet.
+// These are the reasons of events. The first are those of StatefulSet and ReplicaSet.
 const (
 	SuccessfulCreate = "SuccessfulCreate"
 	FailedCreate     = "FailedCreate"
@@ -28,10 +28,10 @@ const (
 	SelectorOverlap  = "SelectorOverlap"
 )
 
-// maxNote is the longest note that the API server takes in an event.
+// maxNote is the longest note that the API server accepts in an event.
 const maxNote = 1024
 
-// tell logs what was written and tells users of it: one line and one event for each kind of write.
+// tell logs the writes and records an event for each kind of write.
 func (w *writer) tell(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
 	if len(w.deleted) > 0 {
@@ -59,7 +59,7 @@ func (w *writer) tell(ctx context.Context) {
 	}
 }
 
-// tellUpdates tells users which pods are now of another revision. The steps before and after that are for the log only.
+// tellUpdates records which pods are now at another revision. The steps before and after that are only logged.
 func (w *writer) tellUpdates(log logr.Logger) {
 	var names, changes, adopted, released []string
 	for _, c := range w.updated {
@@ -70,7 +70,7 @@ func (w *writer) tellUpdates(log logr.Logger) {
 				adopted = append(adopted, c.pod.Name)
 			case action.Releasing:
 				released = append(released, c.pod.Name)
-			default: // that a pod is what the template gives changes nothing for it
+			default: // a relabel changes nothing in the pod's containers
 			}
 			continue
 		}
@@ -99,7 +99,7 @@ func (w *writer) event(eventType, reason, verb, note string) {
 	w.Events.Eventf(w.set, nil, eventType, reason, verb, "%s", Short(note))
 }
 
-// Short is as much of a note as the API server takes.
+// Short returns as much of a note as the API server accepts.
 func Short(note string) string {
 	if len(note) <= maxNote {
 		return note
@@ -112,7 +112,7 @@ func (w *writer) describeDeletes(log logr.Logger) (names, why string) {
 	reasons := make([]string, len(w.deleted))
 	for i, a := range w.deleted {
 		pods[i], reasons[i] = a.Pod.Name, a.Reason
-		if a.To != "" { // which looks like a pod's name
+		if a.To != "" { // it would look like a pod's name
 			reasons[i] = strings.Replace(a.Reason, a.To, "revision "+a.To, 1)
 		}
 		log.V(1).Info("deleted pod", "pod", a.Pod.Name, "reason", a.Reason)
@@ -130,10 +130,10 @@ func (w *writer) describeCreates(log logr.Logger) (names, why string) {
 	return Listed(pods), distinct(reasons)
 }
 
-// maxNamed is how many pods an event names.
+// maxNamed is the maximum number of pods that an event names.
 const maxNamed = 5
 
-// Listed names pods, the first ones if there are many.
+// Listed lists the names of pods, only the first ones if there are many.
 func Listed(pods []string) string {
 	switch n := len(pods); {
 	case n == 1:
@@ -145,7 +145,7 @@ func Listed(pods []string) string {
 	}
 }
 
-// String says why the first write failed, and how many did.
+// String describes why the first write failed, and how many did.
 func (t *Tally) String() string {
 	if t.Failed == 1 {
 		return t.Err.Error()
@@ -153,10 +153,10 @@ func (t *Tally) String() string {
 	return fmt.Sprintf("%d writes: %s", t.Failed, t.Err)
 }
 
-// maxReasons is how many reasons an event gives.
+// maxReasons is the maximum number of reasons that an event gives.
 const maxReasons = 3
 
-// distinct are the reasons, the first ones if there are many.
+// distinct lists the distinct reasons, only the first ones if there are many.
 func distinct(reasons []string) string {
 	var all []string
 	for _, r := range reasons {

@@ -24,16 +24,16 @@ import (
 type change struct {
 	action action.Action
 	pod    *corev1.Pod
-	// subresource is the one to patch; empty for the pod itself.
+	// subresource is the subresource to patch; empty for the pod itself.
 	subresource string
 	patch       []byte
-	// replaces is true if what the patch has of a list takes the place of the whole list.
+	// replaces is true if lists in the patch replace the lists of the pod.
 	replaces bool
-	// why is the reason for logs.
+	// why is the reason, for logs.
 	why string
 }
 
-// changeOf is the patch that an action asks for.
+// changeOf returns the patch that an action asks for.
 func (w *writer) changeOf(a action.Action) (c change, err error) {
 	c.action = a
 	switch a := a.(type) {
@@ -95,7 +95,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 		w.tried(updates[i], out)
 		switch {
 		case out.stale:
-		case changes[i].subresource == "resize" && Refused(out.err): // there are other ways, which the plan knows
+		case changes[i].subresource == "resize" && Refused(out.err): // the plan knows other ways
 		case out.err != nil:
 			tally.fail(out.err)
 		case out.done:
@@ -105,9 +105,9 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 	}
 }
 
-// update patches one pod, if it is still the one that was judged.
+// update patches one pod if it still is the one that was judged.
 func (w *writer) update(ctx context.Context, c change) outcome {
-	// The pod is shared with the cache: the client gets an object of its own.
+	// The pod is shared with the cache, so the client gets an object of its own.
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = c.pod.Name, c.pod.Namespace
 	patch := client.RawPatch(types.StrategicMergePatchType, c.patch)
@@ -124,7 +124,7 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	case err == nil:
 		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
 		return outcome{done: true}
-	case apierrors.IsNotFound(err): // an event is on its way
+	case apierrors.IsNotFound(err): // the cache is about to show it
 		return outcome{}
 	case apierrors.IsConflict(err):
 		return outcome{stale: true, err: c.failure(err)}
@@ -136,8 +136,8 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	return outcome{err: c.failure(err)}
 }
 
-// changed reports whether a pod is not as it was judged, or may not be. If it is, somebody on the way refused the write; if not,
-// the cache is behind, and shows the pod as it is before anything else is planned.
+// changed reports whether a pod may have changed since it was judged. If it has not, an admission plugin or a proxy refused
+// the write. If it has, the cache is behind, and shows the pod before the next plan.
 func (w *writer) changed(ctx context.Context, judged *corev1.Pod) bool {
 	pod := &corev1.Pod{}
 	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(judged), pod); err != nil {
@@ -150,7 +150,7 @@ func (w *writer) changed(ctx context.Context, judged *corev1.Pod) bool {
 	return true
 }
 
-// failure says of an error what was tried.
+// failure adds to an error what was tried.
 func (c *change) failure(err error) error {
 	verb := "patch"
 	if c.belonging() {
@@ -159,14 +159,14 @@ func (c *change) failure(err error) error {
 	return fmt.Errorf("%s pod %s: %w", verb, c.pod.Name, err)
 }
 
-// belonging reports whether it is about whose the pod is, or what it counts as.
+// belonging reports whether a change is about the owner or revision of a pod.
 func (c *change) belonging() bool {
 	verb := action.KeyOf(c.action).Verb
 	return verb == action.Adopting || verb == action.Releasing || verb == action.Relabeling
 }
 
-// Refused says whether the API server understood a write and will not carry it out as things are: a resize to more than
-// the node has is forbidden, as is a pod beyond a quota; one that would change the QoS class is invalid.
+// Refused reports whether the API server understood a write and refused it. A resize beyond the node's capacity is
+// forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid.
 func Refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

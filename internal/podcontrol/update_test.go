@@ -44,7 +44,7 @@ func (s *subresource) Patch(_ context.Context, object client.Object, _ client.Pa
 	})
 }
 
-// running is a pod that the server has.
+// running adds a pod to the server.
 func (w *world) running(name string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
@@ -85,7 +85,7 @@ func TestUpdateFails(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		err error
-		// seen is the resource version that the cache shows; empty if it is the newest.
+		// seen is the resourceVersion that the cache shows; empty if it is the newest.
 		seen           string
 		do             func(*corev1.Pod) action.Action
 		wantFailed     int
@@ -148,7 +148,7 @@ func closing(pod *corev1.Pod) action.Action { return action.CloseGate{Pod: pod} 
 
 func resizing(pod *corev1.Pod) action.Action { return action.Resize{Pod: pod, Patch: []byte("{}")} }
 
-// TestBuildGates says which pods get the readiness gate and the first state of a lifecycle hook.
+// TestBuildGates checks which pods get the readiness gate and the first state of a lifecycle hook.
 func TestBuildGates(t *testing.T) {
 	t.Parallel()
 	gate := []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}

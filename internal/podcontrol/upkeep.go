@@ -19,15 +19,15 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 )
 
-// keepClaims carries out what is to be done to claims before anything is done to pods, and returns the pods that cannot
-// go yet because claims that go with them could not be handed over.
+// keepClaims applies the actions on claims before those on pods. It returns the pods that cannot be deleted yet because a
+// claim that goes with them could not be handed over.
 func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (staying map[types.UID]bool) {
 	staying = map[types.UID]bool{}
 	now := actions[:min(len(actions), MaxWrites)]
 	outcomes := make([]outcome, len(actions))
 	w.Run(len(now), func(i int) { outcomes[i] = w.keepClaim(ctx, now[i]) })
 	for i, out := range outcomes {
-		out.stale = apierrors.IsConflict(out.err) // somebody was faster, and an event is on its way
+		out.stale = apierrors.IsConflict(out.err) // another client was faster, and the cache is about to show its change
 		if i < len(now) {
 			w.tried(actions[i], out)
 		}
@@ -36,7 +36,7 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 		}
 		switch {
 		case i >= len(now), out.stale:
-		case out.block != nil: // the pod is there already, so it blocks nothing but this
+		case out.block != nil: // the pod exists, so this blocks nothing else
 			w.result.Claims.fail(errors.New(out.block.Reason))
 		case out.err != nil:
 			w.result.Claims.fail(out.err)
@@ -48,7 +48,7 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 	return staying
 }
 
-// keepClaim carries out one of the actions that concern claims only.
+// keepClaim applies one action on claims.
 func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 	switch a := a.(type) {
 	case action.CreateClaims:
@@ -92,8 +92,8 @@ func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 	})
 }
 
-// deleteClaim deletes a claim, if it is still the one that was judged, and no pod mounts it. The cache of a manager that
-// has just started may begin before that pod, and with the claim its data would go: the API server is asked.
+// deleteClaim deletes a claim if it still is the one that was judged, and no pod mounts it. It asks the API server, because
+// a manager that has just started may not see that pod in its cache, and deleting the claim would delete its data.
 func (w *writer) deleteClaim(ctx context.Context, a action.DeleteClaim) error {
 	name := w.observation.PodName(a.ID)
 	switch err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &corev1.Pod{}); {

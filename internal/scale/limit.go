@@ -12,17 +12,17 @@ import (
 )
 
 // limit is scaleStrategy.maxUnavailable: how many pods may be unavailable while pods are created. It is counted for each
-// revision apart, so that pods that are broken at one keep none from being created at another.
+// revision separately, so that broken pods of one revision do not keep pods of another from being created.
 //
-// It never limits replacements. A rollout takes no more pods than maxUnavailable and maxSurge allow, and nothing tells a
-// place that it has emptied from one that never had a pod: while a rollout is under way as many may be filled. A pod that a
-// user named is replaced as long as it can be seen to go.
+// It never limits replacements. A rollout takes no more pods than maxUnavailable and maxSurge allow, and a place that it
+// emptied looks like one that never had a pod. So while a rollout is under way, as many places may be filled. A pod that a
+// user named is replaced as long as it is still seen terminating.
 type limit struct {
 	set *snapshot.Set
 	// most is how many pods of a revision may be unavailable; negative means no limit.
 	most int
-	// unavailable counts the pods that are to stay, and those that this plan creates. Those that are to be replaced are not
-	// counted, or a broken pod could keep its own replacement out.
+	// unavailable counts, by revision, the pods that stay and those that this plan creates. It does not count pods to be
+	// replaced, because a broken pod could block its own replacement.
 	unavailable map[string]int
 }
 
@@ -45,7 +45,7 @@ func newLimit(o *snapshot.Set, w *desired.State) limit {
 	return l
 }
 
-// holds reports whether the limit holds a place, and takes the place into account if it does not.
+// holds reports whether the limit holds a place. If it does not, the place is counted.
 func (l *limit) holds(place desired.Place, p *action.Plan) bool {
 	if l.most < 0 {
 		return false

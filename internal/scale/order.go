@@ -19,8 +19,8 @@ func heldByOrder(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	return true
 }
 
-// firstUnavailableBelow is the lowest pod in use below an ordinal that is not available; nil if there is none. A place
-// without any pod is not its concern: places are filled from the lowest.
+// firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none. It ignores places
+// without a pod, because places are filled from the lowest.
 func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
@@ -34,9 +34,9 @@ func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	return nil
 }
 
-// removeOutside deletes the pods whose ordinal is not in use: all of them, or from the highest, each gone before the
-// next. Nobody misses what is not available, or what Recreate wants gone. As long as the others are no more than
-// spec.replicas none of them is too many, only misplaced, and one goes only where the budget of updates allows it.
+// removeOutside deletes the pods whose ordinal is not in use: all at once, or from the highest, each after the last one is
+// gone. Pods that are unavailable, or that Recreate wants gone, do not reduce availability. While the set has no more than
+// spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it.
 func removeOutside(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	victims := w.Outside
 	if o.OrderedReady() {
@@ -64,9 +64,9 @@ func removeOutside(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	}
 }
 
-// nextOutside is the pod to go in an OrderedReady set: a broken one if there is one, else the highest, once every pod that
-// is to stay below it is available; none before the one deleted last is gone. Where the highest cannot go yet, or is only
-// misplaced, what Recreate wants gone does not wait for it: nothing new comes before.
+// nextOutside returns the pod to delete in an OrderedReady set: a broken one if there is one, otherwise the highest. It
+// waits until the previous one is gone and every pod below that stays is available. Pods that Recreate wants gone do not
+// wait for the highest when it must wait or is only misplaced, because no new pod is created before they are gone.
 func nextOutside(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
 	victim := w.Outside[0]
 	below := firstUnavailableBelow(o, victim.Ordinal)
@@ -88,7 +88,7 @@ func nextOutside(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.
 	return []*snapshot.Replica{victim}
 }
 
-// terminatingOutside is a pod that was scaled down and is not yet gone; nil if there is none.
+// terminatingOutside returns a pod that was scaled down and is not yet gone; nil if there is none.
 func terminatingOutside(o *snapshot.Set) *snapshot.Replica {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]

@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scale plans the number of pods: what to create, and what to delete because it is too much or has ended.
+// Package scale plans the number of pods: which to create, and which to delete because they are surplus or finished.
 //
-// The rule: failed and succeeded pods go, after a back-off if they keep ending soon after they started. Pods that are too
-// many go, the least useful first, and available ones only as far as more than spec.replicas of them are available. Places
-// without a pod are filled, all at once, or in order where the set asks for it. Which revision a place gets is settled by
-// package desired; moving pods between revisions is for package update.
+// The rule: failed and succeeded pods are deleted, after a back-off if they keep ending soon after they started. Surplus
+// pods are deleted, the least useful first; available ones only while more than spec.replicas pods are available. Places
+// without a pod are filled, all at once, or in order if the set asks for it. Package desired decides which revision a place
+// gets. Package update moves pods between revisions.
 package scale
 
 import (
@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Plan says what to create and what to delete so that the set has the pods it should have.
+// Plan returns what to create and what to delete so that the set has the pods it should have.
 func Plan(o *snapshot.Set, w *desired.State) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
 	removeFinished(o, w, &p)
@@ -34,8 +34,8 @@ func Plan(o *snapshot.Set, w *desired.State) action.Plan {
 	return p
 }
 
-// removeFinished deletes pods that have failed or succeeded, so that their places are filled anew. One that ended soon after
-// it started and would come back as it was waits for the back-off.
+// removeFinished deletes pods that have failed or succeeded, so that their places are filled again. A pod that ended soon
+// after it started, and would come back unchanged, waits for the back-off.
 func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
@@ -51,7 +51,7 @@ func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	}
 }
 
-// grow fills places as far as nothing holds them.
+// grow fills the places that nothing holds.
 func grow(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	if old := firstOld(o); old != nil {
 		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
@@ -117,7 +117,7 @@ func reason(place desired.Place) string {
 	return "missing"
 }
 
-// firstOld is a pod, live or not yet gone, that has to be gone before any new one comes; nil if there is none.
+// firstOld returns a pod, live or terminating, that must be gone before any new pod is created; nil if there is none.
 func firstOld(o *snapshot.Set) *snapshot.Replica {
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Pod != nil && desired.IsOld(o, r) {
@@ -127,10 +127,10 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 	return nil
 }
 
-// room is how many pods may be created now, and holds what is kept from it.
+// room returns how many pods may be created now, and adds the holds for the others.
 func room(o *snapshot.Set, w *desired.State, p *action.Plan) int {
 	room := len(w.Places)
-	if o.Ordinal() { // pods outside the range count until they are gone
+	if o.Ordinal() { // pods out of range count until they are gone
 		free := max(0, o.Limits.Replicas-o.Live())
 		if free < room && len(w.Outside) > 0 {
 			p.Hold(action.HeldByOrder, w.Outside[0].Pod.Name, "its ordinal is not in use any more; it goes before another comes")

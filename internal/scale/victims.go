@@ -15,10 +15,10 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// removeVictims deletes the surplus of a set with random names. Pods that are not available are free to go; of the
-// available ones as many may go as there are above spec.replicas, so that a scale-down in the middle of a bad rollout
-// takes the bad pods although the good ones are at the old revision. What a user named goes whatever it is. Surge that is not
-// needed any more goes by itself, and no other pod in its place.
+// removeVictims deletes the surplus of a set with random names. Unavailable pods are deleted freely. Of the available pods,
+// only those above spec.replicas are deleted, so that a scale-down during a bad rollout takes the bad pods although the good
+// ones are at the old revision. Pods that a user named are deleted in any case. Surge that is no longer needed is deleted by
+// itself, and no other pod in its place.
 func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	v, all := victims{spare: o.Available() - o.Limits.Replicas}, ranked(o, w)
 	why := fmt.Sprintf("scale down to %d", o.Live()-w.SurplusSurge-w.Surplus)
@@ -33,20 +33,20 @@ func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	v.take(slices.Concat(all.tooMany, all.others), left, why, p)
 }
 
-// victims are the pods that a scale-down takes.
+// victims collects the pods that a scale-down deletes.
 type victims struct {
-	// spare is how many available pods may still go.
+	// spare is how many available pods may still be deleted.
 	spare int
 }
 
-// take deletes up to n of the pods, and returns how many.
+// take deletes up to n of the pods, and returns how many it deleted.
 func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Plan) int {
 	taken := 0
 	for _, r := range from {
 		if taken == n {
 			break
 		}
-		serves := r.Available || r.Surge && r.Ready // surge that is not available yet may be the next that is
+		serves := r.Available || r.Surge && r.Ready // ready surge may become available next
 		if serves && !r.Specified && v.spare <= 0 {
 			continue
 		}
@@ -59,8 +59,8 @@ func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Pl
 	return taken
 }
 
-// ranking is the live pods of a set, the least useful first: what surge made and what goes again, those that a user named,
-// those of which their revision has too many, and the others.
+// ranking holds the live pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
+// surplus pods of their revision, and the others.
 type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
 
 func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
@@ -77,7 +77,7 @@ func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
 		switch {
 		case r.Surge:
 			all.surge = append(all.surge, r)
-		case r.Specified, r.State == v1alpha1.LifecyclePreparingDelete: // what is being prepared is not given up for another
+		case r.Specified, r.State == v1alpha1.LifecyclePreparingDelete: // a pod that is already being prepared is not swapped for another
 			all.named = append(all.named, r)
 		case excess[r.Revision] > 0:
 			all.tooMany = append(all.tooMany, r)
@@ -90,7 +90,7 @@ func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
 	return all
 }
 
-// useOf orders surge: first what is on its way out, then what is of no use any more.
+// useOf orders surge: first what is being deleted already, then what is no longer needed.
 func useOf(o *snapshot.Set, w *desired.State, r *snapshot.Replica) int {
 	switch {
 	case r.State == v1alpha1.LifecyclePreparingDelete:
@@ -102,7 +102,7 @@ func useOf(o *snapshot.Set, w *desired.State, r *snapshot.Replica) int {
 	}
 }
 
-// splitSurge takes out the pods, n at most, that may be there as surge for a rollout that was paused: new ones, the least
+// splitSurge separates the pods, n at most, that may be there as surge for a rollout that was paused: new ones, the least
 // useful first.
 func splitSurge(o *snapshot.Set, pods []*snapshot.Replica, n int) (surge, rest []*snapshot.Replica) {
 	for _, r := range pods {

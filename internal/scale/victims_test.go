@@ -15,8 +15,8 @@ import (
 	"rollset.dev/rollset/internal/scale"
 )
 
-// TestVictimsInARollout scales down in the midst of a rollout, when pods that may be surge are taken before others. The
-// pods are the younger the later they come in the alphabet, and d is dear to its user.
+// TestVictimsInARollout scales down during a rollout, when pods that may be surge are taken before others. Pods later in the
+// alphabet are younger, and pod d has a high deletion cost.
 func TestVictimsInARollout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -22,27 +22,27 @@ type budget struct {
 	snapshot.Budget
 
 	set *snapshot.Set
-	// moved is the first available pod that is moved now; empty if none is.
+	// moved is the first available pod that is moved now; empty if there is none.
 	moved string
-	// rests is true while scaling takes pods away: then no pod in service is disturbed.
+	// rests is true while scaling removes pods: then no pod in service is disturbed.
 	rests bool
-	// going are the pods that are deleted, now or when a lifecycle hook lets them go.
+	// going holds the pods that are deleted, now or once a lifecycle hook releases them.
 	going map[types.UID]bool
-	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge comes on top:
-	// it is missed by nobody.
+	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
+	// top, because they are not needed for availability.
 	limit int
-	// unavailable counts, for each revision, the pods that are to stay at it and are unavailable, those about to be
-	// created, and those about to come back once their predecessor is gone.
+	// unavailable counts, for each revision, its unavailable pods that stay, those about to be created, and those about to
+	// come back once their predecessor is gone.
 	unavailable map[string]int
-	// unreadySince is since when live pods among those are not ready, for each revision.
+	// unreadySince holds, for each revision, when its live pods among those became unready.
 	unreadySince map[string][]time.Time
-	// lowest is the pod with the lowest ordinal in use of those that are not available; nil if all are.
+	// lowest is the unavailable pod with the lowest ordinal in use; nil if all are available.
 	lowest *snapshot.Replica
 	// yieldsAfter is when time alone makes the guard yield; zero if it does not.
 	yieldsAfter time.Duration
 }
 
-// newBudget counts what may be disturbed after what scaling does. The pods that it deletes count as gone.
+// newBudget counts what may be disturbed once scaling is done. The pods that scaling deletes count as gone.
 func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	b := budget{
 		Budget:       o.Budget(o.Limits.MinAvailable()),
@@ -55,7 +55,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	}
 	pods := o.Live()
 	for _, a := range scaling.Actions {
-		// What is refused is not on its way: it neither keeps broken pods from being replaced nor is surge.
+		// A refused create is not on its way: it neither keeps broken pods from being replaced nor counts as surge.
 		if created, ok := a.(action.Create); ok && !o.RefusesCreate(created.ID) {
 			pods++
 			b.unavailable[created.Revision]++
@@ -76,7 +76,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	return b
 }
 
-// surging counts the pods that surge made and that go again, after what scaling does.
+// surging counts the pods that surge made and that are deleted again, once scaling is done.
 func (b *budget) surging(scaling action.Plan) (n int) {
 	for i := range b.set.Replicas {
 		if r := &b.set.Replicas[i]; r.Surge && r.Live() && !b.going[r.Pod.UID] {
@@ -91,7 +91,7 @@ func (b *budget) surging(scaling action.Plan) (n int) {
 	return n
 }
 
-// count notes what a replica says of the revision that its pod has or comes back at.
+// count adds a replica to the counts of the revision that its pod has or comes back at.
 func (b *budget) count(r *snapshot.Replica, w *desired.State) {
 	switch {
 	case r.Live() && !r.Available && w.Stays(b.set, r):
@@ -107,7 +107,7 @@ func (b *budget) count(r *snapshot.Replica, w *desired.State) {
 	}
 }
 
-// yieldAfter notes that the guard may yield after a while.
+// yieldAfter records that the guard may yield after a while.
 func (b *budget) yieldAfter(d time.Duration) {
 	if b.yieldsAfter == 0 || d < b.yieldsAfter {
 		b.yieldsAfter = d
@@ -117,9 +117,9 @@ func (b *budget) yieldAfter(d time.Duration) {
 // overdue is how long after the end of its grace period a terminating pod counts as stuck.
 const overdue = 10 * time.Second
 
-// onItsWay says whether the successor of a terminating pod can be expected soon. It cannot if the pod is stuck, on a
-// dead node or behind a finalizer, nor if the successor has to wait for other pods, as OrderedReady asks: then it must
-// not keep those other pods from being replaced.
+// onItsWay reports whether the successor of a terminating pod can be expected soon. It cannot if the pod is stuck, on a dead
+// node or behind a finalizer. It cannot either if OrderedReady makes the successor wait for other pods, because it must not
+// keep those pods from being replaced.
 func (b *budget) onItsWay(r *snapshot.Replica) bool {
 	if b.set.Now.After(r.Pod.DeletionTimestamp.Add(overdue)) {
 		return false
@@ -127,7 +127,7 @@ func (b *budget) onItsWay(r *snapshot.Replica) bool {
 	return !b.set.OrderedReady() || b.lowest == r
 }
 
-// lowestUnavailable is the pod with the lowest ordinal in use of those that are not available; nil if all are.
+// lowestUnavailable returns the unavailable pod with the lowest ordinal in use; nil if all are available.
 func lowestUnavailable(o *snapshot.Set) *snapshot.Replica {
 	var lowest *snapshot.Replica
 	for i := range o.Replicas {
@@ -142,7 +142,7 @@ func lowestUnavailable(o *snapshot.Set) *snapshot.Replica {
 	return lowest
 }
 
-// refuses says what keeps a move from being made now; empty if nothing does.
+// refuses returns what keeps a move from being made now; empty if nothing does.
 func (b *budget) refuses(m desired.Move) action.HoldKind {
 	switch {
 	case desired.IsOld(b.set, m.Replica):
@@ -160,8 +160,8 @@ func (b *budget) refuses(m desired.Move) action.HoldKind {
 const guardHolds = time.Minute
 
 // passes reports whether a broken pod passes the guard, because no pod of the set is available and the guard has held for a
-// while: then nothing is left to protect, and the pods may be ones that become ready only together. They cannot where they
-// are created one after the other, or fewer at a time than there are.
+// while. Then nothing is left to protect, and the pods may be ones that become ready only together. They cannot become ready
+// together where they are created one after the other, or fewer at a time than there are.
 func (b *budget) passes(m desired.Move) bool {
 	since := b.unreadySince[m.To]
 	if limit := b.set.Limits.ScaleMaxUnavailable; b.set.OrderedReady() || limit >= 0 && limit < b.set.Limits.Replicas {

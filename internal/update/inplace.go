@@ -16,13 +16,13 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// step is the next step of a change in place, or nil if it has to be waited for, which the plan says then. Which one it is
-// follows from the pod alone, so that whoever comes after a crash goes on where it was left: a pod in service is taken out
-// by its gate, then the grace period passes, then one patch makes it a pod of the new revision. What has to be done after
-// that is for settle to say. It fails if there is no such patch, before the pod is taken out of service for it.
+// step returns the next action of a change in place, or nil with a hold in the plan if it must wait. The gate takes a pod
+// out of service, then the grace period passes, then one patch makes it a pod of the new revision; settle does the rest.
+// step depends only on the pod, so a restarted manager resumes where the last one stopped. It fails if there is no such
+// patch, before the pod is taken out of service for it.
 //
-// A pod whose containers do not run well has no traffic to lose; it is patched at once. One whose gate was opened, by
-// whomever, is about to get traffic though it is not ready yet; the grace period begins anew.
+// A pod whose containers do not run well has no traffic to lose, and is patched at once. A pod whose gate was opened by
+// another client is about to get traffic although it is not ready yet, so its grace period starts again.
 func (v *mover) step(m desired.Move, how manner) (action.Action, error) {
 	r := m.Replica
 	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
@@ -49,19 +49,19 @@ func (v *mover) step(m desired.Move, how manner) (action.Action, error) {
 	return action.UpdateInPlace{Pod: r.Pod, Revision: m.To, Change: change}, nil
 }
 
-// graceLeft is how long a pod must still be out of service before its containers are touched.
+// graceLeft returns how long a pod must still be out of service before its containers are touched.
 func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
 	strategy := v.set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy
 	if strategy == nil || strategy.GracePeriodSeconds <= 0 || !r.Gate.Closed() {
 		return 0
 	}
-	// The API keeps whole seconds, so that the gate may have been closed up to one second later.
+	// The API keeps whole seconds, so the gate may have been closed up to one second later.
 	grace := time.Duration(strategy.GracePeriodSeconds)*time.Second + time.Second
 	return min(grace, r.Gate.Since.Add(grace).Sub(v.set.Now))
 }
 
-// settle brings the pods that are at their revision to the end of their last change in place, and every pod into service
-// that is not being moved now: one that waits to be moved serves until then, whatever it waits for.
+// settle completes the last change in place of pods that are at their revision. It also puts every pod back into service
+// that is not being moved now: a pod that waits to be moved serves until then, whatever it waits for.
 func (v *mover) settle(w *desired.State) {
 	candidates := w.Candidates // in the order of the replicas
 	for i := range v.set.Replicas {
@@ -83,8 +83,8 @@ func (v *mover) settle(w *desired.State) {
 	}
 }
 
-// leave lets a pod serve that is not moved now, unless its containers are to restart or a lifecycle hook is waited for that
-// has nothing to do with moves. What its resources wait for keeps it from nothing.
+// leave lets a pod serve that is not moved now, unless its containers are about to restart or it waits for a lifecycle hook
+// that is not about moves. A pod that waits for resources keeps serving.
 func (v *mover) leave(r *snapshot.Replica) {
 	withdrawn := r.Withdrawn && r.State != v1alpha1.LifecyclePreparingUpdate
 	if r.Gate.Passable() || r.Restarting || withdrawn {
@@ -93,8 +93,7 @@ func (v *mover) leave(r *snapshot.Replica) {
 	v.plan.Add(action.OpenGate{Pod: r.Pod, Reason: "up to date with " + r.Revision})
 }
 
-// resize asks for the resources of a pod's revision if the patch that made it one of that revision is not followed by
-// that yet.
+// resize asks for the resources of a pod's revision if the patch to that revision has not been followed by a resize yet.
 func (v *mover) resize(r *snapshot.Replica) {
 	template := v.set.Known[r.Revision].Template
 	if len(r.InPlace.Resized) == 0 || template == nil {
@@ -113,7 +112,7 @@ func reasonToGiveUp(r *snapshot.Replica) string {
 	return r.Unproven
 }
 
-// servingUnproven counts the pods that serve although it is not known with what.
+// servingUnproven counts the pods that serve although it is not known which images they run.
 func servingUnproven(o *snapshot.Set) (n int) {
 	for i := range o.Replicas {
 		if servesUnproven(&o.Replicas[i]) {
@@ -123,13 +122,13 @@ func servingUnproven(o *snapshot.Set) (n int) {
 	return n
 }
 
-// servesUnproven reports whether a pod serves whose update in place is not known to be done.
+// servesUnproven reports whether a pod serves although its update in place is not known to be done.
 func servesUnproven(r *snapshot.Replica) bool {
 	return r.Live() && r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
 }
 
-// giveUp recreates the pods that cannot get the resources of their revision where they are, and those that cannot be known
-// to run its images, or holds them.
+// giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to
+// run its images.
 func (v *mover) giveUp() {
 	serving := servingUnproven(v.set)
 	for i := range v.set.Replicas {

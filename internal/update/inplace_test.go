@@ -22,8 +22,8 @@ import (
 	"rollset.dev/rollset/internal/update"
 )
 
-// template is that of a revision: v1 and v2 differ in the image; note2 differs from v1 in an annotation, cpu2 in a
-// resource that needs no restart, env2 in what cannot be changed in place.
+// template returns the template of a revision: v1 and v2 differ in the image; note2 differs from v1 in an annotation, cpu2
+// in a resource that needs no restart, env2 in what cannot be changed in place.
 func template(revision string) *corev1.PodTemplateSpec {
 	t := &corev1.PodTemplateSpec{}
 	c := corev1.Container{Name: "app", Image: "app:v1"}
@@ -42,8 +42,8 @@ func template(revision string) *corev1.PodTemplateSpec {
 	return t
 }
 
-// observe is an observation under a policy. The pods have the gate, open unless the state says otherwise, and containers
-// that are ready unless the pod is broken.
+// observe returns an observation under a policy. The pods have the gate, open unless the state says otherwise, and
+// containers that are ready unless the pod is broken.
 func observe(policy, config, state string) *snapshot.Set {
 	o := snapshottest.Parse(config, state)
 	policy, withGrace := strings.CutSuffix(policy, " with grace")
@@ -176,7 +176,7 @@ func TestPlanInPlace(t *testing.T) {
 				"hold web-0: 1 unavailable at revision v3, no more are moved to it",
 			},
 		},
-		"surge takes nobody's place": {
+		"surge takes no other pod's place": {
 			config: "random R=2 mu=0 surge=1 v1>v2", state: "a:v1+ b:v2+ c:v2+*",
 			want: []string{"close gate of web-a (update in place to v2)"},
 		},
@@ -212,8 +212,8 @@ func checkPlan(t *testing.T, o *snapshot.Set, want []string) {
 	}
 }
 
-// TestPlanWithoutPatch is about a pod that lacks the container whose image changes, as one that was adopted may: that is found
-// out before it is taken out of service, and not only when it is to be patched.
+// TestPlanWithoutPatch covers a pod that lacks the container whose image changes, as an adopted pod may. The plan finds out
+// before the pod is taken out of service, and not only when it is to be patched.
 func TestPlanWithoutPatch(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[v1alpha1.PodUpdatePolicy]string{
@@ -229,8 +229,8 @@ func TestPlanWithoutPatch(t *testing.T) {
 	}
 }
 
-// TestPlanGateReopened is about a stranger who opens a gate during the grace period, or just before it: the pod gets traffic
-// as soon as its node has seen that, and the grace period begins anew.
+// TestPlanGateReopened covers another client that opens a gate during the grace period, or just before it. The pod gets
+// traffic as soon as its node has seen that, so the grace period starts again.
 func TestPlanGateReopened(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -257,10 +257,10 @@ func TestPlanGateReopened(t *testing.T) {
 	}
 }
 
-// at is a number of seconds after some time.
+// at returns a time, in seconds after a fixed one.
 func at(seconds int) time.Time { return time.Date(2026, 1, 1, 0, 0, seconds, 0, time.UTC) }
 
-// TestPlanEnd is about pods that are at their revision, and not through with the change that brought them there.
+// TestPlanEnd covers pods that are at their revision but have not completed the change that brought them there.
 func TestPlanEnd(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -369,7 +369,7 @@ func TestPlanEnd(t *testing.T) {
 	}
 }
 
-// TestPlanReader tells of a label that only a container reads that somebody has put into the running pod.
+// TestPlanReader covers a label that a container reads and that another client added to the running pod.
 func TestPlanReader(t *testing.T) {
 	t.Parallel()
 	reader := corev1.Container{Name: "proxy", Env: []corev1.EnvVar{{
@@ -385,7 +385,8 @@ func TestPlanReader(t *testing.T) {
 	}
 }
 
-// TestPlanLeaves puts pods into service that were taken out of it for a move that is not made now, whatever the reason.
+// TestPlanLeaves covers pods that were taken out of service for a move that is not made now: they are put back, whatever the
+// reason.
 func TestPlanLeaves(t *testing.T) {
 	t.Parallel()
 	open := "open gate of web-1 (up to date with v1)"

@@ -18,15 +18,15 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// mover makes the moves of one plan: it decides for each whether the pod is recreated or changed in place, and whether
-// that may be done now.
+// mover makes the moves of one plan. For each it decides whether the pod is recreated or changed in place, and whether the
+// budget allows that now.
 type mover struct {
 	set    *snapshot.Set
 	budget budget
 	plan   *action.Plan
-	// differences are those between revisions that were looked at.
+	// differences holds the differences between revisions that were computed.
 	differences map[leap]*difference
-	// moving are the pods of which a move is being made.
+	// moving holds the pods that are being moved.
 	moving map[types.UID]bool
 	// resizing counts, for each revision, the pods that get other resources while they serve.
 	resizing map[string]int
@@ -35,7 +35,7 @@ type mover struct {
 // leap is a move from one revision to another.
 type leap struct{ from, to string }
 
-// difference is what lies between two revisions: a change, or why it cannot be made in place.
+// difference is what differs between two revisions: a change, or why it cannot be made in place.
 type difference struct {
 	change inplace.Change
 	cannot string
@@ -45,17 +45,17 @@ type difference struct {
 type manner struct {
 	// change is what changes in place; nil if the pod is recreated.
 	change *inplace.Change
-	// cannot says why a pod is recreated that the policy would rather change in place.
+	// cannot is why a pod is recreated although the policy prefers a change in place.
 	cannot string
 }
 
-// recreates says whether the pod goes.
+// recreates reports whether the pod is deleted.
 func (h manner) recreates() bool { return h.change == nil }
 
-// silent says whether the containers notice nothing.
+// silent reports whether the containers notice nothing.
 func (h manner) silent() bool { return h.change != nil && h.change.MetadataOnly() }
 
-// gentle says whether containers get other resources without being restarted.
+// gentle reports whether containers get other resources without being restarted.
 func (h manner) gentle() bool {
 	return h.change != nil && !h.change.MetadataOnly() && !h.change.NeedsRestart()
 }
@@ -70,7 +70,7 @@ func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 	return v
 }
 
-// move makes a move, the next step of it, or says what holds it.
+// move makes a move or its next step, or adds the hold that blocks it.
 func (v *mover) move(m desired.Move) {
 	how := v.manner(m)
 	if v.held(m, how) {
@@ -111,7 +111,7 @@ func (v *mover) manner(m desired.Move) manner {
 	return manner{change: &d.change}
 }
 
-// difference is what lies between the ends of a leap. Most moves are the same leap.
+// difference returns what differs between the ends of a leap. Most moves are the same leap.
 func (v *mover) difference(over leap) *difference {
 	d, known := v.differences[over]
 	if !known {
@@ -140,7 +140,7 @@ func (v *mover) held(m desired.Move, how manner) bool {
 	return true
 }
 
-// lost holds a pod that would go and could not come back with its claims.
+// lost holds a pod that would be deleted and could not come back with its claims.
 func (v *mover) lost(m desired.Move, how manner) bool {
 	if !how.recreates() {
 		return false
@@ -152,9 +152,9 @@ func (v *mover) lost(m desired.Move, how manner) bool {
 	return why != ""
 }
 
-// refuses says what keeps a move from being made now; empty if nothing does. What the containers do not notice costs
-// nothing. What they notice without a restart costs no availability, but no more than maxUnavailable pods are on it at a
-// time, for it may fail as well. A move that has begun goes on: it was paid for.
+// refuses returns what keeps a move from being made now; empty if nothing does. A change that the containers do not notice
+// costs nothing. A change that they notice without a restart costs no availability, but it may fail, so at most
+// maxUnavailable pods make one at a time. A move that has begun continues, because its budget is already spent.
 func (v *mover) refuses(m desired.Move, how manner) action.HoldKind {
 	switch {
 	case how.silent(), begun(m.Replica, how):
@@ -172,8 +172,8 @@ func (v *mover) refuses(m desired.Move, how manner) action.HoldKind {
 	}
 }
 
-// begun says whether a pod is being prepared for the very move by a lifecycle hook, and nothing else has been done yet. A
-// gate does not say what it was closed for.
+// begun reports whether a lifecycle hook is preparing a pod for this very move, and nothing else has been done yet. A gate
+// does not show what it was closed for.
 func begun(r *snapshot.Replica, how manner) bool {
 	switch {
 	case how.recreates():
@@ -206,7 +206,7 @@ func (v *mover) spend(m desired.Move, how manner) {
 	}
 }
 
-// foreign says of a pod that was made from no revision of the set, and so was adopted, what of it the template does not give.
+// foreign returns how an adopted pod, which was made from no revision of the set, differs from the template.
 func (v *mover) foreign(r *snapshot.Replica) string {
 	reference := v.set.Preflights[v.set.Update.Name].Pod
 	if v.set.Known[r.Revision].Template != nil || reference == nil {
