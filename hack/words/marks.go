@@ -23,7 +23,7 @@ func allMarks() []mark {
 		{"somebody", "a user, another client", phrase(`(?:some|any)body`)},
 		{"whoever", "anyone who, the client that", phrase(`who(?:so)?ever`)},
 		{"of which", "whose, or two sentences", phrase(`of (?:which|whom)`)},
-		{", for", "because", regexp.MustCompile(`(?i), for (?:a|an|all|any|each|every|he|it|its|no|none|nothing|one|that|the|then|there|these|they|this|those|we|what|who)\s`)},
+		{", for", "because", regexp.MustCompile(`(?i), for (?:a|an|all|any|he|it|its|no|none|nothing|one|that|the|then|there|these|they|this|those|we|what|who)\s`)},
 		{"says whether", "reports whether", phrase(`(?:says?|tells?) whether`)},
 		{"as to", "about", regexp.MustCompile(`(?i)\bas to (?:how|its|the|what|when|where|which|who|why)\b`)},
 		{"any more", "no longer", phrase(`any ?more`)},

@@ -92,7 +92,7 @@ func TestPlan(t *testing.T) {
 			})}, preflights: accepted,
 			want: "relabel web-0 to v1 (it is what the template gives)\n",
 		},
-		"a readiness gate of somebody else does": {
+		"a readiness gate of another controller does": {
 			state: "0:rs+", pods: []*corev1.Pod{change("0", func(p *corev1.Pod) {
 				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/Registered"}}
 			})}, preflights: accepted,

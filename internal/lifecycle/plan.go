@@ -163,7 +163,7 @@ func preparesToMove(s v1alpha1.LifecycleState) bool {
 	return s == v1alpha1.LifecyclePreparingUpdate || s == v1alpha1.LifecyclePreparingDelete
 }
 
-// next is the state that follows the one of a pod of which nothing is wanted; empty if it stays.
+// next returns the state that follows for a pod that no action concerns; empty if it stays the same.
 func (h *Hooks) next(r *snapshot.Replica) (state v1alpha1.LifecycleState, reason string) {
 	complete := hookOf(h.set.Spec, r.State).LifecycleHook != nil && hookOf(h.set.Spec, r.State).missing(r.Pod) == ""
 	switch r.State {

@@ -112,7 +112,7 @@ func TestUpdateFails(t *testing.T) {
 		"so is one that makes no valid pod": {
 			err: errInvalid, do: resizing, wantInfeasible: true,
 		},
-		"a resize that nobody has judged is not": {
+		"a resize with an unknown result is not": {
 			err: errCut, do: resizing, wantFailed: 1, wantDoubt: true,
 		},
 	}

@@ -32,7 +32,7 @@ func TestVictimsInARollout(t *testing.T) {
 			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v2. c:v2+",
 			want: "delete web-b (scale down to 2)",
 		},
-		"surge that goes again goes when it is not needed any more": {
+		"surge that is no longer needed is deleted": {
 			config: "random R=2 p=1 surge=1 v1>v2", state: "a:v1+ b:v2+* c:v2+", claims: true,
 			want: "delete web-b (the rollout needs no more surge)",
 		},

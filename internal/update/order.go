@@ -11,7 +11,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// candidate is a move and how urgent it is: the smaller the class, the sooner. Loss is filled only if it decides.
+// candidate is a move with its urgency: the smaller the class, the sooner. Loss is filled only if it decides.
 type candidate struct {
 	desired.Move
 
@@ -19,8 +19,8 @@ type candidate struct {
 	loss  rank.Loss
 }
 
-// inOrder sorts the candidates by urgency. Among equals the user's priorities decide, then the order of the identity;
-// last, pods that share a label are spread. Priorities say nothing about broken pods.
+// inOrder sorts the candidates by urgency. Within a class the user's priorities decide, then the order of the identity.
+// Finally, pods that share a label are spread. Priorities do not apply to broken pods.
 func inOrder(o *snapshot.Set, moves []desired.Move) []*candidate {
 	if len(moves) == 0 {
 		return nil
@@ -52,9 +52,9 @@ func inOrder(o *snapshot.Set, moves []desired.Move) []*candidate {
 	return sorted
 }
 
-// classOf is the urgency of moving a pod: those first that are out of service for it already; then the broken before the
-// healthy; of each, strays first, so that at most two revisions remain; then those that users named; then those not yet
-// available.
+// classOf returns the urgency of moving a pod. First come pods that are already out of service for it, then broken pods,
+// then healthy ones. Among both, strays come first, so that at most two revisions remain; then pods that users named; then
+// those not yet available.
 func classOf(o *snapshot.Set, r *snapshot.Replica) int {
 	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
 	class := 0
@@ -67,8 +67,8 @@ func classOf(o *snapshot.Set, r *snapshot.Replica) int {
 	return class
 }
 
-// byIdentity is the highest ordinal first, or the least useful pod first. Broken pods of an OrderedReady set go from the
-// lowest, for that is the order in which their successors can come.
+// byIdentity puts the highest ordinal first, or the least useful pod first. Broken pods of an OrderedReady set start from
+// the lowest, because their successors are created in that order.
 func byIdentity(o *snapshot.Set, a, b *candidate) int {
 	switch {
 	case !o.Ordinal():

@@ -3,11 +3,11 @@
 
 // Package update plans which pods are moved to another revision, and how.
 //
-// The rule: a pod that is not ready is broken; it is moved before any healthy one and costs nothing. Any other pod is
-// moved only if afterwards at least spec.replicas − maxUnavailable pods are available. One guard stands over both: while
-// maxUnavailable pods at the revision moved to are unavailable, nothing more is moved to it, so that a bad template
-// breaks that many pods and no more, and is corrected like any other. Every pod is judged before the budget is spent;
-// nothing above, below or missing keeps a broken pod from being replaced.
+// The rule: a pod that is not ready is broken. It is moved before any healthy one, and costs nothing. Any other pod is moved
+// only if at least spec.replicas − maxUnavailable pods are available afterwards. A guard limits both: while maxUnavailable
+// pods at the target revision are unavailable, no more are moved to it. So a bad template breaks that many pods and no more,
+// and is corrected like any other. Every pod is judged before the budget is spent. No pod above, below or missing keeps a
+// broken pod from being replaced.
 package update
 
 import (
@@ -19,9 +19,9 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Plan says which pods to move now, and which to bring to the end of a change in place. It takes into account what the
-// scale planner, in the same reconcile, creates and deletes, whether a lifecycle hook holds that or not; while that takes
-// pods away, no pod in service is moved.
+// Plan plans which pods to move now, and which changes in place to complete. It counts what the scale planner creates and
+// deletes in the same reconcile, whether a lifecycle hook holds that or not. While scaling deletes pods, no pod in service
+// is moved.
 func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
 	v := newMover(o, newBudget(o, w, scaling), &p)
@@ -36,7 +36,7 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 	return p
 }
 
-// moveDue makes moves in order as far as the budget goes.
+// moveDue makes moves in order as long as the budget lasts.
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
 	staying := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Move) bool {
@@ -47,7 +47,7 @@ func (v *mover) moveDue(w *desired.State) {
 		return goes
 	})
 	for _, c := range inOrder(v.set, v.vetted(staying)) {
-		// While scaling takes pods away, those that no revision lacks may be the next that it takes.
+		// While scaling deletes pods, those that no revision lacks may be deleted next.
 		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)
 		if !surplus && (c.Named || due.take(c.Replica.Revision)) {
 			v.move(c.Move)
@@ -55,7 +55,7 @@ func (v *mover) moveDue(w *desired.State) {
 	}
 }
 
-// holdFrozen says how many pods a pause or the strategy OnDelete keeps where they are.
+// holdFrozen adds a hold for the pods that a pause or the strategy OnDelete keeps where they are.
 func holdFrozen(o *snapshot.Set, p *action.Plan) {
 	if !desired.Frozen(o) {
 		return
@@ -74,7 +74,7 @@ func holdFrozen(o *snapshot.Set, p *action.Plan) {
 	}
 }
 
-// holdPartition tells of a broken pod that stays as it is because the partition wants it so.
+// holdPartition adds a hold for a broken pod that the partition keeps at its revision.
 func holdPartition(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	if !o.Rolling() || desired.Frozen(o) {
 		return

@@ -12,10 +12,9 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// vetted returns the candidates that may go: those whose new revision the API server is known to accept, and of which it
-// refused no write a moment ago. Of the others none is touched; they are held, and the server is asked. What it said last
-// counts more than pods that it accepted before. What it has not answered yet is no reason to put a pod back into service
-// that is out of it for the move.
+// vetted returns the candidates that may move: the API server is known to accept their new revision, and refused no write of
+// theirs a moment ago. The others are held, and the server is asked. Its last answer counts more than pods that it accepted
+// before. A missing answer is no reason to put a pod back into service that is out of it for the move.
 func (v *mover) vetted(candidates []desired.Move) []desired.Move {
 	o, p := v.set, v.plan
 	accepted := acceptedRevisions(o)
@@ -49,8 +48,8 @@ func (v *mover) vetted(candidates []desired.Move) []desired.Move {
 	})
 }
 
-// askAgain asks the API server about an update revision that it refused, where no pod is to be moved to it for that reason or
-// another: what is made has it once it is accepted.
+// askAgain asks the API server about an update revision that it refused, although no pod is to be moved to it for now,
+// because new pods get that revision once it is accepted.
 func (v *mover) askAgain() {
 	o := v.set
 	if !o.RefusesUpdate() {
@@ -65,8 +64,8 @@ func (v *mover) askAgain() {
 	}
 }
 
-// unvetted says why no pod is moved to a revision. While the server is asked again its last answer stands, so that the
-// sentence stays the same.
+// unvetted returns why no pod is moved to a revision. While the server is asked again its last answer stands, so that the
+// message stays the same.
 func unvetted(revision string, answer snapshot.Preflight) string {
 	switch {
 	case answer.Failed:
@@ -78,7 +77,7 @@ func unvetted(revision string, answer snapshot.Preflight) string {
 	}
 }
 
-// acceptedRevisions are the revisions of which there are pods: the API server has accepted them before.
+// acceptedRevisions returns revisions that already have pods; the API server has accepted those templates.
 func acceptedRevisions(o *snapshot.Set) map[string]bool {
 	accepted := map[string]bool{}
 	last := ""

@@ -28,7 +28,7 @@ func TestPreflight(t *testing.T) {
 		want     string
 		wantWake time.Duration
 	}{
-		"nobody has asked yet": {
+		"the API server was not asked yet": {
 			state: "a:v1+ b:v1+ c:v1+",
 			want: `preflight v2
 				hold web-a and 2 more: asking the API server whether it accepts pods of revision v2`,

@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// prioritizedFirst puts healthy pods with the greater weight first, then those whose labels spell the greater number.
+// prioritizedFirst orders healthy pods by greater weight, then by the greater number in their labels.
 func prioritizedFirst(p snapshot.Priorities, a, b *snapshot.Replica) int {
 	if a.Broken() || b.Broken() {
 		return 0
@@ -29,7 +29,7 @@ func prioritizedFirst(p snapshot.Priorities, a, b *snapshot.Replica) int {
 	return 0
 }
 
-// weight is the sum of the weights that match a pod, between 0 and 3,200.
+// weight returns the sum of the weights that match a pod, between 0 and 3,200.
 func weight(p snapshot.Priorities, r *snapshot.Replica) int32 {
 	var sum int32
 	for _, w := range p.Weights {
@@ -72,10 +72,10 @@ func scatterClasses(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
 	}
 }
 
-// scatter spreads the pods that each term names over the others; both keep their order. The next named pod stands at
-// position u/(n+1) of the n named and u other pods that are left. A later plan, which sees only the pods that are left,
-// puts the next named pod by the same rule, so that two named pods do not follow each other from one step to the next
-// while there are as many others.
+// scatter spreads the pods that each term names over the others. Both keep their order. The next named pod gets position
+// u/(n+1) of the n named and u other pods that are left. A later plan, which sees only the pods that are left, places the
+// next named pod by the same rule. So no two named pods follow each other from one step to the next while there are as many
+// others.
 func scatter(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
 	for _, term := range terms {
 		var named, others []*candidate

@@ -103,8 +103,8 @@ func TestUpdateOrder(t *testing.T) {
 	}
 }
 
-// TestScatterStepByStep takes one pod at a time, as maxUnavailable 1 does: each plan sees only the pods that are left. While
-// there are at least as many others, no two named pods go in a row, whichever pods are named.
+// TestScatterStepByStep moves one pod at a time, as maxUnavailable 1 does: each plan sees only the pods that are left. While
+// there are at least as many others, no two named pods move in a row, whichever pods are named.
 func TestScatterStepByStep(t *testing.T) {
 	t.Parallel()
 	for named := range 1 << 6 {
@@ -150,7 +150,7 @@ func parseLabels(s string) map[string]string {
 	return labels
 }
 
-// deleted spells the identities that a plan deletes, in its order.
+// deleted lists the identities that a plan deletes, in its order.
 func deleted(p action.Plan) string {
 	var ids []string
 	for _, a := range p.Actions {

@@ -5,8 +5,8 @@ package update
 
 import "fmt"
 
-// spentOn says what has used up the budget: the first pod that is not available, or is about to be moved, and how many
-// others there are, those that are missing included. It is empty if maxUnavailable leaves no budget to spend.
+// spentOn returns what has used up the budget: the first pod that is not available, or is about to be moved, and the number
+// of the others, including missing ones. It is empty if maxUnavailable leaves no budget to spend.
 func (b *budget) spentOn() string {
 	short := b.set.Limits.Replicas - b.Available
 	first := b.firstUnavailable()

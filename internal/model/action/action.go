@@ -1,9 +1,9 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package action is the language in which planners say what is to be written, and what is not and why.
+// Package action is the language of plans: what to write, what not to write, and why.
 //
-// The rule: every action carries its reason, every refusal is a hold that carries its own. One string feeds the log, the
+// The rule: every action carries its reason, and every refusal is a hold that carries its own. One string feeds the log, the
 // event, the condition and the golden rollouts.
 package action
 
@@ -26,15 +26,15 @@ type Action interface {
 	isAction()
 }
 
-// Create makes the pod of an identity, and first those of its claims that do not exist.
+// Create creates the pod of an identity, after those of its claims that do not exist.
 type Create struct {
-	// ID is the identity: the part of the pod's name behind "<set>-".
+	// ID is the identity: the part of the pod's name after "<set>-".
 	ID string
 	// Revision is the name of the revision whose template the pod gets.
 	Revision string
-	// Surge is true for a pod that goes again at the end of a rollout, with the claims that are made for it.
+	// Surge is true for a pod that is deleted again at the end of a rollout, with the claims that were made for it.
 	Surge bool
-	// Reason says why the pod is wanted.
+	// Reason is why the pod is wanted.
 	Reason string
 }
 
@@ -42,9 +42,9 @@ type Create struct {
 type Delete struct {
 	// Pod is the pod as observed; its UID and resource version become preconditions.
 	Pod *corev1.Pod
-	// Reason says why the pod has to go.
+	// Reason is why the pod is deleted.
 	Reason string
-	// Cause says what kind of reason that is.
+	// Cause is the kind of that reason.
 	Cause Cause
 	// To is the revision that the pod's replica moves to, if the cause is Move.
 	To string
@@ -64,36 +64,36 @@ type Relabel struct {
 	Revision string
 }
 
-// Unmark takes off a pod the label that says that podsToDelete means its predecessor, for it does not name it any more.
+// Unmark removes the label of a pod that replaced one of the same name, once podsToDelete no longer lists that name.
 type Unmark struct {
 	// Pod is the pod as observed; its UID and resource version become preconditions.
 	Pod *corev1.Pod
 }
 
-// CreateClaims makes the claims that a pod waits for and that are gone.
+// CreateClaims creates the claims that a pod waits for and that were deleted.
 type CreateClaims struct {
 	// ID is the identity, and Revision the name of the revision that its pod is at.
 	ID, Revision string
-	// Reason says what is missing.
+	// Reason is what is missing.
 	Reason string
 }
 
-// OwnClaim labels a claim as the set's and changes who controls it, and with that, when the garbage collector deletes it.
+// OwnClaim labels a claim as the set's and sets its controller, which decides when the garbage collector deletes it.
 type OwnClaim struct {
 	// ID is the identity that the claim belongs to.
 	ID string
 	// Claim is the claim as observed.
 	Claim *corev1.PersistentVolumeClaim
-	// Owner is the controller it is to have, in place of the set and the identity's pod; nil for none. References to
-	// others stay.
+	// Owner is the controller that the claim gets in place of the set and the identity's pod; nil for none. Other references
+	// stay.
 	Owner *metav1.OwnerReference
 	// Left is true for a claim that a scale-down leaves behind.
 	Left bool
-	// Reason says why.
+	// Reason is why the owner changes.
 	Reason string
 }
 
-// GrowClaim asks for more storage.
+// GrowClaim requests more storage for a claim.
 type GrowClaim struct {
 	// Claim is the claim as observed.
 	Claim *corev1.PersistentVolumeClaim
@@ -107,11 +107,11 @@ type DeleteClaim struct {
 	ID string
 	// Claim is the claim as observed; its UID and resource version become preconditions.
 	Claim *corev1.PersistentVolumeClaim
-	// Reason says by what policy.
+	// Reason is the policy that asks for it.
 	Reason string
 }
 
-// Cause tells apart the deletions that are counted, reported and checked apart.
+// Cause is the kind of a deletion. Each kind is counted, reported and checked separately.
 type Cause string
 
 const (
@@ -125,15 +125,15 @@ const (
 	Finished Cause = "finished"
 )
 
-// Hold is a write that is due and refused for now.
+// Hold is a write that is due but must wait.
 type Hold struct {
-	// Subject is the name of the pod, or of the identity without a pod, that waits.
+	// Subject is the name of the waiting pod, or of the identity without a pod.
 	Subject string
-	// Kind is a stable word for the reason, fit for a metric's label.
+	// Kind is a stable word for the reason. Metrics use it as a label.
 	Kind HoldKind
-	// Reason is a sentence about what is waited for.
+	// Reason is a sentence about what the write waits for.
 	Reason string
-	// Count is how many pods wait for this kind of reason, the subject being the first of them.
+	// Count is how many pods wait for this kind of reason. The subject is the first of them.
 	Count int
 }
 
@@ -142,7 +142,7 @@ type HoldKind string
 
 // The kinds of holds.
 const (
-	HeldByOrder     HoldKind = "order"     // OrderedReady: a pod before it, or above it, is in the way
+	HeldByOrder     HoldKind = "order"     // OrderedReady: a pod before it, or above it, blocks it
 	HeldByBudget    HoldKind = "budget"    // no pod may become unavailable now
 	HeldByGuard     HoldKind = "guard"     // enough pods at the target revision are unavailable already
 	HeldByName      HoldKind = "name"      // the name is taken until the old pod is gone
@@ -155,35 +155,35 @@ const (
 	HeldByHook      HoldKind = "hook"      // a lifecycle hook
 	HeldByPolicy    HoldKind = "policy"    // InPlaceOnly: the change needs a new pod
 	HeldByPreflight HoldKind = "preflight" // the API server refuses the template
-	HeldByGrace     HoldKind = "grace"     // out of service, and for gracePeriodSeconds nothing more
+	HeldByGrace     HoldKind = "grace"     // out of service, and otherwise untouched for gracePeriodSeconds
 	HeldByPartition HoldKind = "partition" // a broken pod that the partition keeps at its revision
 	HeldByRefusal   HoldKind = "refusal"   // the API server refused the write a moment ago
 )
 
-// Plan is what one reconcile is to write, what it must not write yet, and when time alone could change the answer.
+// Plan is what one reconcile writes, what it must not write yet, and when the passing of time could change the answer.
 type Plan struct {
-	// Actions are to be carried out in this order; creates may run in parallel.
+	// Actions are applied in this order. Creates may run in parallel.
 	Actions []Action
-	// Held are the refusals, the first to be told first.
+	// Held are the holds, the most important first.
 	Held []Hold
-	// Aside are writes that are due, and not made because the API server refused them a moment ago.
+	// Aside are writes that are due but not made, because the API server refused them a moment ago.
 	Aside []Key
 	// RequeueAfter is when time alone could change the plan; zero means never.
 	RequeueAfter time.Duration
-	// EveryHold is true if Held keeps every refusal, and not only the first of each kind.
+	// EveryHold is true if Held keeps every hold, and not only the first of each kind.
 	EveryHold bool
 }
 
 // Add appends an action.
 func (p *Plan) Add(a Action) { p.Actions = append(p.Actions, a) }
 
-// Hold notes a refusal. Of each kind the first is kept and the others are counted: thousands of pods may wait for one
-// thing, and one of them is enough to say what it is. With EveryHold all are kept.
+// Hold adds a hold. Of each kind only the first is kept, and the others are counted: thousands of pods may wait for one
+// cause, and one of them is enough to name it. With EveryHold all are kept.
 func (p *Plan) Hold(kind HoldKind, subject, format string, args ...any) {
 	p.HoldBecause(kind, subject, func() string { return fmt.Sprintf(format, args...) })
 }
 
-// HoldBecause is Hold with a reason that is spelled only if it is kept.
+// HoldBecause is Hold with a reason that is built only if it is kept.
 func (p *Plan) HoldBecause(kind HoldKind, subject string, reason func() string) {
 	for i := range p.Held {
 		if p.Held[i].Kind == kind && !p.EveryHold {
@@ -194,7 +194,7 @@ func (p *Plan) HoldBecause(kind HoldKind, subject string, reason func() string) 
 	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: reason(), Count: 1})
 }
 
-// ScalesDown says whether the plan deletes a pod because it is too much.
+// ScalesDown reports whether the plan deletes a surplus pod.
 func (p *Plan) ScalesDown() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool {
 		d, ok := a.(Delete)
@@ -202,7 +202,7 @@ func (p *Plan) ScalesDown() bool {
 	})
 }
 
-// Wake asks for another look after d, unless an earlier one is due. A d of zero or less asks for nothing.
+// Wake requests another reconcile after d, unless an earlier one is due. It does nothing if d is zero or less.
 func (p *Plan) Wake(d time.Duration) {
 	p.RequeueAfter = Sooner(p.RequeueAfter, d)
 }
@@ -215,10 +215,10 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Empty says whether nothing is to be written.
+// Empty reports whether there is nothing to write.
 func (p *Plan) Empty() bool { return len(p.Actions) == 0 }
 
-// Join appends what q holds to p.
+// Join appends the content of q to p.
 func (p *Plan) Join(q Plan) {
 	p.Actions = slices.Concat(p.Actions, q.Actions)
 	p.Held = slices.Concat(p.Held, q.Held)
@@ -255,31 +255,31 @@ func (GrowClaim) isAction() {}
 
 func (DeleteClaim) isAction() {}
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Create) String() string {
 	return fmt.Sprintf("create %s at %s (%s)", a.ID, a.Revision, a.Reason)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Delete) String() string { return fmt.Sprintf("delete %s (%s)", a.Pod.Name, a.Reason) }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Preflight) String() string { return "preflight " + a.Revision }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Relabel) String() string {
 	return fmt.Sprintf("relabel %s to %s (it is what the template gives)", a.Pod.Name, a.Revision)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Unmark) String() string {
 	return fmt.Sprintf("unmark %s (podsToDelete does not name it any more)", a.Pod.Name)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a CreateClaims) String() string { return fmt.Sprintf("create claims of %s (%s)", a.ID, a.Reason) }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a OwnClaim) String() string {
 	owner := "nobody"
 	if a.Owner != nil {
@@ -288,15 +288,15 @@ func (a OwnClaim) String() string {
 	return fmt.Sprintf("own claim %s by %s (%s)", a.Claim.Name, owner, a.Reason)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a GrowClaim) String() string { return fmt.Sprintf("grow claim %s to %s", a.Claim.Name, &a.Size) }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a DeleteClaim) String() string {
 	return fmt.Sprintf("delete claim %s (%s)", a.Claim.Name, a.Reason)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (h Hold) String() string {
 	if h.Count > 1 {
 		return fmt.Sprintf("%s and %d more: %s", h.Subject, h.Count-1, h.Reason)

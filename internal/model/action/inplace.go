@@ -16,7 +16,7 @@ import (
 type CloseGate struct {
 	// Pod is the pod as observed; its UID becomes a precondition.
 	Pod *corev1.Pod
-	// Reason says why it must not serve.
+	// Reason is why the pod must not serve.
 	Reason string
 }
 
@@ -24,21 +24,21 @@ type CloseGate struct {
 type OpenGate struct {
 	// Pod is the pod as observed; its UID becomes a precondition.
 	Pod *corev1.Pod
-	// Reason says why it may serve.
+	// Reason is why the pod may serve.
 	Reason string
 }
 
-// UpdateInPlace makes a running pod one of another revision.
+// UpdateInPlace moves a running pod to another revision.
 type UpdateInPlace struct {
 	// Pod is the pod as observed; its UID becomes a precondition, and its resource version too if a container restarts.
 	Pod *corev1.Pod
 	// Revision is the name of the revision that it goes to.
 	Revision string
-	// Change is what makes it one of that revision.
+	// Change is what makes it a pod of that revision.
 	Change inplace.Change
 }
 
-// Resize gives containers of a pod the resources of the revision that it is at.
+// Resize gives containers of a pod the resources of the pod's revision.
 type Resize struct {
 	// Pod is the pod as observed; its UID becomes a precondition.
 	Pod *corev1.Pod
@@ -48,13 +48,13 @@ type Resize struct {
 	Patch []byte
 }
 
-// SetState writes where a pod stands as to lifecycle hooks.
+// SetState writes the lifecycle state of a pod.
 type SetState struct {
 	// Pod is the pod as observed; its UID becomes a precondition.
 	Pod *corev1.Pod
 	// State is the state to write.
 	State v1alpha1.LifecycleState
-	// Reason says why.
+	// Reason is why the state changes.
 	Reason string
 }
 
@@ -68,25 +68,25 @@ func (Resize) isAction() {}
 
 func (SetState) isAction() {}
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a CloseGate) String() string {
 	return fmt.Sprintf("close gate of %s (%s)", a.Pod.Name, a.Reason)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a OpenGate) String() string { return fmt.Sprintf("open gate of %s (%s)", a.Pod.Name, a.Reason) }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a UpdateInPlace) String() string {
 	return fmt.Sprintf("update %s in place to %s (%s)", a.Pod.Name, a.Revision, a.Change)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Resize) String() string {
 	return fmt.Sprintf("resize %s to the resources of %s", a.Pod.Name, a.Revision)
 }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a SetState) String() string {
 	return fmt.Sprintf("set %s to %s (%s)", a.Pod.Name, a.State, a.Reason)
 }

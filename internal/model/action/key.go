@@ -15,7 +15,7 @@ import (
 // Verb is a kind of write.
 type Verb string
 
-// The verbs. Each is refused, tried again and reported apart from the others, also where they are the same request to the
+// These are the verbs. Each is refused, retried and reported separately, even where two verbs are the same request to the
 // API server: a policy may refuse one change of a pod and accept another.
 const (
 	Creating      Verb = "create"
@@ -39,18 +39,19 @@ const (
 // Key names a write: its verb, and the object that it is made to.
 type Key struct {
 	Verb Verb
-	// Object is the UID of the object. For what does not exist yet it is the identity, and for a preflight the revision.
+	// Object is the UID of the object. It is the identity if the object does not exist yet, and the revision for a
+	// preflight.
 	Object string
 }
 
-// Any is the key of all writes of a verb together: that of the trouble that they share, such as a quota that is full or an
-// API server that is overloaded.
+// Any returns the key of all writes of a verb. It stands for failures that they share, such as a full quota or an overloaded
+// API server.
 func Any(verb Verb) Key { return Key{Verb: verb} }
 
-// AnyCreate is the key of all creates of a set together.
+// AnyCreate returns the key of all creates of a set together.
 func AnyCreate() Key { return Any(Creating) }
 
-// OfPod is the key of a write to a pod that exists.
+// OfPod returns the key of a write to a pod that exists.
 func OfPod(verb Verb, pod *corev1.Pod) Key { return Key{Verb: verb, Object: string(pod.UID)} }
 
 // KeyOf returns the key of an action.
@@ -62,7 +63,7 @@ func KeyOf(a Action) Key {
 	return Key{verb, id}
 }
 
-// Subject returns the name of what an action of a set is about: the pod, or the claim.
+// Subject returns the name of the pod or claim that an action is about.
 func Subject(set string, a Action) string {
 	_, object, id := parts(a)
 	if object != nil {
@@ -79,7 +80,7 @@ func SeenAt(a Action) string {
 	return ""
 }
 
-// parts returns the verb of an action and its object or, for what does not exist yet, the identity.
+// parts returns the verb of an action and its object. If the object does not exist yet, it returns the identity instead.
 func parts(a Action) (verb Verb, object metav1.Object, id string) {
 	switch a := a.(type) {
 	case Create:
@@ -124,7 +125,7 @@ type Adopt struct {
 	Pod *corev1.Pod
 }
 
-// Release takes the set out of the owners of a pod that its selector does not match any more.
+// Release removes the set from the owners of a pod that its selector no longer matches.
 type Release struct {
 	// Pod is the pod as observed; its UID and resource version become preconditions.
 	Pod *corev1.Pod
@@ -134,10 +135,10 @@ func (Adopt) isAction() {}
 
 func (Release) isAction() {}
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Adopt) String() string { return fmt.Sprintf("adopt %s (the selector matches it)", a.Pod.Name) }
 
-// String is the line of logs and golden files.
+// String returns the line of logs and golden files.
 func (a Release) String() string {
 	return fmt.Sprintf("release %s (the selector does not match it)", a.Pod.Name)
 }

@@ -10,7 +10,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// ordinal is the State of a set with ordinals. Its cost grows with the pods that exist, never with spec.replicas.
+// ordinal returns the State of a set with ordinals. Its cost grows with the number of existing pods, not with spec.replicas.
 func ordinal(o *snapshot.Set) *State {
 	s := &State{Excess: map[string]int{}}
 	taken := make(map[int]bool, len(o.Replicas))
@@ -48,7 +48,7 @@ func ordinal(o *snapshot.Set) *State {
 	return s
 }
 
-// judge notes a live pod that is not what is wanted in its place, or that a user wants replaced.
+// judge records a live pod that is not the one wanted in its place, or that a user wants replaced.
 func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, to string) {
 	switch {
 	case r.Specified && replaceable(o, r):

@@ -13,8 +13,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// random is the State of a set with random names. What surge made takes nobody's place where it goes again; elsewhere the
-// pods above spec.replicas are the surge, whichever they are.
+// random returns the State of a set with random names. Surge pods that are deleted again take no other pod's place. In other
+// sets any pods above spec.replicas are the surge.
 func random(o *snapshot.Set) *State {
 	pods := count(o)
 	s, misplaced := excess(o, pods)
@@ -32,8 +32,8 @@ func random(o *snapshot.Set) *State {
 	return s
 }
 
-// excess is a State with nothing in it but how many pods of each revision have to go, and how many others may come in their
-// place.
+// excess returns a State that holds only how many pods of each revision must be replaced. misplaced is how many others may
+// come in their place.
 func excess(o *snapshot.Set, pods mix) (s *State, misplaced int) {
 	s = &State{Excess: map[string]int{}, Short: map[string]int{}, want: pods.want, lacking: obtainable(o, pods.lacking(o))}
 	for revision := range pods.want {
@@ -43,18 +43,18 @@ func excess(o *snapshot.Set, pods mix) (s *State, misplaced int) {
 		misplaced = s.countExcess(o, pods)
 	}
 	if o.RefusesUpdate() {
-		misplaced = 0 // no extra pod comes for pods that cannot be moved
+		misplaced = 0 // no extra pods for pods that cannot be moved
 	}
 	return s, misplaced
 }
 
-// mix is what pods a set with random names has.
+// mix holds the numbers of pods of a set with random names.
 type mix struct {
-	// want, have and broken are how many are wanted and had of each revision, and how many of these are broken. The pods
-	// that users named are no part of it: they go, and what comes in their place will be.
+	// want, have and broken are how many pods of each revision are wanted, exist, and are broken. Pods that users named are
+	// not counted, because they are deleted; the pods that replace them will be.
 	want, have, broken map[string]int
-	// live is how many pods there are, held how many that are not live but hold a place: finished ones until they are
-	// deleted, and terminating ones whose claims their successor is to use.
+	// live is how many pods are live. held is how many others hold a place: finished ones until they are deleted, and
+	// terminating ones whose claims their successor is to use.
 	live, held int
 }
 
@@ -77,7 +77,7 @@ func count(o *snapshot.Set) mix {
 		}
 	}
 	p := partition(o)
-	if o.Current.Template == nil { // none can be made, and those that are there stay
+	if o.Current.Template == nil { // none can be created, and the existing ones stay
 		p = min(p, pods.have[o.Current.Name])
 	}
 	pods.want[o.Update.Name] = o.Limits.Replicas - p
@@ -85,12 +85,12 @@ func count(o *snapshot.Set) mix {
 	return pods
 }
 
-// mountsClaims reports whether a pod of a set with claims uses any, which a cache that is behind may not show.
+// mountsClaims reports whether a pod of a set with claims mounts any. A cache that is behind may not show the claims.
 func mountsClaims(o *snapshot.Set, pod *corev1.Pod) bool {
 	return len(o.Spec.VolumeClaimTemplates) > 0 && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
 }
 
-// countSurge counts the pods that go again.
+// countSurge counts the pods that are deleted again.
 func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
@@ -104,16 +104,16 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 	return useful, spent
 }
 
-// Spent reports whether a pod that surge made is of no use any more: a user named it, or it is broken at another revision than
-// the one at which surge is made now.
+// Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
+// at which surge pods are created now.
 func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
 	return r.Surge && r.Live() && (r.Specified || r.Broken() && r.Revision != comesBackAt(o, s.lacking))
 }
 
-// short is how many pods of a revision there are too few.
+// short returns how many pods of a revision are missing.
 func (m mix) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
 
-// lacking is the revision at which the next pod is made: the current one if too few are at it, for it is known to work,
+// lacking returns the revision of the next new pod. It is the current one if that lacks pods, because it is known to work,
 // or if no other is wanted.
 func (m mix) lacking(o *snapshot.Set) string {
 	if m.short(o.Current.Name) > 0 || m.want[o.Update.Name] == 0 {
@@ -122,8 +122,8 @@ func (m mix) lacking(o *snapshot.Set) string {
 	return o.Update.Name
 }
 
-// countExcess notes how many pods of each revision have to go, and returns how many others may come in their place. Too
-// many pods at the only revision there is are surplus, not misplaced.
+// countExcess records how many pods of each revision must be replaced, and returns how many others may come in their place.
+// If there is only one revision, its excess pods are surplus, not misplaced.
 func (s *State) countExcess(o *snapshot.Set, pods mix) (misplaced int) {
 	for revision, n := range pods.have {
 		excess := n - pods.want[revision]
@@ -139,8 +139,8 @@ func (s *State) countExcess(o *snapshot.Set, pods mix) (misplaced int) {
 	return misplaced
 }
 
-// broken is how many of the pods that have to go are broken and keep their places, as InPlaceOnly has it: no extra pod is
-// made for those.
+// broken returns how many of the pods to be replaced are broken and stay under InPlaceOnly. No extra pod is created for
+// those.
 func (s *State) broken(o *snapshot.Set, pods mix) int {
 	if o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
 		return 0
@@ -152,20 +152,20 @@ func (s *State) broken(o *snapshot.Set, pods mix) int {
 	return n
 }
 
-// missed says whether pods of a revision that has too many are missed while they are moved. Those whose containers notice
-// nothing are not, and need no surge.
+// missed reports whether moving pods of a revision with excess pods reduces availability. A change that the containers do
+// not notice does not, and needs no surge.
 func (s *State) missed(o *snapshot.Set, revision string) bool {
 	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
 		return true
 	}
 	change, cannot := o.Change(revision, s.destination(o, revision))
-	if cannot != "" { // under InPlaceOnly they stay, and extra pods would stay with them
+	if cannot != "" { // under InPlaceOnly these pods stay, and extra pods would stay with them
 		return o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod
 	}
 	return !change.MetadataOnly()
 }
 
-// findCandidates notes the pods that may have to move and returns how many of them were named by users.
+// findCandidates records the pods that may have to move, and returns how many of them were named by users.
 func (s *State) findCandidates(o *snapshot.Set, pods mix) (named int) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
@@ -181,7 +181,7 @@ func (s *State) findCandidates(o *snapshot.Set, pods mix) (named int) {
 	return named
 }
 
-// destination is where the pods go of which a revision has too many. Strays go where pods are lacking.
+// destination returns the revision that surplus pods move to. Strays move to whichever revision is short.
 func (s *State) destination(o *snapshot.Set, from string) string {
 	if from == o.Update.Name {
 		return o.Current.Name
@@ -189,7 +189,8 @@ func (s *State) destination(o *snapshot.Set, from string) string {
 	return s.lacking
 }
 
-// successor is the revision at which a pod is replaced that a user named: its own unless only another lacks pods.
+// successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
+// pods.
 func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods mix) string {
 	if Frozen(o) || pods.short(r.Revision) > 0 || pods.short(s.lacking) == 0 {
 		return r.Revision
@@ -197,7 +198,7 @@ func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods mix) string
 	return comesBackAt(o, s.lacking)
 }
 
-// fill names the places that are missing and some of surge: first those at the current revision, which is known to work, then
+// fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
 // those at the update revision.
 func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 	missing := min(Batch, s.Missing)
@@ -214,9 +215,9 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 	}
 }
 
-// identities returns those of new pods, surge last: first those whose claims are free, then ids of the set's sequence that it
-// has not given out yet. Claims that a scale-down has left behind come after those of pods that are to come back. What surge
-// left behind is for surge, and nothing else is.
+// identities returns the identities of new pods, surge last: first those whose claims are free, then unused ids of the set's
+// sequence. Claims that a scale-down left behind come after those of pods that come back. Claims that surge left behind are
+// used for surge, and surge uses no others.
 func identities(o *snapshot.Set, missing, surge int) []string {
 	taken := make(map[string]bool, len(o.Replicas))
 	for id := range o.Blocked {

@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package desired compares what is with what should be, and says in numbers and names what differs. It decides nothing
-// about time: what may be done now, and what has to wait, is for the scale and update planners to say.
+// Package desired compares a set with its wanted state, and lists what differs. It does not decide when: the scale and
+// update planners decide what may be done now and what must wait.
 //
-// The rule: with R replicas and partition p, p pods are wanted at the current revision and R − p at the update
-// revision. In a set with ordinals the first p of the R ordinals in use are those wanted at the current revision; in a
-// set with random names any p pods are. A pod that is lost comes back at the revision wanted for its place.
+// The rule: with R replicas and partition p, p pods are wanted at the current revision and R − p at the update revision. In
+// a set with ordinals, the first p of the R ordinals in use are wanted at the current revision. In a set with random names,
+// any p pods are. A lost pod comes back at the revision wanted for its place.
 package desired
 
 import (
@@ -14,15 +14,15 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Batch is the largest number of places that one State names; it bounds the writes of one reconcile and the memory of a
-// set with 2³¹−1 replicas.
+// Batch is the largest number of places in one State. It bounds the writes of one reconcile, and the memory for a set with
+// 2³¹−1 replicas.
 const Batch = 500
 
 // Place is an identity that should have a pod and has none.
 type Place struct {
 	// ID is the identity.
 	ID string
-	// Ordinal is the number that ID spells in a set with ordinals; -1 otherwise.
+	// Ordinal is the number in ID in a set with ordinals; -1 otherwise.
 	Ordinal int
 	// Revision is the name of the revision that is wanted there.
 	Revision string
@@ -30,10 +30,10 @@ type Place struct {
 	Surge bool
 }
 
-// Move is a live pod that should give way to a pod at another revision, or to a fresh one.
+// Move is a live pod that should be replaced by a pod at another revision, or by a new one.
 type Move struct {
 	Replica *snapshot.Replica
-	// To is the name of the revision wanted instead. It can be the replica's own only for a pod that a user named.
+	// To is the name of the wanted revision. It is the replica's own only for a pod that a user named.
 	To string
 	// Named is true for a pod that a user wants replaced, whether its revision is the wanted one or not.
 	Named bool
@@ -43,29 +43,29 @@ type Move struct {
 type State struct {
 	// Places are the places to fill, in the order in which they should be filled, at most Batch of them.
 	Places []Place
-	// Missing is how many pods there are too few, whether Places names them or not; surge is not counted.
+	// Missing is how many pods are missing, whether Places lists them or not. Surge is not counted.
 	Missing int
-	// Candidates are the live pods that may have to move, in the order of the replicas. Those that were named all have to,
-	// of the others at revision r Excess[r] have to.
+	// Candidates are the live pods that may have to move, in the order of the replicas. All named pods must move. Of the
+	// others at revision r, Excess[r] must move.
 	Candidates []Move
-	// Excess is how many live pods each revision has too many, named ones not counted, and Short how many each revision has
-	// too few in a set with random names.
+	// Excess is how many live pods of each revision are surplus, without named ones. Short is how many pods each revision
+	// lacks in a set with random names.
 	Excess, Short map[string]int
-	// Surplus is how many live pods are above what the set may have now, surge included. SurplusSurge is how many on top of
-	// those surge made that goes again and is not needed any more.
+	// Surplus is how many live pods exceed what the set may have now, including surge. SurplusSurge is how many further
+	// surge pods are no longer needed and are deleted.
 	Surplus, SurplusSurge int
 	// Outside are the live pods whose ordinal is not in use, the highest first.
 	Outside []*snapshot.Replica
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
 
-	// want is how many pods are wanted of each revision in a set with random names.
+	// want is how many pods of each revision are wanted in a set with random names.
 	want map[string]int
-	// lacking is the revision of which the next pod is made in a set with random names.
+	// lacking is the revision of the next new pod in a set with random names.
 	lacking string
 }
 
-// Excess is how many live pods each revision of a set has too many, as in its State.
+// Excess returns how many live pods of each revision are surplus, as in State.
 func Excess(o *snapshot.Set) map[string]int {
 	if o.Ordinal() {
 		return ordinal(o).Excess
@@ -82,9 +82,9 @@ func Of(o *snapshot.Set) *State {
 	return random(o)
 }
 
-// ComesBackAt is the revision at which a pod is missed when the given one is gone, or at which its successor will come
-// under the same identity; false if there will be none. A set with random names misses its pods at once, unless claims
-// tie them to their identity.
+// ComesBackAt returns the revision at which the set lacks a pod once the given one is gone, or at which its successor of the
+// same identity is created. It is empty if there will be no successor. A set with random names lacks a deleted pod at once,
+// unless claims tie the pod to its identity.
 func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
 	if !o.Ordinal() {
 		return comesBackAt(o, s.lacking), len(r.Claims) > 0 && !r.Surge
@@ -96,14 +96,14 @@ func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision stri
 	return comesBackAt(o, at(o, k)), true
 }
 
-// IsOld says whether the strategy Recreate wants a pod gone before any new one comes. Under that strategy all pods are
-// wanted at one revision.
+// IsOld reports whether the strategy Recreate wants a pod gone before any new one is created. Under that strategy all pods
+// are wanted at one revision.
 func IsOld(o *snapshot.Set, r *snapshot.Replica) bool {
 	return o.Strategy() == v1alpha1.RecreateStrategy && target(o, r, 0) != r.Revision
 }
 
-// Stays says whether a live pod is to stay at its revision. Of a revision that has too many pods nobody knows which
-// will, and none is counted on.
+// Stays reports whether a live pod is certain to stay at its revision. It reports false for all pods of a revision with
+// excess pods, because it is not known which of them will move.
 func (s *State) Stays(o *snapshot.Set, r *snapshot.Replica) bool {
 	if !o.Ordinal() {
 		return s.Excess[r.Revision] == 0
@@ -112,12 +112,12 @@ func (s *State) Stays(o *snapshot.Set, r *snapshot.Replica) bool {
 	return used && target(o, r, k) == r.Revision
 }
 
-// Frozen says whether no pod may change its revision now, other than by being lost.
+// Frozen reports whether no pod may change its revision now, except by being lost.
 func Frozen(o *snapshot.Set) bool {
 	return o.Paused() || o.Strategy() == v1alpha1.OnDeleteStrategy
 }
 
-// partition is how many pods are wanted at the current revision.
+// partition returns how many pods are wanted at the current revision.
 func partition(o *snapshot.Set) int {
 	switch {
 	case o.Rejected:
@@ -129,8 +129,8 @@ func partition(o *snapshot.Set) int {
 	}
 }
 
-// comesBackAt returns the revision at which a pod is made where the wanted one is given: the current one while the API server
-// refuses pods of the update revision, so that a set lives on with a template that is no good.
+// comesBackAt returns the revision of a new pod, given the wanted one. It is the current revision while the API server
+// refuses pods of the update revision, so that a set keeps running with a bad template.
 func comesBackAt(o *snapshot.Set, revision string) string {
 	if revision == o.Update.Name && o.RefusesUpdate() {
 		revision = o.Current.Name
@@ -138,8 +138,8 @@ func comesBackAt(o *snapshot.Set, revision string) string {
 	return obtainable(o, revision)
 }
 
-// obtainable is the revision that a pod can have where the wanted one is given: the current one while the set is paused, and
-// never one whose template is gone.
+// obtainable returns the revision that a pod can have, given the wanted one. It is the current revision while the set is
+// paused, and never one whose template is lost.
 func obtainable(o *snapshot.Set, revision string) string {
 	if o.Paused() {
 		revision = o.Current.Name
@@ -150,13 +150,13 @@ func obtainable(o *snapshot.Set, revision string) string {
 	return revision
 }
 
-// replaceable says whether a pod can be replaced now if a user asks for it: not in a pause if that would change its
-// revision.
+// replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it cannot if that would change
+// its revision.
 func replaceable(o *snapshot.Set, r *snapshot.Replica) bool {
 	return !o.Paused() || comesBackAt(o, r.Revision) == r.Revision
 }
 
-// at is the revision wanted at the k-th place of a set with ordinals.
+// at returns the revision wanted at the k-th place of a set with ordinals.
 func at(o *snapshot.Set, k int) string {
 	if o.Rejected || k < partition(o) {
 		return o.Current.Name
@@ -164,8 +164,8 @@ func at(o *snapshot.Set, k int) string {
 	return o.Update.Name
 }
 
-// target is the revision wanted of the pod at the k-th place of a set with ordinals. A revision whose template is gone
-// is wanted of nothing but the pods that have it.
+// target returns the revision wanted for the pod at the k-th place of a set with ordinals. A revision whose template is lost
+// is wanted only for the pods that have it.
 func target(o *snapshot.Set, r *snapshot.Replica, k int) string {
 	to := at(o, k)
 	if Frozen(o) || to == r.Revision {

@@ -12,7 +12,7 @@ import (
 	"rollset.dev/rollset/internal/model/identity"
 )
 
-// FuzzReserved looks for ranges of ordinals that crash, or with which counting there and back does not agree.
+// FuzzReserved looks for ranges of ordinals that crash, or whose At and Rank disagree.
 func FuzzReserved(f *testing.F) {
 	f.Add(int32(0), "3-5", int32(4), 3)
 	f.Add(int32(2147483647), "0-2147483647", int32(-1), 0)
@@ -33,7 +33,7 @@ func FuzzReserved(f *testing.F) {
 	})
 }
 
-// FuzzParseOrdinal looks for names of pods that are read as another pod's.
+// FuzzParseOrdinal looks for pod names that are parsed as another pod's.
 func FuzzParseOrdinal(f *testing.F) {
 	f.Add("web", "web-0")
 	f.Add("web", "web-007")

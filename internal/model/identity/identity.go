@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity names pods: it says which ordinals, or which random ids, a set uses.
+// Package identity names pods: it returns the ordinals or random ids that a set uses.
 //
-// The rule: a name is a pure function of the set, never of what happens to exist. Ordinal sets use the first ordinals
-// from a start that are not reserved. Random sets walk a fixed permutation of all ids and skip those in use; two
-// controllers with different views of the world therefore try the same names and can only meet in AlreadyExists, never
-// make one pod too many.
+// The rule: a name is a pure function of the set, and never depends on which objects exist. A set with ordinals uses the
+// first ordinals from a start that are not reserved. A set with random names walks a fixed permutation of all ids, and skips
+// those in use. So two controllers with different caches try the same names. They meet in AlreadyExists, and never create a
+// pod too many.
 package identity
 
 import (
@@ -18,8 +18,8 @@ import (
 // PodName returns the name of the pod of an identity, whether it exists or not.
 func PodName(set, id string) string { return set + "-" + id }
 
-// ParseOrdinal returns the ordinal of the pod of a set: N, between 0 and 2³¹−1, if the name is "<set>-N". Only the
-// canonical spelling counts, for web-7 and web-007 are two pods and one identity must not have two.
+// ParseOrdinal returns the ordinal of a pod of a set: N, between 0 and 2³¹−1, if the name is "<set>-N". Only the canonical
+// spelling counts, because web-7 and web-007 are two pods, and one identity must not have two.
 func ParseOrdinal(set, podName string) (ordinal int, ok bool) {
 	suffix, ok := suffixOf(set, podName)
 	if !ok {
@@ -32,8 +32,7 @@ func ParseOrdinal(set, podName string) (ordinal int, ok bool) {
 	return int(n), true
 }
 
-// ParseID returns the random id of the pod of a set: the five characters behind "<set>-", all of the alphabet of
-// [Sequence].
+// ParseID returns the random id of a pod of a set: the five characters after "<set>-", all from the alphabet of [Sequence].
 func ParseID(set, podName string) (id string, ok bool) {
 	suffix, ok := suffixOf(set, podName)
 	if !ok || len(suffix) != idLength {

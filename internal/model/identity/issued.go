@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// jump is how far ahead of all other ids of a set one of its own can be: more than are made between two writes of a status.
-// A pod that was adopted may have an id from the sequence of another set, which is anywhere.
+// jump is the largest distance between an id of a set and all others of the set: more ids than are issued between two writes
+// of a status. An adopted pod may have an id from the sequence of another set, which can be anywhere.
 const jump = 2048
 
-// Issued returns how many ids of its sequence a set has given out, if it is known to have given out as many as known and has
-// pods or claims with ids at the given places: the next id is the one at that place. A place that is too far ahead to be
-// the set's own does not count; −1 is no place. The count goes on behind the end of the sequence, which then begins again.
+// Issued returns how many ids of its sequence a set has given out. known is the recorded count, and places are those of the
+// ids of its pods and claims. The next id is the one at the returned place. A place that is too far ahead to be the set's
+// own does not count; −1 is no place. After the end of the sequence the count goes on, and the sequence starts again.
 func Issued(known int, places iter.Seq[int]) int {
 	var ahead []int
 	for place := range places {
@@ -33,7 +33,7 @@ func Issued(known int, places iter.Seq[int]) int {
 	return known + far
 }
 
-// Covers reports whether different places are all those from one count of ids to another.
+// Covers reports whether the places are exactly those from one count of ids to another.
 func Covers(from, to int, places iter.Seq[int]) bool {
 	missing := to - from
 	for place := range places {
@@ -44,5 +44,5 @@ func Covers(from, to int, places iter.Seq[int]) bool {
 	return missing <= 0
 }
 
-// distance is how far a place is behind a count of ids, in a sequence that begins again behind its end.
+// distance returns how far a place is behind a count of ids, in a sequence that starts again after its end.
 func distance(count, place int) int { return ((place-count)%IDs + IDs) % IDs }

@@ -96,10 +96,10 @@ func merge(spans []span) []span {
 	return merged
 }
 
-// usableBelow is how many usable ordinals lie below a range.
+// usableBelow returns how many usable ordinals lie below a range.
 func (o Ordinals) usableBelow(s span) int64 { return s.first - o.start - s.before }
 
-// Len is the number of usable ordinals, between 0 and 2³¹. A set cannot have more pods than that, whatever its replicas
+// Len returns the number of usable ordinals, between 0 and 2³¹. A set cannot have more pods than that, whatever its replicas
 // say.
 func (o Ordinals) Len() int {
 	n := maxOrdinal + 1 - o.start

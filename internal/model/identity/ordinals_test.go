@@ -124,20 +124,20 @@ func TestOrdinalsRank(t *testing.T) {
 		wantRank   int
 		wantUsable bool
 	}{
-		"negative":              {ordinal: -1},
-		"the lowest integer":    {ordinal: math.MinInt},
-		"below the start":       {ordinal: 1},
-		"the start":             {ordinal: 2, wantRank: 0, wantUsable: true},
-		"before a range":        {ordinal: 3, wantRank: 1, wantUsable: true},
-		"reserved, first":       {ordinal: 4, wantRank: 2},
-		"reserved, last":        {ordinal: 5, wantRank: 2},
-		"behind a range":        {ordinal: 6, wantRank: 2, wantUsable: true},
-		"reserved, alone":       {ordinal: 9, wantRank: 5},
-		"behind all":            {ordinal: 10, wantRank: 5, wantUsable: true},
-		"the highest ordinal":   {ordinal: math.MaxInt32, wantRank: math.MaxInt32 - 5, wantUsable: true},
-		"no ordinal any more":   {ordinal: math.MaxInt32 + 1, wantRank: math.MaxInt32 - 4},
-		"the highest integer":   {ordinal: math.MaxInt, wantRank: math.MaxInt32 - 4},
-		"somewhere in the wide": {ordinal: 1_000_000, wantRank: 1_000_000 - 5, wantUsable: true},
+		"negative":                {ordinal: -1},
+		"the lowest integer":      {ordinal: math.MinInt},
+		"below the start":         {ordinal: 1},
+		"the start":               {ordinal: 2, wantRank: 0, wantUsable: true},
+		"before a range":          {ordinal: 3, wantRank: 1, wantUsable: true},
+		"reserved, first":         {ordinal: 4, wantRank: 2},
+		"reserved, last":          {ordinal: 5, wantRank: 2},
+		"behind a range":          {ordinal: 6, wantRank: 2, wantUsable: true},
+		"reserved, alone":         {ordinal: 9, wantRank: 5},
+		"behind all":              {ordinal: 10, wantRank: 5, wantUsable: true},
+		"the highest ordinal":     {ordinal: math.MaxInt32, wantRank: math.MaxInt32 - 5, wantUsable: true},
+		"beyond the last ordinal": {ordinal: math.MaxInt32 + 1, wantRank: math.MaxInt32 - 4},
+		"the highest integer":     {ordinal: math.MaxInt, wantRank: math.MaxInt32 - 4},
+		"somewhere in the wide":   {ordinal: 1_000_000, wantRank: 1_000_000 - 5, wantUsable: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ reserveOrdinals[9]: "0-2147483648" is neither an ordinal nor a range such as "3-
 	}
 }
 
-// TestOrdinalsAgainstList compares with the obvious implementation, which writes all ordinals down.
+// TestOrdinalsAgainstList compares with the obvious implementation, which lists all ordinals.
 func TestOrdinalsAgainstList(t *testing.T) {
 	t.Parallel()
 	const end = 120

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// alphabet is the one of k8s.io/apimachinery/pkg/util/rand, in which the API server's generateName writes: no
-	// vowels, so no words, and no characters that look alike.
+	// alphabet is that of k8s.io/apimachinery/pkg/util/rand, which generateName uses: no vowels, so no words, and no
+	// characters that look alike.
 	alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	idLength = 5
 
@@ -27,12 +27,12 @@ const (
 )
 
 // Sequence is the order in which a set gives ids to its pods. It is a permutation: every id comes once among the first
-// [IDs]. Different sets have unrelated sequences. It does not depend on the revision: a manager that still sees an older
-// spec must try the same ids as one that sees the newest.
+// [IDs]. Different sets have unrelated sequences. A sequence does not depend on the revision, because a manager that still
+// sees an older spec must try the same ids as one that sees the newest.
 //
-// The permutation is a Feistel network of four rounds, which is as good as random if its round function is (Luby and
-// Rackoff, SIAM J. Comput. 17(2), 1988), cut down from 2²⁴ to 27⁵ values by cycle walking (Black and Rogaway, CT-RSA
-// 2002). Its keys are the SHA-256 of the seed.
+// The permutation is a Feistel network of four rounds. It is indistinguishable from a random one if its round function is
+// (Luby and Rackoff, SIAM J. Comput. 17(2), 1988). Cycle walking cuts it down from 2²⁴ to 27⁵ values (Black and Rogaway,
+// CT-RSA 2002). Its keys are the SHA-256 of the seed.
 type Sequence struct {
 	keys [rounds]uint64
 }
@@ -51,8 +51,8 @@ func NewSequence(uid types.UID) Sequence {
 // counted from the end.
 func (s Sequence) At(i int) string {
 	x := uint32((i%IDs + IDs) % IDs)
-	// A permutation leads every value back to itself in the end, so walking on until the result is an id again ends at
-	// x at the latest; on average it takes 2²⁴/27⁵ = 1.17 steps.
+	// A permutation returns to its start in the end. So walking on until the result is an id ends at x at the latest. On
+	// average it takes 2²⁴/27⁵ = 1.17 steps.
 	for x = s.permute(x); x >= IDs; {
 		x = s.permute(x)
 	}
@@ -64,7 +64,7 @@ func (s Sequence) At(i int) string {
 	return string(id[:])
 }
 
-// PlaceOf returns the place of an id in the sequence, the i of At, between 0 and IDs−1; −1 if the text is no id.
+// PlaceOf returns the place of an id in the sequence, the i of At, between 0 and IDs−1; −1 if the text is not an id.
 func (s Sequence) PlaceOf(id string) int {
 	if len(id) != idLength {
 		return -1
@@ -83,8 +83,8 @@ func (s Sequence) PlaceOf(id string) int {
 	return int(x)
 }
 
-// Next returns the first n ids from a place of the sequence on that are not taken, all different, in the order of the
-// sequence. It asks for each id at most once; it returns fewer than n if, and only if, fewer are free.
+// Next returns the first n free ids from a place of the sequence on, in the order of the sequence. It asks for each id at
+// most once. It returns fewer than n only if fewer are free.
 func (s Sequence) Next(from, n int, taken func(id string) bool) []string {
 	var free []string
 	for i := 0; i < IDs && len(free) < n; i++ {
@@ -104,7 +104,7 @@ func (s Sequence) permute(x uint32) uint32 {
 	return left<<halfBits | right
 }
 
-// permuteBack is the inverse of permute.
+// permuteBack returns the inverse of permute.
 func (s Sequence) permuteBack(x uint32) uint32 {
 	left, right := x>>halfBits, x&halfMask
 	for i := range s.keys {
@@ -113,7 +113,7 @@ func (s Sequence) permuteBack(x uint32) uint32 {
 	return left<<halfBits | right
 }
 
-// mix is the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, with the constants of Stafford's variant 13):
+// mix returns the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, with the constants of Stafford's variant 13):
 // every bit of the result depends on every bit of x.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -61,7 +61,7 @@ func TestSequenceIsPermutation(t *testing.T) {
 	}
 }
 
-// TestSequenceIsMixed compares, in every place of the id, how often each character comes up with how often it would at
+// TestSequenceIsMixed compares how often each character occurs at every position of the id with how often it would at
 // random.
 func TestSequenceIsMixed(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestSequenceNextProperties(t *testing.T) {
 		if len(got) != n {
 			t.Fatalf("%d ids, want %d", len(got), n)
 		}
-		// Whoever saw fewer of the taken ids chooses among the same names.
+		// A caller that saw fewer of the taken ids chooses among the same names.
 		if more := s.Next(from, n, func(id string) bool { return taken(id) || id == s.At(from) }); n > 1 && len(more) == n {
 			for _, id := range more[:n-1] {
 				if !seen[id] {

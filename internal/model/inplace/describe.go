@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// String says what changes, for logs and events: "images of app, log; resources of app".
+// String describes the change, for logs and events: "images of app, log; resources of app".
 func (c Change) String() string {
 	var parts []string
 	if len(c.Images) > 0 {

@@ -1,23 +1,21 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inplace says whether a pod can go from one template to another without being recreated, what has to be written
-// to that end, and when it is done.
+// Package inplace decides whether a pod can change from one template to another without being recreated, what to write for
+// that, and when it is done.
 //
-// The rule: a change can be made in place if a running pod can take it over whole. That holds for
+// The rule: a change can be made in place if a running pod can take over all of it. That holds for
 //   - the images of containers and of restartable init containers,
-//   - the cpu and memory of containers, as long as nothing is taken away and the QoS class stays,
+//   - the cpu and memory of containers, as long as nothing is removed and the QoS class stays the same,
 //   - labels and annotations, unless an environment variable or a volume of the pod reads the changed key.
 //
-// Everything else recreates the pod, and the reason names the first such field. The image of an ordinary init container
-// is among that: the API server would take it, but the container has run and will not run again. So is the order of
-// containers, which is the order in which they start, and an image whose tag changes the default of imagePullPolicy,
-// which a pod cannot change any more. The order of volumes and ports means nothing, and neither does nil against empty.
-// The label that carries the revision changes with every update, so a variable that reads it forbids them all; a volume
-// with all labels does not, for the kubelet writes it anew.
+// Any other change recreates the pod, and the reason names the first such field. Among these are the image of an ordinary
+// init container, because the container has run and will not run again; the order of containers, because they start in that
+// order; and an image whose tag changes the default of imagePullPolicy, because that field of a pod is immutable. The order
+// of volumes and ports means nothing, and nil equals empty. The label with the revision changes in every update, so a
+// variable that reads it forbids all of them. A volume with all labels does not, because the kubelet rewrites it.
 //
-// What a patch writes comes from templates alone. What is kept in the pod's state annotation serves to see when the
-// kubelet is done, and for nothing else.
+// Patches are made from templates alone. The pod's state annotation only tells when the kubelet is done.
 package inplace
 
 import (
@@ -34,7 +32,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Change is what makes a pod of one template one of another. The zero value changes nothing but the revision label.
+// Change turns a pod of one template into a pod of another. The zero value changes nothing but the revision label.
 type Change struct {
 	// Images maps the names of containers and restartable init containers to their new images.
 	Images map[string]string
@@ -44,27 +42,27 @@ type Change struct {
 	Restarts []string
 	// Labels and Annotations are the changes of metadata.
 	Labels, Annotations Keys
-	// Restarted and Resized are true if the pod is known to be through with the restarts and the resize of its last
-	// update. What is not known to be done is waited for beside what changes.
+	// Restarted and Resized are true if the restarts and the resize of the pod's last update are known to be done. An
+	// unfinished one is waited for together with this change.
 	Restarted, Resized bool
 }
 
 // Keys is a change of labels or annotations.
 type Keys struct {
-	// Set are the keys that are new or have a new value.
+	// Set holds the keys that are new or have a new value.
 	Set map[string]string
-	// Removed are the keys that the new template has no longer, in order.
+	// Removed holds the keys that the new template no longer has, in order.
 	Removed []string
 }
 
-// MetadataOnly says whether the containers notice nothing.
+// MetadataOnly reports whether the containers notice nothing.
 func (c Change) MetadataOnly() bool { return len(c.Images) == 0 && len(c.Resources) == 0 }
 
-// NeedsRestart says whether a container restarts.
+// NeedsRestart reports whether a container restarts.
 func (c Change) NeedsRestart() bool { return len(c.Restarts) > 0 }
 
-// Diff returns what makes a pod of template from one of template to, or why that cannot be done in place: the path of
-// the first field that forbids it, and what is the matter with it. Either template may be nil, which forbids it too.
+// Diff returns the change from one template to another, or why it cannot be made in place: the path of the first field that
+// forbids it, and the cause. Either template may be nil, which forbids it too.
 func Diff(from, to *corev1.PodTemplateSpec) (c Change, cannot string) {
 	if from == nil || to == nil {
 		return Change{}, "the template that the pod was made from is lost"
@@ -78,7 +76,7 @@ func Diff(from, to *corev1.PodTemplateSpec) (c Change, cannot string) {
 	slices.Sort(c.Restarts)
 	c.Restarts = slices.Compact(c.Restarts)
 
-	// What is left after all that can be done in place has been taken out must be equal.
+	// What remains once everything that can be done in place is removed must be equal.
 	cannot = cmp.Or(
 		firstDifference("", reflect.ValueOf(*rest), reflect.ValueOf(*wanted)),
 		c.firstReader(&wanted.Spec),
@@ -91,8 +89,7 @@ func Diff(from, to *corev1.PodTemplateSpec) (c Change, cannot string) {
 	return c, ""
 }
 
-// reduce is a copy of a template without the metadata that no pod gets, and with lists sorted whose order means
-// nothing.
+// reduce returns a copy of a template without the metadata that no pod gets. It sorts lists whose order means nothing.
 func reduce(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	t := template.DeepCopy()
 	t.ObjectMeta = metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers}
@@ -105,7 +102,7 @@ func reduce(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return t
 }
 
-// keys compares labels or annotations. The controller's own are none of a template's business.
+// keys compares labels or annotations. It ignores the controller's own.
 func keys(from, to map[string]string) Keys {
 	var k Keys
 	for key, value := range to {
@@ -124,7 +121,7 @@ func keys(from, to map[string]string) Keys {
 	return k
 }
 
-// own says whether the controller, and it alone, writes a label or annotation of a pod.
+// own reports whether a label or annotation of a pod is written only by the controller.
 func own(key string) bool {
 	switch key {
 	case v1alpha1.RevisionLabel, v1alpha1.PodIndexLabel, v1alpha1.PodNameLabel:
@@ -136,7 +133,7 @@ func own(key string) bool {
 // empty reports whether no key changes.
 func (k Keys) empty() bool { return len(k.Set)+len(k.Removed) == 0 }
 
-// changed says whether a key is set or removed.
+// changed reports whether a key is set or removed.
 func (k Keys) changed(key string) bool {
 	_, set := k.Set[key]
 	return set || slices.Contains(k.Removed, key)
@@ -168,8 +165,8 @@ func takeImages(c *Change, rest, wanted *corev1.PodSpec) {
 	}
 }
 
-// firstPullPolicy finds a container whose new image has another default of imagePullPolicy. A pod keeps the policy that
-// it was created with.
+// firstPullPolicy finds a container whose new image has another default of imagePullPolicy, because a pod keeps the policy
+// that it was created with.
 func (c Change) firstPullPolicy(from, to *corev1.PodSpec) string {
 	for _, w := range members(to) {
 		old, ok := find(from, w.Name)
@@ -183,7 +180,7 @@ func (c Change) firstPullPolicy(from, to *corev1.PodSpec) string {
 	return ""
 }
 
-// defaultPullPolicy is the policy that the API server gives to a container without one: Always for the tag latest,
+// defaultPullPolicy returns the policy that the API server gives to a container without one: Always for the tag latest,
 // which is also the tag of an image that has neither tag nor digest.
 func defaultPullPolicy(image string) corev1.PullPolicy {
 	name, _, hasDigest := strings.Cut(image, "@")

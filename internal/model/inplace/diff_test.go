@@ -16,7 +16,7 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// template is a pod template with a little of everything: an ordinary init container "prepare", a restartable one
+// template returns a pod template that uses every kind of field: an ordinary init container "prepare", a restartable one
 // "proxy", and the containers "web" and "log".
 func template() *corev1.PodTemplateSpec {
 	return &corev1.PodTemplateSpec{
@@ -46,7 +46,7 @@ func template() *corev1.PodTemplateSpec {
 	}
 }
 
-// requirements are written "cpu=1 memory=1Gi".
+// requirements parses resources such as "cpu=1 memory=1Gi".
 func requirements(requests, limits string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: quantities(requests), Limits: quantities(limits)}
 }
@@ -189,7 +189,7 @@ func TestDiffInPlace(t *testing.T) {
 				web(t).VolumeMounts = []corev1.VolumeMount{}
 			},
 		},
-		"a label that nobody reads": {
+		"a label that no container reads": {
 			before: func(t *corev1.PodTemplateSpec) {
 				web(t).Env = []corev1.EnvVar{reads("metadata.labels['app']"), reads("metadata.name"), {Name: "X"}}
 				t.Spec.Volumes[0].DownwardAPI = &corev1.DownwardAPIVolumeSource{Items: files("metadata.annotations", "metadata.labels['app']")}

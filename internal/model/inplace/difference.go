@@ -50,7 +50,7 @@ func firstDifference(path string, a, b reflect.Value) string {
 	return path + ": changed"
 }
 
-// isNothing says whether a value stands for a field that is not set.
+// isNothing reports whether a value stands for a field that is not set.
 func isNothing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -80,7 +80,7 @@ func firstFieldDifference(path string, a, b reflect.Value) string {
 	return ""
 }
 
-// join appends the name of a field to a path; the fields of an embedded struct have no name between.
+// join appends the name of a field to a path. Fields of an embedded struct have no name between.
 func join(path, name string) string {
 	if path == "" || name == "" {
 		return path + name

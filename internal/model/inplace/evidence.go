@@ -18,22 +18,23 @@ type proof int
 
 const (
 	none proof = iota
-	// passing is a proof that is there now: a name that a node gives to an image, or something that was seen.
+	// passing is a proof that exists now but may not last: an image name that a node reports, or an observation of this
+	// manager.
 	passing
-	// lasting is a proof that whoever looks at the pod later finds as well.
+	// lasting is a proof that is still there for anyone who reads the pod later.
 	lasting
 )
 
-// Sighting is which containers a pod had when its kubelet was first seen to have reported the generation of an update.
-// A pod's worker does one thing after the other: a container that starts later runs the new image.
+// Sighting records which containers a pod had when its kubelet was first seen to have observed the generation of an update.
+// A kubelet handles one pod sequentially, so a container that starts later runs the new image.
 type Sighting struct {
 	generation int64
 	ids        map[string]string
 }
 
-// See returns the sighting after one more look at the pod.
+// See returns the sighting after another look at the pod.
 func (s Sighting) See(pod *corev1.Pod) Sighting {
-	state, _ := StateOf(pod) // one that cannot be read counts for nothing
+	state, _ := StateOf(pod) // an unreadable state counts for nothing
 	if len(state.Containers) == 0 {
 		return Sighting{}
 	}
@@ -53,14 +54,15 @@ func (s Sighting) See(pod *corev1.Pod) Sighting {
 // Empty reports whether nothing was seen.
 func (s Sighting) Empty() bool { return s.generation == 0 }
 
-// precedes reports whether another container of a name was there when the kubelet had seen a generation.
+// precedes reports whether a status shows another container than the one that existed when the kubelet had seen a
+// generation.
 func (s Sighting) precedes(status *corev1.ContainerStatus, generation int64) bool {
 	id, seen := s.ids[status.Name]
 	return seen && generation > 0 && s.generation >= generation && id != status.ContainerID
 }
 
-// firstRestart returns what is waited for until the first container, by name, that does not run its new image does, "" if
-// all do, and whether a proof of that is a passing one.
+// firstRestart returns what must happen until the first container, by name, runs its new image; empty if all do. isPassing
+// reports whether a proof of that may not last.
 func firstRestart(pod *corev1.Pod, s State, seen Sighting) (waiting string, isPassing bool) {
 	for _, name := range slices.Sorted(maps.Keys(s.Containers)) {
 		m, ok := find(&pod.Spec, name)
@@ -76,12 +78,12 @@ func firstRestart(pod *corev1.Pod, s State, seen Sighting) (waiting string, isPa
 	return "", isPassing
 }
 
-// restarted returns how certain it is that a container runs its new image, and if it is not, what is waited for.
+// restarted returns how certain it is that a container runs its new image. If it is not, waiting is what it waits for.
 //
-// What the kubelet reports is this: at once, that it has seen the new generation, with everything else as before; when
-// the old container has ended and the new one runs, seconds or minutes later and in one write, the new containerID,
-// imageID and image. So the generation alone proves nothing. Another containerID proves nothing either: the container
-// may have crashed, and have been started from the old image, before the kubelet saw the change.
+// A kubelet first reports that it has observed the new generation, with everything else unchanged. Seconds or minutes later,
+// when the old container has ended and the new one runs, it reports the new containerID, imageID and image in one write. So
+// the generation alone proves nothing. Another containerID proves nothing either: the container may have crashed and
+// restarted from the old image before the kubelet saw the change.
 func restarted(pod *corev1.Pod, m member, s State, seen Sighting) (waiting string, how proof) {
 	before, generation, status := s.Containers[m.Name], s.generationOf(m.Name), statusOf(pod, m.Name)
 	if generation > 0 && GateOf(pod).Done >= generation {
@@ -107,8 +109,8 @@ func restarted(pod *corev1.Pod, m member, s State, seen Sighting) (waiting strin
 	}
 }
 
-// shows reports whether a status shows that a container runs an image of a spec: by its name, or by the digest that the
-// spec pins. Runtimes report names in full, docker.io/library/redis:7 for redis:7.
+// shows reports whether a status shows that a container runs an image of a spec, by its name or by the digest that the spec
+// pins. Runtimes report full names, such as docker.io/library/redis:7 for redis:7.
 func shows(status *corev1.ContainerStatus, image string) bool {
 	named, err := reference.ParseDockerRef(image)
 	if err != nil {
@@ -121,10 +123,10 @@ func shows(status *corev1.ContainerStatus, image string) bool {
 	return err == nil && reported.String() == named.String()
 }
 
-// maxName is how much of the name of an image a message has.
+// maxName is the maximum length of an image's name in a message.
 const maxName = 200
 
-// short is the name of an image for a message.
+// short returns the name of an image for a message.
 func short(image string) string {
 	if len(image) <= maxName {
 		return image

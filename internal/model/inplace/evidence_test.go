@@ -14,8 +14,8 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// changed is a pod whose container web has run one image and is to run another. An earlier update of it was not done if it
-// overlaps, so that nothing but a name or a sighting can prove this one.
+// changed returns a pod whose container web ran one image and is to run another. If it overlaps, an earlier update of it was
+// not done, so that only a name or a sighting can prove this one.
 func changed(t testing.TB, before, after report, image, overlaps string) (*corev1.Pod, inplace.State) {
 	t.Helper()
 	p := pod(template(), "r0")
@@ -32,7 +32,7 @@ func changed(t testing.TB, before, after report, image, overlaps string) (*corev
 	return p, s
 }
 
-// TestNames says which names of images are proof that a container runs the image of the spec, where nothing else is.
+// TestNames checks which image names prove that a container runs the image of the spec, where nothing else does.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	digest := "sha256:" + strings.Repeat("ab", 32)
@@ -79,7 +79,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestEvidence is about updates that did not land on an unfinished one.
+// TestEvidence covers updates that were made after the previous one was done.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	v1 := report{observed: 1, image: "docker.io/library/web:v1", imageID: "web@sha256:1", containerID: "c://1"}
@@ -94,8 +94,8 @@ func TestEvidence(t *testing.T) {
 		"the same content under the new name":    {"web:v2", report{2, "docker.io/library/web:v2", "web@sha256:1", "c://2", "", "", ""}, true, true},
 		"the same content under the old name":    {"web:v1-again", report{2, "docker.io/library/web:v1", "web@sha256:1", "c://2", "", "", ""}, false, false},
 		"the same name, written in full":         {"docker.io/library/web:v1", report{2, "docker.io/library/web:v1", "web@sha256:1", "c://2", "", "", ""}, false, false},
-		"no imageID any more":                    {"web:v2", report{2, "x", "", "c://2", "", "", ""}, false, false},
-		"no containerID any more":                {"web:v2", report{2, "docker.io/library/web:v2", "web@sha256:2", "", "", "", ""}, false, false},
+		"imageID is gone":                        {"web:v2", report{2, "x", "", "c://2", "", "", ""}, false, false},
+		"containerID is gone":                    {"web:v2", report{2, "docker.io/library/web:v2", "web@sha256:2", "", "", "", ""}, false, false},
 		"the same containerID and another image": {"web:v2", report{2, "docker.io/library/web:v2", "web@sha256:2", "c://1", "", "", ""}, false, false},
 		"the kubelet has not seen it":            {"web:v2", report{1, "docker.io/library/web:v2", "web@sha256:2", "c://2", "", "", ""}, false, false},
 		"a kubelet of the future has":            {"web:v2", report{1 << 40, "docker.io/library/web:v2", "web@sha256:2", "c://2", "", "", ""}, true, false},
@@ -117,7 +117,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestSighting says what was seen of a pod proves where names do not.
+// TestSighting checks that a sighting of a pod proves an update where names do not.
 func TestSighting(t *testing.T) {
 	t.Parallel()
 	const alias = "docker.io/library/web:v1"
@@ -153,7 +153,7 @@ func TestSighting(t *testing.T) {
 	}
 }
 
-// TestSightingOfEarlier says that what was seen of one update proves nothing of the next.
+// TestSightingOfEarlier checks that a sighting of one update proves nothing about the next.
 func TestSightingOfEarlier(t *testing.T) {
 	t.Parallel()
 	p, _ := changed(t,
@@ -173,7 +173,7 @@ func TestSightingOfEarlier(t *testing.T) {
 	}
 }
 
-// TestGateRemembers says that an update that was found to be done stays done, whatever the node says later.
+// TestGateRemembers checks that an update that was found to be done stays done, whatever the node reports later.
 func TestGateRemembers(t *testing.T) {
 	t.Parallel()
 	p, s := changed(t,
@@ -190,7 +190,7 @@ func TestGateRemembers(t *testing.T) {
 	}
 }
 
-// FuzzEvidence looks for reports that crash, or that are taken for proof though they are none.
+// FuzzEvidence looks for reports that crash, or that are wrongly taken as proof.
 func FuzzEvidence(f *testing.F) {
 	f.Add("web:v2", "docker.io/library/web:v2", "web@sha256:2", "c://2", int64(2), false)
 	f.Add("web", "sha256:"+strings.Repeat("0", 64), "sha256:"+strings.Repeat("0", 64), "", int64(-1), true)

@@ -15,18 +15,18 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Gate is the readiness gate of a pod: as long as it is not open, no traffic is sent to the pod, whatever its containers
-// say. A kubelet does not turn traffic away by itself: a pod without readiness probe stays ready while its containers
-// are replaced.
+// Gate is the readiness gate of a pod. While it is not open, no traffic is sent to the pod, even if its containers are
+// ready. A kubelet does not stop traffic by itself: a pod without a readiness probe stays ready while its containers are
+// replaced.
 type Gate struct {
-	// Declared is true if the pod has the gate. Others are updated without one: the gates of a pod cannot be changed.
+	// Declared is true if the pod has the gate. Pods without it are updated without it, because gates are immutable.
 	Declared bool
-	// Status is the condition's; empty as long as nobody has set it.
+	// Status is the status of the condition; empty until it is first set.
 	Status corev1.ConditionStatus
 	// Since is when the status last changed.
 	Since time.Time
-	// Done is the newest generation of the pod whose update was found to be done: the one for which we last opened the
-	// gate.
+	// Done is the newest generation of the pod whose update was found to be done. It is the generation for which the gate
+	// was last opened.
 	Done int64
 }
 
@@ -39,7 +39,7 @@ const (
 	Closed = Position(corev1.ConditionFalse)
 )
 
-// reason is the condition's reason.
+// reason returns the condition's reason.
 func (p Position) reason() string {
 	if p == Open {
 		return "InService"
@@ -61,16 +61,16 @@ func GateOf(pod *corev1.Pod) Gate {
 	return g
 }
 
-// Closed says whether somebody has closed the gate. One that was never set turns traffic away as well, but nobody has
-// taken the pod out of service: it has not been in service yet.
+// Closed reports whether the gate was closed. A gate that was never set stops traffic too, but then the pod was not taken
+// out of service: it has not been in service yet.
 func (g Gate) Closed() bool {
 	return g.Declared && g.Status != "" && g.Status != corev1.ConditionTrue
 }
 
-// Passable says whether traffic can pass.
+// Passable reports whether traffic can pass.
 func (g Gate) Passable() bool { return !g.Declared || g.Status == corev1.ConditionTrue }
 
-// gatePatch is a strategic merge patch of a pod's status: conditions are merged by type.
+// gatePatch is a strategic merge patch of a pod's status. Conditions are merged by type.
 type gatePatch struct {
 	Metadata uidPatch    `json:"metadata"`
 	Status   statusPatch `json:"status"`
@@ -84,9 +84,9 @@ type statusPatch struct {
 	Conditions []corev1.PodCondition `json:"conditions"`
 }
 
-// GatePatch returns the strategic merge patch for the status subresource of a pod that opens or closes its gate. It does
-// not depend on how the gate stands, and leaves all else as it is. A gate is opened when the pod's update is done: the
-// generation of the pod is written with that, so that no later manager has to find out again.
+// GatePatch returns the strategic merge patch of a pod's status that opens or closes its gate. It does not depend on the
+// position of the gate, and changes nothing else. A gate is opened when the pod's update is done. The patch records the
+// pod's generation, so that a later manager does not have to find out again.
 func GatePatch(pod *corev1.Pod, position Position, now time.Time) ([]byte, error) {
 	condition := corev1.PodCondition{
 		Type:               v1alpha1.InPlaceUpdateReady,

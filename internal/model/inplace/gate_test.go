@@ -25,7 +25,7 @@ func TestGate(t *testing.T) {
 	}
 	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
 	if g := inplace.GateOf(p); g.Closed() || g.Passable() {
-		t.Errorf("a gate that nobody has set: %+v", g)
+		t.Errorf("a gate that was never set: %+v", g)
 	}
 	for _, position := range []inplace.Position{inplace.Closed, inplace.Open, inplace.Closed} {
 		patch, err := inplace.GatePatch(p, position, now)

@@ -13,7 +13,7 @@ type member struct {
 	init bool
 }
 
-// path is where it stands.
+// path returns the path of the member in the spec.
 func (m member) path() string {
 	if m.init {
 		return "spec.initContainers[" + m.Name + "]"
@@ -48,7 +48,7 @@ func find(spec *corev1.PodSpec, name string) (member, bool) {
 	return member{}, false
 }
 
-// stays says whether the member runs as long as the pod does. An ordinary init container runs once, at the start.
+// stays reports whether the member runs as long as the pod does. An ordinary init container runs once, at the start.
 func (m member) stays() bool {
 	return !m.init || m.RestartPolicy != nil && *m.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

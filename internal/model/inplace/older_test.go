@@ -9,8 +9,8 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// TestDoneWithoutGenerations is about API servers and kubelets older than 1.35, which tell no observedGeneration, and
-// those older than 1.33, which count no generations either.
+// TestDoneWithoutGenerations covers API servers and kubelets older than 1.35, which report no observedGeneration, and those
+// older than 1.33, which count no generations either.
 func TestDoneWithoutGenerations(t *testing.T) {
 	t.Parallel()
 	for _, generation := range []int64{0, 1} {

@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// podPatch is a strategic merge patch of a pod: containers are merged by name, and a key whose value is null goes.
+// podPatch is a strategic merge patch of a pod. Containers are merged by name, and a key with a null value is deleted.
 type podPatch struct {
 	Metadata metadataPatch `json:"metadata"`
 	Spec     specPatch     `json:"spec,omitzero"`
@@ -40,9 +40,9 @@ type containerPatch struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// Patch returns the strategic merge patch that moves images, labels, annotations, revision label and state annotation of
-// a pod to a revision, all at once. What users have added to the pod stays. The patch is for this pod only; and if a
-// container has to restart, for the pod as it was seen only, because the state tells what was before.
+// Patch returns the strategic merge patch that moves images, labels, annotations, revision label and state annotation of a
+// pod to a revision at once. It keeps what users added to the pod. The patch is for this pod only. If a container must
+// restart, it is for the pod exactly as it was seen, because the state records what was before.
 //
 // It fails if the pod lacks a container whose image changes, or has more containers than the state has room for.
 func Patch(pod *corev1.Pod, c Change, revision string) ([]byte, error) {
@@ -112,7 +112,7 @@ func (s *specPatch) add(m member, c containerPatch) {
 	s.Containers = append(s.Containers, c)
 }
 
-// patch is the change of keys in a merge patch. It is never nil.
+// patch returns the change of keys in a merge patch. It is never nil.
 func (k Keys) patch() map[string]*string {
 	patch := make(map[string]*string, len(k.Set)+len(k.Removed)+1)
 	for key, value := range k.Set {
@@ -124,7 +124,7 @@ func (k Keys) patch() map[string]*string {
 	return patch
 }
 
-// covers says whether resources include all that is wanted, with the quantities that are wanted.
+// covers reports whether resources include all wanted ones, with the wanted quantities.
 func covers(has, wanted corev1.ResourceRequirements) bool {
 	for _, name := range resizable() {
 		_, requested := wanted.Requests[name]

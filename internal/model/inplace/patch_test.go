@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// pod is a pod of a template as the API server stores it.
+// pod returns a pod of a template as the API server stores it.
 func pod(t *corev1.PodTemplateSpec, revision string) *corev1.Pod {
 	t = t.DeepCopy()
 	p := &corev1.Pod{
@@ -50,7 +50,7 @@ func pod(t *corev1.PodTemplateSpec, revision string) *corev1.Pod {
 	return p
 }
 
-// patched is what the API server makes of a pod and a strategic merge patch.
+// patched returns the pod that the API server makes of a pod and a strategic merge patch.
 func patched(t rapid.TB, p *corev1.Pod, patch []byte) *corev1.Pod {
 	t.Helper()
 	before, err := json.Marshal(p)
@@ -71,7 +71,7 @@ func patched(t rapid.TB, p *corev1.Pod, patch []byte) *corev1.Pod {
 	return &result
 }
 
-// update patches a pod as a controller does that crashes nowhere.
+// update patches a pod as a controller does that does not crash.
 func update(t rapid.TB, p *corev1.Pod, c inplace.Change, revision string) *corev1.Pod {
 	t.Helper()
 	patch, err := inplace.Patch(p, c, revision)
@@ -250,7 +250,7 @@ func errorText(err error) string {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	changes := 0
-	for range 100 { // few pairs are alike enough; a round alone may have none
+	for range 100 { // few pairs are similar enough; one round may have none
 		rapid.Check(t, func(t *rapid.T) {
 			if roundTrip(t) {
 				changes++
@@ -267,8 +267,8 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { roundTrip(t) }))
 }
 
-// roundTrip takes a pod from one template to another: either that cannot be done, or it ends as a pod of the other, and
-// what a user has put on it is still there.
+// roundTrip takes a pod from one template to another. Either that cannot be done, or the result is a pod of the other
+// template, and what a user added to it is still there.
 func roundTrip(t *rapid.T) (changed bool) {
 	from, to := anyTemplate(t, "from"), anyTemplate(t, "to")
 	c, cannot := inplace.Diff(from, to)
@@ -303,7 +303,7 @@ func roundTrip(t *rapid.T) (changed bool) {
 	return true
 }
 
-// anyTemplate draws from few templates, so that two of them are often alike.
+// anyTemplate draws from few templates, so that two of them are often similar.
 func anyTemplate(t *rapid.T, label string) *corev1.PodTemplateSpec {
 	sometimes := func(what string) bool { return rapid.IntRange(0, 15).Draw(t, label+": "+what) == 0 }
 	keys := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]string{"1", "2", ""}), 0, 3)

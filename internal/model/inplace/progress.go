@@ -11,28 +11,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Progress is how far a pod is with its last update in place.
+// Progress is the progress of a pod's last update in place.
 type Progress struct {
-	// Restart is what is waited for until all containers run their new images, Resize until they have their new
-	// resources; empty if nothing.
+	// Restart is what must happen until all containers run their new images, and Resize until they have their new resources;
+	// empty if nothing.
 	Restart, Resize string
 	// Postponed is true if the resize waits for an answer that may never come: the node has no room for it.
 	Postponed bool
-	// Passing is true if the containers are known to run their new images by a proof that will not last: a manager that
-	// starts later may not find it.
+	// Passing is true if the proof that the containers run their new images may not last: a manager that starts later may
+	// not find it.
 	Passing bool
 }
 
 // Done reports whether nothing is waited for.
 func (p Progress) Done() bool { return p.Restart == "" && p.Resize == "" }
 
-// Of returns how far a pod is with its last update in place. The template is the one of the pod's revision; without it,
-// nothing is known about resources. What was seen of the pod before is a further proof.
+// Of returns the progress of a pod's last update in place. to is the template of the pod's revision; without it, nothing is
+// known about resources. The sighting is a further proof.
 //
-// A resize is done when the kubelet neither has it pending nor in progress, and reports the resources that are wanted.
-// What becomes of the resources after that is not the controller's business until the template asks for others.
+// A resize is done when the kubelet reports it neither as pending nor as in progress, and reports the wanted resources.
+// Later changes of the resources do not matter to the controller until the template asks for others.
 func Of(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State, seen Sighting) (p Progress) {
-	if s.Empty() { // so it is with nearly all pods nearly always
+	if s.Empty() { // true for nearly all pods
 		return p
 	}
 	p.Restart, p.Passing = firstRestart(pod, s, seen)
@@ -48,8 +48,8 @@ func Of(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State, seen Sighting) (p 
 	return p
 }
 
-// Infeasible says why a node can never give a pod the resources of the template that it was asked for; empty if it can, or
-// has not been asked yet. An answer to an earlier question counts for nothing.
+// Infeasible returns why a node can never give a pod the requested resources of the template; empty if it can, or has not
+// been asked yet. An answer to an earlier request counts for nothing.
 func Infeasible(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) string {
 	c := condition(pod, corev1.PodResizePending)
 	if c == nil || c.Reason != corev1.PodReasonInfeasible || unseen(pod, pod.Generation) != "" || !Asked(pod, to, s) {
@@ -58,8 +58,8 @@ func Infeasible(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) string {
 	return cmp.Or(c.Message, c.Reason)
 }
 
-// Asked says whether the API server has taken over the resources of the template into a pod's spec, so that its node is the
-// next to answer.
+// Asked reports whether the API server has accepted the resources of the template in the pod's spec, so that the node
+// answers next.
 func Asked(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) bool {
 	if to == nil {
 		return false
@@ -68,7 +68,7 @@ func Asked(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State) bool {
 	return err == nil && patch == nil
 }
 
-// resized returns what is waited for until a container has the resources of a template, "" if nothing.
+// resized returns what must happen until a container has the resources of a template; empty if nothing.
 func resized(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State, name string) string {
 	m, inPod := find(&pod.Spec, name)
 	wanted, inTemplate := find(&to.Spec, name)
@@ -78,11 +78,11 @@ func resized(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State, name string) 
 	resources := effective(wanted.Resources)
 	if !covers(m.Resources, resources) {
 		if pod.Generation > s.Generation+1 {
-			return "" // our resize was taken over, and another came after it
+			return "" // our resize was accepted, and another came after it
 		}
 		return fmt.Sprintf("container %s is to be resized", name)
 	}
-	// The resize is a change of its own, after the one of the images; unless there was nothing to resize.
+	// The resize is a separate change, after that of the images, unless there was nothing to resize.
 	if waiting := unseen(pod, min(s.Generation+1, pod.Generation)); waiting != "" {
 		return fmt.Sprintf("container %s: %s", name, waiting)
 	}
@@ -97,9 +97,8 @@ func resized(pod *corev1.Pod, to *corev1.PodTemplateSpec, s State, name string) 
 	return ""
 }
 
-// unseen returns what is waited for until the kubelet has seen a generation of a pod, "" if nothing. A kubelet that has
-// started containers and tells no generation never will: it is older than 1.34, and what it has done shows only in the
-// containers.
+// unseen returns what must happen until the kubelet has observed a generation of a pod; empty if nothing. A kubelet that has
+// started containers and reports no generation never will: it is older than 1.34, and its work shows only in the containers.
 func unseen(pod *corev1.Pod, generation int64) string {
 	if silent(pod) || pod.Status.ObservedGeneration >= generation {
 		return ""
@@ -107,10 +106,10 @@ func unseen(pod *corev1.Pod, generation int64) string {
 	return "the kubelet has not seen the change yet"
 }
 
-// silent reports whether a kubelet does not tell which generation of a pod it has seen.
+// silent reports whether a kubelet does not report which generation of a pod it has observed.
 func silent(pod *corev1.Pod) bool { return pod.Status.ObservedGeneration == 0 && started(pod) }
 
-// started says whether a kubelet has started a container of a pod.
+// started reports whether a kubelet has started a container of a pod.
 func started(pod *corev1.Pod) bool {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].ContainerID != "" {

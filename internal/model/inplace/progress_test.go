@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// report is what the kubelet says of container web in one status.
+// report is what the kubelet reports about container web in one status.
 type report struct {
 	observed    int64 // observedGeneration
 	image       string
@@ -57,7 +57,7 @@ func done(p *corev1.Pod, to *corev1.PodTemplateSpec, s inplace.State) (isDone bo
 	return progress.Done(), cmp.Or(progress.Restart, progress.Resize)
 }
 
-// unproven is what is waited for while container web runs, and does not show that it runs an image.
+// unproven returns what is waited for while container web runs but does not prove that it runs an image.
 func unproven(wanted, image, imageID string) string {
 	return fmt.Sprintf("container web has restarted, but not provably with %s: the node reports image %q, imageID %q", wanted, image, imageID)
 }
@@ -143,7 +143,7 @@ func TestDone(t *testing.T) {
 		}},
 		"an image that cannot be pulled, and back": {steps: []step{
 			{patch: "web:none", report: report{2, "web:v1", "web@sha256:1", id1, "ErrImagePull", "", ""}, want: "container web has not restarted with web:none yet"},
-			// It does not run; but what is left of it is not ours to wait for.
+			// It does not run, but nothing remains to wait for.
 			{patch: "web:v1", report: report{3, "web:v1", "web@sha256:1", id1, "CrashLoopBackOff", "", ""}},
 			{report: report{3, "web:v1", "web@sha256:1", id2, "", "", ""}},
 		}},
@@ -154,7 +154,7 @@ func TestDone(t *testing.T) {
 				{report: report{2, "web:v2-alias", "web@sha256:2", id1, "", "", ""}},
 			},
 		},
-		"a pod that nobody has looked at": {
+		"a pod without a status": {
 			first: &report{},
 			steps: []step{
 				{patch: "web:v2", report: report{}, want: "container web: the kubelet has not seen the change yet"},
@@ -199,7 +199,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// Somebody else changes an image, and the controller another one before the kubelet has seen the first.
+// Another client changes an image, and the controller another one before the kubelet has seen the first.
 func TestDoneAfterForeignPatch(t *testing.T) {
 	t.Parallel()
 	p := pod(template(), "r0")
@@ -365,7 +365,7 @@ func TestResizeIsCarriedOver(t *testing.T) {
 	}
 }
 
-// What a forged state names is not there.
+// A forged state names containers that do not exist.
 func TestDoneIgnoresUnknownContainers(t *testing.T) {
 	t.Parallel()
 	s := inplace.State{Containers: map[string]inplace.Container{"none": {}}, Resized: []string{"none"}}

@@ -16,8 +16,8 @@ import (
 // changes, and which one; empty if none does. A pod may have containers that its template does not have.
 func (c Change) ReadBy(pod *corev1.Pod) string { return c.firstReader(&pod.Spec) }
 
-// firstReader finds an environment variable or a volume of a pod that reads, by the downward API, a label or annotation
-// that changes. The variable would keep the old value, and whoever reads the file does not expect it to change.
+// firstReader finds an environment variable or a volume of a pod that reads, by the downward API, a label or annotation that
+// changes. The variable would keep the old value, and a program that reads the file does not expect it to change.
 func (c Change) firstReader(spec *corev1.PodSpec) string {
 	for _, m := range members(spec) {
 		for i := range m.Env {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resizable are the resources that a running container can have more or less of. It is a function because Go has no
-// constant lists.
+// resizable returns the resources that can change in a running container. It is a function because Go has no constant
+// slices.
 func resizable() []corev1.ResourceName {
 	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 }
@@ -31,7 +31,7 @@ func takeResources(c *Change, rest, wanted []corev1.Container) {
 		r.Resources.Requests = overlay(r.Resources.Requests, w.Resources.Requests)
 		r.Resources.Limits = overlay(r.Resources.Limits, w.Resources.Limits)
 		if takesAway(before.Requests, after.Requests) || takesAway(before.Limits, after.Limits) {
-			continue // the API server refuses it; what is missing is the difference that remains
+			continue // the API server refuses to remove a resource; it remains as a difference
 		}
 		prune(r.Resources.Requests, w.Resources.Requests)
 		prune(r.Resources.Limits, w.Resources.Limits)
@@ -78,7 +78,7 @@ func with(list corev1.ResourceList, name corev1.ResourceName, quantity resource.
 	return list
 }
 
-// takesAway says whether a resource is no longer there.
+// takesAway reports whether a resource is no longer there.
 func takesAway(before, after corev1.ResourceList) bool {
 	for name := range before {
 		if _, ok := after[name]; !ok {
@@ -88,7 +88,7 @@ func takesAway(before, after corev1.ResourceList) bool {
 	return false
 }
 
-// overlay returns a list with the cpu and memory of another where that has them.
+// overlay returns a list with the cpu and memory of another, where that has them.
 func overlay(list, other corev1.ResourceList) corev1.ResourceList {
 	for _, name := range resizable() {
 		if quantity, ok := other[name]; ok {
@@ -98,7 +98,7 @@ func overlay(list, other corev1.ResourceList) corev1.ResourceList {
 	return list
 }
 
-// prune deletes cpu and memory from a list where another has them not.
+// prune deletes cpu and memory from a list where another lacks them.
 func prune(list, other corev1.ResourceList) {
 	maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool {
 		_, ok := other[name]
@@ -123,14 +123,14 @@ func sameQuantity(a, b corev1.ResourceList, name corev1.ResourceName) bool {
 	return inA == inB && x.Cmp(y) == 0
 }
 
-// restartsFor says whether a container restarts when a resource of it changes.
+// restartsFor reports whether a container restarts when a resource of it changes.
 func restartsFor(container *corev1.Container, name corev1.ResourceName) bool {
 	return slices.ContainsFunc(container.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
 		return p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer
 	})
 }
 
-// otherQOS finds out whether the new resources make another QoS class, which a pod cannot change.
+// otherQOS reports how the new resources change the QoS class, which is immutable; empty if they do not.
 func (c Change) otherQOS(from, to *corev1.PodSpec) string {
 	before, after := qosClass(from), qosClass(to)
 	if before == after {
@@ -143,7 +143,7 @@ func (c Change) otherQOS(from, to *corev1.PodSpec) string {
 	return fmt.Sprintf("spec.containers[%s].resources: the QoS class would change from %s to %s", name, before, after)
 }
 
-// qosClass is the QoS class of a pod of a template, as k8s.io/kubernetes/pkg/apis/core/v1/helper/qos computes it
+// qosClass returns the QoS class of a pod of a template, as k8s.io/kubernetes/pkg/apis/core/v1/helper/qos computes it
 // (Copyright 2017 The Kubernetes Authors, Apache-2.0): the one that all containers and both resources agree on, else
 // Burstable.
 func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {

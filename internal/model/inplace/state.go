@@ -25,9 +25,9 @@ const (
 	maxState = 16 << 10
 )
 
-// State is what a pod was like when its update in place was written: what the kubelet has to change until it is done.
-// It only ever delays. Nothing that somebody may have put into it finds its way into a write, not even into the next
-// state: of an earlier one, only numbers and what the pod says too are taken over.
+// State is what a pod was like when its update in place was written. It tells what the kubelet must change until the update
+// is done. It can only delay. No content that another client may have put into it gets into a write, not even into the next
+// state: only numbers, and what the pod confirms, are taken over.
 type State struct {
 	// Revision is the revision that the pod goes to.
 	Revision string `json:"revision"`
@@ -41,25 +41,25 @@ type State struct {
 
 // Container is a container that must restart.
 type Container struct {
-	// ID is the containerID before; empty if there was none, or if another one has come already.
+	// ID is the containerID before; empty if there was none, or if the container was replaced already.
 	ID string `json:"id,omitempty"`
 	// Image is a hash of the image that the spec had for that container; 0 if that is not certain.
 	Image uint64 `json:"image,omitempty"`
 	// Content is a hash of the imageID before; 0 if another one proves nothing, because there was none, or because an
-	// earlier update of the container was not done: then it can be that one's.
+	// earlier update of the container was not done and may have caused it.
 	Content uint64 `json:"content,omitempty"`
-	// Alike is true if the container before looked as though it ran the new image: then that is no proof.
+	// Alike is true if the container before seemed to run the new image already: then that is no proof.
 	Alike bool `json:"alike,omitempty"`
-	// Generation is the generation of the pod with the image, where it is older than that of the state.
+	// Generation is the generation of the pod with the image, if it is older than that of the state.
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// generationOf is the generation of the pod with the new image of a container.
+// generationOf returns the generation of the pod with the new image of a container.
 func (s State) generationOf(container string) int64 {
 	return cmp.Or(s.Containers[container].Generation, s.Generation)
 }
 
-// newest is the generation of the pod with all new images.
+// newest returns the generation of the pod with all new images.
 func (s State) newest() (newest int64) {
 	for name := range s.Containers {
 		newest = max(newest, s.generationOf(name))
@@ -67,7 +67,7 @@ func (s State) newest() (newest int64) {
 	return newest
 }
 
-// Empty says whether there is nothing to wait for.
+// Empty reports whether there is nothing to wait for.
 func (s State) Empty() bool { return len(s.Containers) == 0 && len(s.Resized) == 0 }
 
 // ResizeRestarts reports whether the resize of a state restarts a container of a pod, because its resizePolicy says so.
@@ -81,8 +81,8 @@ func (s State) ResizeRestarts(pod *corev1.Pod) bool {
 	return false
 }
 
-// ParseState reads the value of the state annotation. It accepts only what this package writes, byte for byte: no more
-// than 16 KiB, no unknown key, no key twice, nothing behind the end.
+// ParseState parses the value of the state annotation. It accepts only what this package writes, byte for byte: at most 16
+// KiB, no unknown key, no duplicate key, nothing after the end.
 func ParseState(value string) (State, error) {
 	if len(value) > maxState {
 		return State{}, errors.New("longer than 16 KiB")
@@ -98,9 +98,8 @@ func ParseState(value string) (State, error) {
 	return s, nil
 }
 
-// StateOf returns the state of a pod's update in place. It is empty if the annotation is missing, cannot be read, or
-// speaks of another revision than the pod is at or of a generation that it never had; the error is not nil then if there
-// is an annotation.
+// StateOf returns the state of a pod's update in place. It is empty if the annotation is missing or unreadable, or is about
+// another revision or a generation that the pod never had. The error is not nil then if there is an annotation.
 func StateOf(pod *corev1.Pod) (State, error) {
 	value, ok := pod.Annotations[StateAnnotation]
 	if !ok {
@@ -118,10 +117,10 @@ func StateOf(pod *corev1.Pod) (State, error) {
 	return s, nil
 }
 
-// next is the state of a pod once a change that makes it one of a revision is written: what the change brings, and what
-// an earlier one has left undone.
+// next returns the state of a pod after a change to a revision is written: what the change brings, and what an earlier one
+// has left undone.
 func next(pod *corev1.Pod, c Change, revision string) State {
-	earlier, _ := StateOf(pod) // one that cannot be read counts for nothing
+	earlier, _ := StateOf(pod) // an unreadable state counts for nothing
 	s := State{Revision: revision, Generation: pod.Generation, Containers: map[string]Container{}}
 	if !c.Restarted {
 		s.Containers = unfinished(pod, earlier)
@@ -151,7 +150,7 @@ func next(pod *corev1.Pod, c Change, revision string) State {
 	return s
 }
 
-// contentOf is the hash of what a container runs; 0 if the runtime does not say.
+// contentOf returns the hash of what a container runs; 0 if the runtime does not say.
 func contentOf(status *corev1.ContainerStatus) uint64 {
 	if status.ImageID == "" {
 		return 0
@@ -159,7 +158,7 @@ func contentOf(status *corev1.ContainerStatus) uint64 {
 	return hashOf(status.ImageID)
 }
 
-// resizing returns the containers that a change resizes, or an earlier one that is not done.
+// resizing returns the containers that a change resizes, or that an unfinished earlier one does.
 func resizing(pod *corev1.Pod, c Change, earlier State) (names []string) {
 	for _, m := range members(&pod.Spec) {
 		_, changes := c.Resources[m.Name]
@@ -180,7 +179,7 @@ func unfinished(pod *corev1.Pod, earlier State) map[string]Container {
 			continue
 		}
 		if _, how := restarted(pod, m, earlier, Sighting{}); how == none {
-			// Of what the annotation says, only numbers are taken over.
+			// Only numbers are taken over from the annotation.
 			container.Generation = earlier.generationOf(name)
 			if container.ID != statusOf(pod, name).ContainerID {
 				container.ID, container.Image = "", 0 // it has restarted already
@@ -191,7 +190,7 @@ func unfinished(pod *corev1.Pod, earlier State) map[string]Container {
 	return left
 }
 
-// changedUnseen says whether somebody else has changed a pod, and its kubelet has not looked at it yet.
+// changedUnseen reports whether another client has changed a pod, and its kubelet has not observed that yet.
 func changedUnseen(pod *corev1.Pod, earlier State) bool {
 	ours := earlier.Generation
 	if len(earlier.Resized) > 0 {
@@ -200,7 +199,7 @@ func changedUnseen(pod *corev1.Pod, earlier State) bool {
 	return pod.Generation > ours && pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration < pod.Generation
 }
 
-// hashOf makes a number of an image.
+// hashOf returns a hash of an image.
 func hashOf(image string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(image)) // a hash takes everything

@@ -83,7 +83,7 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// FuzzParseState looks for values that crash, that are accepted though this package does not write them, or that get
+// FuzzParseState looks for values that crash, that are accepted although this package does not write them, or that get
 // content of the annotation into a write.
 func FuzzParseState(f *testing.F) {
 	f.Add(`{"revision":"v1","generation":1,"containers":{"web":{"id":"c://1","image":7,"alike":true},"log":{}},"resized":["web"]}`)
@@ -120,7 +120,7 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
-// patchOf is the patch of a new image, with the state that it writes apart.
+// patchOf returns the patch for a new image, and separately the state that it writes.
 func patchOf(t *testing.T, p *corev1.Pod) (patch map[string]any, state inplace.State) {
 	t.Helper()
 	change := inplace.Change{Images: map[string]string{"web": "web:v2"}}
@@ -132,7 +132,7 @@ func patchOf(t *testing.T, p *corev1.Pod) (patch map[string]any, state inplace.S
 		t.Fatal(err)
 	}
 	metadata, _ := patch["metadata"].(map[string]any)
-	delete(metadata, "annotations") // of the change, nothing but the state is in them
+	delete(metadata, "annotations") // the state is the only annotation
 	if state, err = inplace.StateOf(patched(t, p, written)); err != nil {
 		t.Fatalf("the state in %s cannot be read: %v", written, err)
 	}

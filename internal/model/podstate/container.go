@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reasons of a waiting or terminated container. They are strings of the kubelet, not constants of the API.
+// These are reasons of a waiting or terminated container. They are strings of the kubelet, not constants of the API.
 const (
 	containerCreating   = "ContainerCreating"
 	podInitializing     = "PodInitializing"
@@ -26,24 +26,24 @@ const (
 	oomKilled           = "OOMKilled"
 )
 
-// Exit codes of a program that was killed by a signal.
+// These are the exit codes of a program that was killed by a signal.
 const (
 	exitSIGKILL = 137
 	exitSIGTERM = 143
 )
 
-// backOff is the shortest time between a crash and a restart that was made to wait: ten seconds, less what is lost
-// because times in a status are cut to seconds.
+// backOff is the shortest time between a crash and a delayed restart: ten seconds, less what is lost because times in a
+// status are truncated to seconds.
 const backOff = 8 * time.Second
 
-// container is a container of a pod and what its status says.
+// container is a container of a pod, with its status.
 type container struct {
 	pod    *corev1.Pod
 	status *corev1.ContainerStatus
 	init   bool
 }
 
-// String is how messages call the container.
+// String returns the name of the container for messages.
 func (c container) String() string {
 	if c.init {
 		return "init container " + c.status.Name
@@ -51,7 +51,7 @@ func (c container) String() string {
 	return "container " + c.status.Name
 }
 
-// containers are all containers that have a status: init containers first, each kind in the kubelet's order.
+// containers returns all containers that have a status: init containers first, each kind in the kubelet's order.
 func containers(pod *corev1.Pod) []container {
 	all := make([]container, 0, len(pod.Status.InitContainerStatuses)+len(pod.Status.ContainerStatuses))
 	for i := range pod.Status.InitContainerStatuses {
@@ -63,7 +63,7 @@ func containers(pod *corev1.Pod) []container {
 	return all
 }
 
-// blame orders causes: of several containers that are not ready, one that fails explains more than one that starts.
+// blame orders causes. Of several unready containers, one that fails explains more than one that starts.
 type blame int
 
 const (
@@ -73,8 +73,8 @@ const (
 	failing
 )
 
-// whyContainers explains a pod by the first init container that holds back the others, or else by the container that is
-// most to blame; empty if none is.
+// whyContainers explains a pod by the first init container that holds back the others, or else by the container that is most
+// to blame; empty if none is.
 func whyContainers(pod *corev1.Pod) string {
 	worst, sentence := fine, ""
 	for _, c := range containers(pod) {
@@ -88,7 +88,7 @@ func whyContainers(pod *corev1.Pod) string {
 	return sentence
 }
 
-// holdsBack says whether this is an init container that the containers after it wait for: an ordinary one must have
+// holdsBack reports whether this is an init container that the containers after it wait for. An ordinary one must have
 // succeeded, a sidecar must have started.
 func (c container) holdsBack() bool {
 	if !c.init {
@@ -114,7 +114,7 @@ func (c container) blame() blame {
 	}
 }
 
-// begins says whether a container waits for this reason before it is first started.
+// begins reports whether a container waits for this reason before it first starts.
 func begins(reason string) bool {
 	return reason == "" || reason == containerCreating || reason == podInitializing
 }
@@ -141,8 +141,8 @@ func (c container) why() string {
 	}
 }
 
-// crashLoops says whether the kubelet restarts the container again and again, or is about to. Between two restarts the
-// status shows it terminated, or waiting, depending on when the kubelet looked; during each restart it runs for a moment.
+// crashLoops reports whether the kubelet restarts the container repeatedly, or is about to. Between two restarts the status
+// shows it terminated or waiting, depending on when the kubelet looked. During each restart it runs for a moment.
 func (c container) crashLoops() bool {
 	s := c.status
 	switch {
@@ -156,7 +156,7 @@ func (c container) crashLoops() bool {
 	}
 }
 
-// restarts says whether the kubelet starts the container again after it ended with this code.
+// restarts reports whether the kubelet restarts the container after it ended with this code.
 func (c container) restarts(code int32) bool {
 	if c.init && !restartable(c.pod, c.status.Name) {
 		return code != 0 && c.pod.Spec.RestartPolicy != corev1.RestartPolicyNever
@@ -171,9 +171,9 @@ func (c container) restarts(code int32) bool {
 	}
 }
 
-// runsBetweenCrashes recognizes a crash loop while the container runs: it failed, the kubelet made it wait before this
-// start, and the pod was not ready since. A container that somebody killed, for an update say, has not failed: its
-// wait may have been for an image.
+// runsBetweenCrashes recognizes a crash loop while the container runs: it failed, the kubelet delayed this start, and the
+// pod has not been ready since. A container that was killed, for example for an update, has not failed: its delay may have
+// been for an image.
 func (c container) runsBetweenCrashes() bool {
 	running, last := c.status.State.Running, c.status.LastTerminationState.Terminated
 	if running == nil || last == nil || last.ExitCode == 0 || c.status.RestartCount == 0 {
@@ -189,7 +189,7 @@ func (c container) runsBetweenCrashes() bool {
 	return ready != nil && !ready.LastTransitionTime.After(running.StartedAt.Time)
 }
 
-// lastExit says how the container ended last.
+// lastExit describes how the container last ended.
 func (c container) lastExit() string {
 	t := c.status.State.Terminated
 	if t == nil {
@@ -198,7 +198,7 @@ func (c container) lastExit() string {
 	if t == nil {
 		return ""
 	}
-	if t.Reason == startError { // these are the runtime's words; otherwise they are the program's, and may have times in them
+	if t.Reason == startError { // the message is the runtime's; otherwise it is the program's, and may contain times
 		return join("last "+exit(t), withoutIDs(t.Message))
 	}
 	return "last " + exit(t)
@@ -211,7 +211,7 @@ func exit(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("exit code %d (%s)", t.ExitCode, t.Reason)
 }
 
-// image is the image that the spec wants: the status may show another name for it, or the one before.
+// image returns the image that the spec wants: the status may show another name for it, or the one before.
 func (c container) image() string {
 	list := c.pod.Spec.Containers
 	if c.init {
@@ -225,8 +225,8 @@ func (c container) image() string {
 	return c.status.Image
 }
 
-// pullFails says whether a container waits for this reason because its image cannot be pulled. The kubelet shows the
-// failure when it has tried, and the back-off when it waits to try again.
+// pullFails reports whether a container waits for this reason because its image cannot be pulled. The kubelet shows the
+// failure when it has tried, and the back-off while it waits to retry.
 func pullFails(reason string) bool {
 	switch reason {
 	case imagePullBackOff, errImagePull, registryUnavailable, signatureFailed:
@@ -235,8 +235,8 @@ func pullFails(reason string) bool {
 	return false
 }
 
-// pullFailure is what registries and runtimes say about a failed pull, in one of a few words; empty if it is none of
-// them. Their own texts differ from try to try: they have the ports of connections and the ids of requests in them.
+// pullFailure returns, in one of a few words, what registries and runtimes report about a failed pull; empty if it is none
+// of them. Their own texts differ from try to try, because they contain ports of connections and ids of requests.
 func pullFailure(message string) string {
 	message = strings.ToLower(message)
 	for _, known := range []struct {
@@ -261,12 +261,12 @@ func pullFailure(message string) string {
 	return ""
 }
 
-// id matches the ids of containers and sandboxes, of which every try has another one.
+// id matches the ids of containers and sandboxes, which differ in every try.
 var id = regexp.MustCompile(`\b[0-9a-f]{32,}\b`)
 
-// withoutIDs takes what differs from try to try out of a runtime's message.
+// withoutIDs removes what differs from try to try from a runtime's message.
 func withoutIDs(message string) string {
-	if len(message) > 4*WhyLimit { // the rest is cut later anyway, and matching takes time
+	if len(message) > 4*WhyLimit { // the rest is cut later anyway, and matching is slow
 		message = message[:4*WhyLimit]
 	}
 	return id.ReplaceAllString(message, ellipsis)

@@ -1,10 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podstate says what a pod's status means.
+// Package podstate interprets a pod's status.
 //
-// The rule: what the status says counts, and nothing that it leaves out is guessed; every answer that depends on time
-// also says when it changes; and every text is stable while nothing changes, bounded and safe to print.
+// The rule: what the status says counts, and nothing that it omits is guessed. Every answer that depends on time also tells
+// when it changes. Every text is stable while nothing changes, bounded, and safe to print.
 package podstate
 
 import (
@@ -17,13 +17,13 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Scheduled says whether the pod has a node.
+// Scheduled reports whether the pod has a node.
 func Scheduled(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" || conditionTrue(pod, corev1.PodScheduled)
 }
 
-// ReadySince is when the pod became ready, and whether it is. A ready pod whose status does not say since when has the
-// zero time.
+// ReadySince returns when the pod became ready, and whether it is ready. It is the zero time for a ready pod whose status
+// does not say since when.
 func ReadySince(pod *corev1.Pod) (time.Time, bool) {
 	c := condition(pod, corev1.PodReady)
 	if c == nil || c.Status != corev1.ConditionTrue {
@@ -32,7 +32,7 @@ func ReadySince(pod *corev1.Pod) (time.Time, bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// UnreadySince returns since when a pod that is not ready has not been ready.
+// UnreadySince returns since when an unready pod has been unready.
 func UnreadySince(pod *corev1.Pod) time.Time {
 	since := pod.CreationTimestamp.Time
 	if c := condition(pod, corev1.PodReady); c != nil && c.LastTransitionTime.After(since) {
@@ -41,11 +41,11 @@ func UnreadySince(pod *corev1.Pod) time.Time {
 	return since
 }
 
-// ContainersReady says whether all containers are ready, whatever the pod's readiness gates say.
+// ContainersReady reports whether all containers are ready, whatever the pod's readiness gates say.
 func ContainersReady(pod *corev1.Pod) bool { return conditionTrue(pod, corev1.ContainersReady) }
 
-// Returning says whether a pod that is not ready is about to be: its containers and gates are, and the last gate was
-// opened no earlier than its node said that it is not ready.
+// Returning reports whether an unready pod is about to become ready: its containers and gates are, and the last gate was
+// opened no earlier than its node reported it as unready.
 func Returning(pod *corev1.Pod) bool {
 	ready := condition(pod, corev1.PodReady)
 	if ready == nil || ready.Status == corev1.ConditionTrue || !ContainersReady(pod) {
@@ -64,25 +64,25 @@ func Returning(pod *corev1.Pod) bool {
 	return !opened.IsZero() && !opened.Before(ready.LastTransitionTime.Time)
 }
 
-// Available says whether a pod that has been ready since a time has been so for minReady. The kubelet's clock may be ahead of
-// ours: a pod that becomes ready in our future became ready now.
+// Available reports whether a pod that became ready at a time has been ready for minReady. The kubelet's clock may be ahead:
+// a pod that becomes ready in the future became ready now.
 func Available(since time.Time, minReady time.Duration, now time.Time) bool {
-	return max(now.Sub(since), 0) >= minReady // Sub saturates, so that the zero time is long ago
+	return max(now.Sub(since), 0) >= minReady // Sub saturates, so the zero time is long ago
 }
 
-// Terminating says whether the pod is being deleted.
+// Terminating reports whether the pod is being deleted.
 func Terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
-// Finished says whether the pod has failed or succeeded: its containers will never run again.
+// Finished reports whether the pod has failed or succeeded: its containers will never run again.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// goodService is how long a pod has run whose end says nothing about the next one.
+// goodService is how long a pod must have run so that its end says nothing about the next one.
 const goodService = 10 * time.Minute
 
-// EndedSoon reports whether a pod that has failed or succeeded did so soon after it came to its node. One that ended after
-// good service, because it was evicted, its node was shut down or for any other reason, did not.
+// EndedSoon reports whether a pod that has failed or succeeded did so soon after it was bound to its node. A pod that was
+// evicted after it ran for a while, for example, did not.
 func EndedSoon(pod *corev1.Pod) bool {
 	began := pod.CreationTimestamp.Time
 	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(began) {
@@ -107,7 +107,7 @@ func EndedSoon(pod *corev1.Pod) bool {
 	return ended.Sub(began) < goodService
 }
 
-// Restarts is the sum of the restarts of the containers that run while the pod does; init containers that come and go
+// Restarts returns the sum of the restarts of the containers that run as long as the pod does. Init containers that end
 // before are not counted.
 func Restarts(pod *corev1.Pod) int32 {
 	var sum int64
@@ -122,7 +122,7 @@ func Restarts(pod *corev1.Pod) int32 {
 	return int32(min(sum, math.MaxInt32))
 }
 
-// Started is when the last of the containers that run while the pod does was started; the zero time if none runs.
+// Started returns when the last of the containers that run as long as the pod does was started; the zero time if none runs.
 func Started(pod *corev1.Pod) (last time.Time) {
 	consider := func(s *corev1.ContainerStatus) {
 		if running := s.State.Running; running != nil && running.StartedAt.After(last) {
@@ -140,7 +140,7 @@ func Started(pod *corev1.Pod) (last time.Time) {
 	return last
 }
 
-// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost. As in Kubernetes the value has no plus sign and
+// DeletionCost returns the pod's controller.kubernetes.io/pod-deletion-cost. As in Kubernetes the value has no plus sign and
 // no leading zeros; what is malformed counts as 0.
 func DeletionCost(pod *corev1.Pod) int32 {
 	value := pod.Annotations[corev1.PodDeletionCost]
@@ -160,7 +160,7 @@ func SpecifiedDelete(pod *corev1.Pod) bool {
 	return marked && value != "false"
 }
 
-// condition is the pod's condition of a type; nil if there is none.
+// condition returns the pod's condition of a type; nil if there is none.
 func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == t {
@@ -170,13 +170,13 @@ func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition 
 	return nil
 }
 
-// conditionTrue says whether the pod has a condition, and it is True.
+// conditionTrue reports whether the pod has a condition with status True.
 func conditionTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	c := condition(pod, t)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// restartable says whether the name is that of an init container that goes on running: a sidecar.
+// restartable reports whether the name is that of an init container that keeps running: a sidecar.
 func restartable(pod *corev1.Pod, name string) bool {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {

@@ -18,7 +18,7 @@ import (
 // epoch is when the tests' pods became ready.
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// with is a pod with conditions.
+// with returns a pod with conditions.
 func with(conditions ...corev1.PodCondition) *corev1.Pod {
 	return &corev1.Pod{Status: corev1.PodStatus{Conditions: conditions}}
 }
@@ -36,7 +36,7 @@ func TestScheduled(t *testing.T) {
 		"nothing is known":              {pod: with(), want: false},
 		"the scheduler found no node":   {pod: with(is(corev1.PodScheduled, corev1.ConditionFalse)), want: false},
 		"the scheduler says so":         {pod: with(is(corev1.PodScheduled, corev1.ConditionTrue)), want: true},
-		"somebody else gave it a node":  {pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}, want: true},
+		"another client gave it a node": {pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}, want: true},
 		"another condition is not this": {pod: with(is(corev1.PodReady, corev1.ConditionTrue)), want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAvailable(t *testing.T) {
 		"ready in our future is ready now":   {since: epoch, minReady: 10 * time.Second, now: epoch.Add(-time.Hour)},
 		"in our future, nothing to wait for": {since: epoch, now: epoch.Add(-time.Hour), want: true},
 		"the longest minReady":               {since: epoch, minReady: forever, now: epoch.Add(time.Second)},
-		"since nobody knows when":            {minReady: time.Minute, now: epoch, want: true},
+		"ready since an unknown time":        {minReady: time.Minute, now: epoch, want: true},
 		"a negative minReady":                {since: epoch, minReady: -time.Second, now: epoch, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {

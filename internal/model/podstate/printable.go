@@ -16,9 +16,9 @@ const ellipsis = "…"
 // escape matches what makes a terminal do something: control sequences, operating system commands, and other escapes.
 var escape = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?`)
 
-// Printable is a text of unknown origin as one line of at most limit bytes that is safe to print: valid UTF-8 without
-// line breaks, terminal escapes, or characters that are invisible or change the direction of the text. A text that
-// does not fit is cut between two characters and ends in an ellipsis.
+// Printable returns a text of unknown origin as one line of at most limit bytes that is safe to print: valid UTF-8 without
+// line breaks, terminal escapes, or characters that are invisible or change the direction of the text. A text that does not
+// fit is cut between two characters and ends in an ellipsis.
 func Printable(s string, limit int) string {
 	whole := len(s)
 	if bound := 4*limit + 256; whole > bound { // a status may hold a megabyte, and only its beginning will be shown
@@ -26,7 +26,7 @@ func Printable(s string, limit int) string {
 	}
 	truncated := len(s) < whole
 	s = strings.ToValidUTF8(s, "")
-	if strings.ContainsAny(s, "\x1b\u009b") { // looking for them by escape alone takes long, and they are rare
+	if strings.ContainsAny(s, "\x1b\u009b") { // looking for escapes directly is slow, and they are rare
 		s = escape.ReplaceAllString(s, "")
 	}
 	s = strings.Map(func(r rune) rune {
@@ -46,7 +46,7 @@ func Printable(s string, limit int) string {
 	return cut(s, limit-len(ellipsis)) + ellipsis
 }
 
-// cut is the longest beginning of s that is valid UTF-8, has at most limit bytes and does not end in a space.
+// cut returns the longest prefix of s that is valid UTF-8, has at most limit bytes and does not end in a space.
 func cut(s string, limit int) string {
 	if len(s) > limit {
 		for limit > 0 && !utf8.RuneStart(s[limit]) {

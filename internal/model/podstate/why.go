@@ -14,11 +14,11 @@ import (
 // WhyLimit is the largest number of bytes of what Why returns.
 const WhyLimit = 256
 
-// Why is one sentence about what keeps the pod from being ready, in the cluster's own words; empty for a pod that is
+// Why returns one sentence about what keeps the pod from being ready, in the cluster's own words; empty for a pod that is
 // ready and stays.
 //
-// The sentence stays the same for as long as the cause does. The kubelet alternates between several ways of saying one
-// thing and counts seconds and restarts in them; here every cause has one text without numbers that grow.
+// The sentence stays the same as long as the cause does. The kubelet alternates between several ways to report one cause,
+// and counts seconds and restarts in them. Here every cause has one text without numbers that grow.
 func Why(pod *corev1.Pod) string {
 	_, ready := ReadySince(pod)
 	if ready && !Terminating(pod) && !Finished(pod) {
@@ -60,7 +60,7 @@ func whyTerminating(pod *corev1.Pod) string {
 	return s
 }
 
-// onNode adds the node to what is said of a pod that has one.
+// onNode adds the node to a text about a pod that has one.
 func onNode(pod *corev1.Pod, s string) string {
 	if pod.Spec.NodeName == "" {
 		return s
@@ -86,13 +86,13 @@ func whyUnscheduled(pod *corev1.Pod) string {
 	if c == nil {
 		return "not scheduled yet"
 	}
-	// What preemption would have done is no cause, and it changes with every other pod of the cluster.
+	// What preemption would have done is not a cause, and it changes with every other pod of the cluster.
 	message, _, _ := strings.Cut(c.Message, " preemption:")
 	return join(c.Reason, message)
 }
 
-// whyGated explains a pod that is not ready though its containers are: a readiness gate, or a node that is out of reach,
-// in which case the control plane turns Ready and nothing else.
+// whyGated explains an unready pod whose containers are ready: by a readiness gate, or by an unreachable node, for which the
+// control plane changes only the condition Ready.
 func whyGated(pod *corev1.Pod) string {
 	for _, g := range pod.Spec.ReadinessGates {
 		c := condition(pod, g.ConditionType)
@@ -113,7 +113,7 @@ func whyGated(pod *corev1.Pod) string {
 	return fmt.Sprintf("node %s is unreachable: not ready though its containers are", pod.Spec.NodeName)
 }
 
-// join joins what is not empty with colons.
+// join joins the non-empty texts with colons.
 func join(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {

@@ -15,13 +15,13 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// uid is an id such as runtimes give to every try.
+// uid is an id such as a runtime generates for every try.
 const uid = "d3adb33fd3adb33fd3adb33fd3adb33fd3adb33fd3adb33fd3adb33fd3adb33f"
 
 // pull is what containerd says when it cannot pull an image.
 const pull = `failed to pull and unpack image "app:nope": failed to resolve image: docker.io/library/app:nope: not found`
 
-// notReady is a pod on a node with a container "app" whose state is as the kubelet reports it.
+// notReady returns a pod on a node with a container "app" whose state is as the kubelet reports it.
 func notReady(app corev1.ContainerStatus) *corev1.Pod {
 	app.Name = "app"
 	pod := with(
@@ -47,20 +47,20 @@ func terminated(code int32, reason string) corev1.ContainerState {
 	}}
 }
 
-// running is a container that started so long after the last one ended.
+// running returns the state of a container that started so long after the last one ended.
 func running(pause time.Duration) corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{
 		StartedAt: metav1.NewTime(epoch.Add(time.Minute + pause)),
 	}}
 }
 
-// change is a pod after an edit.
+// change returns a pod after an edit.
 func change(pod *corev1.Pod, edit func(*corev1.Pod)) *corev1.Pod {
 	edit(pod)
 	return pod
 }
 
-// withInit is a pod whose init containers are as given, and whose container waits for them.
+// withInit returns a pod with the given init container, and a container that waits for it.
 func withInit(sidecar *corev1.ContainerRestartPolicy, init corev1.ContainerStatus) *corev1.Pod {
 	init.Name = "setup"
 	pod := notReady(corev1.ContainerStatus{State: waiting("PodInitializing", "")})
@@ -77,7 +77,7 @@ func TestWhyNoNode(t *testing.T) {
 		})
 	}
 	checkWhy(t, map[string]whyCase{
-		"nobody has looked at it": {pod: with(), want: "not scheduled yet"},
+		"the scheduler has not looked at it": {pod: with(), want: "not scheduled yet"},
 		"no node fits": {
 			pod:  unscheduled("Unschedulable", "0/10 nodes are available: 10 Insufficient cpu. preemption: 0/10 nodes are available: 10 No preemption victims found for incoming pod."),
 			want: "Unschedulable: 0/10 nodes are available: 10 Insufficient cpu.",
@@ -204,9 +204,9 @@ func TestWhyGated(t *testing.T) {
 	why := is("dns/set", corev1.ConditionFalse)
 	why.Reason, why.Message = "Propagating", "3 seconds to go"
 	checkWhy(t, map[string]whyCase{
-		"nobody has set the gate": {pod: gated("node-1"), want: "readiness gate lb/open is not set"},
-		"closed":                  {pod: gated("node-1", is("lb/open", corev1.ConditionFalse)), want: "readiness gate lb/open is False"},
-		"closed with a reason":    {pod: gated("node-1", is("lb/open", corev1.ConditionTrue), why), want: "readiness gate dns/set is False (Propagating)"},
+		"the gate was never set": {pod: gated("node-1"), want: "readiness gate lb/open is not set"},
+		"closed":                 {pod: gated("node-1", is("lb/open", corev1.ConditionFalse)), want: "readiness gate lb/open is False"},
+		"closed with a reason":   {pod: gated("node-1", is("lb/open", corev1.ConditionTrue), why), want: "readiness gate dns/set is False (Propagating)"},
 		"the node is gone": {
 			pod:  gated("node-1", is("lb/open", corev1.ConditionTrue), is("dns/set", corev1.ConditionTrue)),
 			want: "node node-1 is unreachable: not ready though its containers are",
@@ -252,7 +252,7 @@ func TestWhyEnd(t *testing.T) {
 	})
 }
 
-// TestWhyIsStable shows a pod in the states between which the kubelet alternates while nothing changes.
+// TestWhyIsStable covers the states between which the kubelet alternates while nothing changes.
 func TestWhyIsStable(t *testing.T) {
 	t.Parallel()
 	crashed := terminated(1, "Error")
@@ -294,7 +294,7 @@ func TestWhyIsStable(t *testing.T) {
 	}
 }
 
-// TestWhyRunning shows containers that run for the second time and are in no crash loop.
+// TestWhyRunning covers containers that run for the second time and are in no crash loop.
 func TestWhyRunning(t *testing.T) {
 	t.Parallel()
 	again := func(pause time.Duration, last corev1.ContainerState) *corev1.Pod {
@@ -368,7 +368,7 @@ func checkWhy(t *testing.T, cases map[string]whyCase) {
 	}
 }
 
-// FuzzWhy feeds Why pods that no kubelet would report.
+// FuzzWhy gives Why pods that no kubelet would report.
 func FuzzWhy(f *testing.F) {
 	for _, pod := range []*corev1.Pod{
 		{},

@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rank orders pods by how little is lost with them. Scaling down and updating use the same order, so that a
-// pod's chances can be read in one place.
+// Package rank orders pods by how little is lost with them. Scaling down and updating use the same order, so that a pod's
+// chances can be read in one place.
 //
-// The rule, first to go first: not scheduled; Pending before Unknown before Running; not ready; lower deletion cost; on
-// the node with more pods of the set; ready for a shorter time, in powers of two; more restarts; newer. It is the order
-// of the ReplicaSet controller (k8s.io/kubernetes/pkg/controller, ActivePodsWithRanks), names breaking ties.
+// The rule, first to go first: not scheduled; Pending before Unknown before Running; not ready; lower deletion cost; on the
+// node with more pods of the set; ready for a shorter time, in powers of two; more restarts; newer. It is the order of the
+// ReplicaSet controller (k8s.io/kubernetes/pkg/controller, ActivePodsWithRanks), names breaking ties.
 package rank
 
 import (
@@ -20,28 +20,28 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Loss is what is lost with a pod. A pod is compared many times, so what is compared is looked up once for each.
+// Loss is what is lost with a pod. A pod is compared many times, so its values are looked up once.
 type Loss struct {
 	// progress is how far the pod has come: unscheduled, pending, of unknown phase, running, ready.
 	progress int
 	cost     int32
 	// crowd is how many pods of the set are on the pod's node.
 	crowd int
-	// readiness is how long the pod has been ready, by its logarithm to base two, so that pods that became ready in one
-	// go do not crowd out what is compared after this.
+	// readiness is the base-two logarithm of how long the pod has been ready, so that pods that became ready together are
+	// compared by what follows.
 	readiness int
 	restarts  int32
 	created   int64
 	id        string
 }
 
-// Losses says what is lost with each of the live pods of a set.
+// Losses returns a function that tells what is lost with each live pod of a set.
 func Losses(o *snapshot.Set) func(*snapshot.Replica) Loss {
 	crowds := crowds(o)
 	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], o.Now) }
 }
 
-// LeastFirst is the order of the package comment: negative if a is to go before b, positive if after, and never 0 for
+// LeastFirst compares in the order of the package comment: negative if a goes before b, positive if after, and never 0 for
 // different pods.
 func LeastFirst(a, b *Loss) int {
 	switch {

@@ -14,7 +14,7 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 )
 
-// BenchmarkResolve is what a reconcile with nothing to do pays, for a full history.
+// BenchmarkResolve measures the cost for a reconcile with nothing to do and a full history.
 func BenchmarkResolve(b *testing.B) {
 	w := newWorld()
 	for v := range 12 {
@@ -53,8 +53,7 @@ func BenchmarkResolve(b *testing.B) {
 	})
 }
 
-// TestObservedTemplatesAreNotEncoded compares templates of different sizes: nothing is to be done for their contents once
-// they are recorded.
+// TestObservedTemplatesAreNotEncoded compares templates of different sizes: recorded contents must not cost anything.
 func TestObservedTemplatesAreNotEncoded(t *testing.T) { // not parallel: allocations are counted for the whole process
 	allocations := map[int]float64{}
 	for _, size := range []int{1, 1_000} {

@@ -15,22 +15,22 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// ClaimTemplatesAnnotation carries, on a ControllerRevision, the claim templates that the spec had when the revision was made,
-// as a JSON list. Claims are made from them when the spec has no template of that name any more. They are no part of what the
-// name of the revision stands for: another size in a claim template makes no other revision.
+// ClaimTemplatesAnnotation carries, on a ControllerRevision, the claim templates of the spec from which the revision was
+// made, as a JSON list. They are used to create claims when the spec no longer has a template of that name. They are not
+// part of the revision's content: another size in a claim template makes no new revision.
 const ClaimTemplatesAnnotation = "apps.rollset.dev/claim-templates"
 
 // maxClaimTemplates bounds that annotation, in bytes. All annotations of an object together may have 256 KiB.
 const maxClaimTemplates = 128 << 10
 
-// claimTemplateKept is what of a claim template is kept: what claims are made from.
+// claimTemplateKept is the part of a claim template that is kept: what claims are created from.
 type claimTemplateKept struct {
 	Metadata metav1.ObjectMeta                `json:"metadata"`
 	Spec     corev1.PersistentVolumeClaimSpec `json:"spec"`
 }
 
-// setClaims notes the claim templates of a spec on a ControllerRevision, and reports whether it did: there may be none, or too
-// much of them.
+// setClaims records the claim templates of a spec on a ControllerRevision. It reports false if there are none, or if they
+// are too large.
 func setClaims(object *appsv1.ControllerRevision, spec *v1alpha1.RollSetSpec) bool {
 	if len(spec.VolumeClaimTemplates) == 0 {
 		return false
@@ -49,14 +49,14 @@ func setClaims(object *appsv1.ControllerRevision, spec *v1alpha1.RollSetSpec) bo
 	return true
 }
 
-// rememberClaims notes the claim templates of the spec on the ControllerRevision of the update revision if an earlier version
-// of this program made it, or somebody took the note off. It reports whether that is to be written.
+// rememberClaims records the claim templates of the spec on the ControllerRevision of the update revision, if an earlier
+// version of this program made it or the annotation was removed. It reports whether that must be written.
 func (r *resolver) rememberClaims(found record, object *appsv1.ControllerRevision) bool {
 	return len(found.claims) > 0 && !has(object, ClaimTemplatesAnnotation) && setClaims(object, &r.Set.Spec)
 }
 
-// claimTemplates are the claim templates of a revision: those of the spec where it has them, for what users change in them is
-// for new claims at every revision, else those with which the revision was made.
+// claimTemplates returns the claim templates of a revision. It takes those of the spec where it has them, because a user's
+// change applies to new claims of every revision. It takes others from the revision.
 func claimTemplates(spec *v1alpha1.RollSetSpec, object *appsv1.ControllerRevision, names []string) []snapshot.ClaimTemplate {
 	found := make([]snapshot.ClaimTemplate, 0, len(names))
 	for i := range spec.VolumeClaimTemplates {
@@ -64,12 +64,12 @@ func claimTemplates(spec *v1alpha1.RollSetSpec, object *appsv1.ControllerRevisio
 			found = append(found, snapshot.ClaimTemplate{Name: t.Name, Template: t})
 		}
 	}
-	if len(found) == len(names) { // as it is nearly always: nothing is decoded
+	if len(found) == len(names) { // the usual case: nothing is decoded
 		return found
 	}
 	var kept []corev1.PersistentVolumeClaim
 	if err := json.Unmarshal([]byte(object.Annotations[ClaimTemplatesAnnotation]), &kept); err != nil {
-		kept = nil // what cannot be read counts for nothing
+		kept = nil // an unreadable annotation counts for nothing
 	}
 	for _, name := range names {
 		if templateNamed(spec.VolumeClaimTemplates, name) == nil {
@@ -79,7 +79,7 @@ func claimTemplates(spec *v1alpha1.RollSetSpec, object *appsv1.ControllerRevisio
 	return found
 }
 
-// templateNamed is the claim template of a name; nil if there is none.
+// templateNamed returns the claim template with a name; nil if there is none.
 func templateNamed(templates []corev1.PersistentVolumeClaim, name string) *corev1.PersistentVolumeClaim {
 	for i := range templates {
 		if templates[i].Name == name {

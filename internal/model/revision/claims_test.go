@@ -16,14 +16,14 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 )
 
-// claimTemplate is one with a volume mode to tell it by.
+// claimTemplate returns a template with a volume mode that distinguishes it.
 func claimTemplate(name, mode string) corev1.PersistentVolumeClaim {
 	t := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	t.Spec.VolumeMode = new(corev1.PersistentVolumeMode(mode))
 	return t
 }
 
-// describe writes the claim templates of a revision as name=mode, without the mode where the template is lost.
+// describe formats the claim templates of a revision as name=mode, without the mode if the template is lost.
 func describe(r revision.Resolution, name string) string {
 	var all []string
 	for _, c := range r.Known[name].Claims {
@@ -36,12 +36,12 @@ func describe(r revision.Resolution, name string) string {
 	return strings.Join(all, " ")
 }
 
-// TestClaimTemplates looks at what claims the pods of a revision have after the claim templates in the spec have changed.
+// TestClaimTemplates checks which claims the pods of a revision have after the claim templates in the spec changed.
 func TestClaimTemplates(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		edit func(*v1alpha1.RollSetSpec)
-		// note changes the note on the current revision.
+		// note changes the annotation of the current revision.
 		note            func(string) string
 		current, update string
 	}{
@@ -72,12 +72,12 @@ func TestClaimTemplates(t *testing.T) {
 			note:    func(string) string { return "" },
 			current: "log=old data", update: "log=old",
 		},
-		"somebody edits the note": {
+		"a user edits the annotation": {
 			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
 			note:    func(string) string { return `[{"metadata":{"name":"data"}` },
 			current: "log=old data", update: "log=old",
 		},
-		"somebody adds to the note": {
+		"a user adds to the annotation": {
 			edit: func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = nil },
 			note: func(note string) string {
 				return strings.Replace(note, "[", `[{"metadata":{"name":"stolen"},"spec":{"volumeMode":"x"}},`, 1)
@@ -110,7 +110,7 @@ func TestClaimTemplates(t *testing.T) {
 	}
 }
 
-// TestClaimTemplatesAreNoted lets a revision be one that an earlier version has made: the note comes while the spec has the
+// TestClaimTemplatesAreNoted covers a revision that an earlier version made. The annotation is added while the spec has the
 // templates, and does not make it another revision.
 func TestClaimTemplatesAreNoted(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestClaimTemplatesAreNoted(t *testing.T) {
 	if diff := cmp.Diff(note, r.Bump.Annotations[revision.ClaimTemplatesAnnotation]); diff != "" {
 		t.Errorf("note (-want +got):\n%s", diff)
 	}
-	// A note that would not fit is not tried for ever.
+	// An annotation that would not fit is not retried.
 	w.edit(func(s *v1alpha1.RollSetSpec) {
 		s.VolumeClaimTemplates[0].Annotations = map[string]string{"long": strings.Repeat("x", 200_000)}
 	})

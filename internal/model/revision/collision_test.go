@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// No two templates are known whose digests collide, so here all of them do, as long as nothing has collided yet.
+// No two templates with equal digests are known, so here all digests collide, as long as nothing has collided yet.
 func TestDigestsCollide(t *testing.T) {
 	t.Parallel()
 	weak := func(canonical []byte, collisions int32) string {

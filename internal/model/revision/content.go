@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// HashLabel carries, on a ControllerRevision, the digest that its name ends with. It is for people; the name decides.
+	// HashLabel carries, on a ControllerRevision, the digest at the end of its name. It is for users; the name decides.
 	HashLabel = "controller.kubernetes.io/hash"
 
 	// CollisionAnnotation carries, on a ControllerRevision, the collision count that went into its name, if not 0.
@@ -44,7 +44,7 @@ type content struct {
 	canonical []byte
 }
 
-// document is the JSON in a ControllerRevision. It is a part of a RollSet, so that people can read it.
+// document is the JSON in a ControllerRevision. It is a part of a RollSet, so that users can read it.
 type document struct {
 	Spec documentSpec `json:"spec"`
 }
@@ -62,10 +62,10 @@ type claimMetadata struct {
 	Name string `json:"name"`
 }
 
-// contentOf is what the revision of a set's spec holds.
+// contentOf returns the content of the revision of a set's spec.
 func contentOf(set *v1alpha1.RollSet) (content, error) {
 	c := content{template: set.Spec.Template.DeepCopy()}
-	// The API server writes the rest of the metadata, or nobody reads it.
+	// The API server writes the rest of the metadata, or it has no effect.
 	c.template.ObjectMeta = metav1.ObjectMeta{
 		Labels:      c.template.Labels,
 		Annotations: c.template.Annotations,
@@ -89,13 +89,13 @@ func contentOf(set *v1alpha1.RollSet) (content, error) {
 	return c, err
 }
 
-// equal says whether a revision means the same: nil and empty lists, 1 and 1000m are the same.
+// equal reports whether a revision means the same: nil and empty lists are equal, as are 1 and 1000m.
 func (c content) equal(r record) bool {
 	return slices.Equal(c.claims, r.claims) && equality.Semantic.DeepEqual(c.template, r.template)
 }
 
-// object is the ControllerRevision of a set that holds the content. The name ends with the digest of the content and the
-// collision count.
+// object returns the ControllerRevision of a set that holds the content. Its name ends with the digest of the content and
+// the collision count.
 func (c content) object(set *v1alpha1.RollSet, name string, collisions int32) *appsv1.ControllerRevision {
 	object := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -118,11 +118,11 @@ func (c content) object(set *v1alpha1.RollSet, name string, collisions int32) *a
 	return object
 }
 
-// hashOf is the part of a revision's name that is a digest.
+// hashOf returns the part of a revision's name that is a digest.
 func hashOf(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// Decode returns the pod template that a ControllerRevision holds and the names of its claim templates, in order. The
-// error says why nothing of it can be used: it is not what this package writes, or not what its name stands for.
+// Decode returns the pod template that a ControllerRevision holds, and the names of its claim templates in order. It fails
+// if this package did not write the content, or if the content does not match the name.
 func Decode(object *appsv1.ControllerRevision) (template *corev1.PodTemplateSpec, claimNames []string, err error) {
 	return decodeWith(object, digest)
 }
@@ -143,7 +143,7 @@ func decodeWith(object *appsv1.ControllerRevision, digest digestFunc) (*corev1.P
 	if digest(canonical, collisions) != hashOf(object.Name) {
 		return nil, nil, errors.New("data is not what the name stands for")
 	}
-	// Only what the digest covers is decoded: a key that the raw data held twice would be merged otherwise.
+	// Only what the digest covers is decoded. Otherwise a duplicate key in the raw data would be merged.
 	var d document
 	if err := utiljson.Unmarshal(canonical, &d); err != nil {
 		return nil, nil, errors.New("data does not hold a pod template")
@@ -158,8 +158,8 @@ func decodeWith(object *appsv1.ControllerRevision, digest digestFunc) (*corev1.P
 	return d.Spec.Template, claims, nil
 }
 
-// canonicalize writes JSON so that it depends only on what it says: keys sorted, none of them twice, and without nulls
-// and empty lists, which mean the same as nothing.
+// canonicalize returns JSON that depends only on its meaning: keys sorted and unique, without nulls and empty lists, which
+// mean the same as an absent field.
 func canonicalize(raw []byte) ([]byte, error) {
 	var value any
 	if err := utiljson.Unmarshal(raw, &value); err != nil {
@@ -187,22 +187,22 @@ func withoutEmpty(value any) any {
 	return value
 }
 
-// digestFunc shortens a content and the collision count that is to tell it from another of the same digest.
+// digestFunc computes the digest of a content and a collision count.
 type digestFunc func(canonical []byte, collisions int32) string
 
 const (
-	// alphabet is the one of k8s.io/apimachinery/pkg/util/rand, in which the API server's generateName writes.
+	// alphabet is that of k8s.io/apimachinery/pkg/util/rand, which generateName uses.
 	alphabet     = "bcdfghjklmnpqrstvwxz2456789"
 	digestLength = 10
 )
 
-// digest is the first 47 bits of a SHA-256. The controllers of Kubernetes use FNV-1a with 32 bits for such names; but
-// here the name also vouches for the content, and whoever may write ControllerRevisions must not find another content
-// for a name that pods already carry.
+// digest returns the first 47 bits of a SHA-256. The controllers of Kubernetes use 32-bit FNV-1a for such names. Here the
+// name also vouches for the content. A user who may write ControllerRevisions must not be able to find another content for a
+// name that pods already carry.
 func digest(canonical []byte, collisions int32) string {
 	h := sha256.New()
 	h.Write(canonical)
-	// The end of a JSON object is where its braces close, so what follows cannot be taken for a part of it.
+	// A JSON object ends where its braces close, so what follows cannot be read as a part of it.
 	h.Write(strconv.AppendInt(nil, int64(collisions), 10))
 	x := binary.BigEndian.Uint64(h.Sum(nil))
 	var text [digestLength]byte

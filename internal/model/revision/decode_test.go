@@ -113,7 +113,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// encoding/json merges a struct that comes twice; a digest over the last one alone would vouch for both.
+// encoding/json merges a duplicate struct; a digest over the last one alone would vouch for both.
 func TestDecodeDoesNotMergeKeysThatComeTwice(t *testing.T) {
 	t.Parallel()
 	object := newWorld().resolve(t).Create

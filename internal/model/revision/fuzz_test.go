@@ -15,8 +15,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// FuzzDecode looks for content that crashes. Every content gets the name that belongs to it, so that decoding goes on
-// behind the check of the name.
+// FuzzDecode looks for content that crashes. Every content gets its matching name, so that decoding goes beyond the check of
+// the name.
 func FuzzDecode(f *testing.F) {
 	first, err := Resolve(Input{Set: &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 )
 
-// TestHistories lets users, thieves and forgers loose on a set, and judges every resolution on the way.
+// TestHistories applies random actions of users, other owners and forgers to a set, and checks every resolution on the way.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +108,7 @@ func judge(t *rapid.T, w *world) revision.Resolution {
 		t.Fatalf("current went from %s to %s", old, r.Current.Name)
 	}
 	if collisions(r) > 0 && len(w.taken) == 0 {
-		t.Fatalf("%d collisions with nobody", collisions(r))
+		t.Fatalf("%d collisions without another owner", collisions(r))
 	}
 	return r
 }

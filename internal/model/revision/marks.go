@@ -14,19 +14,21 @@ import (
 
 const (
 	// CompletedAnnotation carries, on a ControllerRevision, the number that the revision had when it was last complete; 0 if
-	// it never was. The one with the highest number is the current revision of a set whose status was lost. Revisions without
-	// it are older than the annotation, or a user took it off: such a revision counts as completed if status calls it current.
+	// it never was. The revision with the highest number is the current one of a set whose status was lost. Revisions
+	// without it are older than the annotation, or a user removed it. Such a revision counts as completed if the status
+	// names it as current.
 	CompletedAnnotation = "apps.rollset.dev/completed"
 
-	// EqualAnnotation carries, on a ControllerRevision, the digests of contents that count as equal to its own: what the API
-	// server made of the same template later, such as with a new default.
+	// EqualAnnotation carries, on a ControllerRevision, the digests of contents that count as equal to its own: what a later
+	// API server made of the same template, for example with a new default.
 	EqualAnnotation = "apps.rollset.dev/equal"
 
 	// maxEqual bounds the list of EqualAnnotation. Each entry stands for a release of the API server or of this program.
 	maxEqual = 20
 )
 
-// Completed returns a copy of a ControllerRevision that says that the revision is complete; nil if it says so already.
+// Completed returns a copy of a ControllerRevision that records that the revision is complete; nil if that is recorded
+// already.
 func Completed(object *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	number := strconv.FormatInt(object.Revision, 10)
 	if object.Annotations[CompletedAnnotation] == number {
@@ -37,19 +39,20 @@ func Completed(object *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	return completed
 }
 
-// WasCompleted reports whether a ControllerRevision says that the revision was complete once, or does not say.
+// WasCompleted reports whether a ControllerRevision records that the revision was complete once, or records nothing.
 func WasCompleted(object *appsv1.ControllerRevision) bool {
 	number, known := completedAt(object)
 	return number > 0 || !known
 }
 
-// completedAt is the number that a revision had when it was last complete; known is false if its object does not say.
+// completedAt returns the number that a revision had when it was last complete; known is false if its object does not record
+// it.
 func completedAt(object *appsv1.ControllerRevision) (number int64, known bool) {
 	number, err := strconv.ParseInt(object.Annotations[CompletedAnnotation], 10, 64)
 	return number, err == nil && number >= 0
 }
 
-// lastCompleted is the name of the revision that was completed last; empty if none says so.
+// lastCompleted returns the name of the revision that was completed last; empty if none was.
 func (r *resolver) lastCompleted() string {
 	var last string
 	var highest int64
@@ -61,10 +64,10 @@ func (r *resolver) lastCompleted() string {
 	return last
 }
 
-// noteDrift has the content of the spec remembered as equal to the revision that it came from, if it differs although
-// nobody edited the spec since it was observed.
+// noteDrift records the content of the spec as equal to the update revision, if it differs although the spec has not changed
+// since it was observed.
 func (r *resolver) noteDrift(found record) error {
-	// A default adds a field, so that the size differs. To compare more would cost more than all the rest of a resolution.
+	// A default adds a field, so the size differs. Comparing more would cost more than all the rest of a resolution.
 	if found.template.Spec.Size() == r.Set.Spec.Template.Spec.Size() {
 		return nil
 	}

@@ -5,12 +5,12 @@ package revision
 
 import "math"
 
-// maxCollisions bounds how many names of old collisions are looked at. Each of them has cost a write.
+// maxCollisions bounds how many names of old collisions are tried. Each of them has cost a write.
 const maxCollisions = 100
 
-// name is the name of the spec's content, which no revision holds yet, with the collision count that is part of it. If
-// the set has had a name for that content, it is that name: pods may carry it. Else it is the first name, counting
-// collisions on from status, that stands for no other content.
+// name returns the name for the spec's content, which no revision holds yet, with the collision count that is part of it. If
+// the set has already named that content, it returns the same name, because pods may carry it. Otherwise it returns the
+// first name that stands for no other content, counting collisions on from the status.
 func (r *resolver) name() (name string, collisions int32) {
 	for _, known := range []string{r.Set.Status.UpdateRevision, r.Set.Status.CurrentRevision} {
 		if n, ok := r.collisionsOf(known); ok && !r.occupied(known) {
@@ -19,7 +19,7 @@ func (r *resolver) name() (name string, collisions int32) {
 	}
 	collisions = r.collisions()
 	name = r.nameWith(collisions)
-	// Every turn tries another name and one that is occupied ends it for good, so there are no more turns than names.
+	// Every iteration tries another name, and an occupied one stays occupied, so there are no more iterations than names.
 	for range len(r.intact) + len(r.Taken) {
 		if !r.occupied(name) {
 			break
@@ -31,12 +31,12 @@ func (r *resolver) name() (name string, collisions int32) {
 	return name, collisions
 }
 
-// nameWith is the name of the spec's content after a number of collisions.
+// nameWith returns the name of the spec's content after a number of collisions.
 func (r *resolver) nameWith(collisions int32) string {
 	return r.Set.Name + "-" + r.digest(r.wanted.canonical, collisions)
 }
 
-// occupied says whether a name stands for another content than the spec's, or for somebody else's.
+// occupied reports whether a name stands for another content than the spec's, or belongs to another owner.
 func (r *resolver) occupied(name string) bool {
 	_, ok := r.intact[name]
 	return ok || r.Taken.Has(name)
@@ -56,7 +56,7 @@ func (r *resolver) collisionsOf(name string) (int32, bool) {
 	return 0, false
 }
 
-// collisions is the collision count of status, at least 0.
+// collisions returns the collision count of the status, at least 0.
 func (r *resolver) collisions() int32 {
 	if count := r.Set.Status.CollisionCount; count != nil {
 		return max(*count, 0)
@@ -64,7 +64,7 @@ func (r *resolver) collisions() int32 {
 	return 0
 }
 
-// nextCollision counts a collision. The count is only there to make another name, so it may start again.
+// nextCollision counts a collision. The count only makes another name, so it may start again.
 func nextCollision(n int32) int32 {
 	if n == math.MaxInt32 {
 		return 0

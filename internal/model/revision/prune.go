@@ -13,7 +13,7 @@ import (
 // defaultHistoryLimit is the CRD's default of spec.revisionHistoryLimit, for objects that are older than it.
 const defaultHistoryLimit = 10
 
-// prune lets go of the revisions that nobody needs, except the newest ones.
+// prune deletes the revisions that are not used, except for the newest ones.
 func (r *resolver) prune() {
 	var unused []*appsv1.ControllerRevision
 	for _, object := range r.Revisions {
@@ -32,7 +32,7 @@ func (r *resolver) prune() {
 	}
 }
 
-// oldestFirst orders revisions by age. What cannot be used goes before all others, whatever its number says.
+// oldestFirst orders revisions by age. Unusable ones come first, whatever their number.
 func (r *resolver) oldestFirst(a, b *appsv1.ControllerRevision) int {
 	return cmp.Or(
 		compareBool(r.usable(a), r.usable(b)),

@@ -1,22 +1,22 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revision is the arithmetic of ControllerRevisions: which revision the spec of a set is, what is to be written
-// so that it is recorded, and what may be forgotten.
+// Package revision computes which revision the spec of a set is, what to write to record it, and which ControllerRevisions
+// to delete.
 //
-// The rule: two revisions are equal if they mean the same, whatever their bytes and hashes. While the generation of a
-// set is the one last observed, its update revision is the one that status names, and nothing can change that: not a new
-// version of this program, not a re-ordered map, not a lost or forged ControllerRevision. Otherwise an equal revision is
-// used again, as the newest; only if there is none, a new one is made. A content that differs though the generation is
-// the one last observed, as with a default that a newer API server adds, is remembered as equal to the update revision.
+// The rule: two revisions are equal if they mean the same, whatever their bytes and hashes. While the generation of a set is
+// the one last observed, its update revision is the one that the status names, and nothing can change that: not a new
+// version of this program, a re-ordered map, or a lost or forged ControllerRevision. Otherwise an equal revision is used
+// again, as the newest. Only if there is none, a new one is made. A content that differs in the generation that was last
+// observed, such as after a new default of the API server, is recorded as equal to the update revision.
 //
-// This rests on a promise of the caller: status.observedGeneration is raised only together with status.updateRevision,
-// also when the resolution could not be carried out.
+// This relies on the caller: it must raise status.observedGeneration only together with status.updateRevision, even if the
+// resolution could not be applied.
 //
-// What a revision holds is the pod template and the names of the claim templates: a new claim template needs new pods,
-// any other change of one does not. Beside that it keeps the claim templates with which it was made, for claims that are to be
-// made when the spec has no such template any more. The name of a revision ends with a digest of what it holds. A ControllerRevision
-// whose content does not match its name was tampered with, or is garbage: nothing is ever made from it.
+// A revision holds the pod template and the names of the claim templates: a new claim template needs new pods, and other
+// changes of a claim template do not. It also keeps the claim templates from which it was made, to create claims when the
+// spec no longer has such a template. The name of a revision ends with a digest of its content. A ControllerRevision whose
+// content does not match its name is never used, because it was tampered with or is garbage.
 package revision
 
 import (
@@ -35,8 +35,8 @@ import (
 
 // Input is what [Resolve] judges. Resolve does not change it.
 type Input struct {
-	// Set is the set; of its status, observedGeneration, currentRevision, updateRevision and collisionCount matter, of its
-	// annotations those by which users give a revision up or try it again.
+	// Set is the set. Its spec counts, the fields observedGeneration, currentRevision, updateRevision and collisionCount of
+	// its status, and the annotations by which users abort or retry a revision.
 	Set *v1alpha1.RollSet
 	// Revisions are the ControllerRevisions that the set controls.
 	Revisions []*appsv1.ControllerRevision
@@ -48,46 +48,46 @@ type Input struct {
 	Decode func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error)
 }
 
-// Resolution says which revisions a set has and what is to be written. Applying it and resolving again leads, after at
-// most two rounds, to a resolution with nothing to write.
+// Resolution is the revisions of a set, and what to write. Applying it and resolving again leads, after at most two rounds,
+// to a resolution with nothing to write.
 type Resolution struct {
-	// Current is the revision that status names as current; if status names none, the one that was completed last, or
+	// Current is the revision that the status names as current. If it names none, it is the one that was completed last, or
 	// Update if none was. Its template is nil if its ControllerRevision is lost or was tampered with.
 	Current snapshot.Revision
-	// Update is the revision of the spec. Its template is never nil: if its ControllerRevision is not there, the
-	// template is the one of the spec.
+	// Update is the revision of the spec. Its template is never nil: without its ControllerRevision, it is the template of
+	// the spec.
 	Update snapshot.Revision
 	// Unproven is true if Current is not Update and was never completed: no revision of the set was.
 	Unproven bool
-	// Rejected is true if the ControllerRevision of Update carries [RejectedAnnotation], and Verdict what that says.
+	// Rejected is true if the ControllerRevision of Update carries [RejectedAnnotation]. Verdict is its value.
 	Rejected bool
 	Verdict  string
 	// WasComplete is true if Update was complete before.
 	WasComplete bool
-	// Create, if not nil, is to be created. If its name turns out to exist, a live read tells whether the set controls
-	// it: then the cache is behind. Else resolve again with the name among Taken.
+	// Create, if not nil, must be created. If its name exists, a live read reports whether the set controls it: then the
+	// cache is behind. Otherwise resolve again with the name among Taken.
 	Create *appsv1.ControllerRevision
-	// Bump, if not nil, is a changed copy of an existing ControllerRevision, to be written: Update's, with a number
-	// that makes it the newest, with the change cause that the set has now, with its claim templates, with a content that is equal to its own, or with
-	// the verdict that a user asked for; or Current's, with the note that it was completed.
+	// Bump, if not nil, is a changed copy of an existing ControllerRevision that must be written. A copy of Update's has a
+	// number that makes it the newest, the change cause of the set, its claim templates, another content that is equal, or a
+	// verdict that a user asked for. A copy of Current's records that it was completed.
 	Bump *appsv1.ControllerRevision
-	// Prune names the ControllerRevisions to be deleted, oldest first: those beyond the history limit that are neither
-	// Current nor Update nor used by a pod, and one that blocks the name of Update with a content that is not its own.
+	// Prune names the ControllerRevisions to delete, oldest first: those beyond the history limit that are neither Current
+	// nor Update nor used by a pod, and one that blocks the name of Update with other content.
 	Prune []string
-	// Known are all revisions that can be used, Update among them, by name.
+	// Known holds all usable revisions by name, including Update.
 	Known map[string]snapshot.Revision
 	// CollisionCount is the new status.collisionCount; nil counts as 0.
 	CollisionCount *int32
 }
 
-// Resolve finds the current and the update revision of a set. It is deterministic, and insensitive to the order of its
-// input. It fails only if the template of the set has to be encoded, because it was not observed before or its
-// ControllerRevision cannot be used, and cannot be.
+// Resolve finds the current and the update revision of a set. It is deterministic, and does not depend on the order of its
+// input. It fails only if the template of the set must be encoded but cannot be. It must be encoded if it was not observed
+// before, or if its ControllerRevision cannot be used.
 func Resolve(in Input) (Resolution, error) {
 	return resolve(in, digest)
 }
 
-// resolve is Resolve for any digest, so that tests can make digests collide.
+// resolve returns Resolve for any digest, so that tests can make digests collide.
 func resolve(in Input, digest digestFunc) (Resolution, error) {
 	r := &resolver{Input: in, digest: digest}
 	r.read()
@@ -104,22 +104,22 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 type resolver struct {
 	Input
 	digest digestFunc
-	// wanted is what the spec says; empty until it matters.
+	// wanted is the content of the spec; empty until it is needed.
 	wanted content
-	// intact are the revisions that hold what their names say, broken the others.
+	// intact holds the revisions whose content matches their name, broken the others.
 	intact map[string]record
 	broken map[string]*appsv1.ControllerRevision
 	out    Resolution
 }
 
-// record is a ControllerRevision and what it holds.
+// record is a ControllerRevision with its content.
 type record struct {
 	object   *appsv1.ControllerRevision
 	template *corev1.PodTemplateSpec
 	claims   []string
 }
 
-// revision is what a record says of its revision.
+// revision returns the revision of a record.
 func (r *resolver) revision(of record) snapshot.Revision {
 	return snapshot.Revision{
 		Name: of.object.Name, Number: of.object.Revision, Template: of.template,
@@ -127,7 +127,7 @@ func (r *resolver) revision(of record) snapshot.Revision {
 	}
 }
 
-// know notes all revisions that can be used.
+// know adds all usable revisions to the result.
 func (r *resolver) know() {
 	r.out.Known = make(map[string]snapshot.Revision, len(r.intact)+1)
 	for name, known := range r.intact {
@@ -156,12 +156,12 @@ func (r *resolver) read() {
 	}
 }
 
-// resolveUpdate finds the revision of the spec among those that exist, or makes it.
+// resolveUpdate finds the revision of the spec among the existing ones, or makes it.
 func (r *resolver) resolveUpdate() (err error) {
 	status := &r.Set.Status
 	r.out.CollisionCount = status.CollisionCount
 	observedBefore := status.ObservedGeneration == r.Set.Generation && status.UpdateRevision != ""
-	if found, ok := r.intact[status.UpdateRevision]; ok && observedBefore { // as it is nearly always: nothing is encoded
+	if found, ok := r.intact[status.UpdateRevision]; ok && observedBefore { // the usual case: nothing is encoded
 		r.reuse(found)
 		return r.noteDrift(found)
 	}
@@ -180,14 +180,14 @@ func (r *resolver) resolveUpdate() (err error) {
 		r.record(status.UpdateRevision, collisions)
 		return nil
 	}
-	// The name is not one that we would give to this template today. The template goes on under it, for its pods carry
-	// it, but no ControllerRevision can bear witness to that.
+	// The name is not one that this template would get today. The template keeps it because its pods carry it, but no
+	// ControllerRevision can vouch for it.
 	r.out.Update = r.unrecorded(status.UpdateRevision)
 	return nil
 }
 
-// equal returns the revision that means what the spec says, or came to. Of several, it is the one that the pods were moved to last,
-// else the newest.
+// equal returns the revision that equals the spec or was recorded as equal. Of several, it is the one that the pods were
+// moved to last, otherwise the newest.
 func (r *resolver) equal() (record, bool) {
 	var best record
 	entry := r.digest(r.wanted.canonical, 0)
@@ -230,7 +230,7 @@ func (r *resolver) reuse(found record) {
 	renumbered := newest >= object.Revision && object.Revision != successor(newest)
 	if renumbered {
 		object.Revision = successor(newest)
-		// It was given up for another one and has been chosen again: the verdict on its last rollout is history.
+		// It was replaced by another and is chosen again, so the verdict on its last rollout no longer counts.
 		delete(object.Annotations, RejectedAnnotation)
 	}
 	cause, ok := r.Set.Annotations[changeCause]
@@ -251,7 +251,7 @@ func (r *resolver) reuse(found record) {
 	r.out.WasComplete = completed > 0
 }
 
-// newest is the highest number of a revision other than the named one; 0 if there is none.
+// newest returns the highest number of a revision other than the named one; 0 if there is none.
 func (r *resolver) newest(except string) int64 {
 	var newest int64
 	for name, known := range r.intact {
@@ -262,8 +262,8 @@ func (r *resolver) newest(except string) int64 {
 	return newest
 }
 
-// successor is the number behind n. There is none behind the highest: then the name tells revisions apart, and status
-// says which of them is the newest.
+// successor returns the number after n. If n is the highest number, revisions are told apart by name, and the status names
+// the newest.
 func successor(n int64) int64 {
 	if n == math.MaxInt64 {
 		return n
@@ -271,14 +271,14 @@ func successor(n int64) int64 {
 	return n + 1
 }
 
-// unrecorded is the revision of the spec under a name that no usable ControllerRevision has.
+// unrecorded returns the revision of the spec under a name that no usable ControllerRevision has.
 func (r *resolver) unrecorded(name string) snapshot.Revision {
 	update := snapshot.RevisionOf(name, &r.Set.Spec)
 	update.Number, update.Template = successor(r.newest(name)), r.wanted.template
 	return update
 }
 
-// record makes the spec a revision of the given name, and has that written down unless the name is occupied.
+// record makes the spec a revision of the given name, and plans to write it unless the name is occupied.
 func (r *resolver) record(name string, collisions int32) {
 	r.out.Update = r.unrecorded(name)
 	impostor := r.broken[name]
@@ -288,18 +288,17 @@ func (r *resolver) record(name string, collisions int32) {
 		r.out.Create = r.wanted.object(r.Set, name, collisions)
 		r.out.Create.Revision = r.out.Update.Number
 		setClaims(r.out.Create, &r.Set.Spec)
-		if status := &r.Set.Status; name != status.CurrentRevision || status.UpdatedAvailableReplicas == 0 { // else what it said is lost
+		if status := &r.Set.Status; name != status.CurrentRevision || status.UpdatedAvailableReplicas == 0 { // otherwise its content is lost
 			metav1.SetMetaDataAnnotation(&r.out.Create.ObjectMeta, CompletedAnnotation, "0")
 		}
 	case impostor.DeletionTimestamp == nil:
-		// An object of ours stands where this content belongs and holds another. It makes room, and the next resolution
-		// records what the spec says. To call it a collision would restart all pods that carry the name.
+		// One of the set's objects has the name of this content but holds another. It is deleted, and the next resolution
+		// records the spec. Counting it as a collision would restart all pods that carry the name.
 		r.out.Prune = append(r.out.Prune, name)
 	}
 }
 
-// resolveCurrent finds the revision that the set last completed. A status that was lost does not name it; then the
-// revisions tell.
+// resolveCurrent finds the revision that the set last completed. If the status was lost, the revisions tell.
 func (r *resolver) resolveCurrent() {
 	name := cmp.Or(r.Set.Status.CurrentRevision, r.lastCompleted())
 	found, ok := r.intact[name]
@@ -310,7 +309,7 @@ func (r *resolver) resolveCurrent() {
 		r.out.Current = r.revision(found)
 		r.out.Unproven = !WasCompleted(found.object)
 		if _, known := completedAt(found.object); !known && r.out.Bump == nil {
-			r.out.Bump = Completed(found.object) // status says so, and may be lost
+			r.out.Bump = Completed(found.object) // only the status records it, and the status may be lost
 		}
 	default:
 		r.out.Current = snapshot.Revision{Name: name}

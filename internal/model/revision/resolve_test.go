@@ -181,7 +181,7 @@ func TestObservedGenerationKeepsItsRevision(t *testing.T) {
 	t.Parallel()
 	w := rolledOut(t, 2)
 	before := w.resolve(t)
-	w.set.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst // a default that nobody wrote
+	w.set.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst // a default that the user did not write
 	r := w.resolve(t)
 	if r.Bump == nil || r.Bump.Name != before.Update.Name {
 		t.Fatalf("Bump = %v, want a note on %s that the content is equal", r.Bump, before.Update.Name)

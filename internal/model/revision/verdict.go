@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// RejectedAnnotation marks, with any value, a ControllerRevision whose rollout was given up. The value says why: a word, and
-	// maybe a sentence after a colon. It goes when the revision becomes the newest again, or is tried again.
+	// RejectedAnnotation marks, with any value, a ControllerRevision whose rollout was given up. The value says why: a word,
+	// with an optional sentence after a colon. It is removed when the revision becomes the newest again, or is retried.
 	RejectedAnnotation = "apps.rollset.dev/rejected"
 
-	// AbortedAnnotation says, on a ControllerRevision, that what the set's annotation abort asks for was done, so that it is
-	// done once. It goes when that annotation no longer names the revision.
+	// AbortedAnnotation records, on a ControllerRevision, that the set's annotation abort was handled, so that it takes
+	// effect once. It is removed when that annotation no longer names the revision.
 	AbortedAnnotation = "apps.rollset.dev/aborted"
 
-	// RetriedAnnotation says the same of the set's annotation retry.
+	// RetriedAnnotation records the same for the set's annotation retry.
 	RetriedAnnotation = "apps.rollset.dev/retried"
 
 	// Aborted is the value of RejectedAnnotation for a rollout that a user gave up.
 	Aborted = "Aborted"
 )
 
-// judge carries out what users ask for on the set: to give the update revision up, or to try it again. What was done is noted
-// on the ControllerRevision, and is so once that is written. A revision is given up only if there is another one to go back to.
+// judge does what users ask for on the set: to give up the update revision, or to retry it. The ControllerRevision records
+// it, and the request takes effect once that is written. A revision is given up only if there is another one to go back to.
 func (r *resolver) judge() {
 	found, ok := r.intact[r.out.Update.Name]
-	if !ok || r.out.Bump != nil { // what was changed is written first
+	if !ok || r.out.Bump != nil { // other changes are written first
 		return
 	}
 	object := found.object.DeepCopy()
@@ -48,7 +48,7 @@ func (r *resolver) judge() {
 	}
 }
 
-// asks reports whether an annotation of the set asks for something that was not done yet, and notes that it is now.
+// asks reports whether an annotation of the set makes a request that was not handled yet, and records that it is now.
 func (r *resolver) asks(key string, object *appsv1.ControllerRevision, mark string) bool {
 	if r.Set.Annotations[key] != object.Name {
 		delete(object.Annotations, mark)
@@ -66,7 +66,7 @@ func (r *resolver) canGoBack() bool {
 	return r.out.Current.Name != r.out.Update.Name && !r.out.Unproven && r.out.Current.Template != nil
 }
 
-// marks are the annotations of a ControllerRevision that say what users did.
+// marks are the annotations of a ControllerRevision that record what users did.
 type marks struct{ rejected, aborted, retried bool }
 
 func marked(object *appsv1.ControllerRevision) marks {
@@ -78,7 +78,7 @@ func has(object *appsv1.ControllerRevision, annotation string) bool {
 	return ok
 }
 
-// Asked reports whether two states of a set ask for the same of its update revision.
+// Asked reports whether two states of a set make the same requests about its update revision.
 func Asked(a, b *v1alpha1.RollSet) bool {
 	return a.Annotations[v1alpha1.AbortAnnotation] == b.Annotations[v1alpha1.AbortAnnotation] &&
 		a.Annotations[v1alpha1.RetryAnnotation] == b.Annotations[v1alpha1.RetryAnnotation]

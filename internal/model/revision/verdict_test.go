@@ -10,7 +10,7 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 )
 
-// asked is a world in which users ask for something of revisions by their images.
+// asked is a world in which users make requests about revisions by their images.
 type asked struct {
 	*world
 	t *testing.T
@@ -29,7 +29,7 @@ func (a asked) set(key, image string) {
 
 func (a asked) unset(key string) { delete(a.world.set.Annotations, key) }
 
-// want says whether the update revision is to be given up now, for good.
+// want checks whether the update revision is given up now, permanently.
 func (a asked) want(rejected bool, when string) {
 	a.t.Helper()
 	if r := a.settle(a.t); r.Rejected != rejected || r.Rejected != (r.Verdict != "") {

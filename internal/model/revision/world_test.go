@@ -28,7 +28,7 @@ type world struct {
 	used      sets.Set[string]
 }
 
-// newWorld is a set that was just created.
+// newWorld returns a set that was just created.
 func newWorld() *world {
 	return &world{
 		set: &v1alpha1.RollSet{
@@ -47,7 +47,7 @@ func newWorld() *world {
 	}
 }
 
-// rolledOut is a world after rollouts of app:v1 to app:vN, with all but the last one completed.
+// rolledOut returns a world after rollouts of app:v1 to app:vN, with all but the last one completed.
 func rolledOut(t *testing.T, versions int) *world {
 	t.Helper()
 	w := newWorld()

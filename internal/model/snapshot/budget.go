@@ -5,13 +5,13 @@ package snapshot
 
 // Budget is how many available pods may be given up.
 type Budget struct {
-	// Available is how many pods are available, those that were spent taken off.
+	// Available is how many pods are available, without those that were spent.
 	Available int
 	// Floor is how many have to stay available.
 	Floor int
 }
 
-// Budget returns the budget of a set in which a number of pods has to stay available.
+// Budget returns the budget of a set in which the given number of pods must stay available.
 func (s *Set) Budget(floor int) Budget { return Budget{Available: s.Available(), Floor: floor} }
 
 // Spare reports whether an available pod may be given up.
@@ -23,7 +23,7 @@ func (b *Budget) Allows(r *Replica) bool {
 	return r.OutOfService() || b.Spare() || !r.Available && b.Available == b.Floor
 }
 
-// Spend takes a pod that is disturbed into account.
+// Spend counts a pod that is disturbed.
 func (b *Budget) Spend(r *Replica) {
 	if r.Available {
 		b.Available--

@@ -17,7 +17,7 @@ import (
 type Limits struct {
 	// Replicas is the desired number of pods.
 	Replicas int
-	// Partition is how many pods are wanted at the current revision, at most Replicas. It counts for nothing before a revision
+	// Partition is how many pods are wanted at the current revision, at most Replicas. It has no effect before a revision
 	// was completed: see Set.Partition.
 	Partition int
 	// Steps are how many pods are at the update revision when each step of a rollout is done.
@@ -30,14 +30,14 @@ type Limits struct {
 	ScaleMaxUnavailable int
 }
 
-// MinAvailable is how many pods an update leaves available.
+// MinAvailable returns how many pods an update leaves available.
 func (l Limits) MinAvailable() int { return max(0, l.Replicas-l.MaxUnavailable) }
 
-// AtOnce is how many pods an update may have on its hands where none of them becomes unavailable; at least 1.
+// AtOnce returns how many pods an update may change at a time if none of them becomes unavailable; at least 1.
 func (l Limits) AtOnce() int { return max(1, l.MaxUnavailable) }
 
-// ResolveLimits resolves the numbers of a spec against its replicas. The error names the field that is malformed; the
-// API server's validation lets no such value in, but an object may be older than the validation.
+// ResolveLimits resolves the numbers of a spec against its replicas. The error names the malformed field. The API server's
+// validation rejects such a value, but an object may be older than the validation.
 func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 	l := Limits{Replicas: 1, ScaleMaxUnavailable: -1}
 	if spec.Replicas != nil {
@@ -58,7 +58,7 @@ func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxSurge: %w", err)
 	}
 	if t := spec.UpdateStrategy.Type; t != "" && t != v1alpha1.RollingUpdateStrategy {
-		l.Partition, l.MaxSurge = 0, 0 // they shape a rolling update only
+		l.Partition, l.MaxSurge = 0, 0 // they only apply to a rolling update
 	}
 	if l.MaxUnavailable, err = resolve(maxUnavailable(spec), l.Replicas, roundingBeside(l.MaxSurge)); err != nil {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxUnavailable: %w", err)
@@ -70,12 +70,12 @@ func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 		if l.ScaleMaxUnavailable, err = resolve(s.MaxUnavailable, l.Replicas, roundUp); err != nil {
 			return Limits{}, fmt.Errorf("spec.scaleStrategy.maxUnavailable: %w", err)
 		}
-		l.ScaleMaxUnavailable = max(l.ScaleMaxUnavailable, 1) // 0 would never create anything
+		l.ScaleMaxUnavailable = max(l.ScaleMaxUnavailable, 1) // 0 would never create a pod
 	}
 	return l, nil
 }
 
-// maxUnavailable is the value of the spec, or the default of its identity.
+// maxUnavailable returns the value of the spec, or the default of its identity.
 func maxUnavailable(spec *v1alpha1.RollSetSpec) *intstr.IntOrString {
 	switch v := spec.UpdateStrategy.RollingUpdate.MaxUnavailable; {
 	case v != nil:
@@ -94,7 +94,7 @@ const (
 	roundUp
 )
 
-// roundingBeside is how maxUnavailable rounds beside a maxSurge: up if there is none, so that it is not 0 as well.
+// roundingBeside returns how maxUnavailable rounds: up if maxSurge is 0, so that not both are 0.
 func roundingBeside(maxSurge int) rounding {
 	if maxSurge == 0 {
 		return roundUp
@@ -135,8 +135,8 @@ func percent(s string) (int, error) {
 	return strconv.Atoi(m[1])
 }
 
-// resolvePartition rounds up, but a percentage strictly between 0 and 100 leaves a pod on each side when there is more
-// than one: "99%" of ten pods is nine, not ten, for a rollout that updates nothing is not what was asked for.
+// resolvePartition rounds up. A percentage strictly between 0 and 100 leaves a pod on each side if there is more than one:
+// "99%" of ten pods is nine, not ten, because a rollout must update something.
 func resolvePartition(v *intstr.IntOrString, replicas int) (int, error) {
 	n, err := resolve(v, replicas, roundUp)
 	if err != nil {

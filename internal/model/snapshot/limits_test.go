@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// spec is one with limits as they are written in a manifest; empty ones are not set.
+// spec returns a spec with limits as in a manifest. Empty ones are not set.
 func spec(replicas int32, partition, unavailable, surge string) *v1alpha1.RollSetSpec {
 	set := func(v string) *intstr.IntOrString {
 		if v == "" {
@@ -59,7 +59,7 @@ func TestResolveLimits(t *testing.T) {
 	}
 }
 
-// FuzzResolveLimits looks for numbers and percentages that crash, or that let nothing move or everything go.
+// FuzzResolveLimits looks for numbers and percentages that crash, or that allow no move or every one.
 func FuzzResolveLimits(f *testing.F) {
 	f.Add(int32(3), "50%", "25%", "0", "1")
 	f.Add(int32(2147483647), "100%", "99999%", "2147483647", "0%")

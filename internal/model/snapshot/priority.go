@@ -12,7 +12,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Priorities say which pods are updated first, their selectors parsed.
+// Priorities are the rules that order the updates of pods, with their selectors parsed.
 type Priorities struct {
 	// Weights add up to a pod's priority, between 0 and 3,200.
 	Weights []Weight
@@ -22,10 +22,10 @@ type Priorities struct {
 	Scatter []v1alpha1.UpdateScatterTerm
 }
 
-// Any says whether some pods have priority over others.
+// Any reports whether some pods have priority over others.
 func (p Priorities) Any() bool { return len(p.Weights) > 0 || len(p.Keys) > 0 }
 
-// Weight is what a pod gains that a selector matches.
+// Weight is added to the priority of a pod that a selector matches.
 type Weight struct {
 	Value    int32
 	Selector labels.Selector

@@ -11,13 +11,13 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 )
 
-// LeavesAside reports whether a write that was refused is not to be tried yet: itself, or its verb for the whole set.
+// LeavesAside reports whether a write must not be retried yet, because it or its verb was refused for the whole set.
 func (s *Set) LeavesAside(k action.Key) bool {
 	r := s.Refusal(k)
 	return r.Message != "" && r.Retry > 0
 }
 
-// Refusal returns what is known against a write: against itself or, if there is nothing, against all of its verb.
+// Refusal returns the refusal of a write: its own or, if there is none, that of its verb.
 func (s *Set) Refusal(k action.Key) Refusal {
 	if r, ok := s.Refusals[k]; ok && r.Retry > 0 {
 		return r
@@ -28,7 +28,7 @@ func (s *Set) Refusal(k action.Key) Refusal {
 	return s.Refusals[k]
 }
 
-// LeaveAside notes in a plan that a write to a subject is due and left aside.
+// LeaveAside records in a plan that a write to a subject is due and left aside.
 func (s *Set) LeaveAside(k action.Key, subject string, p *action.Plan) {
 	refusal := s.Refusal(k)
 	p.Wake(refusal.Retry)
@@ -41,15 +41,14 @@ func (s *Set) LeaveAside(k action.Key, subject string, p *action.Plan) {
 	p.Hold(action.HeldByRefusal, subject, "%s", refusal.Message)
 }
 
-// RefusesCreate reports whether the API server would not have the pod of an identity, or any pod of the set, when it was last
-// asked. It is not on its way then. After a conflict, or while the server is in trouble, it is.
+// RefusesCreate reports whether the API server refused the pod of an identity, or any pod of the set, when last asked. Such
+// a pod is not on its way. After a conflict, or while the server fails, it is.
 func (s *Set) RefusesCreate(id string) bool {
 	return s.Refusals[action.AnyCreate()].Definite || s.Refusals[action.Key{Verb: action.Creating, Object: id}].Definite
 }
 
-// Unmovable returns the first write that was refused of those that move a pod to another revision; false if there is none. A
-// pod of which it is not known what became of it is none: it may be on its way out, and nothing else may be disturbed in its
-// place.
+// Unmovable returns the first refused write among those that move a pod to another revision; false if there is none. A write
+// with an unknown result does not count: the pod may be on its way out, and no other pod may be disturbed in its place.
 func (s *Set) Unmovable(pod *corev1.Pod) (k action.Key, ok bool) {
 	if len(s.Refusals) == 0 {
 		return k, false

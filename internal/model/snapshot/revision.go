@@ -18,21 +18,21 @@ type Revision struct {
 	Name string
 	// Number orders revisions; the highest is the newest.
 	Number int64
-	// Template is nil when the ControllerRevision is gone: then no pod can be made from it.
+	// Template is nil if the ControllerRevision is lost: then no pod can be made from it.
 	Template *corev1.PodTemplateSpec
 	// Claims are the claims that each of its pods mounts, by the names of their templates.
 	Claims []ClaimTemplate
 }
 
-// ClaimTemplate is what a claim is made from.
+// ClaimTemplate is the template of a claim.
 type ClaimTemplate struct {
 	// Name is the name of the template, and of the pod's volume.
 	Name string
-	// Template is nil if nobody knows it any more: then a claim that exists is used, and none can be made.
+	// Template is nil if it is lost: then an existing claim is used, and none can be created.
 	Template *corev1.PersistentVolumeClaim
 }
 
-// RevisionOf is what a spec says, as a revision of a name.
+// RevisionOf returns a spec as a revision with a name.
 func RevisionOf(name string, spec *v1alpha1.RollSetSpec) Revision {
 	r := Revision{Name: name, Template: &spec.Template}
 	for i := range spec.VolumeClaimTemplates {
@@ -47,7 +47,7 @@ func (r Revision) Mounts(template string) bool {
 	return slices.ContainsFunc(r.Claims, func(c ClaimTemplate) bool { return c.Name == template })
 }
 
-// Change returns what makes a pod of one revision one of another, or why that cannot be done in place.
+// Change returns the change from one revision to another, or why it cannot be made in place.
 func (s *Set) Change(from, to string) (c inplace.Change, cannot string) {
 	before, after := s.Known[from], s.Known[to]
 	if before.Template == nil || after.Template == nil {

@@ -11,7 +11,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// TestChangeOfClaims compares revisions whose templates are equal: the volumes of a pod cannot be changed while it runs.
+// TestChangeOfClaims compares revisions with equal templates: the volumes of a running pod are immutable.
 func TestChangeOfClaims(t *testing.T) {
 	t.Parallel()
 	revision := func(claims ...string) snapshot.Revision {

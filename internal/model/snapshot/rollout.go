@@ -9,28 +9,28 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Rollout is how far a rollout in steps has come. The zero value says that there are no steps to take.
+// Rollout is the progress of a rollout in steps. The zero value means that there are no steps.
 type Rollout struct {
-	// Keeps is how many pods the step at work keeps at the current revision. It is that of the step that the status tells of,
-	// so that no pod moves for a step that nobody would know of after a crash.
+	// Keeps is how many pods the step at work keeps at the current revision. It belongs to the step in the status, so that
+	// no pod moves for a step that would be lost in a crash.
 	Keeps int
-	// Next is what status.rollout is to be; nil if there are no steps to take.
+	// Next is the new status.rollout; nil if there are no steps.
 	Next *v1alpha1.RolloutStatus
-	// Turning is true when Next begins: pods move for it only once the status says so.
+	// Turning is true if Next begins a step: pods move for it only once the status says so.
 	Turning bool
-	// Gates are the conditions that the step waits for, and Begins those of them that are to begin anew, as Unknown. Closed
-	// are those that are not True yet.
+	// Gates are the conditions that the step waits for. Begins are those of them that are reset to Unknown. Closed are those
+	// that are not True yet.
 	Gates, Begins, Closed []string
-	// Failure says why the step failed; empty if it did not.
+	// Failure is why the step failed; empty if it did not.
 	Failure string
 	// Wake is how long until time alone changes any of this; zero means never.
 	Wake time.Duration
 }
 
-// AtWork says whether a step is at work: there are steps to take, and they are not all done.
+// AtWork reports whether a step is at work: there are steps, and not all are done.
 func (r *Rollout) AtWork() bool {
 	return r.Next != nil && r.Next.Step > 0 && r.Next.Step <= r.Next.Steps
 }
 
-// Rests says whether a step has all its pods, and waits for time, a gate or a person.
+// Rests reports whether a step has all its pods, and waits for time, a gate or a person.
 func (r *Rollout) Rests() bool { return r.AtWork() && r.Next.Phase != v1alpha1.RolloutRolling }

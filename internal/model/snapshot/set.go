@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package snapshot is what one reconcile knows, frozen: the spec with its defaults resolved, the two revisions, and one
-// Replica per identity. Everything that decides works on it and on nothing else.
+// Replica per identity. Every decision is made from it and from nothing else.
 package snapshot
 
 import (
@@ -21,90 +21,90 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// Set is the snapshot of a RollSet and all that it owns. Nobody changes it once it is built.
+// Set is the snapshot of a RollSet and everything that it owns. It is immutable once built.
 type Set struct {
 	Name string
 	UID  types.UID
 	Spec *v1alpha1.RollSetSpec
 	// Limits are the numbers of the spec, resolved against replicas.
 	Limits Limits
-	// Priorities say which healthy pods are updated first.
+	// Priorities decide which healthy pods are updated first.
 	Priorities Priorities
 	// Current is the revision that the set last completed, Update the one of the template in the spec. They are equal
 	// when no rollout is under way.
 	Current, Update Revision
-	// Unproven is true when no revision of the set was ever completed: Current is then the first one, and nothing is kept
-	// at it or taken back to it.
+	// Unproven is true if no revision of the set was ever completed. Current is then the first one, and no pod is kept at it
+	// or moved back to it.
 	Unproven bool
 	// Known are all revisions of the set that can be used, by name.
 	Known map[string]Revision
-	// Rejected is true when the update revision missed its deadline, failed at a step or was aborted, and is rolled back: then
-	// the current revision is wanted everywhere. Verdict says which of these.
+	// Rejected is true if the update revision missed its deadline, failed at a step or was aborted, and is rolled back. Then
+	// the current revision is wanted everywhere. Verdict says which of these it was.
 	Rejected bool
 	Verdict  string
-	// Rollout is how far a rollout in steps has come.
+	// Rollout is the progress of a rollout in steps.
 	Rollout Rollout
 	// Ordinals are the numbers that the pods of a set with podIdentity Ordinal may have.
 	Ordinals identity.Ordinals
-	// Issued is how many ids of its sequence a set with random names has given out, as far as is known. Names do not come
-	// back: new pods get ids from that place on.
+	// Issued is how many ids of its sequence a set with random names has given out, as far as known. Names are not reused:
+	// new pods get ids from that place on.
 	Issued int
 	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
 	Replicas []Replica
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
-	// Blocked says of identities without a pod why none can be made for them now: a claim in somebody else's hands, a
-	// name taken by a stranger. Other identities are not concerned.
+	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has
+	// the name. Other identities are not affected.
 	Blocked map[string]Block
 	// Classes are the storage classes that the set's claims name, and whether they allow claims to grow. A class that is
 	// not in it does not exist.
 	Classes map[string]Class
-	// Preflights are the answers to preflights, by revision. A revision that is not in it was not asked about.
+	// Preflights are the answers to preflights, by revision. A revision without an entry was not asked about.
 	Preflights map[string]Preflight
-	// Refusals are the writes that the API server refused when they were last tried, or that rest for a moment.
+	// Refusals are the writes that the API server refused when last tried, or that are paused for a moment.
 	Refusals map[action.Key]Refusal
 	// Orphans are pods without a controller that the selector matches.
 	Orphans []*corev1.Pod
-	// Leaving are pods that the set controls and that its selector does not match. They are none of its replicas.
+	// Leaving are pods that the set controls and that its selector does not match. They are not among its replicas.
 	Leaving []*corev1.Pod
-	// EveryHold asks for a plan that keeps every refusal, for users who ask why nothing moves.
+	// EveryHold requests a plan that keeps every hold, for users who ask why nothing moves.
 	EveryHold bool
-	// Now is the time of the observation. It is the only clock that deciding has.
+	// Now is the time of the observation. It is the only clock for decisions.
 	Now time.Time
 }
 
-// Refusal is that a write was refused.
+// Refusal is a refused write.
 type Refusal struct {
-	// Message is what the API server said; empty if it was not asked, and the write rests only for a moment.
+	// Message is what the API server said; empty if it was not asked, and the write is only paused for a moment.
 	Message string
-	// Overtaken is true if somebody else seems to have been faster, which is nothing to tell users of.
+	// Overtaken is true if another client seems to have been faster. Users are not told.
 	Overtaken bool
-	// Unsettled is true if it is not known what became of the object: it is not as it was judged, or the write may have
-	// happened all the same.
+	// Unsettled is true if the state of the object is unknown: it changed since it was judged, or the write may have
+	// happened after all.
 	Unsettled bool
-	// Definite is true if it understood what was asked, and was not in trouble itself.
+	// Definite is true if the API server understood the request, and did not fail itself.
 	Definite bool
 	// Retry is when to try again; zero if it may be tried now.
 	Retry time.Duration
 }
 
-// Preflight is what the API server answered when it was asked whether it would accept a pod of a revision.
+// Preflight is the API server's answer when asked whether it would accept a pod of a revision.
 type Preflight struct {
-	// Refusal is what it said against the pod; empty if it would accept it.
+	// Refusal is why it refuses the pod; empty if it would accept it.
 	Refusal string
-	// Failed is true if it, or an admission webhook on its behalf, could not judge the pod. Refusal says why.
+	// Failed is true if the API server, or an admission webhook, could not judge the pod. Refusal is the cause.
 	Failed bool
-	// Retry is when to ask again after a refusal: a policy may change, though the template does not.
+	// Retry is when to ask again after a refusal: a policy may change while the template does not.
 	Retry time.Duration
-	// Pod is the pod as the API server would have created it, defaults and admission applied; nil after a refusal, and
-	// where the API server did not come to the end because a quota is full.
+	// Pod is the pod as the API server would have created it, with defaults and admission applied. It is nil after a
+	// refusal, and if the API server did not finish because a quota is full.
 	Pod *corev1.Pod
 }
 
-// Unclear says whether the API server has nothing against the pods but did not show what they would be.
+// Unclear reports whether the API server has nothing against the pods but did not show what they would be.
 func (p Preflight) Unclear() bool { return p.Refusal == "" && p.Pod == nil }
 
-// Refuses says whether the API server wants no such pods.
+// Refuses reports whether the API server refuses such pods.
 func (p Preflight) Refuses() bool { return p.Refusal != "" && !p.Failed }
 
 // Class is a storage class.
@@ -117,48 +117,49 @@ type Class struct {
 
 // Block is why an identity cannot get its pod now.
 type Block struct {
-	// Claim is true when a claim is in the way, false when the name is taken.
+	// Claim is true if a claim blocks the pod, false if its name is taken.
 	Claim bool
-	// Reason names the object in the way and what to do about it.
+	// Reason names the blocking object and what to do about it.
 	Reason string
-	// Retry is when to look again, because nothing tells us that the obstacle is gone; zero if an event will.
+	// Retry is when to look again, because no event reports that the block is gone; zero if an event will.
 	Retry time.Duration
 }
 
 // Replica is one identity: its pod, if there is one, and its claims.
 type Replica struct {
-	// ID is the part of the name behind "<set>-". For a pod of a Random set that was adopted under another name it is
-	// the whole name.
+	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
+	// its whole name as ID.
 	ID string
-	// Ordinal is the number that ID spells in a set with podIdentity Ordinal; -1 otherwise.
+	// Ordinal is the number in ID in a set with podIdentity Ordinal; -1 otherwise.
 	Ordinal int
 	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
 	Place int
-	// Pod is nil when only claims remain.
+	// Pod is nil if only claims remain.
 	Pod *corev1.Pod
-	// NameTaken is true when only claims remain and a pod that is not the set's, such as one that was released, has the
-	// name. It may mount the claims. It is not looked for where claims stay, nor in a set with ordinals, which come back.
+	// NameTaken is true if only claims remain and a pod that is not the set's, such as a released one, has the name. It may
+	// mount the claims. It is not looked up where claims are retained, nor in a set with ordinals, which come back.
 	NameTaken bool
 	// Claims are the claims of the identity that exist.
 	Claims []*corev1.PersistentVolumeClaim
 	// Revision is the name of the revision that the pod runs; empty if unknown.
 	Revision string
-	// Node is where the pod runs, Phase what its status says of it as a whole, and Created when it was made, in seconds since
-	// 1970. They are compared in every look, and pods are far apart in memory.
+	// Node is where the pod runs, Phase the phase of its status, and Created its creation in seconds since 1970. They are
+	// copied because every reconcile compares them, and pods are far apart in memory.
 	Node    string
 	Phase   corev1.PodPhase
 	Created int64
-	// Scheduled and Ready are as the pod's status says.
+	// Scheduled and Ready are those of the pod's status.
 	Scheduled, Ready bool
 	// Available is true for a live pod that has been ready for minReadySeconds and is not being updated in place.
 	Available bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
-	// Surge is true for what maxSurge made and what goes again: a pod, or claims without a pod. It takes no other's place.
+	// Surge is true for a pod, or claims without a pod, that maxSurge made and that are deleted again. They take no other
+	// pod's place.
 	Surge bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
 	Specified bool
-	// Replaced pods came in the place of one that podsToDelete names, or named, under the same name.
+	// Replaced pods replace one of the same name that podsToDelete lists, or listed.
 	Replaced bool
 	// ReadySince is when the pod became ready; zero if it is not.
 	ReadySince time.Time
@@ -166,42 +167,42 @@ type Replica struct {
 	Restarts int32
 	// Gate is the pod's readiness gate.
 	Gate inplace.Gate
-	// InPlace is the state of its last update in place, Progress how far that is, and Waiting what it still waits for;
+	// InPlace is the state of the pod's last update in place, Progress its progress, and Waiting what it still waits for;
 	// empty if it is done.
 	InPlace  inplace.State
 	Progress inplace.Progress
 	Waiting  string
 	// Restarting is true while the update has containers to restart, for new images or for a resize that is under way.
 	Restarting bool
-	// Unproven says why the pod cannot be known to run the images of its revision, though its containers are ready and
-	// the deadline is over; empty if it can. Until the deadline, ProofWait is the time that is left.
+	// Unproven is why the pod cannot be known to run the images of its revision, although its containers are ready and the
+	// deadline has passed; empty if it can. ProofWait is the time until the deadline.
 	Unproven  string
 	ProofWait time.Duration
-	// Infeasible says why the pod cannot get the resources of its revision where it is; empty if nobody says so. AskAgain is
-	// true if it was the API server that said so, and long enough ago.
+	// Infeasible is why the pod cannot get the resources of its revision on its node; empty if no refusal is known. AskAgain
+	// is true if the API server refused them, long enough ago.
 	Infeasible string
 	AskAgain   bool
-	// Updating pods are out of service for an update in place or for a lifecycle hook, or have containers that are being
-	// restarted by an update. They count as unavailable whatever their readiness says.
+	// Updating pods are out of service for an update in place or a lifecycle hook, or have containers that an update
+	// restarts. They count as unavailable whatever their readiness.
 	Updating bool
-	// State is where the pod stands as to the lifecycle hooks that the set uses; empty if they have nothing to say. Hook is
-	// what it waits for there.
+	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook is what it waits
+	// for in that state.
 	State v1alpha1.LifecycleState
 	Hook  string
-	// Withdrawn pods are to be out of service while they wait for a lifecycle hook.
+	// Withdrawn pods are taken out of service while they wait for a lifecycle hook.
 	Withdrawn bool
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
 	DeletionCost int32
 }
 
-// Live says whether the replica has a pod that counts towards spec.replicas.
+// Live reports whether the replica has a pod that counts towards spec.replicas.
 func (r *Replica) Live() bool { return r.Pod != nil && !r.Terminating && !r.Finished }
 
-// Broken says whether the replica has a live pod that is not ready.
+// Broken reports whether the replica has a live pod that is not ready.
 func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
 
-// OutOfService says whether nothing is lost by disturbing the replica's live pod: it is not ready, or we have taken it
-// out of service ourselves.
+// OutOfService reports whether nothing is lost by disturbing the replica's live pod: it is not ready, or the set has taken
+// it out of service.
 func (r *Replica) OutOfService() bool { return r.Live() && (!r.Ready || r.Updating) }
 
 // Surges reports whether a pod or a claim is marked as made for maxSurge.
@@ -212,14 +213,14 @@ func Left(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Labels[v1alpha1.LeftLabel] == "true"
 }
 
-// GivesBack reports whether the pods that maxSurge makes go at the end of a rollout, and every other pod stays what it is:
-// where pods have claims, or had them and may have them again, and where they are updated in place. Elsewhere nothing tells an
-// old pod's successor from surge.
+// GivesBack reports whether surge pods are deleted at the end of a rollout, so that every other pod stays. It does in sets
+// with claims, now or at a revision that may come back, and with updates in place. In other sets an old pod's successor
+// looks like surge.
 func (s *Set) GivesBack() bool {
 	return s.Spec.UpdatePolicy() != v1alpha1.RecreatePod || s.HasClaims()
 }
 
-// HasClaims reports whether pods of the set have claims, or had them at a revision to which they may come back.
+// HasClaims reports whether pods of the set have claims, or had them at a revision that may come back.
 func (s *Set) HasClaims() bool {
 	if len(s.Spec.VolumeClaimTemplates) > 0 {
 		return true
@@ -232,15 +233,15 @@ func (s *Set) HasClaims() bool {
 	return false
 }
 
-// Lists reports whether podsToDelete has the name of a pod.
+// Lists reports whether podsToDelete contains the name of a pod.
 func (s *Set) Lists(podName string) bool {
 	return s.Spec.ScaleStrategy != nil && slices.Contains(s.Spec.ScaleStrategy.PodsToDelete, podName)
 }
 
-// PodName is the name of an identity's pod, whether it exists or not.
+// PodName returns the name of an identity's pod, whether it exists or not.
 func (s *Set) PodName(id string) string { return identity.PodName(s.Name, id) }
 
-// IDOf is the identity that a pod's name spells, and the whole name if it is not one of the set's own.
+// IDOf returns the identity in a pod's name, or the whole name if it is not one of the set's own.
 func (s *Set) IDOf(podName string) string {
 	if id, ok := strings.CutPrefix(podName, s.Name+"-"); ok {
 		return id
@@ -248,17 +249,17 @@ func (s *Set) IDOf(podName string) string {
 	return podName
 }
 
-// Rolling says whether a rollout can be under way: whether current and update revision differ.
+// Rolling reports whether a rollout can be under way: whether current and update revision differ.
 func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }
 
-// RefusesUpdate reports whether the API server refuses pods of the update revision, and there is another one at which the set
-// lives on meanwhile.
+// RefusesUpdate reports whether the API server refuses pods of the update revision, and the set has another revision to run
+// meanwhile.
 func (s *Set) RefusesUpdate() bool {
 	return s.Preflights[s.Update.Name].Refuses() && s.Rolling() && !s.Unproven && s.Current.Template != nil
 }
 
-// Partition is how many pods are wanted at the current revision, a rollback aside: as many as the spec or the step at work
-// keeps there. A revision that never worked holds nothing back.
+// Partition returns how many pods are wanted at the current revision, without a rollback: as many as the spec or the step at
+// work keeps there. A revision that never worked keeps none.
 func (s *Set) Partition() int {
 	if s.Unproven {
 		return 0
@@ -266,18 +267,18 @@ func (s *Set) Partition() int {
 	return max(s.Limits.Partition, s.Rollout.Keeps)
 }
 
-// Ordinal says whether the set's pods have ordinals.
+// Ordinal reports whether the set's pods have ordinals.
 func (s *Set) Ordinal() bool { return s.Spec.PodIdentity == v1alpha1.OrdinalIdentity }
 
-// OrderedReady says whether pods are created and scaled down one after the other.
+// OrderedReady reports whether pods are created and scaled down one after the other.
 func (s *Set) OrderedReady() bool {
 	return s.Spec.ManagementPolicy() == v1alpha1.OrderedReadyPodManagement
 }
 
-// Paused says whether the mix of revisions is frozen by the user.
+// Paused reports whether a user froze the revisions of the pods.
 func (s *Set) Paused() bool { return s.Spec.UpdateStrategy.RollingUpdate.Paused }
 
-// Strategy is the type of the update strategy.
+// Strategy returns the type of the update strategy.
 func (s *Set) Strategy() v1alpha1.UpdateStrategyType {
 	if t := s.Spec.UpdateStrategy.Type; t != "" {
 		return t
@@ -307,16 +308,16 @@ func (s *Set) Live() int {
 	return n
 }
 
-// InUse returns the place of an ordinal among those that the set uses, counted from 0; false if it uses it not.
+// InUse returns the place of an ordinal among those that the set uses, counted from 0; false if the set does not use it.
 func (s *Set) InUse(ordinal int) (place int, ok bool) {
 	k, usable := s.Ordinals.Rank(ordinal)
 	return k, usable && k < s.Limits.Replicas
 }
 
-// MinReady is how long a pod must have been ready to be available.
+// MinReady returns how long a pod must have been ready to be available.
 func (s *Set) MinReady() time.Duration { return time.Duration(s.Spec.MinReadySeconds) * time.Second }
 
-// ProgressDeadline is the time that a set has for each step; false if it has all the time in the world.
+// ProgressDeadline returns the time that a set has for each step; false if it is unlimited.
 func (s *Set) ProgressDeadline() (deadline time.Duration, limited bool) {
 	const standard = 600 * time.Second // the default of the API
 	switch seconds := s.Spec.ProgressDeadlineSeconds; {

@@ -9,8 +9,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// ResolveSteps returns how many pods are at the update revision when each step of a spec is done: a percentage rounds down,
-// but to one pod at least, and no step takes back what the one before it has done. The error names the field that is malformed.
+// ResolveSteps returns how many pods are at the update revision when each step of a spec is done. A percentage rounds down,
+// but to at least one pod, and no step undoes what the one before it did. The error names the malformed field.
 func ResolveSteps(spec *v1alpha1.RollSetSpec, replicas int) ([]int, error) {
 	steps := spec.UpdateStrategy.RollingUpdate.Steps
 	if len(steps) == 0 {

@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// judge says what the step at work waits for, and begins the next one if that is nothing.
+// judge sets what the step at work waits for, and begins the next one if it waits for nothing.
 func (p *planner) judge(step int) {
 	spec := &p.steps[step-1]
 	next := p.was.DeepCopy()
@@ -49,8 +49,8 @@ func (p *planner) judge(step int) {
 	p.out.Next = next
 }
 
-// since is when the pods of the step became available or, until they are, when they began not to be. A date in the future
-// comes from a clock that is wrong.
+// since returns when the pods of the step became available or, until they are, when they became unavailable. A date in the
+// future comes from a wrong clock.
 func (p *planner) since(available bool, calm time.Time) *metav1.Time {
 	was, now := p.was.Since, p.now()
 	if was == nil || was.After(now.Time) {
@@ -67,7 +67,7 @@ func (p *planner) since(available bool, calm time.Time) *metav1.Time {
 	}
 }
 
-// readGates reads what others say of the step. Until all its pods are available no time runs out.
+// readGates reads the conditions that other programs set for the step. Until all its pods are available, no timeout runs.
 func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, available bool) {
 	for i := range spec.Gates {
 		gate := &spec.Gates[i]
@@ -94,7 +94,7 @@ func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, availab
 	}
 }
 
-// timeout is when a gate takes too long; false if it may take for ever.
+// timeout returns when a gate times out; false if it has no limit.
 func (*planner) timeout(gate *v1alpha1.StepGate, since time.Time) (at time.Time, limited bool) {
 	if gate.TimeoutSeconds == nil {
 		return time.Time{}, false
@@ -102,7 +102,7 @@ func (*planner) timeout(gate *v1alpha1.StepGate, since time.Time) (at time.Time,
 	return since.Add(time.Duration(*gate.TimeoutSeconds) * time.Second), true
 }
 
-// firstTimeout is when the first gate that is not True takes too long; nil if none has a limit.
+// firstTimeout returns when the first gate that is not True times out; nil if none has a limit.
 func (p *planner) firstTimeout(spec *v1alpha1.RolloutStep, since time.Time) *metav1.Time {
 	var first *metav1.Time
 	for i := range spec.Gates {
@@ -123,7 +123,7 @@ func (p *planner) wakeAt(t time.Time) {
 	}
 }
 
-// condition is the condition of a type in the status; nil if there is none.
+// condition returns the condition of a type in the status; nil if there is none.
 func (p *planner) condition(name string) *metav1.Condition {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == name {
@@ -133,8 +133,8 @@ func (p *planner) condition(name string) *metav1.Condition {
 	return nil
 }
 
-// available says whether as many pods as the step wants are at the update revision, and all of those are available; and
-// since when they are so and none of their containers was started. What a clock dates into the future has not happened yet.
+// available reports whether the step has all its pods at the update revision and available, and since when they have been so
+// without a restart of a container. Dates in the future have not happened yet.
 func (p *planner) available() (all bool, since time.Time) {
 	o := p.Set
 	partition := max(o.Limits.Partition, p.out.Keeps)
@@ -157,8 +157,8 @@ func (p *planner) available() (all bool, since time.Time) {
 	return pods >= o.Limits.Replicas-partition, since
 }
 
-// belongs says whether a pod at the update revision is in a place that is wanted there. Any is in a set with random names, but for
-// surge that goes again.
+// belongs reports whether a pod at the update revision is in a place that is wanted there. In a set with random names every
+// pod is, except for surge pods that are deleted again.
 func belongs(o *snapshot.Set, r *snapshot.Replica, partition int) bool {
 	if !o.Ordinal() {
 		return !r.Surge
@@ -167,8 +167,8 @@ func belongs(o *snapshot.Set, r *snapshot.Replica, partition int) bool {
 	return used && place >= partition
 }
 
-// updated is how many pods a set has at the update revision. A terminating pod of a set with random names is not counted, for
-// its successor may be there already; nor is surge that takes nobody's place.
+// updated returns how many pods a set has at the update revision. It does not count terminating pods of a set with random
+// names, because their successors may exist already, nor surge pods that are deleted again.
 func (p *planner) updated() int {
 	if p.Set.Ordinal() {
 		return p.updatedOrdinals()
@@ -182,8 +182,8 @@ func (p *planner) updated() int {
 	return updated
 }
 
-// updatedOrdinals is how many pods of a set with ordinals are at the update revision. One below a pod of another revision does
-// not count: scaling has put it there, and it goes back.
+// updatedOrdinals returns how many pods of a set with ordinals are at the update revision. A pod below one of another
+// revision does not count: scaling created it there, and it goes back.
 func (p *planner) updatedOrdinals() (updated int) {
 	o, other := p.Set, -1
 	for i := range o.Replicas {

@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps plans how a rollout in steps goes on.
+// Package steps plans how a rollout in steps proceeds.
 //
-// The rule: a step is a partition in time and nothing else. Which step is at work is in the status, and a step begins with the
-// write of the status that says so: pods move for it, and gates count for it, only from then on. So no crash can let a step be
-// skipped or taken twice. Where the status does not tell, because it was lost or somebody edited the steps, the pods do: the
-// step at work is the smallest that allows as many at the update revision as there are.
+// The rule: a step is a partition over time and nothing else. The status names the step at work. A step begins with the
+// status write that names it: only from then on pods move for it and gates count. So no crash can skip or repeat a step. If
+// the status does not tell, because it was lost or a user edited the steps, the pods do: the step at work is the smallest
+// that allows as many pods at the update revision as there are.
 package steps
 
 import (
@@ -27,11 +27,11 @@ type Input struct {
 	Status *v1alpha1.RollSetStatus
 	// Promotion is the value of the annotation that promotes a step.
 	Promotion string
-	// WasComplete is true if the update revision was complete before: to go back to it takes no steps.
+	// WasComplete is true if the update revision was complete before: going back to it takes no steps.
 	WasComplete bool
 }
 
-// Plan says which step is at work, what it waits for, and what the status is to say of it.
+// Plan returns which step is at work, what it waits for, and the new status of the rollout.
 func Plan(in Input) snapshot.Rollout {
 	o := in.Set
 	sizes := o.Limits.Steps
@@ -64,12 +64,12 @@ type planner struct {
 	Input
 	sizes []int
 	steps []v1alpha1.RolloutStep
-	// was is what the status says of this rollout; nil if it says nothing.
+	// was is the status of this rollout; nil if there is none.
 	was *v1alpha1.RolloutStatus
 	out snapshot.Rollout
 }
 
-// givenUp is the rollout of a revision that is rolled back: no step is at work.
+// givenUp returns the rollout of a revision that is rolled back: no step is at work.
 func (p *planner) givenUp() snapshot.Rollout {
 	next := &v1alpha1.RolloutStatus{
 		Revision: p.Set.Update.Name, Steps: int32(len(p.sizes)), Phase: v1alpha1.RolloutFailed, Since: p.now(),
@@ -80,7 +80,7 @@ func (p *planner) givenUp() snapshot.Rollout {
 	return snapshot.Rollout{Next: next}
 }
 
-// keeps is how many pods a step keeps at the current revision; none when all are done.
+// keeps returns how many pods a step keeps at the current revision; none when all are done.
 func (p *planner) keeps(step int) int {
 	if step > len(p.sizes) {
 		return 0
@@ -88,8 +88,8 @@ func (p *planner) keeps(step int) int {
 	return p.Set.Limits.Replicas - p.sizes[step-1]
 }
 
-// locate returns the step at work, and whether it is yet to begin. A revision that was given up, and is tried again, begins
-// with the first.
+// locate returns the step at work, and whether it is yet to begin. A revision that was given up and is retried begins with
+// the first.
 func (p *planner) locate() (step int, begins bool) {
 	switch {
 	case p.was != nil && p.was.Step == 0:
@@ -104,7 +104,8 @@ func (p *planner) locate() (step int, begins bool) {
 	return step, false
 }
 
-// reached is the smallest step that allows as many pods at the update revision as there are; one more than all if none does.
+// reached returns the smallest step that allows as many pods at the update revision as there are; one more than all if none
+// does.
 func (p *planner) reached() int {
 	pods := p.updated()
 	for i, size := range p.sizes {
@@ -115,7 +116,7 @@ func (p *planner) reached() int {
 	return len(p.sizes) + 1
 }
 
-// begin makes a step the one at work. Its gates are closed, whatever was written of them before.
+// begin makes a step the one at work. Its gates are closed, whatever their earlier status.
 func (p *planner) begin(step int) {
 	next := &v1alpha1.RolloutStatus{
 		Revision: p.Set.Update.Name, Step: int32(step), Steps: int32(len(p.steps)), Phase: v1alpha1.RolloutRolling, Since: p.now(),
@@ -134,20 +135,21 @@ func (p *planner) begin(step int) {
 	p.out.Begins, p.out.Closed = p.out.Gates, p.out.Gates
 }
 
-// names says whether the promotion is about this revision, and a step or all.
+// names reports whether the promotion names this revision and a step, or all.
 func (p *planner) names(what string) bool { return p.Promotion == p.Set.Update.Name+"/"+what }
 
-// stale says whether the promotion was there before this rollout began.
+// stale reports whether the promotion was there before this rollout began.
 func (p *planner) stale() bool {
 	return p.was == nil || p.was.Step == 0 || p.was.IgnoredPromotion == p.Promotion
 }
 
-// promoted says whether somebody promoted a step, or all, since the one at work began.
+// promoted reports whether a user promoted a step, or all, since the step at work began.
 func (p *planner) promoted(what string) bool {
 	return p.names(what) && p.Promotion != p.was.IgnoredPromotion
 }
 
-// now is the time of the observation in whole seconds, as the API keeps it. It is rounded up, so that nothing ends early.
+// now returns the time of the observation in whole seconds, as the API keeps it. It is rounded up, so that nothing ends
+// early.
 func (p *planner) now() *metav1.Time { return ceil(p.Set.Now) }
 
 func ceil(t time.Time) *metav1.Time {

@@ -21,7 +21,7 @@ import (
 	"rollset.dev/rollset/internal/update/steps"
 )
 
-// step reads a step: "25%,soak=10,pause,gate=A,gate=B:60".
+// step parses a step: "25%,soak=10,pause,gate=A,gate=B:60".
 func step(text string) v1alpha1.RolloutStep {
 	words := strings.Split(text, ",")
 	s := v1alpha1.RolloutStep{Updated: intstr.Parse(words[0])}
@@ -44,7 +44,7 @@ func step(text string) v1alpha1.RolloutStep {
 	return s
 }
 
-// observed is an observation of a set with steps.
+// observed returns an observation of a set with steps.
 func observed(t *testing.T, config, state, plan string) *snapshot.Set {
 	t.Helper()
 	o := snapshottest.Parse(config, state)
@@ -58,7 +58,7 @@ func observed(t *testing.T, config, state, plan string) *snapshot.Set {
 	return o
 }
 
-// at is a status of a rollout that was at a step for so long: "2 Soaking 10s"; nil for nothing.
+// at returns a status of a rollout that was at a step for so long: "2 Soaking 10s"; nil for an empty text.
 func at(o *snapshot.Set, text string) *v1alpha1.RolloutStatus {
 	if text == "" {
 		return nil
@@ -89,7 +89,7 @@ func conditions(text string) []metav1.Condition {
 	return all
 }
 
-// show is a rollout in one line.
+// show formats a rollout in one line.
 func show(o *snapshot.Set, r snapshot.Rollout) string {
 	if r.Next == nil {
 		return "none"
@@ -185,7 +185,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanWasEdited looks at a rollout whose status tells of other steps than the spec has now.
+// TestPlanWasEdited covers a rollout whose status was written for other steps than the spec has now.
 func TestPlanWasEdited(t *testing.T) {
 	t.Parallel()
 	o := observed(t, "random R=4 v1>v2", "a:v2+ b:v2+ c:v1+ d:v1+", "1 2 3")
@@ -205,7 +205,7 @@ func TestPlanWasEdited(t *testing.T) {
 	}
 }
 
-// TestPlanRestarts looks at a soak in which a container was started again, and at clocks that are wrong.
+// TestPlanRestarts covers a soak in which a container restarted, and wrong clocks.
 func TestPlanRestarts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -19,14 +19,14 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// configuration gathers the words of a configuration.
+// configuration holds the parsed words of a configuration.
 type configuration struct {
 	set     *snapshot.Set
 	start   int32
 	reserve []intstr.IntOrString
-	// unasked says that the API server was not yet asked about the revisions.
+	// unasked is true if the API server was not yet asked about the revisions.
 	unasked bool
-	// forgotten says that the template of the current revision is gone.
+	// forgotten is true if the template of the current revision is lost.
 	forgotten bool
 }
 

@@ -26,7 +26,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Now is the time of every parsed observation.
+// Now returns the time of every parsed observation.
 func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 // Parse reads a configuration and a state. The configuration is a list of words:
@@ -62,7 +62,7 @@ func Parse(config, state string) *snapshot.Set {
 	return o
 }
 
-// replica reads one word of a state. Pods are a minute older the earlier they stand.
+// replica parses one word of a state. Each pod is a minute older than the next one.
 func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	id, rest, ok := strings.Cut(word, ":")
 	if !ok || rest == "" {
@@ -101,7 +101,7 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	return r
 }
 
-// claim is a claim that the default retention policy has nothing to say about.
+// claim returns a claim that the default retention policy does not change.
 func claim(o *snapshot.Set, id string) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-" + o.PodName(id)}}
 	if !o.Ordinal() {
