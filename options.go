@@ -37,7 +37,7 @@ type options struct {
 	logging         zap.Options
 }
 
-// flags are those of the command line.
+// flags returns those of the command line.
 func (o *options) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are returned
@@ -130,8 +130,8 @@ func isLoopback(host string) bool {
 // ownNamespaceFile is where a pod finds the name of its namespace.
 const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// leaseNamespace is where managers that could meet look for the same lease: two that watch all namespaces do not act both,
-// wherever they are installed, nor do two that watch the same one.
+// leaseNamespace returns where managers that could meet look for the same lease: two that watch all namespaces do not act
+// both, wherever they are installed, nor do two that watch the same one.
 func (o *options) leaseNamespace() (string, error) {
 	switch {
 	case !o.leaderElect:

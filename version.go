@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 )
 
-// version is that of the module and of the commit it was built from, as the toolchain recorded them.
+// version returns that of the module and of the commit it was built from, as the toolchain recorded them.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// bareWorkers are how many requests a bare client, which only creates pods, has under way at a time.
+// bareWorkers returns how many requests a bare client, which only creates pods, has under way at a time.
 func bareWorkers() []int { return []int{1, 16, 64} }
 
 func bareName(workers int) string { return "bare-" + strconv.Itoa(workers) }

@@ -98,7 +98,7 @@ func (b *bed) prepare(ctx context.Context) (err error) {
 	})
 }
 
-// kubeconfig is the path of a kubeconfig for a user. Server is the URL of the API server; empty means directly.
+// kubeconfig returns the path of a kubeconfig for a user. Server is the URL of the API server; empty means directly.
 func (b *bed) kubeconfig(user, server string) (string, error) {
 	path, err := b.KubeconfigFor(user, groupServiceAccounts)
 	if err != nil || server == "" {

@@ -200,10 +200,10 @@ func beMinimal(ctx context.Context, kubeconfig string) error {
 	return minimal.Run(ctx, config, minimalWorkers, func() { fmt.Println("ready") })
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *minimalProcess) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the client has ended.
+// Done returns a channel that is closed when the client has ended.
 func (p *minimalProcess) Done() <-chan struct{} { return p.done }
 
 // Stop ends the client.

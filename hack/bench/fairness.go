@@ -91,7 +91,7 @@ func (s *rollSets) editAll(ctx context.Context) (map[string]time.Time, error) {
 	return edits, nil
 }
 
-// reactions are the times from the edits of sets to the first pods created for them, in seconds and in order.
+// reactions returns the times from the edits of sets to the first pods created for them, in seconds and in order.
 func reactions(log audit.Log, edits map[string]time.Time) (took []float64, err error) {
 	requests, err := log.Requests(manager.User)
 	if err != nil {

@@ -186,7 +186,7 @@ func (t *memoryTrial) foreign(ctx context.Context) error {
 	return err
 }
 
-// liveHeap is what the garbage collector has found in use, in bytes. It waits for two collections, of which the last
+// liveHeap returns what the garbage collector has found in use, in bytes. It waits for two collections, of which the last
 // began after the call; to be asked for metrics is work enough to bring them about.
 func liveHeap(ctx context.Context, p process) (float64, error) {
 	const cycles, live = "go_gc_cycles_total_gc_cycles_total", "go_gc_heap_live_bytes"

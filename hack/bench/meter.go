@@ -101,7 +101,7 @@ func (m *meter) finish(ctx context.Context, to *sample) (err error) {
 	return nil
 }
 
-// reconciles is how many keys have been worked on from the given queues.
+// reconciles returns how many keys have been worked on from the given queues.
 func reconciles(ctx context.Context, p process, queues []string) (n int, err error) {
 	families, err := scrape(ctx, p)
 	if err != nil {

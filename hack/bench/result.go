@@ -38,14 +38,14 @@ type sample struct {
 	Foreign float64 `json:"foreignCPUShare"`
 }
 
-// podWrites is how many pods were written, those not counted that were only pretended to be.
+// podWrites returns how many pods were written, those not counted that were only pretended to be.
 func (s *sample) podWrites() int {
 	return s.count(func(verb, resource string) bool {
 		return verb != "get" && verb != "list" && (resource == "pods" || strings.HasPrefix(resource, "pods/"))
 	})
 }
 
-// statusWrites is how many statuses of sets were written.
+// statusWrites returns how many statuses of sets were written.
 func (s *sample) statusWrites() int {
 	return s.count(func(_, resource string) bool {
 		return strings.HasSuffix(resource, "/status") && resource != "pods/status"
@@ -131,7 +131,7 @@ type fact struct {
 	Limit float64 `json:"limit"`
 }
 
-// values are what the samples of a row measured, in order: those of a quiet machine, if there are any.
+// values returns what the samples of a row measured, in order: those of a quiet machine, if there are any.
 func (r *results) values(of row, m metric) []float64 {
 	var quiet, all []float64
 	for _, s := range r.Samples {

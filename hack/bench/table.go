@@ -54,7 +54,7 @@ func (r *results) printRow(w *strings.Builder, of row) {
 	w.WriteByte('\n')
 }
 
-// spread is the range of several values, in brackets.
+// spread returns the range of several values, in brackets.
 func spread(values []float64, digits int) string {
 	if len(values) < 2 || values[0] == values[len(values)-1] {
 		return ""
@@ -70,7 +70,7 @@ func (r *results) ratio(of, to row, m metric) string {
 	return "–"
 }
 
-// rows are the rows in the order in which they were first measured, those of one table together.
+// rows returns the rows in the order in which they were first measured, those of one table together.
 func (r *results) rows() []row {
 	var rows []row
 	seen := map[row]int{}
@@ -93,7 +93,7 @@ func (r *results) rows() []row {
 	return rows
 }
 
-// judgment says which targets were met, and how far the numbers can be trusted.
+// judgment returns which targets were met, and how far the numbers can be trusted.
 func (r *results) judgment() string {
 	var w strings.Builder
 	if len(r.Targets) > 0 {
@@ -117,7 +117,7 @@ func (r *results) judgment() string {
 	return w.String()
 }
 
-// noisyRows are the rows that have no quiet sample.
+// noisyRows returns the rows that have no quiet sample.
 func (r *results) noisyRows() (names []string) {
 	for _, of := range r.rows() {
 		quiet := slices.ContainsFunc(r.Samples, func(s *sample) bool {

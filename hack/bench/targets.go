@@ -84,7 +84,7 @@ func targets() []target {
 	return list
 }
 
-// ratios are the targets that compare with others at the same work.
+// ratios returns the targets that compare with others at the same work.
 func ratios() (list []target) {
 	add := func(work string, m metric, limit float64, by, against string) {
 		list = append(list, target{of: row{work, basePods, by}, metric: m, against: &row{work, basePods, against}, limit: limit})

@@ -46,7 +46,7 @@ func (t *tournament) repeat(ctx context.Context, s sequence, works []work) (err 
 	return err
 }
 
-// chosen are the works of a sequence up to the last that is wanted: each needs those before it.
+// chosen returns the works of a sequence up to the last that is wanted: each needs those before it.
 func (o options) chosen(s sequence) []work {
 	last := -1
 	for i, w := range s.works {

@@ -147,7 +147,7 @@ func (s *rollSets) awaitReady(ctx context.Context, p process) error {
 	}
 }
 
-// writes is what the manager has written since a point of the audit log.
+// writes returns what the manager has written since a point of the audit log.
 func writes(log audit.Log) (n int, err error) {
 	requests, err := log.Requests(manager.User)
 	for _, r := range requests {

@@ -31,7 +31,7 @@ type goal struct {
 	at      time.Time     // when that was; to be read after reached
 }
 
-// newGoal is reached when exactly count pods of the namespace are as wanted.
+// newGoal returns reached when exactly count pods of the namespace are as wanted.
 func newGoal(count int, holds func(*corev1.Pod) bool) *goal {
 	return &goal{count: count, holds: holds, reached: make(chan struct{})}
 }
@@ -131,14 +131,14 @@ func (w *watcher) await(ctx context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// reached is how many pods are as wanted now.
+// reached returns how many pods are as wanted now.
 func (w *watcher) reached(g *goal) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return g.now
 }
 
-// names are the names of all pods.
+// names returns the names of all pods.
 func (w *watcher) names() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

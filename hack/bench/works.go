@@ -42,7 +42,7 @@ const (
 // work is something that every competitor is asked to do.
 type work struct {
 	name string
-	// can says whether a competitor is able to; nil means all are.
+	// can reports whether a competitor is able to; nil means all are.
 	can func(*competitor) bool
 	// goals are reached when everything has been asked for by the competitor, and when all is done.
 	goals func(*session) (written, done *goal)

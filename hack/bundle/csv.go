@@ -54,7 +54,7 @@ func (r *release) clusterServiceVersion(in *input) (map[string]any, error) {
 	return object, nil
 }
 
-// install is how OLM runs the manager.
+// install returns how OLM runs the manager.
 func (r *release) install(in *input) operatorsv1alpha1.NamedInstallStrategy {
 	spec := in.deployment.Spec.DeepCopy()
 	spec.Template.Spec.Containers[0].Image = r.image
@@ -77,7 +77,7 @@ func (r *release) install(in *input) operatorsv1alpha1.NamedInstallStrategy {
 	}
 }
 
-// examples are the samples, as consoles show them to whoever creates a set.
+// examples returns the samples, as consoles show them to whoever creates a set.
 func examples(samples []*unstructured.Unstructured) (string, error) {
 	var list []any
 	for _, sample := range samples {

@@ -57,7 +57,7 @@ func fields(prefix string, of apiextensionsv1.JSONSchemaProps) []field {
 	return found
 }
 
-// elements are how a field of the spec is edited.
+// elements returns how a field of the spec is edited.
 func elements(f field) []string {
 	switch {
 	case f.path == "replicas":
@@ -84,7 +84,7 @@ func elements(f field) []string {
 	}
 }
 
-// title is the last part of a path, in words.
+// title returns the last part of a path, in words.
 func title(path string) string {
 	var words strings.Builder
 	for i, r := range path[strings.LastIndex(path, ".")+1:] {

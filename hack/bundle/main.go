@@ -63,7 +63,7 @@ func (r *release) setVersion(text string) (err error) {
 	return nil
 }
 
-// name is that of a version in a catalog.
+// name returns that of a version in a catalog.
 func name(version string) string { return packageName + ".v" + version }
 
 // write writes all files of the bundle into a folder, and nothing else stays there.
@@ -97,7 +97,7 @@ func (r *release) write(manifests io.Reader, folder string) error {
 	return nil
 }
 
-// files are the contents of the bundle by their paths.
+// files returns the contents of the bundle by their paths.
 func (r *release) files(in *input) (map[string]any, error) {
 	csv, err := r.clusterServiceVersion(in)
 	if err != nil {

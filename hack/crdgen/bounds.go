@@ -115,7 +115,7 @@ func boundTime(s *apiextensionsv1.JSONSchemaProps) {
 	s.Pattern, s.MaxLength = timestamp, new(int64(len("2026-01-02T15:04:05Z")))
 }
 
-// ignoredTimestamp is what templates that were read from a cluster may have, as a rule null.
+// ignoredTimestamp returns what templates that were read from a cluster may have, as a rule null.
 func ignoredTimestamp() apiextensionsv1.JSONSchemaProps {
 	return apiextensionsv1.JSONSchemaProps{
 		Type: "string", Format: "date-time", Pattern: timestamp, Nullable: true,

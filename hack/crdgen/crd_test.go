@@ -38,7 +38,7 @@ func read(t *testing.T) ([]byte, *apiextensionsv1.CustomResourceDefinition, *api
 	return raw, crd, root
 }
 
-// own says whether a path is of our own making: not inside of a template or of a condition, nor the object's metadata.
+// own reports whether a path is of our own making: not inside of a template or of a condition, nor the object's metadata.
 func own(path string) bool {
 	for _, foreign := range []string{"metadata", "spec.template", "spec.volumeClaimTemplates[]", "status.conditions[]"} {
 		if schema.Depth(path, foreign) > 0 {

@@ -40,10 +40,10 @@ func parse(root, path string) (defect, error) {
 	return d, nil
 }
 
-// pkg is the folder of the package that has the mistake.
+// pkg returns the folder of the package that has the mistake.
 func (d defect) pkg() string { return filepath.Dir(d.file) }
 
-// source is the file with the mistake in it.
+// source returns the file with the mistake in it.
 func (d defect) source() (string, error) {
 	right, err := os.ReadFile(filepath.Join(d.root, d.file))
 	if err != nil {

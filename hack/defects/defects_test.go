@@ -78,7 +78,7 @@ func exports(t *testing.T, root string) importer.Lookup {
 	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
 }
 
-// parsed are the files of the package with the defect in it.
+// parsed returns the files of the package with the defect in it.
 func (d defect) parsed(t *testing.T, fset *token.FileSet, source string) []*ast.File {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(d.root, d.pkg(), "*.go"))

@@ -26,7 +26,7 @@ type suite struct {
 	imports string
 }
 
-// withImports is the suite with what it is made of.
+// withImports returns the suite with what it is made of.
 func (s suite) withImports(ctx context.Context, root string) (suite, error) {
 	if s.pkg == "" {
 		return s, nil
@@ -38,12 +38,12 @@ func (s suite) withImports(ctx context.Context, root string) (suite, error) {
 	return s, err
 }
 
-// sees says whether a defect can make a difference to the suite.
+// sees reports whether a defect can make a difference to the suite.
 func (s suite) sees(d defect) bool {
 	return s.pkg == "" || strings.Contains(s.imports, d.pkg()+"\n")
 }
 
-// long are the parts of the simulator that play much, cheapest first. Of orders of events and of histories a few have to
+// long returns the parts of the simulator that play much, cheapest first. Of orders of events and of histories a few have to
 // do: what no small number of them shows is seldom seen by a large one.
 func long() []suite {
 	parts := []suite{
@@ -59,8 +59,8 @@ func long() []suite {
 	return parts
 }
 
-// short are the suites that take seconds: the tests of the package itself that need no API server, those of all plans, and
-// the golden rollouts.
+// short returns the suites that take seconds: the tests of the package itself that need no API server, those of all plans,
+// and the golden rollouts.
 func short() []suite {
 	return []suite{
 		{name: "own tests", args: []string{"-test.short", "-test.skip=^TestController$"}},

@@ -43,7 +43,7 @@ func newScreen() *screen {
 	}
 }
 
-// set is the set as it was last seen.
+// set returns the set as it was last seen.
 func (s *screen) set() *v1alpha1.RollSet { return s.web }
 
 // see takes an event in.

@@ -26,7 +26,7 @@ type act struct {
 	done   func(*v1alpha1.RollSet) bool
 }
 
-// acts are the demo.
+// acts returns the demo.
 func acts() []act {
 	image := func(image string) func(*v1alpha1.RollSet) {
 		return func(set *v1alpha1.RollSet) { set.Spec.Template.Spec.Containers[0].Image = image }
@@ -45,13 +45,13 @@ func isReady(set *v1alpha1.RollSet) bool {
 	return set.Status.ObservedGeneration == set.Generation && meta.IsStatusConditionTrue(set.Status.Conditions, "Ready")
 }
 
-// isHeld says whether a rollout has come as far as a bad template can.
+// isHeld reports whether a rollout has come as far as a bad template can.
 func isHeld(set *v1alpha1.RollSet) bool {
 	status := &set.Status
 	return status.ObservedGeneration == set.Generation && status.UpdatedReplicas == 3 && status.UpdatedReadyReplicas == 0
 }
 
-// web is the set that is shown.
+// web returns the set that is shown.
 func web() *v1alpha1.RollSet {
 	labels := map[string]string{"app": "web"}
 	return &v1alpha1.RollSet{

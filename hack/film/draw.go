@@ -40,7 +40,7 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 </style>
 `
 
-// marks are what the log calls a state, and how it is drawn.
+// marks returns what the log calls a state, and how it is drawn.
 func marks() map[byte]struct{ class, sign, name string } {
 	return map[byte]struct{ class, sign, name string }{
 		'+': {"available", "●", "available"},

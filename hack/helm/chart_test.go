@@ -78,7 +78,7 @@ func kustomize(t *testing.T, folder string) string {
 	return built
 }
 
-// objects are those of a manifest, by kind, namespace and name, without what Helm and kustomize say of themselves.
+// objects returns those of a manifest, by kind, namespace and name, without what Helm and kustomize say of themselves.
 func objects(t *testing.T, manifest string) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// alerts are the alerts of config/prometheus by name, as Prometheus reads them.
+// alerts returns the alerts of config/prometheus by name, as Prometheus reads them.
 func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	var object struct {
@@ -264,7 +264,7 @@ func firing(t *testing.T, rule rulefmt.Rule, played storage.Queryable, minute in
 	return found
 }
 
-// play is a storage that holds series, which are written as Prometheus' own tests write them: one sample a minute.
+// play returns a storage that holds series, which are written as Prometheus' own tests write them: one sample a minute.
 func play(t *testing.T, descriptions []string) storage.Queryable {
 	t.Helper()
 	var all []storage.Series

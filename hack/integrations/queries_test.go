@@ -16,13 +16,13 @@ import (
 	"rollset.dev/rollset/test/metricsdoc"
 )
 
-// targetLabels are those that Prometheus adds to what it scrapes by a ServiceMonitor.
+// targetLabels returns those that Prometheus adds to what it scrapes by a ServiceMonitor.
 func targetLabels() []string {
 	return []string{"namespace", "pod", "job", "instance", "service", "container", "endpoint"}
 }
 
-// checkQuery says what is wrong with a query: it does not parse, or asks for a metric or a label that nobody serves.
-// The labels are those that its result is expected to have.
+// checkQuery returns what is wrong with a query: it does not parse, or asks for a metric or a label that nobody serves. The
+// labels are those that its result is expected to have.
 func checkQuery(documented map[string]metricsdoc.Metric, query string, want ...string) error {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {
@@ -40,7 +40,7 @@ func checkQuery(documented map[string]metricsdoc.Metric, query string, want ...s
 	return nil
 }
 
-// servedLabels are the labels that series of an expression may have.
+// servedLabels returns the labels that series of an expression may have.
 func servedLabels(documented map[string]metricsdoc.Metric, expr parser.Node) ([]string, error) {
 	if selector, ok := expr.(*parser.VectorSelector); ok {
 		return selectorLabels(documented, selector)

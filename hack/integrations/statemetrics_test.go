@@ -23,7 +23,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// stateMetrics is the configuration of kube-state-metrics.
+// stateMetrics returns the configuration of kube-state-metrics.
 func stateMetrics(t *testing.T) customresourcestate.Resource {
 	t.Helper()
 	var config struct {
@@ -37,7 +37,7 @@ func stateMetrics(t *testing.T) customresourcestate.Resource {
 	return config.Spec.Resources[0]
 }
 
-// inRollout is a set in the middle of a rollout, with the status that the controller writes.
+// inRollout returns a set in the middle of a rollout, with the status that the controller writes.
 func inRollout(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	observed := snapshottest.Parse("random R=3 p=1 mu=2 v1>v2", "a:v1+ b:v1+ c:v2.")

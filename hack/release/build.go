@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// architectures are those that the manager is built for.
+// architectures returns those that the manager is built for.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
-// binaryPath is where the binary for an architecture lies.
+// binaryPath returns where the binary for an architecture lies.
 func binaryPath(out, arch string) string { return filepath.Join(out, "manager-linux-"+arch) }
 
 // target is what a program is built of, and for what.
@@ -70,7 +70,7 @@ func (b binary) setting(key string) string {
 func (b binary) version() string  { return b.info.Main.Version }
 func (b binary) revision() string { return b.setting("vcs.revision") }
 
-// committed is when its commit was made: the only time that all builds of it agree on.
+// committed returns when its commit was made: the only time that all builds of it agree on.
 func (b binary) committed() (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, b.setting("vcs.time"))
 	if err != nil {
@@ -79,7 +79,7 @@ func (b binary) committed() (time.Time, error) {
 	return at, nil
 }
 
-// checkVersion says what keeps a binary from being released under a version.
+// checkVersion returns what keeps a binary from being released under a version.
 func (b binary) checkVersion(version string) error {
 	switch {
 	case b.setting("vcs.modified") != "false":

@@ -105,7 +105,7 @@ func writeArchive(path string, index v1.ImageIndex, b binary) error {
 	return os.WriteFile(path, archive, 0o644)
 }
 
-// imageIndex is the image for all platforms.
+// imageIndex returns the image for all platforms.
 func imageIndex(binaries []binary) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range binaries {
@@ -128,11 +128,11 @@ func imageIndex(binaries []binary) (v1.ImageIndex, error) {
 // library would name that of its configuration.
 type notArtifact struct{ v1.Image }
 
-// ArtifactType is empty.
+// ArtifactType returns an empty string.
 func (notArtifact) ArtifactType() (string, error) { return "", nil }
 
-// platformImage is the image for one platform: the binary, and nothing else. It needs no shell, no users, no time zones,
-// and no certificates: the only server that it talks to is the API server, whose authority every pod is given.
+// platformImage returns the image for one platform: the binary, and nothing else. It needs no shell, no users, no time
+// zones, and no certificates: the only server that it talks to is the API server, whose authority every pod is given.
 func platformImage(b binary) (v1.Image, error) {
 	created, err := b.committed()
 	if err != nil {
@@ -175,7 +175,7 @@ type entry struct {
 	content []byte
 }
 
-// archiveOf is a tar of files that belong to root and were all changed at one time.
+// archiveOf returns a tar of files that belong to root and were all changed at one time.
 func archiveOf(entries []entry, at time.Time) ([]byte, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)

@@ -39,7 +39,7 @@ type descriptor struct {
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// provenance says what the subjects were built from and how. It has no times and no name of a machine, for anybody can
+// provenance returns what the subjects were built from and how. It has no times and no name of a machine, for anybody can
 // build the same again; whoever signs it adds who.
 func provenance(b binary, subjects []descriptor) statement {
 	repository := "git+https://" + b.info.Main.Path

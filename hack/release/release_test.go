@@ -31,7 +31,7 @@ import (
 
 const version = "v1.2.3"
 
-// project is a small program in a git repository, tagged with a version.
+// project returns a small program in a git repository, tagged with a version.
 func project(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -88,7 +88,7 @@ func release(t *testing.T, root string) string {
 	return out
 }
 
-// files are all files below a folder, with their contents.
+// files returns all files below a folder, with their contents.
 func files(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

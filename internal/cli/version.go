@@ -30,7 +30,7 @@ func newVersion(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// pluginVersion is the version of the module that the plugin was built from.
+// pluginVersion returns the version of the module that the plugin was built from.
 func pluginVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -37,7 +37,7 @@ func admission(in Input) []apiserver.Admission {
 	}}
 }
 
-// otherRevisions are the names of those that do not hold the new template.
+// otherRevisions returns the names of those that do not hold the new template.
 func otherRevisions(in Input) map[string]bool {
 	others := map[string]bool{}
 	for _, obj := range in.Objects {
@@ -51,7 +51,7 @@ func otherRevisions(in Input) map[string]bool {
 	return others
 }
 
-// completed is the spec of a sample with what each pod has for itself.
+// completed returns the spec of a sample with what each pod has for itself.
 func completed(spec, sample *corev1.PodSpec) corev1.PodSpec {
 	whole := *sample.DeepCopy()
 	whole.NodeName, whole.Hostname, whole.Subdomain = spec.NodeName, spec.Hostname, spec.Subdomain

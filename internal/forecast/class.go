@@ -68,7 +68,7 @@ func classify(in Input, written []Write) (class Class, field string) {
 	return class, field
 }
 
-// classUnlessIdle is the class of an edit, or Nothing if nothing comes of it.
+// classUnlessIdle returns the class of an edit, or Nothing if nothing comes of it.
 func classUnlessIdle(class Class, written []Write) Class {
 	if len(written) == 0 {
 		return Nothing
@@ -76,7 +76,7 @@ func classUnlessIdle(class Class, written []Write) Class {
 	return class
 }
 
-// classOfMove is the class of a change of templates, and the first field that makes it so.
+// classOfMove returns the class of a change of templates, and the first field that makes it so.
 func classOfMove(policy v1alpha1.PodUpdatePolicy, from, to *corev1.PodTemplateSpec) (Class, string) {
 	change, cannot := inplace.Diff(from, to)
 	if cannot != "" {
@@ -94,12 +94,12 @@ func classOfMove(policy v1alpha1.PodUpdatePolicy, from, to *corev1.PodTemplateSp
 	}
 }
 
-// templatePath is the path of a field of a template from the root of the set.
+// templatePath returns the path of a field of a template from the root of the set.
 func templatePath(path string) string {
 	return "spec.template." + strings.TrimPrefix(strings.TrimPrefix(path, "."), "spec.template.")
 }
 
-// deciding is the field of a change that takes most to make.
+// deciding returns the field of a change that takes most to make.
 func deciding(c inplace.Change) string {
 	container := func(names []string, field string) string {
 		return fmt.Sprintf("spec.template.spec.containers[%s].%s", slices.Min(names), field)
@@ -116,7 +116,7 @@ func deciding(c inplace.Change) string {
 	}
 }
 
-// firstChange is the first field of a spec that differs, the template aside; empty if none does.
+// firstChange returns the first field of a spec that differs, the template aside; empty if none does.
 func firstChange(before, after *v1alpha1.RollSetSpec) string {
 	rolling, was := &after.UpdateStrategy.RollingUpdate, &before.UpdateStrategy.RollingUpdate
 	fields := []struct {
@@ -151,7 +151,7 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) && apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// templateNamed is the template of a revision; nil if it is not there or cannot be read.
+// templateNamed returns the template of a revision; nil if it is not there or cannot be read.
 func templateNamed[T any](objects []T, name string) *corev1.PodTemplateSpec {
 	for _, obj := range objects {
 		if object, ok := any(obj).(*appsv1.ControllerRevision); ok && object.Name == name {

@@ -155,7 +155,7 @@ func numbered(writes []Write) []Write {
 	return writes
 }
 
-// lasts is when the last thing happens to a pod.
+// lasts returns when the last thing happens to a pod.
 func lasts(f *Forecast) time.Duration {
 	var last time.Duration
 	for _, lane := range f.Lanes {
@@ -205,7 +205,7 @@ func missing(good, bad []Lane) []string {
 	return names
 }
 
-// revisionsOf are the revisions of all pods in a run, the current one first.
+// revisionsOf returns the revisions of all pods in a run, the current one first.
 func revisionsOf(r *run, before *v1alpha1.RollSet) []Revision {
 	current := ""
 	if before != nil {
@@ -246,7 +246,7 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// assumptions are what a forecast cannot know.
+// assumptions returns what a forecast cannot know.
 func assumptions(in Input, times Times) []string {
 	known := []string{
 		"scheduler: every pod is assumed to find a node, except where pods of its revision found none",

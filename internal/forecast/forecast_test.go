@@ -24,10 +24,10 @@ import (
 	"rollset.dev/rollset/internal/testing/kubelet"
 )
 
-// now is when all forecasts of the tests are made.
+// now returns when all forecasts of the tests are made.
 func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// web is a set of five pods with ordinals.
+// web returns a set of five pods with ordinals.
 func web(change ...func(*v1alpha1.RollSetSpec)) *v1alpha1.RollSet {
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	set.Spec.Replicas = new(int32(5))
@@ -65,7 +65,7 @@ func storage(size string) func(*v1alpha1.RollSetSpec) {
 	}
 }
 
-// forecastOf is the forecast of an edit of a set that is whole.
+// forecastOf returns the forecast of an edit of a set that is whole.
 func forecastOf(t *testing.T, before, after *v1alpha1.RollSet) *Forecast {
 	t.Helper()
 	in, err := Offline(t.Context(), before, after, now())
@@ -79,7 +79,7 @@ func forecastOf(t *testing.T, before, after *v1alpha1.RollSet) *Forecast {
 	return f
 }
 
-// verbsOf are the verbs and names of writes to pods.
+// verbsOf returns the verbs and names of writes to pods.
 func verbsOf(f *Forecast) string {
 	var words []string
 	for _, w := range f.Writes {

@@ -182,8 +182,8 @@ func isProbed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil || c.StartupProbe != nil })
 }
 
-// veil is a pod as the model is shown it: with names of images that mean nothing to it, with the readiness gates of others
-// open, and, if it is broken, with a probe that its containers have to pass.
+// veil returns a pod as the model is shown it: with names of images that mean nothing to it, with the readiness gates of
+// others open, and, if it is broken, with a probe that its containers have to pass.
 func (l *lifelike) veil(pod *corev1.Pod, broken bool) *corev1.Pod {
 	veiled := *pod
 	veiled.Spec.InitContainers = l.containers(pod.Spec.InitContainers, broken)
@@ -209,7 +209,7 @@ func (l *lifelike) containers(containers []corev1.Container, broken bool) []core
 	return veiled
 }
 
-// statuses are statuses of containers with aliases of images. A container that runs what its spec asks for may report it
+// statuses returns statuses of containers with aliases of images. A container that runs what its spec asks for may report it
 // under another name, and one that a model has started, on simulated nodes, has an ID that says from which name it was.
 func (l *lifelike) statuses(pod *corev1.Pod, containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	veiled := slices.Clone(statuses)
@@ -297,7 +297,7 @@ func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 	}
 }
 
-// nodesOf are the nodes that pods are on; there is at least one.
+// nodesOf returns the nodes that pods are on; there is at least one.
 func nodesOf(pods []*corev1.Pod) []string {
 	var names []string
 	for _, pod := range pods {

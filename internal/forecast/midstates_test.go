@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// states is how many random states are forecast: STATES=1000 go test ./internal/forecast.
+// states returns how many random states are forecast: STATES=1000 go test ./internal/forecast.
 func states() int {
 	if n, err := strconv.Atoi(os.Getenv("STATES")); err == nil {
 		return n

@@ -99,7 +99,7 @@ func (p *painter) subtitle() string {
 	return text
 }
 
-// x is where a moment is.
+// x returns where a moment is.
 func (p *painter) x(at time.Duration) float64 {
 	return laneLeft + float64(laneRight-laneLeft)*min(1, at.Seconds()/p.length.Seconds())
 }
@@ -240,7 +240,7 @@ func (p *painter) axis(y int) {
 	}
 }
 
-// short is a time without what is zero.
+// short returns a time without what is zero.
 func short(d time.Duration) string {
 	text := d.String()
 	text = strings.TrimSuffix(text, "0s")
@@ -253,7 +253,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// rowsOf are the rows of a picture: a lane each, or, if there are too many, the lanes together that look alike.
+// rowsOf returns the rows of a picture: a lane each, or, if there are too many, the lanes together that look alike.
 func rowsOf(lanes []Lane, length time.Duration) []row {
 	lanes = slices.Clone(lanes)
 	slices.SortStableFunc(lanes, func(a, b Lane) int { return compareLanes(a, b) })

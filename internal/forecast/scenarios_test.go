@@ -26,7 +26,7 @@ import (
 // that are late, policies against single objects.
 var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|refuse) )`)
 
-// scripts are the golden rollouts of the simulator that can be foreseen.
+// scripts returns the golden rollouts of the simulator that can be foreseen.
 func scripts(t *testing.T) map[string]sim.Script {
 	t.Helper()
 	paths, err := filepath.Glob("../testing/sim/testdata/*.txtar")
@@ -53,7 +53,7 @@ func scripts(t *testing.T) map[string]sim.Script {
 	return all
 }
 
-// asIn are the surroundings that pods have in a world.
+// asIn returns the surroundings that pods have in a world.
 func asIn(w *sim.World) Surroundings {
 	return Surroundings{
 		Kubelet: w.Kubelet(), Nodes: w.Nodes(),
@@ -76,7 +76,7 @@ func asIn(w *sim.World) Surroundings {
 	}
 }
 
-// film are the writes of managers to pods and claims after a version, one a line.
+// film returns the writes of managers to pods and claims after a version, one a line.
 func film(store *apiserver.Store, after int64) []string {
 	var lines []string
 	for i := range store.Log() {
@@ -88,7 +88,7 @@ func film(store *apiserver.Store, after int64) []string {
 	return lines
 }
 
-// plan are the writes that are forecast for the state of a store at a version, one a line.
+// plan returns the writes that are forecast for the state of a store at a version, one a line.
 func plan(ctx context.Context, w *sim.World, version int64, at time.Time) ([]string, error) {
 	in := Input{Now: at}
 	for _, obj := range w.Store.StateAt(version) {

@@ -177,7 +177,7 @@ func (r *run) waitsFor() string {
 	return ""
 }
 
-// update is the name of the update revision; empty if there is none.
+// update returns the name of the update revision; empty if there is none.
 func (r *run) update() string {
 	if r.set == nil {
 		return ""

@@ -83,12 +83,12 @@ func (f *Forecast) summary(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// asksOthers says whether gates or people are waited for on the way.
+// asksOthers reports whether gates or people are waited for on the way.
 func (f *Forecast) asksOthers() bool {
 	return slices.ContainsFunc(f.Waits, func(w Wait) bool { return w.Others })
 }
 
-// beside is what takes time beside what was counted.
+// beside returns what takes time beside what was counted.
 func (f *Forecast) beside() string {
 	if f.asksOthers() {
 		return ", and what gates and people take"
@@ -103,7 +103,7 @@ func heading(i int, text string) string {
 	return text
 }
 
-// spelled is a time as people read it.
+// spelled returns a time as people read it.
 func spelled(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
@@ -114,7 +114,7 @@ func spelled(d time.Duration) string {
 // maxNames is how many names are spelled out.
 const maxNames = 3
 
-// some are the first of some names, and how many more there are.
+// some returns the first of some names, and how many more there are.
 func some(names []string) string {
 	if len(names) <= maxNames+1 {
 		return strings.Join(names, ", ")

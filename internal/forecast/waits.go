@@ -75,8 +75,8 @@ func (j *judge) act() (acted bool, err error) {
 	return true, nil
 }
 
-// waits says whether all pods of the step at work are there, and something else is waited for. A set that is paused waits for
-// its user in any case.
+// waits reports whether all pods of the step at work are there, and something else is waited for. A set that is paused waits
+// for its user in any case.
 func waits(set *v1alpha1.RollSet) bool {
 	r := set.Status.Rollout
 	if r == nil || r.Step < 1 || int(r.Step) > len(set.Spec.UpdateStrategy.RollingUpdate.Steps) {
@@ -94,7 +94,7 @@ func waits(set *v1alpha1.RollSet) bool {
 	}
 }
 
-// closed are the gates of the step at work that are not True.
+// closed returns the gates of the step at work that are not True.
 func closed(set *v1alpha1.RollSet) []string {
 	var names []string
 	for _, gate := range set.Spec.UpdateStrategy.RollingUpdate.Steps[set.Status.Rollout.Step-1].Gates {

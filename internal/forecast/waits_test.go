@@ -88,7 +88,7 @@ func TestPlanOfSteps(t *testing.T) {
 	}
 }
 
-// midway is the input of a forecast without an edit in the middle of what a script began.
+// midway returns the input of a forecast without an edit in the middle of what a script began.
 func midway(t *testing.T, lines string) Input {
 	t.Helper()
 	script, err := sim.ParseScript(lines)

@@ -65,7 +65,7 @@ func (f *facts) blocker() blocker {
 	return blocker{}
 }
 
-// unavailablePod is the first pod that is to stay and is not ready; if all are, the first that is not available.
+// unavailablePod returns the first pod that is to stay and is not ready; if all are, the first that is not available.
 func (f *facts) unavailablePod() blocker {
 	var ready *snapshot.Replica
 	for i := range f.set.Replicas {
@@ -94,13 +94,13 @@ func (f *facts) unavailablePod() blocker {
 	return waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
 }
 
-// changes says whether a lifecycle hook or an update in place, and nothing that is wrong with its containers, keeps a pod
+// changes reports whether a lifecycle hook or an update in place, and nothing that is wrong with its containers, keeps a pod
 // waiting.
 func changes(r *snapshot.Replica) bool {
 	return (r.Hook != "" || r.Waiting != "") && (r.Ready || podstate.ContainersReady(r.Pod))
 }
 
-// changingPod is the first pod that is not through with an update in place, or waits for a lifecycle hook.
+// changingPod returns the first pod that is not through with an update in place, or waits for a lifecycle hook.
 func (f *facts) changingPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // else a hold says why it stays
@@ -124,7 +124,7 @@ func (f *facts) kept(r *snapshot.Replica) string {
 	return ""
 }
 
-// endedPod is the first pod that has failed or succeeded and is to be replaced.
+// endedPod returns the first pod that has failed or succeeded and is to be replaced.
 func (f *facts) endedPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Pod != nil && r.Finished && !r.Terminating {
@@ -134,7 +134,7 @@ func (f *facts) endedPod() blocker {
 	return blocker{}
 }
 
-// refusal is what the API server refuses.
+// refusal returns what the API server refuses.
 func (f *facts) refusal() blocker {
 	switch failure := f.failure(); {
 	case failure == nil:
@@ -148,7 +148,7 @@ func (f *facts) refusal() blocker {
 	}
 }
 
-// holdOfItsOwn is the first hold of the plan that is not about what other pods have spent.
+// holdOfItsOwn returns the first hold of the plan that is not about what other pods have spent.
 func (f *facts) holdOfItsOwn() blocker {
 	for i := range f.in.Plan.Held {
 		if h := &f.in.Plan.Held[i]; h.Kind != action.HeldByBudget && h.Kind != action.HeldByGuard {
@@ -158,7 +158,7 @@ func (f *facts) holdOfItsOwn() blocker {
 	return blocker{}
 }
 
-// hold is the first hold of the plan.
+// hold returns the first hold of the plan.
 func (f *facts) hold() blocker {
 	if len(f.in.Plan.Held) == 0 {
 		return blocker{}
@@ -166,7 +166,7 @@ func (f *facts) hold() blocker {
 	return f.held(&f.in.Plan.Held[0])
 }
 
-// held says what a hold is about. If the pod that it names is on its way out, why it is not gone yet is what matters.
+// held returns what a hold is about. If the pod that it names is on its way out, why it is not gone yet is what matters.
 func (f *facts) held(h *action.Hold) blocker {
 	kind := Blocking(h.Kind)
 	if h.Kind == action.HeldByPause && f.set.Paused() { // the headline says so
@@ -180,7 +180,7 @@ func (f *facts) held(h *action.Hold) blocker {
 	return blocker{kind, "waiting for " + h.String()}
 }
 
-// terminatingPod is the first pod that is on its way out.
+// terminatingPod returns the first pod that is on its way out.
 func (f *facts) terminatingPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Pod != nil && r.Terminating {
@@ -194,7 +194,7 @@ func waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 	return blocker{kind, "waiting for " + r.Pod.Name + ": " + why}
 }
 
-// failure is what the API server refuses, or what is in the way of a pod; nil if there is nothing. What can be seen in
+// failure returns what the API server refuses, or what is in the way of a pod; nil if there is nothing. What can be seen in
 // every observation is preferred to what one reconcile met with, so that the answer stays the same.
 func (f *facts) failure() *Failure {
 	if refusal := f.refusedTemplate(); refusal != "" {
@@ -221,7 +221,7 @@ func (f *facts) refusesTemplate() bool {
 	return failure != nil && failure.Reason == v1alpha1.ReasonInvalidTemplate
 }
 
-// refusedTemplate is what the API server said against pods of a revision that pods should move to; empty if it accepts
+// refusedTemplate returns what the API server said against pods of a revision that pods should move to; empty if it accepts
 // them, could not judge them or was not asked.
 func (f *facts) refusedTemplate() string {
 	lacking := f.total.live < f.set.Limits.Replicas

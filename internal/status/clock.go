@@ -45,7 +45,7 @@ type timing struct {
 	wait time.Duration
 }
 
-// tellTime moves the clock on and says whether the deadline has passed.
+// tellTime moves the clock on and reports whether the deadline has passed.
 func (f *facts) tellTime() timing {
 	if f.idle() {
 		return timing{progress: Progress{known: true}}
@@ -64,7 +64,7 @@ func (f *facts) tellTime() timing {
 	return t
 }
 
-// idle says whether the clock stands still: nothing is wanted that is not there, or a user has stopped it. Pods on their
+// idle reports whether the clock stands still: nothing is wanted that is not there, or a user has stopped it. Pods on their
 // way out do not count. If a node is gone for good they never go, and that is no fault of the revision.
 func (f *facts) idle() bool {
 	return f.in.Invalid != "" || f.set.Paused() || f.set.Rollout.Rests() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
@@ -97,7 +97,7 @@ func (f *facts) advance(p Progress) Progress {
 	return next
 }
 
-// marks are what is reached now.
+// marks returns what is reached now.
 func (f *facts) marks() marks {
 	var m marks
 	for name, n := range f.revisions {
@@ -112,7 +112,7 @@ func (f *facts) marks() marks {
 	return m
 }
 
-// beyond says whether in some respect more was reached than before.
+// beyond reports whether in some respect more was reached than before.
 func (m marks) beyond(before marks) bool {
 	return m.placed > before.placed || m.ready > before.ready || m.available > before.available || m.left < before.left
 }
@@ -126,7 +126,7 @@ func (m marks) best(before marks) marks {
 	}
 }
 
-// reconstruct is when the clock was started last, as far as conditions and pods tell. Where they tell nothing it starts
+// reconstruct returns when the clock was started last, as far as conditions and pods tell. Where they tell nothing it starts
 // now: a deadline had better come late than early.
 func (f *facts) reconstruct() time.Time {
 	now := f.set.Now
@@ -145,7 +145,7 @@ func (f *facts) reconstruct() time.Time {
 	return since
 }
 
-// wasMoving says whether something was waited for when the status was last written.
+// wasMoving reports whether something was waited for when the status was last written.
 func (f *facts) wasMoving() bool {
 	switch f.reason {
 	case v1alpha1.ReasonNewRevision, v1alpha1.ReasonRollingUpdate, v1alpha1.ReasonScaling, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack, v1alpha1.ReasonInvalidTemplate:
@@ -154,13 +154,13 @@ func (f *facts) wasMoving() bool {
 	return false
 }
 
-// wasExceeded says whether the deadline had passed when the status was last written.
+// wasExceeded reports whether the deadline had passed when the status was last written.
 func (f *facts) wasExceeded() bool {
 	stalled := find(f.previous.Conditions, v1alpha1.ConditionStalled)
 	return f.reason == v1alpha1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1alpha1.ReasonProgressDeadlineExceeded
 }
 
-// lastChange is when, by the dates on conditions and pods, something was last reached; false if no pod of the target
+// lastChange returns when, by the dates on conditions and pods, something was last reached; false if no pod of the target
 // revision is there to tell.
 func (f *facts) lastChange() (last time.Time, ok bool) {
 	if f.revision(f.target()).live == 0 {
@@ -185,7 +185,7 @@ func (f *facts) lastChange() (last time.Time, ok bool) {
 	return last, true
 }
 
-// readySince is when the pod of a replica became ready; the zero time if it is not.
+// readySince returns when the pod of a replica became ready; the zero time if it is not.
 func readySince(r *snapshot.Replica) time.Time {
 	if !r.Ready {
 		return time.Time{}

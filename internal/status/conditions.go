@@ -21,7 +21,7 @@ const (
 	maxConditions = 16
 )
 
-// conditions are the set's own conditions, and behind them those that somebody else has put there: they are theirs to
+// conditions returns the set's own conditions, and behind them those that somebody else has put there: they are theirs to
 // remove.
 func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 	var list []metav1.Condition
@@ -55,7 +55,7 @@ func ours(name string) bool {
 	}, name)
 }
 
-// condition is one condition. Its date is that of the last change of its status. That of Progressing is later if what
+// condition returns one condition. Its date is that of the last change of its status. That of Progressing is later if what
 // progresses has changed since: from it the clock of the deadline is rebuilt after a restart.
 func (f *facts) condition(name string, v verdict, message string) metav1.Condition {
 	c := metav1.Condition{
@@ -77,7 +77,7 @@ func (f *facts) date(c *metav1.Condition) {
 	c.LastTransitionTime = metav1.NewTime(f.set.Now.Truncate(time.Second))
 }
 
-// find is the condition of a type; nil if there is none.
+// find returns the condition of a type; nil if there is none.
 func find(conditions []metav1.Condition, name string) *metav1.Condition {
 	for i := range conditions {
 		if conditions[i].Type == name {
@@ -87,7 +87,7 @@ func find(conditions []metav1.Condition, name string) *metav1.Condition {
 	return nil
 }
 
-// ready is the condition Ready. A set that was rolled back is not: it does not run what the spec asks for.
+// ready returns the condition Ready. A set that was rolled back is not: it does not run what the spec asks for.
 func (f *facts) ready(progressing verdict, stalled string) verdict {
 	switch {
 	case f.settled && !f.set.Rejected && !f.stepping():
@@ -101,7 +101,7 @@ func (f *facts) ready(progressing verdict, stalled string) verdict {
 	}
 }
 
-// available is the condition Available, with its message.
+// available returns the condition Available, with its message.
 func (f *facts) available() (v verdict, message string) {
 	if f.in.Invalid != "" {
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonInvalidSpec}, f.in.Invalid
@@ -118,7 +118,7 @@ func (f *facts) available() (v verdict, message string) {
 	return verdict{metav1.ConditionFalse, v1alpha1.ReasonTooFewPodsAvailable}, message
 }
 
-// stalled is the reason why nothing will move without a human, with a message; empty if something may. A set that is
+// stalled returns the reason why nothing will move without a human, with a message; empty if something may. A set that is
 // about to be rolled back will move.
 func (f *facts) stalled(t timing, progress string) (reason, message string) {
 	switch {

@@ -33,7 +33,7 @@ type facts struct {
 	// outdated is how many live pods are not at the update revision, moving how many will change their revision, and
 	// leaving how many are on their way out at a revision that nothing is wanted at.
 	outdated, moving, leaving int
-	// complete is the completion of a rollout; settled says whether nothing is waited for.
+	// complete is the completion of a rollout; settled reports whether nothing is waited for.
 	complete, settled bool
 }
 
@@ -101,7 +101,7 @@ func (c *count) add(r *snapshot.Replica) {
 	}
 }
 
-// want is how many pods a set wants at each revision.
+// want returns how many pods a set wants at each revision.
 func want(o *snapshot.Set) map[string]int {
 	switch r, p := o.Limits.Replicas, o.Partition(); {
 	case o.Rejected:
@@ -123,7 +123,7 @@ func (f *facts) revision(name string) count {
 	return count{}
 }
 
-// target is the revision that pods are moved to, the partition aside.
+// target returns the revision that pods are moved to, the partition aside.
 func (f *facts) target() string {
 	if f.set.Rejected {
 		return f.set.Current.Name
@@ -131,7 +131,7 @@ func (f *facts) target() string {
 	return f.set.Update.Name
 }
 
-// everyPodIsFine says whether as many pods as are wanted exist, are where they belong and are available. Pods that surge
+// everyPodIsFine reports whether as many pods as are wanted exist, are where they belong and are available. Pods that surge
 // made stay through a pause.
 func (f *facts) everyPodIsFine() bool {
 	live, wanted := f.total.live, f.set.Limits.Replicas
@@ -139,15 +139,15 @@ func (f *facts) everyPodIsFine() bool {
 	return enough && f.moving == 0 && f.changing == 0 && f.total.available == live
 }
 
-// newGeneration says whether the spec was edited since the last status.
+// newGeneration reports whether the spec was edited since the last status.
 func (f *facts) newGeneration() bool { return f.in.Generation > f.previous.ObservedGeneration }
 
-// sameRollout says whether the last status was about the same update revision, and judged it the same.
+// sameRollout reports whether the last status was about the same update revision, and judged it the same.
 func (f *facts) sameRollout() bool {
 	return f.previous.UpdateRevision == f.set.Update.Name && f.set.Rejected == (f.reason == v1alpha1.ReasonRolledBack)
 }
 
-// finished says whether all that is wanted was reached before and only pods have come to harm since: one restarts, or was
+// finished reports whether all that is wanted was reached before and only pods have come to harm since: one restarts, or was
 // lost and comes back. That is repair; nothing is being rolled out.
 func (f *facts) finished() bool {
 	switch {
@@ -162,7 +162,7 @@ func (f *facts) finished() bool {
 	}
 }
 
-// atPartition says whether the update revision has all the pods that the partition allows it, and they are available.
+// atPartition reports whether the update revision has all the pods that the partition allows it, and they are available.
 // Then it is not to blame for a pod at the current revision that is not.
 func (f *facts) atPartition() bool {
 	updated := f.revision(f.set.Update.Name)
@@ -170,7 +170,7 @@ func (f *facts) atPartition() bool {
 		f.total.live-f.surge == f.set.Limits.Replicas && updated.available == updated.live
 }
 
-// rollbackDone says whether all pods were back at the current revision once.
+// rollbackDone reports whether all pods were back at the current revision once.
 func (f *facts) rollbackDone() bool {
 	if !f.set.Rejected || f.moving > 0 {
 		return false
@@ -179,18 +179,18 @@ func (f *facts) rollbackDone() bool {
 	return f.settled || stalled != nil && stalled.Reason == v1alpha1.ReasonRolledBack
 }
 
-// canRollBack says whether the set asks for a rollback and has a revision to go back to.
+// canRollBack reports whether the set asks for a rollback and has a revision to go back to.
 func (f *facts) canRollBack() bool {
 	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1alpha1.RollbackOnDeadline && f.canGoBack()
 }
 
-// canGoBack says whether there is a revision to go back to.
+// canGoBack reports whether there is a revision to go back to.
 func (f *facts) canGoBack() bool {
 	return f.set.Rolling() && !f.set.Rejected && !f.set.Unproven && f.set.Current.Template != nil
 }
 
-// Complete says whether a rollout has come to its end, so that the update revision becomes the current one: as many
-// pods as are wanted run it and are available, no other pod is left, not even one that is terminating, and no step is at work.
+// Complete reports whether a rollout has come to its end, so that the update revision becomes the current one: as many pods
+// as are wanted run it and are available, no other pod is left, not even one that is terminating, and no step is at work.
 func Complete(o *snapshot.Set) bool {
 	if o.Rejected || o.Update.Name == "" || o.Rollout.AtWork() {
 		return false

@@ -17,8 +17,8 @@ type verdict struct {
 	reason string
 }
 
-// progressing is the condition Progressing. A pause makes it Unknown, as in Deployment: what is paused neither moves nor
-// fails to.
+// progressing returns the condition Progressing. A pause makes it Unknown, as in Deployment: what is paused neither moves
+// nor fails to.
 func (f *facts) progressing(t timing) verdict {
 	switch {
 	case f.in.Invalid != "":
@@ -38,7 +38,7 @@ func (f *facts) progressing(t timing) verdict {
 	}
 }
 
-// phase is what goes on in a set that goes its way.
+// phase returns what goes on in a set that goes its way.
 func (f *facts) phase() string {
 	updated := f.revision(f.set.Update.Name).live
 	switch {
@@ -61,7 +61,7 @@ func (f *facts) phase() string {
 	}
 }
 
-// beginning says whether no status has told of anything but a new revision yet.
+// beginning reports whether no status has told of anything but a new revision yet.
 func (f *facts) beginning() bool {
 	return f.reason == "" || f.reason == v1alpha1.ReasonNewRevision || f.reason == v1alpha1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
 }
@@ -118,7 +118,7 @@ func (f *facts) headline(v verdict) string {
 	}
 }
 
-// nowhereToGo says why a set is not rolled back although it asks for that.
+// nowhereToGo returns why a set is not rolled back although it asks for that.
 func (f *facts) nowhereToGo() string {
 	switch {
 	case f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1alpha1.RollbackOnDeadline, f.canRollBack(), f.set.Rejected:
@@ -132,7 +132,7 @@ func (f *facts) nowhereToGo() string {
 	}
 }
 
-// numbers says how many pods are updated, or once they are, how many are available.
+// numbers returns how many pods are updated, or once they are, how many are available.
 func (f *facts) numbers() string {
 	replicas := f.set.Limits.Replicas
 	update, expected := f.revision(f.set.Update.Name), f.want[f.set.Update.Name]
@@ -158,7 +158,7 @@ func (f *facts) numbers() string {
 	}
 }
 
-// share tells how many of the wanted pods have come how far. Surge, and pods that are yet to go, can make them more than
+// share returns how many of the wanted pods have come how far. Surge, and pods that are yet to go, can make them more than
 // are wanted.
 func share(pods, wanted int, state string) string {
 	if pods > wanted {

@@ -19,15 +19,15 @@ import (
 // maxVerdict is the largest number of bytes of a verdict on a revision.
 const maxVerdict = 512
 
-// atWork says whether a step of a rollout is at work.
+// atWork reports whether a step of a rollout is at work.
 func (f *facts) atWork() bool { return f.in.Invalid == "" && f.set.Rollout.AtWork() }
 
-// stepping says whether a step is at work, or its end is yet to be seen by those who move pods.
+// stepping reports whether a step is at work, or its end is yet to be seen by those who move pods.
 func (f *facts) stepping() bool {
 	return f.in.Invalid == "" && !f.complete && (f.set.Rollout.AtWork() || f.set.Rollout.Turning)
 }
 
-// rollout is how far the rollout has come in steps. A spec that makes no sense says nothing of it.
+// rollout returns how far the rollout has come in steps. A spec that makes no sense says nothing of it.
 func (f *facts) rollout() *v1alpha1.RolloutStatus {
 	switch {
 	case f.in.Invalid != "":
@@ -39,7 +39,7 @@ func (f *facts) rollout() *v1alpha1.RolloutStatus {
 	}
 }
 
-// stepVerdict is the condition Progressing while a step is at work.
+// stepVerdict returns the condition Progressing while a step is at work.
 func (f *facts) stepVerdict() verdict {
 	switch f.set.Rollout.Next.Phase {
 	case v1alpha1.RolloutFailed:
@@ -55,14 +55,14 @@ func (f *facts) stepVerdict() verdict {
 	}
 }
 
-// stepNumbers says which step is at work, and how many of all pods are updated.
+// stepNumbers returns which step is at work, and how many of all pods are updated.
 func (f *facts) stepNumbers() string {
 	next := f.set.Rollout.Next
 	return fmt.Sprintf("step %d of %d: ", next.Step, next.Steps) +
 		share(f.revision(f.set.Update.Name).live, f.set.Limits.Replicas, "updated")
 }
 
-// stepBlocker is what a step waits for that has all its pods, or why it failed.
+// stepBlocker returns what a step waits for that has all its pods, or why it failed.
 func (f *facts) stepBlocker() blocker {
 	r := &f.set.Rollout
 	switch r.Next.Phase {
@@ -99,18 +99,18 @@ func clockTime(t, beside *metav1.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-// stepHolds says whether a step failed and stays as it is.
+// stepHolds reports whether a step failed and stays as it is.
 func (f *facts) stepHolds() bool {
 	return f.atWork() && f.set.Rollout.Failure != "" && !f.stepRollsBack()
 }
 
-// stepRollsBack says whether a step failed, so that the update revision is to be given up.
+// stepRollsBack reports whether a step failed, so that the update revision is to be given up.
 func (f *facts) stepRollsBack() bool {
 	return f.atWork() && f.set.Rollout.Failure != "" && f.canGoBack() &&
 		f.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed == v1alpha1.RollbackOnStepFailed
 }
 
-// rejection is the verdict on the update revision if it is to be given up now; empty if it is not.
+// rejection returns the verdict on the update revision if it is to be given up now; empty if it is not.
 func (f *facts) rejection(t timing) string {
 	switch {
 	case f.stepRollsBack():
@@ -138,8 +138,8 @@ func Sentence(verdict string) string {
 	}
 }
 
-// foreign are the conditions that others write. The gates of a step come first, for there is room for so many only, and those
-// that begin anew are Unknown.
+// foreign returns the conditions that others write. The gates of a step come first, for there is room for so many only, and
+// those that begin anew are Unknown.
 func (f *facts) foreign() []metav1.Condition {
 	var list []metav1.Condition
 	r := &f.set.Rollout
@@ -159,7 +159,7 @@ func (f *facts) foreign() []metav1.Condition {
 	return list
 }
 
-// sameStep says whether two statuses tell of the same step, in the same phase.
+// sameStep reports whether two statuses tell of the same step, in the same phase.
 func sameStep(a, b *v1alpha1.RolloutStatus) bool {
 	if a == nil || b == nil {
 		return a == b

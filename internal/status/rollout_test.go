@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// inStep is an observation at the second of four steps, which keeps the half of the pods.
+// inStep returns an observation at the second of four steps, which keeps the half of the pods.
 func inStep(state string, phase v1alpha1.RolloutPhase, change func(*snapshot.Rollout)) *snapshot.Set {
 	o := snapshottest.Parse("random R=4 v1>v2", state)
 	o.Rollout = snapshot.Rollout{Keeps: 2, Next: &v1alpha1.RolloutStatus{
@@ -29,7 +29,7 @@ func inStep(state string, phase v1alpha1.RolloutPhase, change func(*snapshot.Rol
 	return o
 }
 
-// until says when a phase ends.
+// until returns when a phase ends.
 func until(wait time.Duration) func(*snapshot.Rollout) {
 	return func(r *snapshot.Rollout) {
 		r.Next.Until, r.Wake = &metav1.Time{Time: snapshottest.Now().Add(wait)}, wait

@@ -72,7 +72,7 @@ type Report struct {
 	RequeueAfter time.Duration
 }
 
-// Compute says what goes on in a set.
+// Compute returns what goes on in a set.
 func Compute(in Input) Report {
 	f := gather(&in)
 	t := f.tellTime()
@@ -92,7 +92,7 @@ func Compute(in Input) Report {
 	return r
 }
 
-// counters is the status without its conditions.
+// counters returns the status without its conditions.
 func (f *facts) counters() v1alpha1.RollSetStatus {
 	update, current := f.revision(f.set.Update.Name), f.revision(f.currentName())
 	s := v1alpha1.RollSetStatus{
@@ -122,7 +122,7 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 	return s
 }
 
-// generation is the generation that the status is about. A cache that is behind must not take it back, and it is not
+// generation returns the generation that the status is about. A cache that is behind must not take it back, and it is not
 // raised without an update revision: together they say that this revision is the one of that generation.
 func (f *facts) generation() int64 {
 	if f.set.Update.Name == "" {
@@ -131,7 +131,7 @@ func (f *facts) generation() int64 {
 	return max(f.in.Generation, f.previous.ObservedGeneration)
 }
 
-// currentName is the name of the current revision, which a set that is complete has just got.
+// currentName returns the name of the current revision, which a set that is complete has just got.
 func (f *facts) currentName() string {
 	if f.complete {
 		return f.set.Update.Name
@@ -160,7 +160,7 @@ func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 	return list[max(0, len(list)-maxRevisions):]
 }
 
-// untilAvailable is how long until the first pod becomes available by being ready for long enough; zero if none does.
+// untilAvailable returns how long until the first pod becomes available by being ready for long enough; zero if none does.
 func (f *facts) untilAvailable() time.Duration {
 	var first time.Duration
 	for i := range f.set.Replicas {
@@ -169,7 +169,7 @@ func (f *facts) untilAvailable() time.Duration {
 	return first
 }
 
-// availableIn is how long until a pod has been ready for long enough; zero if it is available, or waits for something
+// availableIn returns how long until a pod has been ready for long enough; zero if it is available, or waits for something
 // else. A pod that became ready in our future became ready now: clocks differ.
 func (f *facts) availableIn(r *snapshot.Replica) time.Duration {
 	if !r.Live() || !r.Ready || r.Available {

@@ -20,12 +20,12 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// input is what a reconcile knows that finds this observation, plans for it and was refused nothing.
+// input returns what a reconcile knows that finds this observation, plans for it and was refused nothing.
 func input(o *snapshot.Set) status.Input {
 	return status.Input{Set: o, Generation: 1, Plan: plan.Next(o)}
 }
 
-// before is a status with the reason of Progressing, as the last reconcile of the same generation left it.
+// before returns a status with the reason of Progressing, as the last reconcile of the same generation left it.
 func before(reason string) *v1alpha1.RollSetStatus {
 	return &v1alpha1.RollSetStatus{
 		ObservedGeneration: 1,
@@ -46,7 +46,7 @@ func show(s *v1alpha1.RollSetStatus) string {
 	return b.String()
 }
 
-// text is lines with the indentation of the source taken away.
+// text returns lines with the indentation of the source taken away.
 func text(s string) string {
 	var b strings.Builder
 	for line := range strings.Lines(s) {

@@ -10,12 +10,12 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// NeedsWrite says whether two statuses mean something different.
+// NeedsWrite reports whether two statuses mean something different.
 func NeedsWrite(previous, next *v1alpha1.RollSetStatus) bool {
 	return !equality.Semantic.DeepEqual(previous, next)
 }
 
-// Urgent says whether a status must not wait for the next one: somebody may be waiting for it, or it holds what a later
+// Urgent reports whether a status must not wait for the next one: somebody may be waiting for it, or it holds what a later
 // reconcile builds on. Other statuses may be held back while a set changes fast.
 func Urgent(previous, next *v1alpha1.RollSetStatus) bool {
 	if previous.ObservedGeneration != next.ObservedGeneration ||
@@ -34,7 +34,7 @@ func Urgent(previous, next *v1alpha1.RollSetStatus) bool {
 	return false
 }
 
-// statusOf is the status of a condition; empty if there is none.
+// statusOf returns the status of a condition; empty if there is none.
 func statusOf(s *v1alpha1.RollSetStatus, name string) metav1.ConditionStatus {
 	if c := find(s.Conditions, name); c != nil {
 		return c.Status

@@ -67,7 +67,7 @@ func TestNeedsWriteAndUrgent(t *testing.T) {
 	}
 }
 
-// kstatus is what tools make of an object that follow the kstatus convention: first the generation, then conditions
+// kstatus returns what tools make of an object that follow the kstatus convention: first the generation, then conditions
 // whose being True is not normal, then Ready.
 func kstatus(s *v1alpha1.RollSetStatus, generation int64) string {
 	is := func(name string) metav1.ConditionStatus {

@@ -178,7 +178,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// specOf is a copy of a set's spec.
+// specOf returns a copy of a set's spec.
 func specOf(t *testing.T, set *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	spec, _, err := unstructured.NestedMap(set.Object, "spec")

@@ -69,12 +69,12 @@ func TestWhateverIsAdmittedIsDecoded(t *testing.T) {
 	}
 }
 
-// repeated says whether a path lies in one of the kinds of containers whose schema is that of ordinary ones.
+// repeated reports whether a path lies in one of the kinds of containers whose schema is that of ordinary ones.
 func repeated(path string) bool {
 	return strings.Contains(path, "initContainers") || strings.Contains(path, "ephemeralContainers")
 }
 
-// strange are values, in JSON, at the edge of what a type can hold and beyond.
+// strange returns values, in JSON, at the edge of what a type can hold and beyond.
 func strange(s *apiextensionsv1.JSONSchemaProps) []string {
 	numbers := []string{"0", "1000", "2147483647", "2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "1e20", "0.5"}
 	switch {
@@ -94,7 +94,7 @@ func strange(s *apiextensionsv1.JSONSchemaProps) []string {
 	}
 }
 
-// sample is the smallest set that has a value at a path. It is text, since a parser would spoil the numbers.
+// sample returns the smallest set that has a value at a path. It is text, since a parser would spoil the numbers.
 func sample(t *testing.T, root *apiextensionsv1.JSONSchemaProps, path, value string) []byte {
 	t.Helper()
 	const placeholder = "PLACEHOLDER"
@@ -145,7 +145,7 @@ func graft(into any, s *apiextensionsv1.JSONSchemaProps, path []string, value an
 	return object
 }
 
-// smallest is the least value that a schema admits.
+// smallest returns the least value that a schema admits.
 func smallest(s *apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case len(s.Enum) > 0:

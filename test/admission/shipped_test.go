@@ -112,7 +112,7 @@ func startKubectl(t *testing.T) *kubectl {
 	return &kubectl{t: t, env: env, binary: filepath.Join(dir, "kubectl"), kubeconfig: kubeconfig, root: root}
 }
 
-// on is the same kubectl for a part of the test.
+// on returns the same kubectl for a part of the test.
 func (k *kubectl) on(t *testing.T) *kubectl {
 	sub := *k
 	sub.t = t

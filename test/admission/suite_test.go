@@ -80,7 +80,7 @@ func start(crd *apiextensionsv1.CustomResourceDefinition) (*cluster, error) {
 	return &cluster{Client: c, env: env}, nil
 }
 
-// shippedPath is the CRD that users install.
+// shippedPath returns the CRD that users install.
 func shippedPath() (string, error) {
 	root, err := assets.ModuleRoot()
 	if err != nil {

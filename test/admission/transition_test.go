@@ -129,7 +129,7 @@ func TestOldViolationsAreTolerated(t *testing.T) {
 	}
 }
 
-// fresh is a set like another one, as a user would write it, without what the API server has added.
+// fresh returns a set like another one, as a user would write it, without what the API server has added.
 func fresh(set *unstructured.Unstructured) *unstructured.Unstructured {
 	u := set.DeepCopy()
 	unstructured.RemoveNestedField(u.Object, "metadata")
@@ -138,7 +138,7 @@ func fresh(set *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// shippedCRD is the CRD that users install.
+// shippedCRD returns the CRD that users install.
 func shippedCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd, err := shipped()

@@ -121,7 +121,7 @@ func (a *account) inNamespace(t *testing.T, u *user) {
 	a.play(t, u, nil, "kubectl", "config", "set-context", "--current", "--namespace="+u.namespace)
 }
 
-// commandOf is the command of the only container of a pod that the API server admits, and its environment.
+// commandOf returns the command of the only container of a pod that the API server admits, and its environment.
 func commandOf(pod *corev1.PodSpec) (environment, command []string) {
 	for _, e := range pod.Containers[0].Env {
 		environment = append(environment, e.Name+"="+e.Value)

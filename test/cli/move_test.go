@@ -29,7 +29,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// podTemplate is a template with what real ones have.
+// podTemplate returns a template with what real ones have.
 func podTemplate(name string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}, Annotations: map[string]string{"example.com/team": "a"}},

@@ -132,7 +132,7 @@ func (e *editor) edit() string {
 	}
 }
 
-// patch is the edit as a merge patch.
+// patch returns the edit as a merge patch.
 func (e *editor) patch(t *testing.T) string {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"spec": e.set.Spec})

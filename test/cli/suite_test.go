@@ -158,7 +158,7 @@ type result struct {
 	code     int
 }
 
-// command is a command line of the plugin that is not started yet.
+// command returns a command line of the plugin that is not started yet.
 func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, shared.plugin, args...)
 	command.Dir = u.dir

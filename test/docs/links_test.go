@@ -83,7 +83,7 @@ func reach(path string, linked map[string][]string, reached map[string]bool) {
 	}
 }
 
-// anchors are what a link can name in the page.
+// anchors returns what a link can name in the page.
 func (p *page) anchors() map[string]bool {
 	text := p.text
 	for _, b := range p.blocks {

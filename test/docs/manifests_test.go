@@ -57,7 +57,7 @@ func (c *cluster) admit(t *testing.T, all []*page) {
 	}
 }
 
-// asRollSet is the RollSet that a document shows, or shows a part of; nil if it is about another kind.
+// asRollSet returns the RollSet that a document shows, or shows a part of; nil if it is about another kind.
 func asRollSet(document string) ([]byte, error) {
 	var object map[string]any
 	if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {

@@ -57,15 +57,15 @@ var (
 	notRun  = regexp.MustCompile(`^ *<!-- not run: (.+) -->$`)
 )
 
-// name is the path in the form of a namespace's name.
+// name returns the path in the form of a namespace's name.
 func (p *page) name() string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(p.path, ".md"), "/", "-"))
 }
 
-// isRun says whether the commands of the page are a test.
+// isRun reports whether the commands of the page are a test.
 func (p *page) isRun() bool { return strings.Contains(p.text, runMark) }
 
-// prose is the page without its blocks, and without code in lines.
+// prose returns the page without its blocks, and without code in lines.
 func (p *page) prose() string {
 	text := p.text
 	for _, b := range p.blocks {

@@ -63,7 +63,7 @@ func matches(pattern *regexp.Regexp, text string) (found []string) {
 	return found
 }
 
-// constants are the values of a file's exported string constants whose names begin with the prefix.
+// constants returns the values of a file's exported string constants whose names begin with the prefix.
 func constants(t *testing.T, root, path, prefix string) (values []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, 0)

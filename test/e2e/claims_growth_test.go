@@ -103,7 +103,7 @@ var _ = Describe("Claim templates that change", func() {
 	})
 })
 
-// claimMark is the place in the record that the last change of a claim has.
+// claimMark returns the place in the record that the last change of a claim has.
 func (f *fixture) claimMark() int {
 	return read(f.record, func() int { return len(f.record.claims.changes) })
 }
@@ -125,7 +125,7 @@ func (f *fixture) growth(from int) (steps []string) {
 	return steps
 }
 
-// has says whether a claim has storage of a size.
+// has reports whether a claim has storage of a size.
 func has(claim *corev1.PersistentVolumeClaim, size string) bool {
 	return claim != nil && claim.Status.Capacity.Storage().Cmp(resource.MustParse(size)) == 0
 }

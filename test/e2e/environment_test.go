@@ -113,7 +113,7 @@ func (e *environment) kubeconfigFor(user string) (string, error) {
 	return path, nil
 }
 
-// impersonating is a kubeconfig whose users all act as another one.
+// impersonating returns a kubeconfig whose users all act as another one.
 func impersonating(config *clientcmdapi.Config, user string) clientcmdapi.Config {
 	changed := *config.DeepCopy()
 	for as := range maps.Values(changed.AuthInfos) {
@@ -156,9 +156,9 @@ func (e *environment) stop() error {
 	return err
 }
 
-// image is one that becomes ready at once, and nextImage another one.
+// image returns one that becomes ready at once, and nextImage another one.
 func (e *environment) image() string     { return *imageFlag }
 func (e *environment) nextImage() string { return *nextImageFlag }
 
-// unavailableImage is one that cannot be pulled, on simulated and on real nodes.
+// unavailableImage returns one that cannot be pulled, on simulated and on real nodes.
 func (e *environment) unavailableImage() string { return "registry.k8s.io/rollset-e2e:missing" }

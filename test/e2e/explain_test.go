@@ -85,7 +85,7 @@ func describe(pods []*corev1.Pod) string {
 	return b.String()
 }
 
-// inYAML is how people read an object.
+// inYAML returns how people read an object.
 func inYAML(o any) string {
 	text, err := yaml.Marshal(o)
 	if err != nil {

@@ -237,22 +237,22 @@ func (f *fixture) quiet(ctx context.Context, long time.Duration) {
 	Eventually(f.record.still).WithContext(ctx).Should(BeNumerically(">=", long), "something keeps coming or going")
 }
 
-// set is a set as the record shows it now; nil if it is gone.
+// set returns a set as the record shows it now; nil if it is gone.
 func (f *fixture) set(set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	return read(f.record, func() *v1alpha1.RollSet { return f.record.sets.now[set.UID] })
 }
 
-// pods are the pods that the set controls now, by name, terminating ones among them.
+// pods returns the pods that the set controls now, by name, terminating ones among them.
 func (f *fixture) pods(set *v1alpha1.RollSet) []*corev1.Pod {
 	return f.podsWith(func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, set) })
 }
 
-// podsWith are all pods of the namespace that are as wanted, by name.
+// podsWith returns all pods of the namespace that are as wanted, by name.
 func (f *fixture) podsWith(wanted func(*corev1.Pod) bool) []*corev1.Pod {
 	return read(f.record, func() []*corev1.Pod { return sorted(f.record.pods.now, wanted) })
 }
 
-// pod is the pod of a name; nil if there is none.
+// pod returns the pod of a name; nil if there is none.
 func (f *fixture) pod(name string) *corev1.Pod {
 	for _, pod := range f.podsWith(func(pod *corev1.Pod) bool { return pod.Name == name }) {
 		return pod
@@ -260,14 +260,14 @@ func (f *fixture) pod(name string) *corev1.Pod {
 	return nil
 }
 
-// claims are all claims of the namespace, by name.
+// claims returns all claims of the namespace, by name.
 func (f *fixture) claims() []*corev1.PersistentVolumeClaim {
 	return read(f.record, func() []*corev1.PersistentVolumeClaim {
 		return sorted(f.record.claims.now, func(*corev1.PersistentVolumeClaim) bool { return true })
 	})
 }
 
-// revisions are the revisions that the set controls, by name.
+// revisions returns the revisions that the set controls, by name.
 func (f *fixture) revisions(set *v1alpha1.RollSet) []*appsv1.ControllerRevision {
 	return read(f.record, func() []*appsv1.ControllerRevision {
 		return sorted(f.record.revisions.now, func(r *appsv1.ControllerRevision) bool { return metav1.IsControlledBy(r, set) })

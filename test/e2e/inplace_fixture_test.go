@@ -57,7 +57,7 @@ func withImageOf(name, image string) option {
 	})
 }
 
-// crashingImage is one that exits with an error at once. A spec that needs it is left out where there is none.
+// crashingImage returns one that exits with an error at once. A spec that needs it is left out where there is none.
 func crashingImage() string {
 	switch {
 	case *crashingImageFlag != "":
@@ -223,7 +223,7 @@ func (f *fixture) turnAllTheTime(ctx context.Context, pods []*corev1.Pod, long t
 	}
 }
 
-// isOpen says whether the gate of a pod lets traffic pass.
+// isOpen reports whether the gate of a pod lets traffic pass.
 func isOpen(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1alpha1.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
@@ -239,7 +239,7 @@ func heaviest(key, value string) option {
 	})
 }
 
-// containerOf is the status of a container.
+// containerOf returns the status of a container.
 func containerOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
 	if i < 0 {

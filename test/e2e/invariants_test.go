@@ -20,7 +20,7 @@ import (
 // mark is a place in the record.
 type mark int
 
-// mark is the place in the record that the last change of a pod has.
+// mark returns the place in the record that the last change of a pod has.
 func (f *fixture) mark() mark {
 	return read(f.record, func() mark { return mark(len(f.record.pods.changes)) })
 }
@@ -137,7 +137,7 @@ func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil }
 
 func isReady(pod *corev1.Pod) bool { return !readySince(pod).IsZero() }
 
-// readySince is when a pod became ready, as its kubelet says; zero if it is not.
+// readySince returns when a pod became ready, as its kubelet says; zero if it is not.
 func readySince(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {

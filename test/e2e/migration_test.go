@@ -98,7 +98,7 @@ func variable(name, value string) option {
 	})
 }
 
-// statefulSetLike is a StatefulSet whose manifest differs from the set's in kind only.
+// statefulSetLike returns a StatefulSet whose manifest differs from the set's in kind only.
 func statefulSetLike(set *v1alpha1.RollSet) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name},
@@ -110,7 +110,8 @@ func statefulSetLike(set *v1alpha1.RollSet) *appsv1.StatefulSet {
 	}
 }
 
-// replicaSetLike is a ReplicaSet whose manifest differs from the set's in kind only. As a Deployment's it has another name.
+// replicaSetLike returns a ReplicaSet whose manifest differs from the set's in kind only. As a Deployment's it has another
+// name.
 func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-5d9c7b6f8d"},
@@ -123,7 +124,7 @@ func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
 // cloneSetGates are the readiness gates that each pod of a CloneSet has.
 var cloneSetGates = []corev1.PodConditionType{"InPlaceUpdateReady", "KruisePodReady"}
 
-// leftByCloneSet is a pod, or a claim, as a CloneSet leaves it: named by its id, and with labels and gates of its own.
+// leftByCloneSet returns a pod, or a claim, as a CloneSet leaves it: named by its id, and with labels and gates of its own.
 func leftByCloneSet(set *v1alpha1.RollSet, o client.Object, id string) client.Object {
 	o.SetLabels(map[string]string{
 		"app": set.Name, "apps.kruise.io/cloneset-instance-id": id, v1alpha1.RevisionLabel: set.Name + "-6c8f5d7b9c",

@@ -43,7 +43,7 @@ func (o *operator) start() (err error) {
 	return nil
 }
 
-// running says whether its process has not ended.
+// running reports whether its process has not ended.
 func (o *operator) running() bool {
 	if o.process == nil {
 		return false

@@ -105,7 +105,7 @@ func minReady(seconds int32) option {
 	}
 }
 
-// names are the names of objects, uids their UIDs by name.
+// names returns the names of objects, uids their UIDs by name.
 func names[T client.Object](objects []T) []string {
 	all := make([]string, len(objects))
 	for i, o := range objects {
@@ -114,7 +114,7 @@ func names[T client.Object](objects []T) []string {
 	return all
 }
 
-// numbered are the names that a set's pods have with these ordinals.
+// numbered returns the names that a set's pods have with these ordinals.
 func numbered(set *v1alpha1.RollSet, ordinals ...int) []string {
 	all := make([]string, len(ordinals))
 	for i, o := range ordinals {
@@ -174,7 +174,7 @@ func (f *fixture) firsts(set *v1alpha1.RollSet, from mark, is func(change[*corev
 	return order
 }
 
-// claimNamed is the claim of a name; nil if there is none.
+// claimNamed returns the claim of a name; nil if there is none.
 func (f *fixture) claimNamed(name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range f.claims() {
 		if claim.Name == name {

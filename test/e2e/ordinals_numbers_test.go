@@ -92,13 +92,13 @@ var _ = Describe("Ordinals in numbers", func() {
 	})
 })
 
-// overlapping says whether two requests were under way at the same time. The audit log is in the order in which they
+// overlapping reports whether two requests were under way at the same time. The audit log is in the order in which they
 // ended: in a series of single ones, that is also the order in which they began.
 func overlapping(requests []request) bool {
 	return !slices.IsSortedFunc(requests, func(a, b request) int { return a.At.Compare(b.At) })
 }
 
-// firstSeen is when the record first showed a pod that is as wanted.
+// firstSeen returns when the record first showed a pod that is as wanted.
 func (f *fixture) firstSeen(name string, is func(*corev1.Pod) bool) time.Time {
 	GinkgoHelper()
 	changes := read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes) })

@@ -111,7 +111,7 @@ var _ = Describe("Ownership", func() {
 	})
 })
 
-// firstName is the name that a set with random names gives to its first pod.
+// firstName returns the name that a set with random names gives to its first pod.
 func firstName(set *v1alpha1.RollSet) string {
 	return set.Name + "-" + identity.NewSequence(set.UID).At(0)
 }

@@ -106,7 +106,7 @@ func (s spending) expectFewStatusWrites() {
 	Expect(s.counts["patch rollsets/status"]).To(BeNumerically("<=", int(s.took.Seconds())+1+urgent), "status writes in %v", s.took)
 }
 
-// podsCreated is how many pods the API server has created since it started, as its metrics say. Creates that it only
+// podsCreated returns how many pods the API server has created since it started, as its metrics say. Creates that it only
 // pretended to carry out are not among them.
 func podsCreated(ctx context.Context) (n int) {
 	GinkgoHelper()

@@ -154,7 +154,7 @@ func (r *record) note(enter func(time.Time) (moved bool)) {
 	r.changed = make(chan struct{})
 }
 
-// note enters a change, and says whether the object came, began to terminate, or went.
+// note enters a change, and reports whether the object came, began to terminate, or went.
 func (t *timeline[T]) note(c change[T]) (moved bool) {
 	before, known := t.now[c.object.GetUID()]
 	moved = !known || c.gone || (before.GetDeletionTimestamp() == nil) != (c.object.GetDeletionTimestamp() == nil)
@@ -167,7 +167,7 @@ func (t *timeline[T]) note(c change[T]) (moved bool) {
 	return moved
 }
 
-// list enters the objects of a list, and says whether one came, began to terminate, or went.
+// list enters the objects of a list, and reports whether one came, began to terminate, or went.
 func (t *timeline[T]) list(objects []T, now time.Time) (moved bool) {
 	var changes []change[T]
 	missing := maps.Clone(t.now)
@@ -185,7 +185,7 @@ func (t *timeline[T]) list(objects []T, now time.Time) (moved bool) {
 	return moved
 }
 
-// version is an object's resource version: within one cluster, they grow.
+// version returns an object's resource version: within one cluster, they grow.
 func version(o client.Object) uint64 {
 	n, _ := strconv.ParseUint(o.GetResourceVersion(), 10, 64) // one that is no number counts as the oldest
 	return n
@@ -198,7 +198,7 @@ func (r *record) next() <-chan struct{} {
 	return r.changed
 }
 
-// still is how long no object has come, begun to terminate, or gone.
+// still returns how long no object has come, begun to terminate, or gone.
 func (r *record) still() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -53,7 +53,7 @@ var _ = AfterSuite(func() {
 	Expect(granted).To(BeEmpty(), "rights in the manager's roles that no spec needs")
 })
 
-// grantedRights are those of the generated roles.
+// grantedRights returns those of the generated roles.
 func grantedRights() map[string]bool {
 	GinkgoHelper()
 	root, err := assets.ModuleRoot()

@@ -22,7 +22,7 @@ const gate = "e2e.rollset.dev/gate"
 // option changes a set that is about to be created or updated.
 type option func(*v1alpha1.RollSet)
 
-// newSet is a set of the simplest kind. Its pods are labeled app=<name>, with one container called main.
+// newSet returns a set of the simplest kind. Its pods are labeled app=<name>, with one container called main.
 func newSet(name string, replicas int32, options ...option) *v1alpha1.RollSet {
 	labels := map[string]string{"app": name}
 	set := &v1alpha1.RollSet{
@@ -104,7 +104,7 @@ func paused() option { return rolling(func(r *v1alpha1.RollingUpdate) { r.Paused
 
 func resumed() option { return rolling(func(r *v1alpha1.RollingUpdate) { r.Paused = false }) }
 
-// barePod is a pod that nobody controls, as the set's template would have it.
+// barePod returns a pod that nobody controls, as the set's template would have it.
 func barePod(set *v1alpha1.RollSet, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set.Spec.Template.Labels},

@@ -153,7 +153,7 @@ func headlessService(name string) *corev1.Service {
 	}
 }
 
-// claimsOf are the claims that a pod mounts, by volume.
+// claimsOf returns the claims that a pod mounts, by volume.
 func claimsOf(pod *corev1.Pod) map[string]string {
 	all := map[string]string{}
 	for _, v := range pod.Spec.Volumes {

@@ -242,5 +242,5 @@ func (f *fixture) expectRevisionsApart(set *v1alpha1.RollSet, from mark) {
 	})
 }
 
-// isStarted says whether a kubelet has taken notice of a pod.
+// isStarted reports whether a kubelet has taken notice of a pod.
 func isStarted(pod *corev1.Pod) bool { return pod.Status.StartTime != nil }

@@ -43,7 +43,7 @@ func (h helm) try(t *testing.T, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// must is try for what has to succeed.
+// must returns try for what has to succeed.
 func (h helm) must(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := h.try(t, args...)

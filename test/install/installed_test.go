@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// installer is what make build-installer writes.
+// installer returns what make build-installer writes.
 func installer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -168,7 +168,7 @@ func TestSecondInstallation(t *testing.T) {
 	awaitPods(t, newSet(t, "twice", "after"), 1)
 }
 
-// elsewhere is the default installation in another namespace, under other names.
+// elsewhere returns the default installation in another namespace, under other names.
 func elsewhere(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -183,7 +183,7 @@ func elsewhere(t *testing.T) string {
 	return dir
 }
 
-// heldBy is who holds the lease of managers that watch all namespaces.
+// heldBy returns who holds the lease of managers that watch all namespaces.
 func heldBy(t *testing.T) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}

@@ -70,7 +70,7 @@ func TestKustomizations(t *testing.T) {
 	}
 }
 
-// kustomizations are the folders of config that have one.
+// kustomizations returns the folders of config that have one.
 func kustomizations(t *testing.T) []string {
 	t.Helper()
 	var folders []string
@@ -94,7 +94,7 @@ metadata: {name: argocd-cm}
 data: {url: "https://example.org"}
 `
 
-// composed is the folder itself, or for a component one that puts it on top of what it changes.
+// composed returns the folder itself, or for a component one that puts it on top of what it changes.
 func composed(t *testing.T, folder string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -204,7 +204,7 @@ func TestNamespacedRoles(t *testing.T) {
 	}
 }
 
-// granted are the rights that the manager's service account has in a namespace, or without one in the whole cluster.
+// granted returns the rights that the manager's service account has in a namespace, or without one in the whole cluster.
 func granted(t *testing.T, list []*unstructured.Unstructured, namespace string) []string {
 	t.Helper()
 	rules := map[string][]rbacv1.PolicyRule{}

@@ -81,7 +81,7 @@ func TestRenewedCertificate(t *testing.T) {
 	})
 }
 
-// certificate is the serial number of the certificate that a server shows.
+// certificate returns the serial number of the certificate that a server shows.
 func certificate(t *testing.T, address string) *big.Int {
 	t.Helper()
 	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address)

@@ -141,7 +141,7 @@ func apply(t *testing.T, manifest string) {
 	kubectl(t, "", "wait", "--for=condition=Established", "crd/rollsets.apps.rollset.dev")
 }
 
-// objects are those of a manifest.
+// objects returns those of a manifest.
 func objects(t *testing.T, manifest string) []*unstructured.Unstructured {
 	t.Helper()
 	var list []*unstructured.Unstructured
@@ -158,7 +158,7 @@ func objects(t *testing.T, manifest string) []*unstructured.Unstructured {
 	}
 }
 
-// ofKind are the objects of a kind, decoded.
+// ofKind returns the objects of a kind, decoded.
 func ofKind[T any](t *testing.T, list []*unstructured.Unstructured, kind string) []*T {
 	t.Helper()
 	var found []*T
@@ -175,7 +175,7 @@ func ofKind[T any](t *testing.T, list []*unstructured.Unstructured, kind string)
 	return found
 }
 
-// deployment is the manager's, the only one of a manifest.
+// deployment returns the manager's, the only one of a manifest.
 func deployment(t *testing.T, list []*unstructured.Unstructured) *appsv1.Deployment {
 	t.Helper()
 	found := ofKind[appsv1.Deployment](t, list, "Deployment")
@@ -216,7 +216,7 @@ func tryRun(t *testing.T, d *appsv1.Deployment, args ...string) (*manager.Proces
 	})
 }
 
-// token is one of a service account.
+// token returns one of a service account.
 func token(t *testing.T, account client.ObjectKey) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -227,7 +227,7 @@ func token(t *testing.T, account client.ObjectKey) string {
 	return request.Status.Token
 }
 
-// kubeconfig is a file by which a service account reaches the cluster.
+// kubeconfig returns a file by which a service account reaches the cluster.
 func kubeconfig(t *testing.T, account client.ObjectKey) string {
 	t.Helper()
 	config := shared.RESTConfig()

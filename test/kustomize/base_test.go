@@ -132,7 +132,7 @@ spec:
     matchLabels: {app: web}
 `
 
-// base is a Deployment, a StatefulSet and a RollSet with one pod template, and what they refer to.
+// base returns a Deployment, a StatefulSet and a RollSet with one pod template, and what they refer to.
 func base() string {
 	indented := strings.ReplaceAll(podTemplate, "\n", "\n    ")
 	var b strings.Builder

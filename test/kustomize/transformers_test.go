@@ -130,7 +130,7 @@ func compare(t *testing.T, tr transformation, built string) {
 	}
 }
 
-// parts is what transformers change in an object: its metadata and its spec.
+// parts returns what transformers change in an object: its metadata and its spec.
 func parts(t *testing.T, object *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	if object == nil {
@@ -231,7 +231,7 @@ var kustomizeProgram = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// decode are the objects of a manifest by kind; autoscalers by the kind that they scale, too.
+// decode returns the objects of a manifest by kind; autoscalers by the kind that they scale, too.
 func decode(t *testing.T, manifest string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string]*unstructured.Unstructured{}

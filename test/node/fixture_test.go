@@ -86,7 +86,7 @@ func inYAML(o any) string {
 // option changes a set that is about to be created or updated.
 type option func(*v1alpha1.RollSet)
 
-// newSet is a set whose pods, labeled app=<name>, have one container called app, which serves HTTP and has a probe.
+// newSet returns a set whose pods, labeled app=<name>, have one container called app, which serves HTTP and has a probe.
 func newSet(name string, replicas int32, options ...option) *v1alpha1.RollSet {
 	labels := map[string]string{"app": name}
 	set := &v1alpha1.RollSet{
@@ -257,7 +257,7 @@ func (f *fixture) await(ctx context.Context, set *v1alpha1.RollSet, what string,
 	return now
 }
 
-// progressOf is what the set says that it waits for.
+// progressOf returns what the set says that it waits for.
 func progressOf(set *v1alpha1.RollSet) string {
 	if c := meta.FindStatusCondition(set.Status.Conditions, "Progressing"); c != nil {
 		return c.Message
@@ -265,7 +265,7 @@ func progressOf(set *v1alpha1.RollSet) string {
 	return ""
 }
 
-// pods are the set's pods, by name; those that are on their way out are none.
+// pods returns the set's pods, by name; those that are on their way out are none.
 func (f *fixture) pods(ctx context.Context, set *v1alpha1.RollSet) []*corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}
@@ -366,7 +366,7 @@ func get(ctx context.Context, ip, path string) ([]byte, error) {
 	return body, err
 }
 
-// versionOf is the version that a pod serves.
+// versionOf returns the version that a pod serves.
 func versionOf(ctx context.Context, pod *corev1.Pod) string {
 	GinkgoHelper()
 	body, err := get(ctx, pod.Status.PodIP, "/")

@@ -26,7 +26,7 @@ type shape struct {
 	make []option
 	// begin takes it there, and end to where it is complete.
 	begin, end []option
-	// there says whether the set stands in the middle.
+	// there reports whether the set stands in the middle.
 	there func(*v1alpha1.RollSetStatus) bool
 	// moves says that the set does not stand there: pods come and go while managers change.
 	moves bool
@@ -35,7 +35,7 @@ type shape struct {
 	judged string
 }
 
-// shapes are sets of every kind.
+// shapes returns sets of every kind.
 func shapes() []shape {
 	return []shape{
 		{name: "random", make: o(replicas(3)), there: complete},
@@ -106,7 +106,7 @@ func stalled(s *v1alpha1.RollSetStatus) bool {
 
 func o(options ...option) []option { return options }
 
-// newSet is a set as the options have it. Its pods are labeled app=<name>.
+// newSet returns a set as the options have it. Its pods are labeled app=<name>.
 func newSet(namespace, name string, options []option) *v1alpha1.RollSet {
 	labels := map[string]string{"app": name}
 	set := &v1alpha1.RollSet{
@@ -174,7 +174,7 @@ func next(s *v1alpha1.RollSet) {
 	s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RELEASE", Value: strconv.FormatInt(s.Generation+1, 10)}}
 }
 
-// port is a number that no container can have if it is negative: CRDs do not know.
+// port returns a number that no container can have if it is negative: CRDs do not know.
 func port(n int32) option {
 	return func(s *v1alpha1.RollSet) {
 		s.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: n}}

@@ -101,7 +101,7 @@ type version struct {
 	name, root, binary string
 }
 
-// tip is the version of the working tree.
+// tip returns the version of the working tree.
 func tip(t *testing.T) version {
 	t.Helper()
 	root, err := assets.ModuleRoot()
@@ -111,7 +111,7 @@ func tip(t *testing.T) version {
 	return built(t, version{name: "tip", root: root})
 }
 
-// release is the version whose source is kept in a file.
+// release returns the version whose source is kept in a file.
 func release(t *testing.T, file string) version {
 	t.Helper()
 	v := version{name: strings.TrimSuffix(filepath.Base(file), ".tar.gz"), root: t.TempDir()}

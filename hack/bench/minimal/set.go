@@ -121,7 +121,7 @@ func (s *set) lose(object *corev1.Pod) {
 	}
 }
 
-// runsAnew says whether the pod shows another container than before, with the image of its spec.
+// runsAnew reports whether the pod shows another container than before, with the image of its spec.
 func (p *pod) runsAnew(object *corev1.Pod) bool {
 	now := container(object)
 	return now.Ready && now.ContainerID != p.container && now.Image == object.Spec.Containers[0].Image
@@ -179,7 +179,7 @@ func (s *set) shrink() {
 	}
 }
 
-// affordable says whether a pod may be disturbed.
+// affordable reports whether a pod may be disturbed.
 func (s *set) affordable(p *pod) bool {
 	return s.metadataOnly && s.spec.InPlace || !p.ready || s.available > s.spec.Replicas-s.spec.MaxUnavailable
 }

@@ -37,7 +37,7 @@ type Spec struct {
 	InPlace bool `json:"inPlace,omitempty"`
 }
 
-// ConfigMap is the object of a set.
+// ConfigMap returns the object of a set.
 func ConfigMap(name, namespace string, spec *Spec) (*corev1.ConfigMap, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {

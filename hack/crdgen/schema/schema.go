@@ -84,7 +84,7 @@ func walk(path string, s *apiextensionsv1.JSONSchemaProps, visit func(string, *a
 	}
 }
 
-// Depth is the number of fields that lie between a path and one that surrounds it; -1 if that one does not surround it.
+// Depth returns the number of fields that lie between a path and one that surrounds it; -1 if that one does not surround it.
 func Depth(path, surrounding string) int {
 	outer, inner := steps(surrounding), steps(path)
 	if len(inner) < len(outer) || !slices.Equal(inner[:len(outer)], outer) {

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// tree is the schema of {list: [{map: {…: string}}], leaf: integer}.
+// tree returns the schema of {list: [{map: {…: string}}], leaf: integer}.
 func tree() *apiextensionsv1.JSONSchemaProps {
 	values := apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
 		Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"},

@@ -31,7 +31,7 @@ func actions(t *testing.T) resourceActions {
 	return a
 }
 
-// offered are the actions that can be chosen for a set.
+// offered returns the actions that can be chosen for a set.
 func offered(t *testing.T, set *unstructured.Unstructured) []string {
 	t.Helper()
 	state := newState(t)
@@ -53,7 +53,7 @@ func offered(t *testing.T, set *unstructured.Unstructured) []string {
 	return names
 }
 
-// act is what an action makes of a set.
+// act returns what an action makes of a set.
 func act(t *testing.T, name string, set *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	for _, d := range actions(t).Definitions {

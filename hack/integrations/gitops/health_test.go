@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// overdue is a set whose rollout makes no progress: it looks the same after an hour.
+// overdue returns a set whose rollout makes no progress: it looks the same after an hour.
 func overdue() status.Input {
 	in := inState("random R=2 mu=1 v1>v2", "a:v1+ b:v2.")
 	in.Set.Spec.ProgressDeadlineSeconds = new(int32(600))
@@ -30,7 +30,7 @@ func overdue() status.Input {
 // four is a set of four pods that goes to another revision.
 const four = "ordinal R=4 mu=2 v1>v2"
 
-// judged are the gates of a step, judged.
+// judged returns the gates of a step, judged.
 func judged(verdict metav1.ConditionStatus) map[string]metav1.ConditionStatus {
 	return map[string]metav1.ConditionStatus{"Errors": verdict}
 }

@@ -104,7 +104,7 @@ func toLua(state *lua.LState, value any) lua.LValue {
 	}
 }
 
-// fromLua is the way back. A table with items is a list.
+// fromLua returns the way back. A table with items is a list.
 func fromLua(value lua.LValue) any {
 	switch v := value.(type) {
 	case *lua.LTable:

@@ -25,14 +25,14 @@ import (
 // generation is that of every set here.
 const generation = 3
 
-// inState is what the controller knows of a set, in the words of snapshottest.
+// inState returns what the controller knows of a set, in the words of snapshottest.
 func inState(configuration, state string) status.Input {
 	set := snapshottest.Parse(configuration, state)
 	return status.Input{Set: set, Generation: generation, Plan: plan.Next(set)}
 }
 
-// inStep is a set whose rollout in three steps has got to where the pods and the gates, by their status, let it: the controller
-// looks at it until its status says nothing new.
+// inStep returns a set whose rollout in three steps has got to where the pods and the gates, by their status, let it: the
+// controller looks at it until its status says nothing new.
 func inStep(t *testing.T, configuration, state string, gates map[string]metav1.ConditionStatus, options ...string) status.Input {
 	t.Helper()
 	set := snapshottest.Parse(configuration, state)
@@ -66,7 +66,7 @@ func inStep(t *testing.T, configuration, state string, gates map[string]metav1.C
 	return status.Input{}
 }
 
-// object is the set with the status that the controller writes.
+// object returns the set with the status that the controller writes.
 func object(t *testing.T, in status.Input) *unstructured.Unstructured {
 	t.Helper()
 	return toUnstructured(t, &v1alpha1.RollSet{

@@ -156,7 +156,7 @@ func (c *command) awaitStep(ctx context.Context) (*v1alpha1.RolloutStatus, error
 	}
 }
 
-// waits says why no step can be judged now; empty if one can.
+// waits returns why no step can be judged now; empty if one can.
 func (c *command) waits(set *v1alpha1.RollSet) string {
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
 	switch {
@@ -180,7 +180,7 @@ func hasGate(step *v1alpha1.RolloutStep, name string) bool {
 	return false
 }
 
-// lastLine is the last line of a text that says something.
+// lastLine returns the last line of a text that says something.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])

@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 )
 
-// answers is a server that gives one answer after the other, and the last one again and again.
+// answers returns a server that gives one answer after the other, and the last one again and again.
 func answers(t *testing.T, bodies ...string) *httptest.Server {
 	t.Helper()
 	n := 0

@@ -81,7 +81,7 @@ func (m *measure) ask(ctx context.Context, server prometheus.API, at time.Time) 
 	}
 }
 
-// notGood says what of an answer is not good: there is nothing, or something is no number, or 0 where that means no.
+// notGood returns what of an answer is not good: there is nothing, or something is no number, or 0 where that means no.
 func notGood(v model.Vector, zeroToo bool) string {
 	if len(v) == 0 {
 		return "it returns nothing"

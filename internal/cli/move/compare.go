@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// freeIdentity is one that no pod of the workload has: what ordinals count never gets there.
+// freeIdentity returns one that no pod of the workload has: what ordinals count never gets there.
 func freeIdentity(set *v1alpha1.RollSet) string {
 	if set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
 		return "zzzzz"

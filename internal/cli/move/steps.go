@@ -162,7 +162,7 @@ func (m *mover) label(ctx context.Context, key, value string) error {
 	return nil
 }
 
-// tellPods says how many of the pods run on.
+// tellPods returns how many of the pods run on.
 func (m *mover) tellPods(ctx context.Context) error {
 	pods, err := m.runOn(ctx)
 	if err != nil {

@@ -160,7 +160,7 @@ func rollSets(s *session.Session, filenames []string) ([]*unstructured.Unstructu
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().GroupKind() != kind }), nil
 }
 
-// typed is an object as a RollSet; a field that RollSet does not have is an error.
+// typed returns an object as a RollSet; a field that RollSet does not have is an error.
 func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
 	set := &v1alpha1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, set, true); err != nil {

@@ -51,7 +51,7 @@ func pointers[T any, P interface {
 	return objects
 }
 
-// obstacles are the budgets and quotas that the plan meets, as far as the user may read them.
+// obstacles returns the budgets and quotas that the plan meets, as far as the user may read them.
 func (*plan) obstacles(ctx context.Context, c client.Client, in forecast.Input, f *forecast.Forecast) []string {
 	var all []string
 	budgets := &policyv1.PodDisruptionBudgetList{}
@@ -73,7 +73,7 @@ func (*plan) obstacles(ctx context.Context, c client.Client, in forecast.Input, 
 	return all
 }
 
-// ofBudget says what a budget that selects the pods comes to; empty if it is kept. The controller deletes pods and evicts
+// ofBudget returns what a budget that selects the pods comes to; empty if it is kept. The controller deletes pods and evicts
 // none, so that no budget stops it.
 func ofBudget(budget *policyv1.PodDisruptionBudget, pods labels.Set, f *forecast.Forecast) string {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
@@ -98,7 +98,7 @@ func ofBudget(budget *policyv1.PodDisruptionBudget, pods labels.Set, f *forecast
 		budget.Name, least, f.LowestAvailable)
 }
 
-// ofQuota says which quota is too small for the most pods that exist at once; empty if it is not.
+// ofQuota returns which quota is too small for the most pods that exist at once; empty if it is not.
 func ofQuota(quota *corev1.ResourceQuota, in forecast.Input, f *forecast.Forecast) string {
 	more := f.MostPods - f.PodsNow()
 	if more <= 0 || len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {

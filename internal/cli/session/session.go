@@ -132,7 +132,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CloneSet is the kind of OpenKruise, in the version that this plugin reads.
+// CloneSet returns the kind of OpenKruise, in the version that this plugin reads.
 func CloneSet() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
 }

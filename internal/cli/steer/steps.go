@@ -80,7 +80,7 @@ func promoteAll(set set) (string, error) {
 	return next, ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all", "")
 }
 
-// stepAtWork is the step that a status tells of, or done is true.
+// stepAtWork returns the step that a status tells of, or done is true.
 func stepAtWork(set set) (r *v1alpha1.RolloutStatus, done bool, err error) {
 	switch r = set.Status.Rollout; {
 	case r == nil:

@@ -48,7 +48,7 @@ func (t *tree) lines(height, width int) []string {
 	return lines
 }
 
-// header is the lines above the tree.
+// header returns the lines above the tree.
 func (t *tree) header() []string {
 	s := t.set.Status
 	lines := []string{

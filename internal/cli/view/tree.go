@@ -134,7 +134,7 @@ func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// leafOf says how a pod is, and takes the claims that it mounts out of claims.
+// leafOf returns how a pod is, and takes the claims that it mounts out of claims.
 func leafOf(set *v1alpha1.RollSet, pod *corev1.Pod, claims map[string]*corev1.PersistentVolumeClaim, now time.Time) leaf {
 	l := leaf{pod: pod, why: podstate.Why(pod)}
 	since, isReady := podstate.ReadySince(pod)

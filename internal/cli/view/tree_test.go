@@ -22,7 +22,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// testSet is a set in the middle of a rollout.
+// testSet returns a set in the middle of a rollout.
 func testSet() *v1alpha1.RollSet {
 	return &v1alpha1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
@@ -36,7 +36,7 @@ func testSet() *v1alpha1.RollSet {
 	}
 }
 
-// testPod is a pod that became ready a while ago; 0 is not ready.
+// testPod returns a pod that became ready a while ago; 0 is not ready.
 func testPod(name, revision string, readyFor time.Duration) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -73,8 +73,8 @@ func afterEachCollection(ctx context.Context, do func()) {
 	})
 }
 
-// growth is by how many percent a heap with so many bytes in use may grow before the next collection: to its room, but by
-// no more than most percent, and by a frugal number of them always.
+// growth returns by how many percent a heap with so many bytes in use may grow before the next collection: to its room, but
+// by no more than most percent, and by a frugal number of them always.
 func growth(live uint64, most int) int {
 	live = max(live, 1<<20)
 	if live >= room {
@@ -89,7 +89,7 @@ type watch struct {
 	done   bool
 }
 
-// quiet says whether this period is the first with next to nothing allocated in it. It is given what has been allocated
+// quiet reports whether this period is the first with next to nothing allocated in it. It is given what has been allocated
 // since the process began, in bytes.
 func (w *watch) quiet(allocated uint64) bool {
 	busy := allocated-w.before > little

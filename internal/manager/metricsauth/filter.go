@@ -110,5 +110,5 @@ func (r reviewer) user(ctx context.Context, req *http.Request) (authenticationv1
 	}
 }
 
-// verb is what the API server calls the method of a request for something that is no resource.
+// verb returns what the API server calls the method of a request for something that is no resource.
 func verb(req *http.Request) string { return strings.ToLower(req.Method) }

@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// Set is a set of n pods with names by chance, and no claims.
+// Set returns a set of n pods with names by chance, and no claims.
 func Set(n int) *v1alpha1.RollSet {
 	labels := map[string]string{"app": "web"}
 	set := &v1alpha1.RollSet{
@@ -39,7 +39,7 @@ func Set(n int) *v1alpha1.RollSet {
 	return set
 }
 
-// Pod is the pod of a set that has the place i, by its ordinal or in the sequence of ids, as the API server and a
+// Pod returns the pod of a set that has the place i, by its ordinal or in the sequence of ids, as the API server and a
 // kubelet leave it.
 func Pod(set *v1alpha1.RollSet, revision string, i int) *corev1.Pod {
 	id := identity.NewSequence(set.UID).At(i)
