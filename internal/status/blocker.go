@@ -14,21 +14,21 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Blocking is a stable word for what a set waits for, fit for a metric's label: one of the words here, or an
-// [action.HoldKind].
+// Blocking is a stable word for what a set waits for: one of the words here, or an [action.HoldKind]. Metrics use it as a
+// label.
 type Blocking string
 
-// What a set waits for, apart from holds.
+// These are the words for what a set waits for, apart from holds.
 const (
 	BlockedByScheduling  Blocking = "unscheduled"   // a pod has no node
 	BlockedByPod         Blocking = "not-ready"     // a pod is not ready
 	BlockedByMinReady    Blocking = "not-available" // a pod is ready, but not for long enough
-	BlockedByChange      Blocking = "changing"      // a pod is not through with an update in place
+	BlockedByChange      Blocking = "changing"      // an update in place of a pod is not done
 	BlockedByEnd         Blocking = "ended"         // a pod has failed or succeeded
 	BlockedByRefusal     Blocking = "refused"       // the API server refuses what the set needs
-	BlockedByTermination Blocking = "terminating"   // a pod is on its way out
+	BlockedByTermination Blocking = "terminating"   // a pod is terminating
 	BlockedByRejection   Blocking = "rolled-back"   // the update revision was rejected
-	BlockedByInvalidSpec Blocking = "invalid-spec"  // the spec makes no sense
+	BlockedByInvalidSpec Blocking = "invalid-spec"  // the spec is invalid
 	BlockedBySoak        Blocking = "soak"          // a step soaks
 	BlockedByGate        Blocking = "gate"          // a step waits for a gate
 	BlockedByPromotion   Blocking = "promotion"     // a step waits for a person
@@ -38,13 +38,13 @@ const (
 // blocker is the first thing that a set waits for; the zero value if there is none.
 type blocker struct {
 	kind Blocking
-	// text is a clause that says what it is, and why; empty if the headline of the message has said so.
+	// text is a clause with the subject and the cause; empty if the headline of the message already says so.
 	text string
 }
 
-// blocker returns what the set waits for first: a pod that is where it belongs and not available, for all else may wait
-// for that one; then what the API server refuses; then what the plan holds; then a pod on its way out. That the budget is
-// spent says less than what it is spent on, so it comes last.
+// blocker returns what the set waits for first: an unavailable pod that is where it belongs, because everything else may
+// wait for it; then what the API server refuses; then what the plan holds; then a terminating pod. A spent budget says less
+// than what it is spent on, so it comes last.
 func (f *facts) blocker() blocker {
 	candidates := []func() blocker{f.unavailablePod, f.changingPod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
 	switch {
@@ -65,7 +65,7 @@ func (f *facts) blocker() blocker {
 	return blocker{}
 }
 
-// unavailablePod returns the first pod that is to stay and is not ready; if all are, the first that is not available.
+// unavailablePod returns the first unready pod that stays; if all are ready, the first unavailable one.
 func (f *facts) unavailablePod() blocker {
 	var ready *snapshot.Replica
 	for i := range f.set.Replicas {
@@ -78,7 +78,7 @@ func (f *facts) unavailablePod() blocker {
 				return waitingFor(BlockedByPod, r, why)
 			}
 			if claim := claims.Unbound(f.set, r); claim != "" {
-				why += "; " + claim // the scheduler does not say which claim it means
+				why += "; " + claim // the scheduler does not name the claim
 			}
 			return waitingFor(BlockedByScheduling, r, why)
 		case !r.Available && ready == nil:
@@ -94,24 +94,22 @@ func (f *facts) unavailablePod() blocker {
 	return waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
 }
 
-// changes reports whether a lifecycle hook or an update in place, and nothing that is wrong with its containers, keeps a pod
-// waiting.
+// changes reports whether a pod waits only for a lifecycle hook or an update in place, and its containers are fine.
 func changes(r *snapshot.Replica) bool {
 	return (r.Hook != "" || r.Waiting != "") && (r.Ready || podstate.ContainersReady(r.Pod))
 }
 
-// changingPod returns the first pod that is not through with an update in place, or waits for a lifecycle hook.
+// changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook.
 func (f *facts) changingPod() blocker {
 	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // else a hold says why it stays
+		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
 			return waitingFor(BlockedByChange, r, cmp.Or(r.Hook, r.Waiting))
 		}
 	}
 	return blocker{}
 }
 
-// kept says that a pod is not replaced, broken as it is, if that is because of the partition and all others are where they
-// belong.
+// kept explains that a broken pod is not replaced because of the partition, if all others are where they belong.
 func (f *facts) kept(r *snapshot.Replica) string {
 	if f.moving > 0 {
 		return ""
@@ -148,7 +146,7 @@ func (f *facts) refusal() blocker {
 	}
 }
 
-// holdOfItsOwn returns the first hold of the plan that is not about what other pods have spent.
+// holdOfItsOwn returns the first hold of the plan that is not about a budget that other pods have spent.
 func (f *facts) holdOfItsOwn() blocker {
 	for i := range f.in.Plan.Held {
 		if h := &f.in.Plan.Held[i]; h.Kind != action.HeldByBudget && h.Kind != action.HeldByGuard {
@@ -166,7 +164,7 @@ func (f *facts) hold() blocker {
 	return f.held(&f.in.Plan.Held[0])
 }
 
-// held returns what a hold is about. If the pod that it names is on its way out, why it is not gone yet is what matters.
+// held returns what a hold is about. If the pod that it names is terminating, it returns why that pod is not gone yet.
 func (f *facts) held(h *action.Hold) blocker {
 	kind := Blocking(h.Kind)
 	if h.Kind == action.HeldByPause && f.set.Paused() { // the headline says so
@@ -180,7 +178,7 @@ func (f *facts) held(h *action.Hold) blocker {
 	return blocker{kind, "waiting for " + h.String()}
 }
 
-// terminatingPod returns the first pod that is on its way out.
+// terminatingPod returns the first terminating pod.
 func (f *facts) terminatingPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Pod != nil && r.Terminating {
@@ -194,8 +192,8 @@ func waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 	return blocker{kind, "waiting for " + r.Pod.Name + ": " + why}
 }
 
-// failure returns what the API server refuses, or what is in the way of a pod; nil if there is nothing. What can be seen in
-// every observation is preferred to what one reconcile met with, so that the answer stays the same.
+// failure returns what the API server refuses, or what blocks a pod; nil if there is nothing. What every observation shows
+// is preferred to what one reconcile met with, so that the answer stays the same.
 func (f *facts) failure() *Failure {
 	if refusal := f.refusedTemplate(); refusal != "" {
 		return &Failure{Reason: v1alpha1.ReasonInvalidTemplate, Message: refusal}
@@ -209,7 +207,7 @@ func (f *facts) failure() *Failure {
 			return &Failure{Reason: v1alpha1.ReasonClaimConflict, Message: h.String()}
 		case action.HeldByName:
 			return &Failure{Reason: v1alpha1.ReasonNameConflict, Message: h.String()}
-		default: // not the API server's doing
+		default: // not a refusal of the API server
 		}
 	}
 	return nil
@@ -221,8 +219,8 @@ func (f *facts) refusesTemplate() bool {
 	return failure != nil && failure.Reason == v1alpha1.ReasonInvalidTemplate
 }
 
-// refusedTemplate returns what the API server said against pods of a revision that pods should move to; empty if it accepts
-// them, could not judge them or was not asked.
+// refusedTemplate returns why the API server refuses pods of a revision that pods should move to; empty if it accepts them,
+// could not judge them or was not asked.
 func (f *facts) refusedTemplate() string {
 	lacking := f.total.live < f.set.Limits.Replicas
 	for _, revision := range []string{f.target(), f.set.Current.Name} {

@@ -10,16 +10,16 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Progress is how far a set has come at best towards what is wanted, and since when it has come no further. The zero
-// value says that this is not known.
+// Progress is the furthest that a set has come towards what is wanted, and since when it has come no further. The zero value
+// means that this is not known.
 //
-// It is kept in memory and not in the status: no field of a condition says when something last moved. After a restart it
-// is rebuilt from the dates on conditions and pods.
+// It is kept in memory and not in the status, because no field of a condition holds when something last moved. After a
+// restart it is rebuilt from the dates of conditions and pods.
 type Progress struct {
 	known bool
 	goal  goal
 	marks marks
-	since time.Time // zero while the clock stands still
+	since time.Time // zero while the clock is stopped
 }
 
 // goal is what is wanted.
@@ -28,24 +28,24 @@ type goal struct {
 	replicas, partition int
 }
 
-// marks are how far the set has come. They are high-water marks, so that a pod which is ready for a moment after each
-// crash counts once.
+// marks are how far the set has come. They are high-water marks, so that a pod that is ready for a moment after each crash
+// counts once.
 type marks struct {
-	// placed, ready and available are the pods at the revisions where they are wanted.
+	// placed, ready and available count the pods at the revisions where they are wanted.
 	placed, ready, available int
-	// left are the pods that are still to go.
+	// left is how many pods are still to be deleted.
 	left int
 }
 
-// timing is what the clock of the deadline says.
+// timing is the state of the deadline's clock.
 type timing struct {
 	progress Progress
 	exceeded bool
-	// wait is how long until the deadline strikes; zero if it does not.
+	// wait is how long until the deadline; zero if there is none.
 	wait time.Duration
 }
 
-// tellTime moves the clock on and reports whether the deadline has passed.
+// tellTime advances the clock and reports whether the deadline has passed.
 func (f *facts) tellTime() timing {
 	if f.idle() {
 		return timing{progress: Progress{known: true}}
@@ -64,14 +64,14 @@ func (f *facts) tellTime() timing {
 	return t
 }
 
-// idle reports whether the clock stands still: nothing is wanted that is not there, or a user has stopped it. Pods on their
-// way out do not count. If a node is gone for good they never go, and that is no fault of the revision.
+// idle reports whether the clock is stopped: everything wanted is there, or a user has stopped it. Terminating pods do not
+// count. If a node is gone for good they never vanish, and the revision is not to blame.
 func (f *facts) idle() bool {
 	return f.in.Invalid != "" || f.set.Paused() || f.set.Rollout.Rests() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
-// advance notes what was reached. The clock starts again at every new revision, and whenever more was reached than ever
-// before; when only the numbers wanted change, it goes on and the marks are taken anew.
+// advance records what was reached. The clock starts again at every new revision, and whenever more was reached than ever
+// before. When only the wanted numbers change, the clock continues and the marks are taken again.
 func (f *facts) advance(p Progress) Progress {
 	now := f.set.Now
 	next := Progress{
@@ -126,8 +126,8 @@ func (m marks) best(before marks) marks {
 	}
 }
 
-// reconstruct returns when the clock was started last, as far as conditions and pods tell. Where they tell nothing it starts
-// now: a deadline had better come late than early.
+// reconstruct returns when the clock last started, as far as conditions and pods tell. If they tell nothing, it starts now,
+// because a late deadline is better than an early one.
 func (f *facts) reconstruct() time.Time {
 	now := f.set.Now
 	if !f.sameRollout() || !f.wasMoving() {
@@ -138,14 +138,14 @@ func (f *facts) reconstruct() time.Time {
 		since = last
 	}
 	if deadline, ok := f.set.ProgressDeadline(); ok && f.wasExceeded() {
-		if exceeded := now.Add(-deadline); exceeded.Before(since) { // and nothing has shown since that it moves again
+		if exceeded := now.Add(-deadline); exceeded.Before(since) { // nothing has shown since that it moves again
 			since = exceeded
 		}
 	}
 	return since
 }
 
-// wasMoving reports whether something was waited for when the status was last written.
+// wasMoving reports whether the set waited for something when the status was last written.
 func (f *facts) wasMoving() bool {
 	switch f.reason {
 	case v1alpha1.ReasonNewRevision, v1alpha1.ReasonRollingUpdate, v1alpha1.ReasonScaling, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack, v1alpha1.ReasonInvalidTemplate:
@@ -160,8 +160,8 @@ func (f *facts) wasExceeded() bool {
 	return f.reason == v1alpha1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1alpha1.ReasonProgressDeadlineExceeded
 }
 
-// lastChange returns when, by the dates on conditions and pods, something was last reached; false if no pod of the target
-// revision is there to tell.
+// lastChange returns when, by the dates of conditions and pods, progress was last made; false if the target revision has no
+// pod.
 func (f *facts) lastChange() (last time.Time, ok bool) {
 	if f.revision(f.target()).live == 0 {
 		return time.Time{}, false

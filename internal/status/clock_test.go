@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// film is a set over time, as a controller reports it that never loses its memory.
+// film is a set over time, as reported by a controller that never restarts.
 type film struct {
 	config     string
 	deadline   *int32
@@ -35,7 +35,7 @@ func (m *film) shoot(after time.Duration, state string) status.Report {
 	m.now = m.now.Add(after)
 	o := snapshottest.Parse(m.config, state)
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; !r.ReadySince.IsZero() { // only a reconstruction looks at it
+		if r := &o.Replicas[i]; !r.ReadySince.IsZero() { // only a reconstruction reads it
 			r.ReadySince = m.now
 		}
 	}
@@ -48,8 +48,8 @@ func (m *film) shoot(after time.Duration, state string) status.Report {
 	return r
 }
 
-// TestDeadline plays films. Each line is what happens: seconds, state, and the reason of Progressing that is expected
-// then. In between, "config …" changes the spec, and "restart" loses what the controller remembers.
+// TestDeadline plays films. Each line is seconds, state, and the expected reason of Progressing. In between, "config …"
+// changes the spec, and "restart" loses the controller's memory.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -358,12 +358,12 @@ func minReady(seconds int32) func(*status.Input) {
 	return func(in *status.Input) { in.Set.Spec.MinReadySeconds = seconds }
 }
 
-// TestClockIsRebuilt restarts the controller in the middle of a rollout and looks how much of the deadline is left.
+// TestClockIsRebuilt restarts the controller during a rollout and checks how much of the deadline is left.
 func TestClockIsRebuilt(t *testing.T) {
 	t.Parallel()
 	ago := func(minutes int) time.Time { return snapshottest.Now().Add(-time.Duration(minutes) * time.Minute) }
 	for name, tc := range map[string]struct {
-		ready, progressing int // minutes ago that the condition changed
+		ready, progressing int // how many minutes ago the condition changed
 		edit               func(*status.Input)
 		want               time.Duration
 	}{

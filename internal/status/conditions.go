@@ -21,8 +21,7 @@ const (
 	maxConditions = 16
 )
 
-// conditions returns the set's own conditions, and behind them those that somebody else has put there: they are theirs to
-// remove.
+// conditions returns the set's own conditions, followed by those of other clients, which only they remove.
 func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 	var list []metav1.Condition
 	set := func(name string, v verdict, message string) {
@@ -55,8 +54,8 @@ func ours(name string) bool {
 	}, name)
 }
 
-// condition returns one condition. Its date is that of the last change of its status. That of Progressing is later if what
-// progresses has changed since: from it the clock of the deadline is rebuilt after a restart.
+// condition returns a condition. Its date is that of the last change of its status. That of Progressing is later if the
+// rollout changed since, because the clock of the deadline is rebuilt from it after a restart.
 func (f *facts) condition(name string, v verdict, message string) metav1.Condition {
 	c := metav1.Condition{
 		Type:               name,
@@ -72,7 +71,7 @@ func (f *facts) condition(name string, v verdict, message string) metav1.Conditi
 	return c
 }
 
-// date says that a condition changes now, in whole seconds, as the API keeps it.
+// date sets the date of a condition to now, in whole seconds, as the API keeps it.
 func (f *facts) date(c *metav1.Condition) {
 	c.LastTransitionTime = metav1.NewTime(f.set.Now.Truncate(time.Second))
 }
@@ -87,7 +86,7 @@ func find(conditions []metav1.Condition, name string) *metav1.Condition {
 	return nil
 }
 
-// ready returns the condition Ready. A set that was rolled back is not: it does not run what the spec asks for.
+// ready returns the condition Ready. It is not True after a rollback, because the set does not run what the spec asks for.
 func (f *facts) ready(progressing verdict, stalled string) verdict {
 	switch {
 	case f.settled && !f.set.Rejected && !f.stepping():
@@ -118,8 +117,8 @@ func (f *facts) available() (v verdict, message string) {
 	return verdict{metav1.ConditionFalse, v1alpha1.ReasonTooFewPodsAvailable}, message
 }
 
-// stalled returns the reason why nothing will move without a human, with a message; empty if something may. A set that is
-// about to be rolled back will move.
+// stalled returns why nothing will move until a user acts, with a message; empty if something may move. A set that is about
+// to be rolled back will move.
 func (f *facts) stalled(t timing, progress string) (reason, message string) {
 	switch {
 	case f.in.Invalid != "":

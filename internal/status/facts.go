@@ -9,31 +9,31 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// count is how many pods there are of something. Ready pods are live, available ones are ready.
+// count is a number of pods. Ready pods are live, and available ones are ready.
 type count struct{ live, ready, available int }
 
-// facts are what is derived from the input once and used by every part of the status.
+// facts is what is derived from the input once and used by every part of the status.
 type facts struct {
 	in       *Input
 	set      *snapshot.Set
 	previous v1alpha1.RollSetStatus
-	// reason was the reason of Progressing.
+	// reason is the last reason of Progressing.
 	reason string
 
-	// changing is how many live pods are not through with an update in place.
+	// changing is how many live pods have not completed an update in place.
 	changing int
-	// surge is how many live pods surge made and go again.
+	// surge is how many live surge pods will be deleted.
 	surge int
-	// total and revisions count the pods; gone those that are terminating or finished.
+	// total and revisions count the pods; gone counts those that are terminating or finished.
 	total     count
 	revisions map[string]*count
 	gone      map[string]int
 	// want is how many pods are wanted at each revision, excess how many each has too many.
 	want, excess map[string]int
-	// outdated is how many live pods are not at the update revision, moving how many will change their revision, and
-	// leaving how many are on their way out at a revision that nothing is wanted at.
+	// outdated is how many live pods are not at the update revision, moving how many will change their revision, and leaving
+	// how many are being deleted at a revision at which no pod is wanted.
 	outdated, moving, leaving int
-	// complete is the completion of a rollout; settled reports whether nothing is waited for.
+	// complete is true if the rollout is complete, settled if nothing is waited for.
 	complete, settled bool
 }
 
@@ -123,7 +123,7 @@ func (f *facts) revision(name string) count {
 	return count{}
 }
 
-// target returns the revision that pods are moved to, the partition aside.
+// target returns the revision that pods are moved to, regardless of the partition.
 func (f *facts) target() string {
 	if f.set.Rejected {
 		return f.set.Current.Name
@@ -131,8 +131,8 @@ func (f *facts) target() string {
 	return f.set.Update.Name
 }
 
-// everyPodIsFine reports whether as many pods as are wanted exist, are where they belong and are available. Pods that surge
-// made stay through a pause.
+// everyPodIsFine reports whether the wanted number of pods exists, where they belong, and all are available. Surge pods stay
+// during a pause.
 func (f *facts) everyPodIsFine() bool {
 	live, wanted := f.total.live, f.set.Limits.Replicas
 	enough := live == wanted && f.surge == 0 || f.set.Paused() && live > wanted && live-f.surge >= wanted
@@ -142,13 +142,13 @@ func (f *facts) everyPodIsFine() bool {
 // newGeneration reports whether the spec was edited since the last status.
 func (f *facts) newGeneration() bool { return f.in.Generation > f.previous.ObservedGeneration }
 
-// sameRollout reports whether the last status was about the same update revision, and judged it the same.
+// sameRollout reports whether the last status was about the same update revision, with the same verdict.
 func (f *facts) sameRollout() bool {
 	return f.previous.UpdateRevision == f.set.Update.Name && f.set.Rejected == (f.reason == v1alpha1.ReasonRolledBack)
 }
 
-// finished reports whether all that is wanted was reached before and only pods have come to harm since: one restarts, or was
-// lost and comes back. That is repair; nothing is being rolled out.
+// finished reports whether everything wanted was reached before and only pods have failed since: one restarts, or was lost
+// and comes back. That is repair, not a rollout.
 func (f *facts) finished() bool {
 	switch {
 	case f.moving > 0, f.previous.UpdateRevision != f.set.Update.Name, f.set.Rejected:
@@ -157,20 +157,20 @@ func (f *facts) finished() bool {
 		return false
 	case f.total.live == f.set.Limits.Replicas:
 		return true
-	default: // what the user scales is no repair
+	default: // scaling by the user is not repair
 		return !f.newGeneration() && f.total.live < f.set.Limits.Replicas
 	}
 }
 
-// atPartition reports whether the update revision has all the pods that the partition allows it, and they are available.
-// Then it is not to blame for a pod at the current revision that is not.
+// atPartition reports whether the update revision has all the pods that the partition allows, and they are available. Then
+// it is not to blame for an unavailable pod at the current revision.
 func (f *facts) atPartition() bool {
 	updated := f.revision(f.set.Update.Name)
 	return f.set.Partition() > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
 		f.total.live-f.surge == f.set.Limits.Replicas && updated.available == updated.live
 }
 
-// rollbackDone reports whether all pods were back at the current revision once.
+// rollbackDone reports whether all pods were back at the current revision.
 func (f *facts) rollbackDone() bool {
 	if !f.set.Rejected || f.moving > 0 {
 		return false
@@ -189,8 +189,8 @@ func (f *facts) canGoBack() bool {
 	return f.set.Rolling() && !f.set.Rejected && !f.set.Unproven && f.set.Current.Template != nil
 }
 
-// Complete reports whether a rollout has come to its end, so that the update revision becomes the current one: as many pods
-// as are wanted run it and are available, no other pod is left, not even one that is terminating, and no step is at work.
+// Complete reports whether a rollout has ended, so that the update revision becomes the current one. The wanted number of
+// pods runs it and is available, no other pod is left, not even a terminating one, and no step is at work.
 func Complete(o *snapshot.Set) bool {
 	if o.Rejected || o.Update.Name == "" || o.Rollout.AtWork() {
 		return false

@@ -17,8 +17,8 @@ type verdict struct {
 	reason string
 }
 
-// progressing returns the condition Progressing. A pause makes it Unknown, as in Deployment: what is paused neither moves
-// nor fails to.
+// progressing returns the condition Progressing. A pause makes it Unknown, as in Deployment, because a paused rollout
+// neither moves nor fails to.
 func (f *facts) progressing(t timing) verdict {
 	switch {
 	case f.in.Invalid != "":
@@ -38,7 +38,7 @@ func (f *facts) progressing(t timing) verdict {
 	}
 }
 
-// phase returns what goes on in a set that goes its way.
+// phase returns the reason of Progressing for a set without failures.
 func (f *facts) phase() string {
 	updated := f.revision(f.set.Update.Name).live
 	switch {
@@ -46,7 +46,7 @@ func (f *facts) phase() string {
 		return v1alpha1.ReasonComplete
 	case f.settled && f.set.Strategy() != v1alpha1.OnDeleteStrategy:
 		return v1alpha1.ReasonPartitionReached
-	case f.settled: // the rest follows when somebody deletes it
+	case f.settled: // the rest follows when a user deletes it
 		return v1alpha1.ReasonRollingUpdate
 	case f.finished():
 		return f.reason
@@ -61,12 +61,12 @@ func (f *facts) phase() string {
 	}
 }
 
-// beginning reports whether no status has told of anything but a new revision yet.
+// beginning reports whether every status so far was about a new revision.
 func (f *facts) beginning() bool {
 	return f.reason == "" || f.reason == v1alpha1.ReasonNewRevision || f.reason == v1alpha1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
 }
 
-// message says in numbers how far the set has come, and what it waits for.
+// message tells in numbers how far the set has come, and what it waits for.
 func (f *facts) message(v verdict, b blocker) string {
 	s := f.headline(v) + f.lostRevision()
 	switch {
@@ -87,7 +87,7 @@ func (f *facts) lostRevision() string {
 	return "; ControllerRevision " + f.set.Current.Name + " was deleted or edited, and no pod can be made from it"
 }
 
-// mismatch says, where nothing else is to be told, what claim is not as its template wants it.
+// mismatch returns which claim differs from its template, if there is nothing else to report.
 func (f *facts) mismatch() string {
 	for _, c := range f.in.VolumeClaims {
 		if c.Message != "" {
@@ -158,8 +158,8 @@ func (f *facts) numbers() string {
 	}
 }
 
-// share returns how many of the wanted pods have come how far. Surge, and pods that are yet to go, can make them more than
-// are wanted.
+// share formats how many of the wanted pods are in a state. There can be more than are wanted, because of surge and of pods
+// that are yet to be deleted.
 func share(pods, wanted int, state string) string {
 	if pods > wanted {
 		return fmt.Sprintf("%d pods %s, %d wanted", pods, state, wanted)

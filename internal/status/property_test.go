@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// observation draws any state that a set may be found in.
+// observation draws any state of a set.
 func observation(t *rapid.T) *snapshot.Set {
 	words := []string{
 		rapid.SampledFrom([]string{"random", "ordinal", "ordered"}).Draw(t, "identity"),
@@ -48,7 +48,7 @@ func observation(t *rapid.T) *snapshot.Set {
 	return o
 }
 
-// past draws any status that may have been written before.
+// past draws any earlier status.
 func past(t *rapid.T) *v1alpha1.RollSetStatus {
 	if rapid.Bool().Draw(t, "first") {
 		return nil
@@ -87,7 +87,7 @@ func past(t *rapid.T) *v1alpha1.RollSetStatus {
 	return s
 }
 
-// anyInput draws all that a status may be computed from.
+// anyInput draws any input of a status.
 func anyInput(t *rapid.T) status.Input {
 	o := observation(t)
 	in := status.Input{Set: o, Generation: rapid.Int64Range(0, 3).Draw(t, "generation"), Previous: past(t), Plan: plan.Next(o)}
@@ -100,7 +100,7 @@ func anyInput(t *rapid.T) status.Input {
 	return in
 }
 
-// TestStatusIsConsistent holds every status to what each may rely on (I12).
+// TestStatusIsConsistent checks what clients rely on in every status (I12).
 func TestStatusIsConsistent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,7 +130,7 @@ func TestStatusIsConsistent(t *testing.T) {
 	})
 }
 
-// checkConditions checks what a client of the API may rely on.
+// checkConditions checks what clients of the API rely on.
 func checkConditions(t *rapid.T, s *v1alpha1.RollSetStatus) {
 	by := map[string]metav1.Condition{}
 	for _, c := range s.Conditions {
@@ -155,8 +155,8 @@ func checkConditions(t *rapid.T, s *v1alpha1.RollSetStatus) {
 	}
 }
 
-// TestStatusIsStable computes a status twice from what is the same but for the status itself, as every reconcile of a set
-// does in which nothing happens: with the controller's memory, and without.
+// TestStatusIsStable computes a status twice from the same input, except for the status itself, as reconciles of a set do in
+// which nothing happens. It does so with the controller's memory and without.
 func TestStatusIsStable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,7 +165,7 @@ func TestStatusIsStable(t *testing.T) {
 		if first.Verdict != "" {
 			t.Skip("the revision would be rejected now")
 		}
-		if first.Status.CurrentRevision != in.Set.Current.Name { // what completes is current in the next observation
+		if first.Status.CurrentRevision != in.Set.Current.Name { // a completed revision is current in the next observation
 			again := *in.Set
 			again.Current = again.Update
 			in.Set = &again

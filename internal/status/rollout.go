@@ -22,12 +22,12 @@ const maxVerdict = 512
 // atWork reports whether a step of a rollout is at work.
 func (f *facts) atWork() bool { return f.in.Invalid == "" && f.set.Rollout.AtWork() }
 
-// stepping reports whether a step is at work, or its end is yet to be seen by those who move pods.
+// stepping reports whether a step is at work, or its end is not yet seen by the planner that moves pods.
 func (f *facts) stepping() bool {
 	return f.in.Invalid == "" && !f.complete && (f.set.Rollout.AtWork() || f.set.Rollout.Turning)
 }
 
-// rollout returns how far the rollout has come in steps. A spec that makes no sense says nothing of it.
+// rollout returns the progress of a rollout in steps; nil for an invalid spec.
 func (f *facts) rollout() *v1alpha1.RolloutStatus {
 	switch {
 	case f.in.Invalid != "":
@@ -90,7 +90,7 @@ func (f *facts) stepBlocker() blocker {
 	}
 }
 
-// clockTime writes a time for people: with its date if that is not the one of another time.
+// clockTime formats a time for users, with its date if that differs from the date of another time.
 func clockTime(t, beside *metav1.Time) string {
 	at, from := t.UTC(), beside.UTC()
 	if at.Format(time.DateOnly) == from.Format(time.DateOnly) {
@@ -99,7 +99,7 @@ func clockTime(t, beside *metav1.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-// stepHolds reports whether a step failed and stays as it is.
+// stepHolds reports whether a step failed and is not rolled back.
 func (f *facts) stepHolds() bool {
 	return f.atWork() && f.set.Rollout.Failure != "" && !f.stepRollsBack()
 }
@@ -124,7 +124,7 @@ func (f *facts) rejection(t timing) string {
 	}
 }
 
-// Sentence says of a verdict on a revision what it means: what the revision did, or what was done to it.
+// Sentence describes a verdict on a revision: what the revision did, or what was done to it.
 func Sentence(verdict string) string {
 	reason, why, _ := strings.Cut(verdict, ": ")
 	switch reason {
@@ -138,8 +138,8 @@ func Sentence(verdict string) string {
 	}
 }
 
-// foreign returns the conditions that others write. The gates of a step come first, for there is room for so many only, and
-// those that begin anew are Unknown.
+// foreign returns the conditions that other clients write. The gates of a step come first, because their number is limited.
+// Gates that are reset are Unknown.
 func (f *facts) foreign() []metav1.Condition {
 	var list []metav1.Condition
 	r := &f.set.Rollout
@@ -159,7 +159,7 @@ func (f *facts) foreign() []metav1.Condition {
 	return list
 }
 
-// sameStep reports whether two statuses tell of the same step, in the same phase.
+// sameStep reports whether two statuses are about the same step, in the same phase.
 func sameStep(a, b *v1alpha1.RolloutStatus) bool {
 	if a == nil || b == nil {
 		return a == b

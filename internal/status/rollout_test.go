@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// inStep returns an observation at the second of four steps, which keeps the half of the pods.
+// inStep returns an observation at the second of four steps, which keeps half of the pods.
 func inStep(state string, phase v1alpha1.RolloutPhase, change func(*snapshot.Rollout)) *snapshot.Set {
 	o := snapshottest.Parse("random R=4 v1>v2", state)
 	o.Rollout = snapshot.Rollout{Keeps: 2, Next: &v1alpha1.RolloutStatus{
@@ -148,7 +148,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestStepsEnd looks at the status of a set that is complete.
+// TestStepsEnd checks the status of a set that is complete.
 func TestStepsEnd(t *testing.T) {
 	t.Parallel()
 	o := inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1alpha1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 })
@@ -157,7 +157,7 @@ func TestStepsEnd(t *testing.T) {
 	}
 }
 
-// TestGates looks at the conditions of others: those of the step come first, and begin as Unknown.
+// TestGates checks the conditions of other clients: those of the step come first, and begin as Unknown.
 func TestGates(t *testing.T) {
 	t.Parallel()
 	o := inStep("a:v2+ b:v2+ c:v1+ d:v1+", v1alpha1.RolloutGated, func(r *snapshot.Rollout) {
@@ -181,12 +181,12 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestVerdicts reads what the message of a rollback says of each verdict.
+// TestVerdicts checks the message of a rollback for each verdict.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[string]string{
 		"ProgressDeadlineExceeded": "missed its deadline",
-		"true":                     "missed its deadline", // whatever a user wrote
+		"true":                     "missed its deadline", // any value that a user wrote
 		"Aborted":                  "was aborted",
 		"StepFailed: step 2 of 4: gate A is False: 3% errors": "failed at step 2 of 4 (gate A is False: 3% errors)",
 	} {

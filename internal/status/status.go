@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status says what goes on in a set.
+// Package status computes the status of a set.
 //
-// The rule: a status is computed whole from what one reconcile observed, plans and was refused; nothing of it is
-// patched. Of the status before only that is used which no observation can show: when a condition last changed, whether
-// what is wanted was reached once, and the generation, which never goes back. The same observation twice makes the same
-// status, byte for byte, so that nothing is written while nothing changes.
+// The rule: a status is computed whole from what one reconcile observed, planned and was refused; it is never patched. The
+// previous status is used only for what no observation can show: when a condition last changed, whether the wanted state was
+// reached once, and the generation, which never decreases. The same observation makes the same status, byte for byte, so
+// that nothing is written while nothing changes.
 package status
 
 import (
@@ -22,7 +22,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Input is all that a status depends on. Compute does not change it.
+// Input is everything that a status depends on. Compute does not change it.
 type Input struct {
 	// Set is the observation.
 	Set *snapshot.Set
@@ -32,15 +32,15 @@ type Input struct {
 	Previous *v1alpha1.RollSetStatus
 	// Plan is what this reconcile writes and holds.
 	Plan action.Plan
-	// Failure is the write that the API server refused last, until one of its kind succeeds; nil if there is none.
-	// Refusals that the Set tells of need not be repeated.
+	// Failure is the write that the API server refused last, until a write of its kind succeeds; nil if there is none.
+	// Refusals in the Set need not be repeated.
 	Failure *Failure
-	// Invalid says what is wrong with a spec that is older than the validation that would have refused it; empty for
-	// any other. Nothing is planned for such a set.
+	// Invalid is what is wrong with a spec that is older than the validation that would have refused it; empty for any
+	// other. Nothing is planned for such a set.
 	Invalid string
-	// CollisionCount counts the names of revisions that were found taken; nil counts as 0.
+	// CollisionCount counts the names of revisions that were taken; nil counts as 0.
 	CollisionCount *int32
-	// VolumeClaims says how far claims match their templates.
+	// VolumeClaims is how many claims match their templates.
 	VolumeClaims []v1alpha1.VolumeClaimStatus
 	// Progress is what the report of this set's last reconcile returned; the zero value if that is lost.
 	Progress Progress
@@ -54,25 +54,25 @@ type Failure struct {
 	Message string
 }
 
-// Report is a status and what follows from computing it.
+// Report is a status, with what follows from it.
 type Report struct {
-	// Status is the status, complete.
+	// Status is the whole status.
 	Status v1alpha1.RollSetStatus
-	// Blocking is the kind of the first thing that is waited for; empty if nothing is.
+	// Blocking is the kind of the first thing that the set waits for; empty if there is none.
 	Blocking Blocking
-	// DeadlineExceeded is true when a rollout made no progress for progressDeadlineSeconds.
+	// DeadlineExceeded is true if a rollout made no progress for progressDeadlineSeconds.
 	DeadlineExceeded bool
-	// Verdict is the verdict by which the update revision is to be rejected now: its rollout made no progress or failed at a
-	// step, the set asks for a rollback then, and there is a revision to go back to. Empty if it is not.
+	// Verdict is the verdict that rejects the update revision now; empty if it is not rejected. It is rejected if its
+	// rollout made no progress or failed at a step, the set asks for a rollback, and there is a revision to go back to.
 	Verdict string
 	// Progress is for the Input of the next reconcile.
 	Progress Progress
-	// RequeueAfter is when time alone will change the status: a pod becomes available, or the deadline strikes. Zero
-	// means never.
+	// RequeueAfter is when time alone will change the status: a pod becomes available, or the deadline passes. Zero means
+	// never.
 	RequeueAfter time.Duration
 }
 
-// Compute returns what goes on in a set.
+// Compute returns the status of a set.
 func Compute(in Input) Report {
 	f := gather(&in)
 	t := f.tellTime()
@@ -122,8 +122,8 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 	return s
 }
 
-// generation returns the generation that the status is about. A cache that is behind must not take it back, and it is not
-// raised without an update revision: together they say that this revision is the one of that generation.
+// generation returns the generation that the status is about. A cache that is behind must not decrease it. It is not raised
+// without an update revision, because the two together say that this revision is the one of that generation.
 func (f *facts) generation() int64 {
 	if f.set.Update.Name == "" {
 		return f.previous.ObservedGeneration
@@ -131,7 +131,7 @@ func (f *facts) generation() int64 {
 	return max(f.in.Generation, f.previous.ObservedGeneration)
 }
 
-// currentName returns the name of the current revision, which a set that is complete has just got.
+// currentName returns the name of the current revision. A set that has just completed has a new one.
 func (f *facts) currentName() string {
 	if f.complete {
 		return f.set.Update.Name
@@ -142,8 +142,8 @@ func (f *facts) currentName() string {
 // maxRevisions is how many revisions the API allows a status to list.
 const maxRevisions = 100
 
-// listRevisions lists the revisions that live pods run, oldest first. Of a stray's revision only the name is known; it is
-// older than the update revision, and is listed before those whose numbers are known.
+// listRevisions lists the revisions that live pods run, oldest first. Only the name of a stray's revision is known. It is
+// older than the update revision, and listed before those with known numbers.
 func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 	numbers := map[string]int64{f.set.Current.Name: f.set.Current.Number, f.set.Update.Name: f.set.Update.Number}
 	var list []v1alpha1.RevisionStatus
@@ -160,7 +160,7 @@ func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 	return list[max(0, len(list)-maxRevisions):]
 }
 
-// untilAvailable returns how long until the first pod becomes available by being ready for long enough; zero if none does.
+// untilAvailable returns how long until the first pod becomes available by being ready for long enough; zero if none will.
 func (f *facts) untilAvailable() time.Duration {
 	var first time.Duration
 	for i := range f.set.Replicas {
@@ -170,7 +170,7 @@ func (f *facts) untilAvailable() time.Duration {
 }
 
 // availableIn returns how long until a pod has been ready for long enough; zero if it is available, or waits for something
-// else. A pod that became ready in our future became ready now: clocks differ.
+// else. A pod that became ready in the future became ready now, because clocks differ.
 func (f *facts) availableIn(r *snapshot.Replica) time.Duration {
 	if !r.Live() || !r.Ready || r.Available {
 		return 0

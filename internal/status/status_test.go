@@ -20,12 +20,12 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// input returns what a reconcile knows that finds this observation, plans for it and was refused nothing.
+// input returns the input of a reconcile that makes this observation, plans for it and is refused nothing.
 func input(o *snapshot.Set) status.Input {
 	return status.Input{Set: o, Generation: 1, Plan: plan.Next(o)}
 }
 
-// before returns a status with the reason of Progressing, as the last reconcile of the same generation left it.
+// before returns a status with a reason of Progressing, as the last reconcile of the same generation wrote it.
 func before(reason string) *v1alpha1.RollSetStatus {
 	return &v1alpha1.RollSetStatus{
 		ObservedGeneration: 1,
@@ -37,7 +37,7 @@ func before(reason string) *v1alpha1.RollSetStatus {
 	}
 }
 
-// show writes the conditions, one in a line.
+// show lists the conditions, one on each line.
 func show(s *v1alpha1.RollSetStatus) string {
 	var b strings.Builder
 	for _, c := range s.Conditions {
@@ -46,7 +46,7 @@ func show(s *v1alpha1.RollSetStatus) string {
 	return b.String()
 }
 
-// text returns lines with the indentation of the source taken away.
+// text returns lines without the indentation of the source.
 func text(s string) string {
 	var b strings.Builder
 	for line := range strings.Lines(s) {
@@ -339,14 +339,14 @@ func TestConditions(t *testing.T) {
 		"a name is taken": {
 			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1alpha1.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Set.Blocked = map[string]snapshot.Block{"1": {Reason: "the name is taken by a pod of somebody else"}}
+				in.Set.Blocked = map[string]snapshot.Block{"1": {Reason: "the name is taken by a pod of another owner"}}
 				in.Plan = plan.Next(in.Set)
 			},
 			want: `
 				Ready=False Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of somebody else
 				Available=True MinimumPodsAvailable: 1 of 2 pods available, at least 1 needed
 				Progressing=True Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of somebody else
-				ReplicaFailure=True NameConflict: web-1: the name is taken by a pod of somebody else`,
+				ReplicaFailure=True NameConflict: web-1: the name is taken by a pod of another owner`,
 			wantBlocking: status.BlockedByRefusal,
 		},
 		"a delete is refused": {

@@ -10,13 +10,13 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// NeedsWrite reports whether two statuses mean something different.
+// NeedsWrite reports whether two statuses differ in meaning.
 func NeedsWrite(previous, next *v1alpha1.RollSetStatus) bool {
 	return !equality.Semantic.DeepEqual(previous, next)
 }
 
-// Urgent reports whether a status must not wait for the next one: somebody may be waiting for it, or it holds what a later
-// reconcile builds on. Other statuses may be held back while a set changes fast.
+// Urgent reports whether a status must be written at once: a user may be waiting for it, or a later reconcile builds on it.
+// Other statuses may be delayed while a set changes fast.
 func Urgent(previous, next *v1alpha1.RollSetStatus) bool {
 	if previous.ObservedGeneration != next.ObservedGeneration ||
 		previous.CurrentRevision != next.CurrentRevision ||

@@ -67,8 +67,8 @@ func TestNeedsWriteAndUrgent(t *testing.T) {
 	}
 }
 
-// kstatus returns what tools make of an object that follow the kstatus convention: first the generation, then conditions
-// whose being True is not normal, then Ready.
+// kstatus returns the status of an object for tools that follow the kstatus convention: first the generation, then
+// conditions that are abnormal when True, then Ready.
 func kstatus(s *v1alpha1.RollSetStatus, generation int64) string {
 	is := func(name string) metav1.ConditionStatus {
 		for _, c := range s.Conditions {

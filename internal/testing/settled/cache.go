@@ -25,8 +25,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// NewCache returns controller-runtime's own cache, with indexes, which is filled with objects at the start and never hears of
-// another. Unlike that of a manager it needs no API server.
+// NewCache returns controller-runtime's own cache, with indexes. It is filled with objects at the start and never changes.
+// Unlike a manager's cache it needs no API server.
 func NewCache(
 	tb testing.TB, scheme *runtime.Scheme, index func(context.Context, client.FieldIndexer) error, objects ...client.Object,
 ) cache.Cache {
@@ -76,7 +76,7 @@ func NewCache(
 	return c
 }
 
-// source is what a kind's informer lists. There is nothing to watch: nothing happens.
+// source is what a kind's informer lists. There are no events to watch.
 type source struct{ objects []client.Object }
 
 // List implements the informer's ListerWatcher.

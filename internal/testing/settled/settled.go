@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settled makes a set of pods with which all is well, as the API server and kubelets leave it, and a cache that shows
-// such objects.
+// Package settled makes a settled set with its pods, as the API server and kubelets leave it, and a cache that holds such
+// objects.
 package settled
 
 import (
@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// Set returns a set of n pods with names by chance, and no claims.
+// Set returns a set of n pods with random names and no claims.
 func Set(n int) *v1alpha1.RollSet {
 	labels := map[string]string{"app": "web"}
 	set := &v1alpha1.RollSet{
@@ -39,8 +39,8 @@ func Set(n int) *v1alpha1.RollSet {
 	return set
 }
 
-// Pod returns the pod of a set that has the place i, by its ordinal or in the sequence of ids, as the API server and a
-// kubelet leave it.
+// Pod returns the pod at place i of a set, by its ordinal or in the sequence of ids, as the API server and a kubelet leave
+// it.
 func Pod(set *v1alpha1.RollSet, revision string, i int) *corev1.Pod {
 	id := identity.NewSequence(set.UID).At(i)
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
