@@ -44,16 +44,16 @@ import (
 )
 
 const (
-	// leaseName is the lease that makes one manager of several the acting one.
+	// leaseName is the lease that decides which of several managers acts.
 	leaseName = "manager.rollset.dev"
-	// parallelWrites is how many writes of one set are under way at a time, and allWrites of all sets together.
+	// parallelWrites is how many writes of one set may run at a time, and allWrites how many of all sets.
 	parallelWrites = 32
 	allWrites      = 4 * parallelWrites
 	// cacheSyncTimeout is how long the first listing of all pods of a large cluster may take.
 	cacheSyncTimeout = 10 * time.Minute
 	// reconcileTimeout ends a reconcile whose writes hang.
 	reconcileTimeout = 2 * time.Minute
-	// shutdownTimeout is how long reconciles under way may take to end. It is less than the pod's grace period.
+	// shutdownTimeout is how long running reconciles may take to end. It is shorter than the pod's grace period.
 	shutdownTimeout = 8 * time.Second
 )
 
@@ -106,7 +106,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (use --kubeconfig or KUBECONFIG): %w", err)
 	}
-	restConfig.DisableCompression = true // as Kubernetes' own controllers do: next to the API server it costs more than it saves
+	restConfig.DisableCompression = true // as in Kubernetes' own controllers: close to the API server, compression costs more than it saves
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
@@ -140,7 +140,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// configs restrict the cache to namespaces; without them it is not restricted.
+// configs returns a cache configuration that is restricted to namespaces; without any it is not restricted.
 func configs(namespaces []string) map[string]cache.Config {
 	if len(namespaces) == 0 {
 		return nil
@@ -159,13 +159,13 @@ func metricsOptions(o options) metricsserver.Options {
 	}
 	if o.metricsSecure {
 		m.FilterProvider = metricsauth.Filter
-		// HTTP/2 lets a client make a server work without end (CVE-2023-44487); nothing here needs it.
+		// HTTP/2 lets a client make a server work without end (CVE-2023-44487). Nothing here needs it.
 		m.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
 	return m
 }
 
-// install puts the controller and the probes into the manager, once it is sure that they can do their work.
+// install adds the controller and the probes to the manager, after it has checked that they can work.
 func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.PassiveClock) error {
 	if err := startup.Served(mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("RollSet")); err != nil {
 		return err
@@ -208,7 +208,7 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 	return mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache()))
 }
 
-// permitted fails if the manager may not watch what it has to, or take its lease.
+// permitted fails if the manager may not watch what it must, or use its lease.
 func permitted(ctx context.Context, mgr ctrl.Manager, sources []watch.Source, o options) error {
 	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
@@ -224,7 +224,7 @@ func permitted(ctx context.Context, mgr ctrl.Manager, sources []watch.Source, o 
 	return startup.MayElect(ctx, live, client.ObjectKey{Namespace: o.leaderNamespace, Name: leaseName})
 }
 
-// cachesSynced fails until the caches have listed everything: before that the controller sees sets without pods.
+// cachesSynced fails until the caches have listed everything, because before that the controller sees sets without pods.
 func cachesSynced(caches cache.Cache) healthz.Checker {
 	return func(request *http.Request) error {
 		ctx, cancel := context.WithTimeout(request.Context(), time.Second)

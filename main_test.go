@@ -110,7 +110,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestFlagsAreDocumented compares the table of flags in the documentation with the flags that there are.
+// TestFlagsAreDocumented compares the table of flags in the documentation with the existing flags.
 func TestFlagsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("docs/install.md")
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-rollset is the kubectl plugin "kubectl rollset": it shows RollSets, steers their rollouts and moves other
-// workloads over.
+// Command kubectl-rollset is the kubectl plugin "kubectl rollset". It shows RollSets, controls their rollouts, and moves
+// other workloads to RollSet.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ctx = logr.NewContext(ctx, logr.Discard()) // what users have to know is said once, by the command
+	ctx = logr.NewContext(ctx, logr.Discard()) // the command itself prints what users must know
 	s := session.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, clock.RealClock{})
 	code := cli.Run(ctx, s, os.Args)
 	stop()

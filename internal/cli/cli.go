@@ -1,10 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the command line "kubectl rollset". Its subpackages hold the verbs, by concern.
+// Package cli is the command line "kubectl rollset". Its subpackages hold the verbs, grouped by concern.
 //
-// The rule: a command has no state of its own and no rights but its user's. It does one thing whole or not at all. A failure
-// is one line on standard error, and an exit code.
+// The rule: a command keeps no state of its own, and has only its user's rights. It does one thing, whole or not at all. A
+// failure is one line on standard error and an exit code.
 package cli
 
 import (

@@ -42,7 +42,7 @@ func (p *k9sPlugin) verb() []string {
 	return slices.Concat(args[1:])
 }
 
-// TestK9s is that each key of the plugins for k9s runs a command line that there is, and one of its own.
+// TestK9s checks that each key of the plugins for k9s runs an existing command line, and a different one.
 func TestK9s(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../config/k9s/plugins.yaml")

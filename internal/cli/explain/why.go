@@ -34,22 +34,22 @@ import (
 // textLimit bounds what is shown of a text of unknown origin.
 const textLimit = 500
 
-// answer is what holds a set up.
+// answer is what holds a set.
 type answer struct {
 	Set string `json:"set"`
-	// Waiting is what the controller last said that it waits for.
+	// Waiting is what the controller last reported that it waits for.
 	Waiting string `json:"waiting"`
 	// Next are the writes that nothing holds.
 	Next  []string `json:"next"`
 	Holds []hold   `json:"holds"`
 }
 
-// hold is a write that is due and refused for now.
+// hold is a write that is due but must wait.
 type hold struct {
 	Subject string `json:"subject"`
 	Kind    string `json:"kind"`
 	Reason  string `json:"reason"`
-	// LiftedBy is what would let it go on.
+	// LiftedBy is what would release it.
 	LiftedBy string `json:"liftedBy"`
 }
 
@@ -87,7 +87,7 @@ func New(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// ask judges the sets that are meant, all of the namespace if none is named.
+// ask judges the given sets, or all of the namespace if none is given.
 func ask(ctx context.Context, s *session.Session, target *session.Target, args []string) ([]answer, error) {
 	c, err := s.Client()
 	if err != nil {
@@ -188,8 +188,8 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey) (o observe
 	return o, nil
 }
 
-// accepts asks the API server for a pod of a revision, without creating it. Whoever may not create pods is told what
-// follows if it accepts.
+// accepts asks the API server for a pod of a revision, without creating it. A user who may not create pods is told what
+// follows if the API server accepts it.
 func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1alpha1.RollSet, r snapshot.Revision) snapshot.Preflight {
 	if r.Template == nil {
 		return snapshot.Preflight{Refusal: "its template is gone"}
@@ -208,7 +208,7 @@ func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1al
 	}
 }
 
-// liftedBy returns what would let a hold go.
+// liftedBy returns what would release a hold.
 func liftedBy(set string, h action.Hold) string {
 	switch h.Kind {
 	case action.HeldByOrder:

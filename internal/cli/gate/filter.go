@@ -5,16 +5,16 @@ package gate
 
 import "github.com/prometheus/prometheus/promql/parser"
 
-// filters reports whether every sample that a query returns has passed a comparison in it, as of "errors:ratio < 0.01": then the
-// samples have their own values, and 0 is one like others. Of "errors:ratio < bool 0.01", or "up", 0 means no. The answer is
-// false for a query that the parser does not know: a server may be newer.
+// filters reports whether every sample that a query returns has passed a comparison in it, as in "errors:ratio < 0.01". Then
+// the samples have their own values, and 0 is a value like others. In "errors:ratio < bool 0.01", or "up", 0 means no. It is
+// false for a query that the parser does not know, because a server may be newer.
 func filters(query string) bool {
 	expression, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	return err == nil && passes(expression)
 }
 
-// passes reports whether an expression returns only samples that passed a comparison. With "and" and "unless" the samples are
-// those of the left side, with "or" those of either.
+// passes reports whether an expression returns only samples that passed a comparison. The samples of "and" and "unless" come
+// from the left side, those of "or" from either.
 func passes(expression parser.Expr) bool {
 	switch e := expression.(type) {
 	case *parser.ParenExpr:

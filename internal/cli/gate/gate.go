@@ -1,10 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gate is the verb that judges a step of a rollout: from how a command ends, or from what Prometheus measures.
+// Package gate is the verb that judges a step of a rollout, by the exit code of a command or by what Prometheus measures.
 //
-// The rule: a gate is written only for the step that was judged, as the version of the set that was seen; it needs no right but
-// to read the set and to patch its status. What could not be judged is left as it is.
+// The rule: a gate is written only for the step that was judged, to the version of the set that was seen. The verb needs
+// only the rights to read the set and to patch its status. If the step could not be judged, nothing is written.
 package gate
 
 import (
@@ -22,7 +22,7 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 )
 
-// look is how often the set is looked at while a step is waited for.
+// look is how often the set is read while the verb waits for a step.
 const look = 2 * time.Second
 
 // command is one run of the verb.
@@ -36,7 +36,7 @@ type command struct {
 	program []string
 }
 
-// finding is what was found out about a step.
+// finding is the result of judging a step.
 type finding struct {
 	good    bool
 	reason  string
@@ -75,7 +75,7 @@ func New(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// run judges a step and writes what was found.
+// run judges a step and writes the result.
 func (c *command) run(ctx context.Context, args []string) (err error) {
 	if err := c.parse(args); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (c *command) run(ctx context.Context, args []string) (err error) {
 	return err
 }
 
-// parse reads the arguments.
+// parse parses the arguments.
 func (c *command) parse(args []string) (err error) {
 	target := session.Target{}
 	if c.key, err = target.Key(c.session, args[:1]); err != nil {
@@ -180,7 +180,7 @@ func hasGate(step *v1alpha1.RolloutStep, name string) bool {
 	return false
 }
 
-// lastLine returns the last line of a text that says something.
+// lastLine returns the last line of a text that is not empty.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])

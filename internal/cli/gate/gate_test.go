@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 )
 
-// answers returns a server that gives one answer after the other, and the last one again and again.
+// answers returns a server that gives one answer after the other, and repeats the last one.
 func answers(t *testing.T, bodies ...string) *httptest.Server {
 	t.Helper()
 	n := 0
@@ -37,12 +37,12 @@ func answers(t *testing.T, bodies ...string) *httptest.Server {
 	return server
 }
 
-// impatient is a clock on which nobody waits.
+// impatient is a clock that never waits.
 type impatient struct{ *clocktesting.FakeClock }
 
 func newClock() impatient { return impatient{clocktesting.NewFakeClock(time.Unix(0, 0))} }
 
-// After lets the time pass.
+// After advances the time.
 func (c impatient) After(d time.Duration) <-chan time.Time {
 	c.Step(d)
 	passed := make(chan time.Time, 1)
@@ -97,7 +97,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestNobodyAnswers asks a Prometheus that is not there: what is told of it is not that the API server is away.
+// TestNobodyAnswers asks a Prometheus that does not run. The message must not say that the API server is down.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	server := answers(t, good)

@@ -15,23 +15,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience is how long one answer is waited for.
+// patience is how long to wait for one answer.
 const patience = 30 * time.Second
 
-// noAnswerError is that Prometheus did not answer. It wraps nothing: failures of requests are told of as the API server's.
+// noAnswerError means that Prometheus did not answer. It wraps no error, because failures of requests are reported as the
+// API server's.
 type noAnswerError struct{ url, why string }
 
-// Error says who did not answer, and why.
+// Error returns which server did not answer, and why.
 func (e noAnswerError) Error() string { return fmt.Sprintf("ask Prometheus at %s: %s", e.url, e.why) }
 
-// measure is a question to Prometheus, and for how long its answer must be good.
+// measure is a query to Prometheus, and how long its answer must be good.
 type measure struct {
 	url, query       string
 	window, interval time.Duration
 }
 
-// judge asks until the window is over, or an answer is not good. An error in between is no answer; in the end there must be
-// one.
+// judge repeats the query until the window is over or an answer is not good. An error in between is no answer. There must be
+// an answer at the end.
 func (m *measure) judge(ctx context.Context, c clock.WithTicker) (finding, error) {
 	client, err := api.NewClient(api.Config{Address: m.url})
 	if err != nil {
@@ -63,7 +64,7 @@ func (m *measure) judge(ctx context.Context, c clock.WithTicker) (finding, error
 	}
 }
 
-// ask asks once. It returns why the answer is not good; empty if it is.
+// ask sends the query once. It returns why the answer is not good; empty if it is.
 func (m *measure) ask(ctx context.Context, server prometheus.API, at time.Time) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -81,7 +82,8 @@ func (m *measure) ask(ctx context.Context, server prometheus.API, at time.Time) 
 	}
 }
 
-// notGood returns what of an answer is not good: there is nothing, or something is no number, or 0 where that means no.
+// notGood returns what is not good about an answer: it is empty, or it contains something that is not a number, or 0 where
+// that means no.
 func notGood(v model.Vector, zeroToo bool) string {
 	if len(v) == 0 {
 		return "it returns nothing"

@@ -14,13 +14,13 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 )
 
-// maxOutput is how much of what a command prints is kept for the message.
+// maxOutput is how much of a command's output is kept for the message.
 const maxOutput = 64 << 10
 
-// runProgram runs a command, and judges by its exit code. One that cannot be started, or was killed, judges nothing.
+// runProgram runs a command and judges by its exit code. A command that cannot be started, or was killed, judges nothing.
 func runProgram(ctx context.Context, s *session.Session, program []string) (finding, error) {
 	var kept tail
-	cmd := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // to run what the user gives is what this is for
+	cmd := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // running the user's command is the purpose
 	cmd.Stdin = s.In
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(s.Out, &kept), io.MultiWriter(s.Out, &kept)
 	err := cmd.Run()
@@ -38,7 +38,7 @@ func runProgram(ctx context.Context, s *session.Session, program []string) (find
 	}
 }
 
-// said adds to what happened what a command has said of it.
+// said adds the output of a command to what happened.
 func said(what, message string) string {
 	if message == "" {
 		return what

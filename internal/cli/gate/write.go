@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// The reasons of the conditions that the verb writes.
+// These are the reasons of the conditions that the verb writes.
 const (
 	reasonSucceeded = "CommandSucceeded"
 	reasonFailed    = "CommandFailed"
@@ -26,13 +26,13 @@ const (
 	reasonBad       = "QueryBad"
 )
 
-// attempts is how often a write is tried that somebody else's writes come before.
+// attempts is how often a write is tried after conflicts with other clients.
 const attempts = 20
 
-// maxMessage is the largest number of bytes of the message of a condition that is written.
+// maxMessage is the maximum number of bytes in the message of a condition.
 const maxMessage = 512
 
-// write writes what was found into the status of the set, if the step that was judged is still the one at work.
+// write writes the result into the status of the set, if the judged step is still the one at work.
 func (c *command) write(ctx context.Context, step *v1alpha1.RolloutStatus, found finding) error {
 	status := metav1.ConditionFalse
 	if found.good {

@@ -57,7 +57,7 @@ func newAdopt(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// parseWorkload returns the kind and the name that an argument such as statefulset/db means.
+// parseWorkload returns the kind and name in an argument such as statefulset/db.
 func parseWorkload(arg string) (schema.GroupVersionKind, string, error) {
 	kind, name, _ := strings.Cut(arg, "/")
 	if name == "" || strings.Contains(name, "/") {
@@ -131,7 +131,7 @@ func newMover(s *session.Session, timeout time.Duration) (*mover, error) {
 	return &mover{session: s, client: c, namespace: namespace, timeout: timeout}, nil
 }
 
-// prepare finds out what will become of a workload, and records it. Nothing is written.
+// prepare finds out what a workload becomes, and records it. Nothing is written.
 func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstructured) error {
 	set, lost := translate(old)
 	if len(lost) > 0 && !a.lossy {
@@ -173,7 +173,7 @@ func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstruc
 	return fmt.Errorf("pods differ from the template and would be replaced: %s; --allow-restarts accepts that", strings.Join(different, "; "))
 }
 
-// manifest returns an object without what the API server writes into it.
+// manifest returns an object without the fields that the API server sets.
 func manifest(o *unstructured.Unstructured) *unstructured.Unstructured {
 	m := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata(o)}}
 	m.SetGroupVersionKind(o.GroupVersionKind())
@@ -183,7 +183,7 @@ func manifest(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return m
 }
 
-// findPods returns the pods that a workload controls, those of its ReplicaSets if it has some, which it notes.
+// findPods returns the pods that a workload controls, directly or through its ReplicaSets, which it records.
 func (m *mover) findPods(ctx context.Context, old *unstructured.Unstructured) ([]*corev1.Pod, error) {
 	owners := map[types.UID]bool{old.GetUID(): true}
 	if old.GetKind() == deployment {
@@ -243,7 +243,7 @@ func (m *mover) adoption() []step {
 	)
 }
 
-// letGoReplicaSets deletes the ReplicaSets of a Deployment that is gone.
+// letGoReplicaSets deletes the ReplicaSets of a deleted Deployment.
 func (m *mover) letGoReplicaSets(ctx context.Context) error {
 	for name, uid := range m.ReplicaSets {
 		if err := m.letGo(ctx, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), name, uid, 0); err != nil {
@@ -256,7 +256,7 @@ func (m *mover) letGoReplicaSets(ctx context.Context) error {
 	return nil
 }
 
-// handOver gives the record to the set.
+// handOver makes the set the owner of the record.
 func (m *mover) handOver(ctx context.Context) error {
 	set := &v1alpha1.RollSet{}
 	if err := m.client.Get(ctx, client.ObjectKey{Namespace: m.namespace, Name: m.Set.GetName()}, set); err != nil {

@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// freeIdentity returns one that no pod of the workload has: what ordinals count never gets there.
+// freeIdentity returns an identity that no pod of the workload has: ordinals never reach it.
 func freeIdentity(set *v1alpha1.RollSet) string {
 	if set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
 		return "zzzzz"
@@ -25,8 +25,8 @@ func freeIdentity(set *v1alpha1.RollSet) string {
 	return strconv.Itoa(1 << 30)
 }
 
-// compare asks the API server what a pod of a set would be, and returns which pods are something else, each with the first
-// field that differs. The judgment is the controller's own.
+// compare asks the API server what a pod of a set would be. It returns which pods differ, each with the first field that
+// differs. The judgment is the controller's own.
 func compare(ctx context.Context, c client.Client, set *v1alpha1.RollSet, pods []*corev1.Pod) ([]string, error) {
 	update := snapshot.RevisionOf(set.Name+"-0000000000", &set.Spec)
 	reference := podcontrol.Build(set, update, freeIdentity(set))

@@ -75,7 +75,7 @@ func convert(s *session.Session, filenames []string, lossy bool) error {
 	return err
 }
 
-// translateAll replaces the objects that become RollSets, and points their autoscalers to them. It returns which it
+// translateAll replaces the objects that become RollSets, and points their autoscalers to them. It returns which objects it
 // replaced, and what was lost.
 func translateAll(objects []*unstructured.Unstructured) (translated []*unstructured.Unstructured, lost []string) {
 	for i, old := range objects {

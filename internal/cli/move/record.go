@@ -20,21 +20,21 @@ import (
 // recordKey is the key of a record in its ConfigMap.
 const recordKey = "record.json"
 
-// record is what a move needs to know of the object that it deletes, so that it can go on after it was ended, and so that
-// there is a way back. It is kept in a ConfigMap beside the objects.
+// record is what a move needs to know about the object that it deletes, to resume after it was stopped and to go back. It is
+// kept in a ConfigMap beside the objects.
 type record struct {
-	// Old is the workload of the other kind, as a manifest, and UID the one that it had.
+	// Old is the workload of the other kind, as a manifest, and UID its UID.
 	Old *unstructured.Unstructured `json:"old"`
 	UID types.UID                  `json:"uid"`
-	// Generation is the generation of what is to be deleted, when it was recorded.
+	// Generation is the generation of the object to be deleted, when it was recorded.
 	Generation int64 `json:"generation"`
-	// Set is the RollSet that takes its place.
+	// Set is the RollSet that replaces it.
 	Set *unstructured.Unstructured `json:"set"`
 	// ReplicaSets are those of a Deployment, by name.
 	ReplicaSets map[string]types.UID `json:"replicaSets,omitempty"`
-	// Pods are the pods that run on, by name.
+	// Pods are the pods that keep running, by name.
 	Pods map[string]types.UID `json:"pods"`
-	// Back is true for a move back to the old kind; then UID is that of the RollSet.
+	// Back is true for a move back to the old kind. Then UID is that of the RollSet.
 	Back bool `json:"back,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func load(ctx context.Context, c client.Reader, namespace, set string) (*record,
 	return r, nil
 }
 
-// save writes the record of a set. As long as the set is there the record goes with it.
+// save writes the record of a set. While the set exists, it owns the record.
 func (r *record) save(ctx context.Context, c client.Client, namespace string, owner *v1alpha1.RollSet) error {
 	text, err := json.Marshal(r)
 	if err != nil {

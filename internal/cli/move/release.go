@@ -125,7 +125,8 @@ func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructur
 	return nil
 }
 
-// bringUpToDate gives the manifest of the old kind what the set has now. The set of a Deployment has no claim templates.
+// bringUpToDate updates the manifest of the old kind to what the set has now. The set of a Deployment has no claim
+// templates.
 func (m *mover) bringUpToDate(set *unstructured.Unstructured) error {
 	for _, field := range []string{"replicas", "template", "volumeClaimTemplates"} {
 		value, ok, err := unstructured.NestedFieldCopy(set.Object, "spec", field)
@@ -142,7 +143,7 @@ func (m *mover) bringUpToDate(set *unstructured.Unstructured) error {
 	return nil
 }
 
-// ownPod is what of a pod matters for its release.
+// ownPod is what matters of a pod for its release.
 type ownPod struct {
 	uid      types.UID
 	revision string
@@ -162,7 +163,7 @@ func (m *mover) ownPods(ctx context.Context, set *v1alpha1.RollSet) (map[string]
 	return all, nil
 }
 
-// release returns the steps from a RollSet to what it was.
+// release returns the steps from a RollSet back to its old kind.
 func (m *mover) release() []step {
 	name, old := m.Set.GetName(), describe(m.Old)
 	keep := step{"keep what becomes of rollset/" + name + " in configmap/" + recordName(name), func(ctx context.Context) error {
@@ -199,7 +200,7 @@ func (m *mover) release() []step {
 	)
 }
 
-// createResting creates a StatefulSet that updates no pod, so that it can be learned what it calls its revision.
+// createResting creates a StatefulSet that updates no pod, to learn the name of its revision.
 func (m *mover) createResting(ctx context.Context) error {
 	resting := m.Old.DeepCopy()
 	if err := unstructured.SetNestedMap(resting.Object, map[string]any{"type": "OnDelete"}, "spec", "updateStrategy"); err != nil {
@@ -208,7 +209,7 @@ func (m *mover) createResting(ctx context.Context) error {
 	return m.create(ctx, resting)
 }
 
-// labelForStatefulSet gives the pods the revision that a StatefulSet has for them.
+// labelForStatefulSet labels the pods with the StatefulSet's name of their revision.
 func (m *mover) labelForStatefulSet(ctx context.Context) error {
 	revision := ""
 	err := m.await(ctx, describe(m.Old)+" to name its revision", func(ctx context.Context) (bool, error) {
@@ -246,13 +247,13 @@ func (m *mover) wakeStatefulSet(ctx context.Context) error {
 	return m.client.Patch(ctx, after, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
 }
 
-// podTemplateHash returns the value by which a ReplicaSet and its pods know each other. A Deployment takes any.
+// podTemplateHash returns the value in the selector of a ReplicaSet. A Deployment accepts any.
 func (m *mover) podTemplateHash() string {
 	uid := strings.ReplaceAll(string(m.UID), "-", "")
 	return uid[:min(10, len(uid))]
 }
 
-// createReplicaSet creates the ReplicaSet that a Deployment with this template will take for its own.
+// createReplicaSet creates the ReplicaSet that a Deployment with this template will adopt.
 func (m *mover) createReplicaSet(ctx context.Context) error {
 	d := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Old.Object, d); err != nil {
@@ -279,7 +280,7 @@ func (m *mover) createReplicaSet(ctx context.Context) error {
 	return m.create(ctx, o)
 }
 
-// awaitOld waits until a workload of the old kind has all its pods up to date.
+// awaitOld waits until all pods of a workload of the old kind are up to date.
 func (m *mover) awaitOld(ctx context.Context) error {
 	return m.await(ctx, describe(m.Old)+" to have the pods", func(ctx context.Context) (bool, error) {
 		o, err := m.get(ctx, m.Old)

@@ -22,10 +22,10 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 )
 
-// poll is how often something is asked for that is waited for.
+// poll is how often to check for something that is waited for.
 const poll = 200 * time.Millisecond
 
-// mover carries out the steps of a move in a namespace.
+// mover runs the steps of a move in a namespace.
 type mover struct {
 	session   *session.Session
 	client    client.WithWatch
@@ -40,14 +40,14 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// list prints steps as what would be done.
+// list prints the steps of a dry run.
 func (m *mover) list(steps []step) {
 	for i, s := range steps {
 		fmt.Fprintf(m.session.Out, "%d. %s\n", i+1, s.what)
 	}
 }
 
-// carryOut takes the steps one after the other. That the output is closed is no reason to stop half-way.
+// carryOut runs the steps one after the other. A closed output does not stop it half-way.
 func (m *mover) carryOut(ctx context.Context, steps []step, command string) error {
 	signal.Ignore(syscall.SIGPIPE)
 	for i, s := range steps {
@@ -80,7 +80,7 @@ func (m *mover) await(ctx context.Context, what string, holds func(context.Conte
 	}
 }
 
-// letGo deletes an object, if it is still the one that was recorded, and leaves what it owns. A generation of 0 is any.
+// letGo deletes an object if it is still the one that was recorded, and orphans what it owns. A generation of 0 means any.
 func (m *mover) letGo(ctx context.Context, gvk schema.GroupVersionKind, name string, uid types.UID, generation int64) error {
 	return m.await(ctx, fmt.Sprintf("%s %s to let go of what it owns", gvk.Kind, name), func(ctx context.Context) (bool, error) {
 		o := &unstructured.Unstructured{}
@@ -116,7 +116,7 @@ func (m *mover) create(ctx context.Context, o *unstructured.Unstructured) error 
 	return err
 }
 
-// runOn reads the pods that are to run on. One that is gone is left out: whoever has the pods replaces it.
+// runOn reads the pods that keep running. It leaves out a deleted pod, because the controller of the pods replaces it.
 func (m *mover) runOn(ctx context.Context) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := m.client.List(ctx, list, client.InNamespace(m.namespace)); err != nil {
@@ -131,7 +131,7 @@ func (m *mover) runOn(ctx context.Context) ([]*corev1.Pod, error) {
 	return found, nil
 }
 
-// orphaned waits until nobody controls the pods.
+// orphaned waits until no controller owns the pods.
 func (m *mover) orphaned(ctx context.Context, old types.UID) error {
 	return m.await(ctx, "the pods to be let go", func(ctx context.Context) (bool, error) {
 		pods, err := m.runOn(ctx)
@@ -144,7 +144,7 @@ func (m *mover) orphaned(ctx context.Context, old types.UID) error {
 	})
 }
 
-// label gives a label to the pods.
+// label labels the pods.
 func (m *mover) label(ctx context.Context, key, value string) error {
 	pods, err := m.runOn(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (m *mover) label(ctx context.Context, key, value string) error {
 	return nil
 }
 
-// tellPods returns how many of the pods run on.
+// tellPods prints how many of the pods keep running.
 func (m *mover) tellPods(ctx context.Context) error {
 	pods, err := m.runOn(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// The kinds that are translated.
+// These are the kinds that are translated.
 const (
 	statefulSet = "StatefulSet"
 	deployment  = "Deployment"
@@ -33,11 +33,11 @@ func translates(o *unstructured.Unstructured) bool {
 	}
 }
 
-// translation turns the spec of another kind into that of a RollSet. What it takes from the old spec is gone from it; what
-// is left in the end has no counterpart.
+// translation turns the spec of another kind into that of a RollSet. It removes from the old spec what it takes over; what
+// remains in the end has no counterpart.
 type translation struct {
 	old, spec map[string]any
-	// lost is what a RollSet cannot say, each with why.
+	// lost is what a RollSet cannot express, each with the cause.
 	lost []string
 }
 
@@ -65,7 +65,7 @@ func translate(o *unstructured.Unstructured) (*unstructured.Unstructured, []stri
 	return set, t.lost
 }
 
-// metadata returns what of an object's metadata is its user's.
+// metadata returns the part of an object's metadata that its user wrote.
 func metadata(o *unstructured.Unstructured) map[string]any {
 	kept := map[string]any{"name": o.GetName()}
 	if o.GetNamespace() != "" {
@@ -94,7 +94,7 @@ func anyMap(m map[string]string) map[string]any {
 
 func (t *translation) lose(field, why string) { t.lost = append(t.lost, field+": "+why) }
 
-// keep moves fields that mean the same.
+// keep moves fields with the same meaning.
 func (t *translation) keep(fields ...string) { move(t.old, t.spec, fields...) }
 
 // move moves fields from one object to another.
@@ -109,7 +109,7 @@ func move(from, to map[string]any, fields ...string) {
 	}
 }
 
-// take removes an object from another and returns it; empty if there is none.
+// take removes a nested object and returns it; empty if there is none.
 func take(from map[string]any, field string) map[string]any {
 	value, _ := from[field].(map[string]any)
 	delete(from, field)
@@ -119,20 +119,20 @@ func take(from map[string]any, field string) map[string]any {
 	return value
 }
 
-// loseRest notes all that is left of an object.
+// loseRest records everything that is left of an object as lost.
 func (t *translation) loseRest(path string, rest map[string]any, why string) {
 	for _, field := range slices.Sorted(maps.Keys(rest)) {
 		t.lose(path+"."+field, why)
 	}
 }
 
-// statefulSet translates the fields of a StatefulSet: they are all there, under the same names.
+// statefulSet translates the fields of a StatefulSet. All of them exist under the same names.
 func (t *translation) statefulSet() {
 	t.spec["podIdentity"] = string(v1alpha1.OrdinalIdentity)
 	t.keep("serviceName", "podManagementPolicy", "updateStrategy", "ordinals", "persistentVolumeClaimRetentionPolicy", "volumeClaimTemplates")
 }
 
-// deployment translates the fields of a Deployment, whose defaults of the strategy are others.
+// deployment translates the fields of a Deployment, whose strategy has other defaults.
 func (t *translation) deployment() {
 	t.keep("progressDeadlineSeconds")
 	rolling := map[string]any{}
@@ -214,7 +214,7 @@ func (t *translation) cloneSetScale() {
 	t.loseRest("spec.scaleStrategy", old, "RollSet has no such field")
 }
 
-// cloneSetGates takes out the readiness gates that only OpenKruise opens: new pods would never be ready.
+// cloneSetGates removes the readiness gates that only OpenKruise opens, because new pods would never be ready.
 func (t *translation) cloneSetGates() {
 	template, _ := t.spec["template"].(map[string]any)
 	spec, _ := template["spec"].(map[string]any)
@@ -231,7 +231,7 @@ func (t *translation) cloneSetGates() {
 	}
 }
 
-// clean takes out what the API server writes into the specs that it returns and that is nobody's wish.
+// clean removes fields that the API server adds to the specs that it returns and that no user asked for.
 func (t *translation) clean() {
 	if template, ok := t.spec["template"].(map[string]any); ok {
 		cleanMetadata(template)
@@ -251,7 +251,8 @@ func cleanMetadata(o map[string]any) {
 	}
 }
 
-// retarget points an autoscaler to the RollSet that a workload becomes, and reports whether it was one of that workload.
+// retarget points an autoscaler of a workload to the RollSet that it becomes. It reports whether it was an autoscaler of
+// that workload.
 func retarget(o, from, to *unstructured.Unstructured) bool {
 	if o.GetKind() != "HorizontalPodAutoscaler" {
 		return false

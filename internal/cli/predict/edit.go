@@ -29,7 +29,7 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 )
 
-// edit is what is to be done to a set.
+// edit is a change to a set.
 type edit struct {
 	filenames  []string
 	images     []string
@@ -71,7 +71,7 @@ func (e *edit) key(s *session.Session, args []string) (client.ObjectKey, error) 
 	return key, nil
 }
 
-// apply returns the set as it will be, as the API server answers to a dry run.
+// apply returns the set after the edit, as the API server answers a dry run.
 func (e *edit) apply(ctx context.Context, s *session.Session, c client.Client, before *v1alpha1.RollSet, objects []client.Object) (*v1alpha1.RollSet, error) {
 	if before == nil {
 		return e.create(ctx, s, c)
@@ -139,7 +139,7 @@ func (e *edit) change(s *session.Session, set *v1alpha1.RollSet, objects []clien
 	return nil
 }
 
-// fromFile returns the one RollSet of the files.
+// fromFile returns the only RollSet in the files.
 func (e *edit) fromFile(s *session.Session) (*unstructured.Unstructured, error) {
 	sets, err := rollSets(s, e.filenames)
 	if err != nil {
@@ -160,7 +160,7 @@ func rollSets(s *session.Session, filenames []string) ([]*unstructured.Unstructu
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().GroupKind() != kind }), nil
 }
 
-// typed returns an object as a RollSet; a field that RollSet does not have is an error.
+// typed returns an object as a RollSet. An unknown field is an error.
 func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
 	set := &v1alpha1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, set, true); err != nil {
@@ -169,7 +169,7 @@ func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
 	return set, nil
 }
 
-// applyFile changes the set as kubectl apply does: by what differs between the file applied last, the file, and the set.
+// applyFile changes the set as kubectl apply does, by comparing the file applied last, the file, and the set.
 func (e *edit) applyFile(s *session.Session, set *v1alpha1.RollSet) error {
 	file, err := e.fromFile(s)
 	if err != nil {

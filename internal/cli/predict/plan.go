@@ -1,10 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package predict is the verb that tells what will happen.
+// Package predict is the verb that predicts a rollout.
 //
-// The rule: nothing is changed. The edit and one pod of it are sent as dry runs, so that defaults and admission are those
-// of the API server; all else is read.
+// The rule: nothing is changed. The edit and one pod of it are sent as dry runs, so that defaults and admission are those of
+// the API server. Everything else is read.
 package predict
 
 import (
@@ -41,7 +41,7 @@ type plan struct {
 	detailedExit bool
 }
 
-// NewPlan returns the verb plan of a plugin of a version.
+// NewPlan returns the verb plan of the plugin.
 func NewPlan(s *session.Session, version string) *cobra.Command {
 	p := &plan{session: s, version: version}
 	cmd := &cobra.Command{
@@ -113,7 +113,7 @@ func (p *plan) print(w io.Writer, f *forecast.Forecast) error {
 	}
 }
 
-// forecast reads what there is and computes the plan.
+// forecast reads the objects and computes the plan.
 func (p *plan) forecast(ctx context.Context, args []string) (*forecast.Forecast, error) {
 	if p.offline {
 		in, err := p.fromFiles(ctx, args)
@@ -144,7 +144,7 @@ func (p *plan) forecast(ctx context.Context, args []string) (*forecast.Forecast,
 	return f, nil
 }
 
-// read reads the set and all that the controller sees of it, and sends the edit and one pod of it as dry runs.
+// read reads the set and everything that the controller sees of it. It sends the edit and one pod of it as dry runs.
 func (p *plan) read(ctx context.Context, c client.Client, key client.ObjectKey) (in forecast.Input, notes []string, err error) {
 	before := &v1alpha1.RollSet{}
 	err = c.Get(ctx, key, before)
@@ -172,7 +172,7 @@ func (p *plan) read(ctx context.Context, c client.Client, key client.ObjectKey) 
 	return in, notes, nil
 }
 
-// warn says on standard error what makes the plan less than sure.
+// warn prints on standard error what makes the plan uncertain.
 func (p *plan) warn(ctx context.Context, c client.Client, in forecast.Input) {
 	if skew := p.session.Skew(ctx, p.version); skew.Warning != "" {
 		fmt.Fprintln(p.session.ErrOut, "warning:", skew.Warning)
@@ -187,7 +187,7 @@ func (p *plan) warn(ctx context.Context, c client.Client, in forecast.Input) {
 	}
 }
 
-// samplePod sends a pod of the template as a dry run. A refusal is no error: it is what will happen.
+// samplePod sends a pod of the template as a dry run. A refusal is not an error: it is what will happen.
 func samplePod(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (sample *corev1.Pod, refusal string, err error) {
 	pod := forecast.SamplePod(set)
 	err = c.Create(ctx, pod, client.DryRunAll)

@@ -46,7 +46,7 @@ func files(t *testing.T, texts ...string) []string {
 	return names
 }
 
-// offline runs a plan of files with more arguments.
+// offline runs a plan of files, with more arguments.
 func offline(t *testing.T, texts []string, args ...string) (out string, err error) {
 	t.Helper()
 	stdout := &bytes.Buffer{}
@@ -94,13 +94,13 @@ func TestOfflinePlans(t *testing.T) {
 	}
 }
 
-// pods is how many pods the plan of TestPlanOfManyPods is about.
+// pods is the number of pods in the plan of TestPlanOfManyPods.
 var pods = flag.Int("pods", 1000, "how many pods the largest plan is about; make bench-plugin has 10,000")
 
-// memoryOf is what a plan may take of memory for each pod: a gibibyte for 10,000.
+// memoryOf is how much memory a plan may use for each pod: a gibibyte for 10,000.
 const memoryOf = 1 << 30 / 10000
 
-// TestPlanOfManyPods bounds the memory that a plan of many pods takes: all that the process has taken by then.
+// TestPlanOfManyPods bounds the memory that a plan of many pods uses: everything that the process has allocated by then.
 func TestPlanOfManyPods(t *testing.T) {
 	limited := func(image string) string {
 		return manifest("web", strconv.Itoa(*pods), image) + "  updateStrategy: {rollingUpdate: {maxUnavailable: 10%}}\n"

@@ -22,7 +22,7 @@ import (
 	"rollset.dev/rollset/internal/forecast"
 )
 
-// readObjects reads what the controller sees around a set. Storage classes may be out of the user's reach.
+// readObjects reads what the controller sees around a set. The user may have no access to storage classes.
 func readObjects(ctx context.Context, c client.Client, namespace string) (objects []client.Object, notes []string, err error) {
 	pods, claims, revisions := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.ControllerRevisionList{}
 	for _, list := range []client.ObjectList{pods, claims, revisions} {
@@ -73,8 +73,8 @@ func (*plan) obstacles(ctx context.Context, c client.Client, in forecast.Input, 
 	return all
 }
 
-// ofBudget returns what a budget that selects the pods comes to; empty if it is kept. The controller deletes pods and evicts
-// none, so that no budget stops it.
+// ofBudget describes the effect of the plan on a budget that selects the pods; empty if the budget is kept. The controller
+// deletes pods and does not evict them, so no budget stops it.
 func ofBudget(budget *policyv1.PodDisruptionBudget, pods labels.Set, f *forecast.Forecast) string {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil || selector.Empty() || !selector.Matches(pods) {
@@ -98,7 +98,7 @@ func ofBudget(budget *policyv1.PodDisruptionBudget, pods labels.Set, f *forecast
 		budget.Name, least, f.LowestAvailable)
 }
 
-// ofQuota returns which quota is too small for the most pods that exist at once; empty if it is not.
+// ofQuota describes the quota that is too small for the largest number of pods at a time; empty if none is.
 func ofQuota(quota *corev1.ResourceQuota, in forecast.Input, f *forecast.Forecast) string {
 	more := f.MostPods - f.PodsNow()
 	if more <= 0 || len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
@@ -125,7 +125,7 @@ func ofQuota(quota *corev1.ResourceQuota, in forecast.Input, f *forecast.Forecas
 	return ""
 }
 
-// fromFiles makes the input of a plan without a cluster: of one file, for a new set, or of two, for a set that runs.
+// fromFiles returns the input of a plan without a cluster: from one file for a new set, or from two for a running one.
 func (p *plan) fromFiles(ctx context.Context, args []string) (in forecast.Input, err error) {
 	if len(args) > 0 {
 		return in, fmt.Errorf("--offline asks no cluster for %s; give -f OLD -f NEW", args[0])

@@ -25,7 +25,7 @@ import (
 	"rollset.dev/rollset/internal/forecast"
 )
 
-// A file is applied by three ways, as kubectl apply does it: what the last file had and this one has not is taken out, and
+// A file is applied by a three-way merge, as in kubectl apply: fields of the last file that this one lacks are removed, and
 // what others wrote stays.
 func TestFilesAreApplied(t *testing.T) {
 	t.Parallel()

@@ -17,25 +17,25 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// The exit codes that commands share.
+// These are the exit codes that commands share.
 const (
-	// ExitFailed is for what went wrong.
+	// ExitFailed is the exit code of a failure.
 	ExitFailed = 1
-	// ExitTimeout is for what was waited for and did not come in time.
+	// ExitTimeout is the exit code when the command waited too long.
 	ExitTimeout = 2
-	// ExitInterrupted is for a command that its user has ended.
+	// ExitInterrupted is the exit code when the user stopped the command.
 	ExitInterrupted = 130
 )
 
-// ExitError ends the process with a code of its own.
+// ExitError ends the process with its own exit code.
 type ExitError struct {
 	// Code is the exit code.
 	Code int
-	// Err is what went wrong; nil if all has been said.
+	// Err is the failure; nil if it was printed already.
 	Err error
 }
 
-// Error returns what went wrong.
+// Error returns the text of the failure.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return ""
@@ -43,10 +43,10 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the failure.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Explain returns what a user is told of a failure: one line, with what to do about it where that is known.
+// Explain returns the message about a failure for users: one line, with what to do about it if that is known.
 func Explain(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	switch urlError, isURL := errors.AsType[*url.Error](err); {
@@ -63,7 +63,7 @@ func Explain(err error) string {
 	}
 }
 
-// isUnreachable reports whether a request failed on its way, not by what the API server said.
+// isUnreachable reports whether a request did not reach the API server.
 func isUnreachable(err *url.Error) bool {
 	_, isNet := errors.AsType[net.Error](err.Err)
 	return isNet || errors.Is(err, context.DeadlineExceeded)

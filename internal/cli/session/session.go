@@ -1,10 +1,10 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session is what every command of the plugin works with: the streams, the flags that say which cluster is meant,
-// the clients made from them, and the way in which failures are told.
+// Package session is what every command of the plugin works with: the streams, the flags that select the cluster, the
+// clients made from them, and the messages of failures.
 //
-// The rule: nothing is asked of the API server but what the command needs. Kinds and resources are known without discovery.
+// The rule: a command asks the API server only for what it needs. Kinds and resources are known without discovery.
 package session
 
 import (
@@ -26,7 +26,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways to log in that kubectl knows
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the login methods of kubectl
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,10 +34,10 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// FieldManager is the name under which the plugin writes.
+// FieldManager is the field manager of the plugin's writes.
 const FieldManager = "kubectl-rollset"
 
-// The requests of a command line are few and short, and some, such as adopt, are many: a client-side limit only delays them.
+// The requests of a command line are few and short, or many, as in adopt. A client-side limit would only delay them.
 const (
 	queriesPerSecond = 200
 	burst            = 400
@@ -66,7 +66,7 @@ func New(streams genericiooptions.IOStreams, c clock.WithTicker) *Session {
 // AddFlags adds the flags that all commands have.
 func (s *Session) AddFlags(flags *pflag.FlagSet) { s.flags.AddFlags(flags) }
 
-// Flags returns the flags that say which cluster is meant, for helpers that make their own clients.
+// Flags returns the flags that select the cluster, for helpers that make their own clients.
 func (s *Session) Flags() *genericclioptions.ConfigFlags { return s.flags }
 
 // Namespace returns the namespace that the command works in.
@@ -78,7 +78,7 @@ func (s *Session) Namespace() (string, error) {
 	return namespace, nil
 }
 
-// RESTConfig returns how to reach the API server.
+// RESTConfig returns the configuration to reach the API server.
 func (s *Session) RESTConfig() (*rest.Config, error) {
 	config, err := s.flags.ToRESTConfig()
 	if err != nil {
@@ -87,8 +87,7 @@ func (s *Session) RESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// Client returns a client for RollSets and for what surrounds them. The API server refuses its writes if they have fields
-// that it does not know.
+// Client returns a client for RollSets and related objects. The API server refuses writes with unknown fields.
 func (s *Session) Client() (client.WithWatch, error) {
 	config, err := s.RESTConfig()
 	if err != nil {
@@ -106,7 +105,7 @@ func (s *Session) Client() (client.WithWatch, error) {
 	return watching{Client: strict, watcher: c}, nil
 }
 
-// Clientset returns a client for what controller-runtime's has no method for, such as logs.
+// Clientset returns a client for what controller-runtime's client does not support, such as logs.
 func (s *Session) Clientset() (kubernetes.Interface, error) {
 	config, err := s.RESTConfig()
 	if err != nil {
@@ -137,7 +136,7 @@ func CloneSet() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
 }
 
-// mapper knows the resources of the kinds, so that no command has to ask for them.
+// mapper knows the resources of the kinds, so that no command must ask for them.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {

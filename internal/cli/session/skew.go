@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// managerNamespace and managerLabels are where the manifests put the manager, and what they mark it with.
+// managerNamespace and managerLabels are the namespace and labels that the manifests give to the manager.
 const managerNamespace = "rollset-system"
 
 func managerLabels() client.MatchingLabels {
 	return client.MatchingLabels{"app.kubernetes.io/name": "rollset", "control-plane": "controller-manager"}
 }
 
-// Skew is how the plugin's version and the manager's go together.
+// Skew is the difference between the plugin's version and the manager's.
 type Skew struct {
-	// Manager is the manager's version, or why it is not known.
+	// Manager is the manager's version, or why it is unknown.
 	Manager string
-	// Warning says what may go wrong because the versions differ; empty if they do not, or if that is not known.
+	// Warning is what may fail because the versions differ; empty if they do not, or if that is unknown.
 	Warning string
 }
 

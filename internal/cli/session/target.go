@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// resourceNames returns what a RollSet may be called in front of a slash.
+// resourceNames returns the names of the resource RollSet that may precede a slash.
 func resourceNames() []string {
 	group := "." + v1alpha1.GroupVersion.Group
 	return []string{
@@ -27,7 +27,7 @@ func resourceNames() []string {
 	}
 }
 
-// Target says which RollSets a command is about: by arguments, or by files that hold them.
+// Target is the RollSets that a command is about, given by arguments or by files.
 type Target struct {
 	// Filenames are the values of -f.
 	Filenames []string
@@ -38,7 +38,7 @@ func (t *Target) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&t.Filenames, "filename", "f", nil, "File, URL or directory that has the RollSet; - is standard input")
 }
 
-// Keys returns the sets that are meant, in the order in which they were given.
+// Keys returns the given sets, in the order in which they were given.
 func (t *Target) Keys(s *Session, args []string) ([]client.ObjectKey, error) {
 	namespace, err := s.Namespace()
 	if err != nil {
@@ -64,7 +64,7 @@ func (t *Target) Keys(s *Session, args []string) ([]client.ObjectKey, error) {
 	return keys, nil
 }
 
-// Key returns the one set that is meant.
+// Key returns the one given set.
 func (t *Target) Key(s *Session, args []string) (client.ObjectKey, error) {
 	keys, err := t.Keys(s, args)
 	switch {
@@ -79,7 +79,7 @@ func (t *Target) Key(s *Session, args []string) (client.ObjectKey, error) {
 	}
 }
 
-// NameOf returns the name of the RollSet that an argument such as web or rls/web means.
+// NameOf returns the name of the RollSet in an argument such as web or rls/web.
 func NameOf(arg string) (string, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok {
@@ -94,7 +94,7 @@ func NameOf(arg string) (string, error) {
 	return name, nil
 }
 
-// inFiles returns the sets that files hold.
+// inFiles returns the sets in files.
 func (t *Target) inFiles(s *Session, namespace string) ([]client.ObjectKey, error) {
 	objects, err := ReadFiles(s, t.Filenames)
 	if err != nil {
@@ -116,7 +116,7 @@ func (t *Target) inFiles(s *Session, namespace string) ([]client.ObjectKey, erro
 	return keys, nil
 }
 
-// ReadFiles returns the objects in files, directories, URLs or standard input, those of lists one by one.
+// ReadFiles returns the objects in files, directories, URLs or standard input. Lists are split into their items.
 func ReadFiles(s *Session, filenames []string) ([]*unstructured.Unstructured, error) {
 	builder := resource.NewLocalBuilder().Unstructured().Local().Flatten()
 	if slices.Contains(filenames, "-") {
@@ -148,8 +148,8 @@ func (s *Session) CompleteNames(cmd *cobra.Command, args []string, prefix string
 	return s.names(cmd.Context(), prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names returns the names of the RollSets in the namespace that begin with a prefix; none if they cannot be listed, for a
-// completion has nowhere to say why.
+// names returns the names of the RollSets in the namespace that begin with a prefix. It returns none if they cannot be
+// listed, because a completion cannot print an error.
 func (s *Session) names(ctx context.Context, prefix string) []string {
 	c, err := s.Client()
 	if err != nil {

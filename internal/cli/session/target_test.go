@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newSession returns a session with standard input, in the namespace "here".
+// newSession returns a session with a standard input, in the namespace "here".
 func newSession(t *testing.T, stdin string) *Session {
 	t.Helper()
 	streams := genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}

@@ -4,8 +4,8 @@
 // Package steer is the verbs that change RollSets: undo, restart, pause, resume, promote, abort, retry, set image, set
 // partition and delete-pod.
 //
-// The rule: a verb is one patch of the spec, or of an annotation, sent only if what it is about still is as the verb has seen
-// it, and then it says what happens next. What is wrong is found before anything is written.
+// The rule: a verb sends one patch of the spec, or of an annotation, and only if the fields that it is about have not
+// changed since it read them. Then it tells what happens next. Errors are found before anything is written.
 package steer
 
 import (
@@ -31,11 +31,10 @@ func Commands(s *session.Session) []*cobra.Command {
 	return []*cobra.Command{newUndo(s), newRestart(s), newPause(s), newResume(s), newPromote(s), newAbort(s), newRetry(s), newSet(s), newDeletePod(s)}
 }
 
-// attempts is how often a patch is sent whose precondition failed because of a write that does not matter, such as one of
-// the status.
+// attempts is how often a patch is sent whose precondition failed because of an unrelated write, such as one of the status.
 const attempts = 20
 
-// set is a RollSet as a verb sees it: as the API server wrote it, and decoded.
+// set is a RollSet as a verb reads it: as the API server wrote it, and decoded.
 type set struct {
 	*v1alpha1.RollSet
 
@@ -52,11 +51,11 @@ type change struct {
 	printer *genericclioptions.PrintFlags
 	dryRun  string
 	wait    bool
-	// await is how to wait.
+	// await configures how to wait.
 	await view.AwaitOptions
 }
 
-// newChange returns a change that is told as done, and adds its flags to a command.
+// newChange returns a change with the word that reports it as done, and adds its flags to a command.
 func newChange(s *session.Session, cmd *cobra.Command, done string) *change {
 	c := &change{session: s, printer: genericclioptions.NewPrintFlags(done)}
 	c.target.AddFlag(cmd)
@@ -73,7 +72,7 @@ func addDryRun(cmd *cobra.Command, value *string) {
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
 }
 
-// checkDryRun returns the options of a write, and what its result is called.
+// checkDryRun returns the options of a write, and the suffix for its result.
 func checkDryRun(value string) (options []client.PatchOption, suffix string, err error) {
 	switch value {
 	case "none", "":
@@ -122,7 +121,7 @@ func (c *change) run(ctx context.Context, args []string, edit edit) error {
 	return view.Await(ctx, c.session, key, c.await)
 }
 
-// tell prints what was written, and what happens next unless the output is for programs.
+// tell prints what was written. It also prints what happens next, unless the output is for programs.
 func (c *change) tell(written *unstructured.Unstructured, next, suffix string) error {
 	c.printer.NamePrintFlags.Operation += suffix
 	printer, err := c.printer.ToPrinter()
@@ -164,7 +163,7 @@ func (s set) edited(ctx context.Context, c client.Client, edit edit) (after set,
 	return after, next, err
 }
 
-// patch sends an edit as one patch. The precondition is the version that was seen. If only the status or the number of
+// patch sends an edit as one patch. Its precondition is the version that was read. If only the status or the number of
 // replicas was written meanwhile, the same edit is sent again.
 func patch(ctx context.Context, c client.Client, seen set, edit edit, options []client.PatchOption) (*unstructured.Unstructured, error) {
 	before := seen

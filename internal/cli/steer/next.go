@@ -10,7 +10,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// rollsNext returns what follows from another template: how many pods move, how many at a time, and what keeps them from it.
+// rollsNext returns what follows from a new template: how many pods move, how many at a time, and what keeps them from
+// moving.
 func rollsNext(spec *v1alpha1.RollSetSpec) string {
 	limits, err := snapshot.ResolveLimits(spec)
 	if err != nil {
@@ -38,7 +39,7 @@ func rollsNext(spec *v1alpha1.RollSetSpec) string {
 	return text
 }
 
-// pods counts pods in words.
+// pods formats a number of pods.
 func pods(n int) string {
 	if n == 1 {
 		return "1 pod"

@@ -25,7 +25,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// podPoll is how often pods are asked for while their end is waited for.
+// podPoll is how often pods are read while waiting for their end.
 const podPoll = 500 * time.Millisecond
 
 // podDeletion is the command delete-pod.
@@ -91,7 +91,7 @@ func (d *podDeletion) run(ctx context.Context, args []string) error {
 	return d.await(ctx, c, found)
 }
 
-// find reads all pods before any of them is marked. Each has to be a RollSet's.
+// find reads all pods before any of them is marked. Each must belong to a RollSet.
 func (d *podDeletion) find(ctx context.Context, c client.Client, args []string) ([]*corev1.Pod, error) {
 	namespace, err := d.session.Namespace()
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *podDeletion) find(ctx context.Context, c client.Client, args []string) 
 	return found, nil
 }
 
-// markPod labels a pod, if it is the one that was seen.
+// markPod labels a pod if it is the one that was seen.
 func markPod(ctx context.Context, c client.Client, pod *corev1.Pod, options []client.PatchOption) error {
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:"true"}}}`, pod.UID, v1alpha1.SpecifiedDeleteLabel)
 	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)), options...)

@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/cli/view"
 )
 
-// restartedAt is the annotation by which kubectl rollout restart makes a template another one.
+// restartedAt is the annotation that kubectl rollout restart changes in a template.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 func newUndo(s *session.Session) *cobra.Command {
@@ -72,7 +72,7 @@ func undo(ctx context.Context, c client.Client, set set, to int64) (string, erro
 	return fmt.Sprintf("to revision %d: %s", target.Revision, rollsNext(&set.Spec)), nil
 }
 
-// integers returns decoded JSON with whole numbers as int64, which is how the API's own decoder has them.
+// integers returns decoded JSON with whole numbers as int64, as the API's own decoder returns them.
 func integers(object map[string]any) map[string]any {
 	raw, err := json.Marshal(object)
 	if err != nil {

@@ -66,7 +66,7 @@ func newSetImage(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// parseImages reads CONTAINER=IMAGE.
+// parseImages parses CONTAINER=IMAGE.
 func parseImages(args []string) (map[string]string, error) {
 	images := map[string]string{}
 	for _, arg := range args {
@@ -85,7 +85,7 @@ func parseImages(args []string) (map[string]string, error) {
 // everyContainer stands for the names of all containers.
 const everyContainer = "*"
 
-// setImages writes images into a template, and reports whether that changes it. No container may be unknown.
+// setImages writes images into a template, and reports whether that changes it. All containers must exist.
 func setImages(set *unstructured.Unstructured, images map[string]string) (changed bool, err error) {
 	var known []string
 	left := map[string]bool{}
@@ -105,7 +105,7 @@ func setImages(set *unstructured.Unstructured, images map[string]string) (change
 	return changed, nil
 }
 
-// setImagesIn writes images into the containers of a field, takes those that it finds out of left, and returns the names of
+// setImagesIn writes images into the containers of a field, removes those that it finds from left, and returns the names of
 // the field's containers.
 func setImagesIn(set *unstructured.Unstructured, field string, images map[string]string, left map[string]bool) (names []string, changed bool, err error) {
 	list, _, err := unstructured.NestedSlice(set.Object, "spec", "template", "spec", field)
@@ -122,7 +122,8 @@ func setImagesIn(set *unstructured.Unstructured, field string, images map[string
 	return names, changed, unstructured.SetNestedSlice(set.Object, list, "spec", "template", "spec", field)
 }
 
-// setImage writes an image into a container of a field, if one is meant for it, and reports whether that changes it.
+// setImage writes an image into a container of a field if one is given for it. It reports whether that changes the
+// container.
 func setImage(container map[string]any, name, field string, images map[string]string, left map[string]bool) bool {
 	image, wanted := images[name]
 	if all, ok := images[everyContainer]; ok && !wanted && field == "containers" {
@@ -166,7 +167,7 @@ func newSetPartition(s *session.Session) *cobra.Command {
 
 var percentage = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
 
-// parsePartition reads a number or a percentage.
+// parsePartition parses a number or a percentage.
 func parsePartition(text string) (intstr.IntOrString, error) {
 	if percentage.MatchString(text) {
 		return intstr.FromString(text), nil

@@ -80,7 +80,7 @@ func promoteAll(set set) (string, error) {
 	return next, ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all", "")
 }
 
-// stepAtWork returns the step that a status tells of, or done is true.
+// stepAtWork returns the step in the status, or done.
 func stepAtWork(set set) (r *v1alpha1.RolloutStatus, done bool, err error) {
 	switch r = set.Status.Rollout; {
 	case r == nil:
@@ -94,8 +94,8 @@ func stepAtWork(set set) (r *v1alpha1.RolloutStatus, done bool, err error) {
 	}
 }
 
-// ask writes an annotation by which users ask for something, and takes the opposite one away. Each acts once: one that is
-// there already has to go first.
+// ask writes an annotation by which users make a request, and removes the opposite one. Each acts once. One that is there
+// already must be removed first.
 func ask(set set, key, value, opposite string) error {
 	annotations := set.raw.GetAnnotations()
 	if annotations[key] == value {
@@ -162,7 +162,7 @@ func newRetry(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// rejected reports whether a set says that its update revision is given up.
+// rejected reports whether the status of a set shows that its update revision was given up.
 func rejected(set *v1alpha1.RollSet) bool {
 	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
 	return c != nil && c.Reason == v1alpha1.ReasonRolledBack

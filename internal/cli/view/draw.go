@@ -18,10 +18,10 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// nameLimit bounds what is shown of a text of unknown origin.
+// textLimit is the maximum length of a text of unknown origin that is shown.
 const textLimit = 300
 
-// row is a line of a tree: its branches, its text and the columns behind it.
+// row is a line of a tree: its branches, its text and the columns after it.
 type row struct {
 	stem    string
 	mark    string
@@ -31,8 +31,8 @@ type row struct {
 	isPod   bool
 }
 
-// lines draws a tree. If height is not 0, branches are folded so that it has no more lines, if that is possible; if width is
-// not 0, lines are cut.
+// lines draws a tree. If height is not 0, branches are folded so that it has no more lines, if possible. If width is not 0,
+// lines are cut.
 func (t *tree) lines(height, width int) []string {
 	header := t.header()
 	rows := t.rows(0)
@@ -62,8 +62,8 @@ func (t *tree) header() []string {
 	return lines
 }
 
-// steps draws the steps of a rollout in one line: those that are done, the one at work with its phase, and those to come.
-// It is empty while there is no rollout in steps, and while the status tells of other steps than the spec has.
+// steps draws the steps of a rollout in one line: those that are done, the one at work with its phase, and those to come. It
+// is empty without a rollout in steps, and while the status is about other steps than the spec has.
 func (t *tree) steps() string {
 	r, steps := t.set.Status.Rollout, t.set.Spec.UpdateStrategy.RollingUpdate.Steps
 	if r == nil || int(r.Steps) != len(steps) {
@@ -109,7 +109,7 @@ func (t *tree) color() string {
 	}
 }
 
-// room returns how many pods of a branch can be shown in a height.
+// room returns how many pods of a branch fit into a height.
 func (t *tree) room(height int) int {
 	n := len(t.branches)
 	if n == 0 {
@@ -118,8 +118,8 @@ func (t *tree) room(height int) int {
 	return max(1, (height-2*n)/n) // each branch has a line of its own, and one for what is folded
 }
 
-// rows returns the rows of a tree, with at most limit pods in a branch; 0 is no limit. Pods that are not available are kept
-// first, for they are what is waited for.
+// rows returns the rows of a tree, with at most limit pods in a branch; 0 is no limit. Unavailable pods are kept first,
+// because the rollout waits for them.
 func (t *tree) rows(limit int) []row {
 	var rows []row
 	for i := range t.branches {
@@ -210,7 +210,7 @@ func claimRow(claim *corev1.PersistentVolumeClaim, below string, last bool) row 
 
 func sizeOf(q resource.Quantity) string { return q.String() }
 
-// align draws rows with their columns one below the other.
+// align draws rows with aligned columns.
 func align(rows []row) []string {
 	widths := widthsOf(rows)
 	lines := make([]string, len(rows))
@@ -231,7 +231,7 @@ func align(rows []row) []string {
 	return lines
 }
 
-// widthsOf returns the widths of columns. What is said of many pods stands for itself, behind the first.
+// widthsOf returns the widths of columns. The text about many pods follows the first column without alignment.
 func widthsOf(rows []row) []int {
 	var widths []int
 	for i := range rows {
@@ -249,7 +249,7 @@ func widthsOf(rows []row) []int {
 	return widths
 }
 
-// cells returns the columns of a row, the first being the tree.
+// cells returns the columns of a row. The first is the tree.
 func (r *row) cells() []string {
 	first := r.stem + r.name
 	if r.mark != "" {
@@ -268,7 +268,7 @@ func (r *row) paint(cell string) string {
 	return stem + colored(rest, [...]string{green, yellow, blue, yellow, gray, red}[r.state])
 }
 
-// The colors, as a terminal numbers them.
+// These are the colors, by their numbers in a terminal.
 const (
 	red    = "1"
 	green  = "2"

@@ -17,19 +17,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An API server that does not answer is asked again for outage. Failures that lie further apart than calm are two outages.
+// An API server that does not answer is asked again for outage. Failures further apart than calm are two outages.
 const (
 	outage = 30 * time.Second
 	calm   = 75 * time.Second
 )
 
-// follower keeps copies of objects up to date, and tells when one changes.
+// follower keeps copies of objects up to date, and signals when one changes.
 type follower struct {
 	client client.WithWatch
 	clock  clock.PassiveClock
-	// changed gets a value after changes; several may share one.
+	// changed receives a value after changes. Several changes may share one.
 	changed chan struct{}
-	// failed gets the error after which nothing will come any more.
+	// failed receives the error after which no events will come.
 	failed chan error
 
 	firstFailure, lastFailure time.Time
@@ -39,7 +39,7 @@ func newFollower(c client.WithWatch, now clock.PassiveClock) *follower {
 	return &follower{client: c, clock: now, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
 }
 
-// follow lists and watches objects of a kind until ctx ends, and returns where the newest of them are.
+// follow lists and watches objects of a kind until ctx ends. It returns a store of the newest objects.
 func (f *follower) follow(ctx context.Context, object client.Object, list client.ObjectList, options client.ListOptions) (toolscache.Store, error) {
 	informer := toolscache.NewSharedInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
@@ -49,7 +49,7 @@ func (f *follower) follow(ctx context.Context, object client.Object, list client
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			into, _ := list.DeepCopyObject().(client.ObjectList)
 			w, err := f.client.Watch(ctx, into, withRaw(options, raw))
-			if err != nil { // of a refused connection the informer tells nobody
+			if err != nil { // the informer does not report a refused connection
 				f.fail(err)
 			}
 			return w, err
@@ -92,7 +92,7 @@ func withRaw(options client.ListOptions, raw metav1.ListOptions) *client.ListOpt
 	return &options
 }
 
-// withoutManagedFields drops what takes the most room and is never shown.
+// withoutManagedFields drops the managed fields, which are the largest part of an object and are never shown.
 func withoutManagedFields(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -107,7 +107,7 @@ func (f *follower) tell() {
 	}
 }
 
-// fail judges a failure: one that will not go away ends the following, and so does an outage that lasts.
+// fail judges a failure. One that is permanent ends the following, and so does an outage that lasts.
 func (f *follower) fail(err error) {
 	now := f.clock.Now()
 	if now.Sub(f.lastFailure) > calm {
@@ -116,7 +116,7 @@ func (f *follower) fail(err error) {
 	f.lastFailure = now
 	final := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || !final && now.Sub(f.firstFailure) < outage {
-		return // the informer begins again
+		return // the informer starts again
 	}
 	if !final {
 		err = fmt.Errorf("lost the API server for %v: %w", outage, err)

@@ -29,7 +29,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// outputWide asks for the columns that do not fit on every screen.
+// outputWide requests the columns that do not fit on every screen.
 const outputWide = "wide"
 
 // get is the command get.
@@ -92,7 +92,7 @@ func (g *get) run(ctx context.Context, args []string) error {
 	return g.watchSet(ctx, c, keys[0])
 }
 
-// show prints sets, each as a tree unless another format is asked for.
+// show prints sets, each as a tree unless another format is requested.
 func (g *get) show(ctx context.Context, c client.Client, keys []client.ObjectKey) error {
 	var sets []*v1alpha1.RollSet
 	for _, key := range keys {
@@ -120,7 +120,8 @@ func (g *get) show(ctx context.Context, c client.Client, keys []client.ObjectKey
 	return nil
 }
 
-// read reads what belongs to a set. Without the right to see claims or revisions the tree has none, and that is said.
+// read reads what belongs to a set. A user without the right to see claims or revisions gets a tree without them, and a
+// note.
 func (g *get) read(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (o objects, err error) {
 	o.set = set
 	if o.pods, err = Pods(ctx, c, set); err != nil {
@@ -141,13 +142,13 @@ func (g *get) read(ctx context.Context, c client.Client, set *v1alpha1.RollSet) 
 
 func (g *get) warn(err error) { fmt.Fprintln(g.session.ErrOut, "warning:", session.Explain(err)) }
 
-// write writes lines, with as many colors as the output can show.
+// write writes lines, with as many colors as the output supports.
 func (g *get) write(lines []string) error {
 	_, err := io.WriteString(g.colors(), strings.Join(lines, "\n")+"\n")
 	return err
 }
 
-// colors returns the output, which drops what it cannot show.
+// colors returns the output, which drops the colors that it does not support.
 func (g *get) colors() io.Writer {
 	w := colorprofile.NewWriter(g.session.Out, os.Environ())
 	if g.noColor {

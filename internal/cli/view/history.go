@@ -26,7 +26,7 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 )
 
-// changeCause is the annotation in which users write down why they made a change.
+// changeCause is the annotation in which users record why they made a change.
 const changeCause = "kubernetes.io/change-cause"
 
 func newHistory(s *session.Session) *cobra.Command {
@@ -106,7 +106,7 @@ func counted(set *v1alpha1.RollSet, name string) v1alpha1.RevisionStatus {
 	return v1alpha1.RevisionStatus{}
 }
 
-// roles returns what a revision is to its set, in parentheses.
+// roles returns the roles of a revision in its set, in parentheses.
 func roles(set *v1alpha1.RollSet, name string) string {
 	switch current, update := set.Status.CurrentRevision, set.Status.UpdateRevision; {
 	case name == update && name == current:
@@ -120,7 +120,7 @@ func roles(set *v1alpha1.RollSet, name string) string {
 	}
 }
 
-// age returns how long ago something was made, as kubectl writes it.
+// age returns how long ago an object was created, as kubectl formats it.
 func age(now time.Time, made metav1.Time) string {
 	if made.IsZero() {
 		return "<unknown>"

@@ -66,7 +66,7 @@ func newLogs(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// defaultContainer is the annotation that names the container which kubectl takes by default.
+// defaultContainer is the annotation that names the container that kubectl uses by default.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
 // stream is the log of a container.
@@ -241,8 +241,8 @@ func (l *logs) followAll(ctx context.Context, streams []stream) error {
 	return group.Wait()
 }
 
-// mergeAll prints what there is, in the order in which it was written. A container that cannot be read does not keep the
-// others from being read; the first such is the error.
+// mergeAll prints the lines of all containers in the order in which they were written. A container that cannot be read does
+// not keep the others from being read. The first such error is returned.
 func (l *logs) mergeAll(ctx context.Context, streams []stream) error {
 	var lines []line
 	var group errgroup.Group
@@ -268,7 +268,7 @@ func (l *logs) mergeAll(ctx context.Context, streams []stream) error {
 	return failure
 }
 
-// timeOf returns the time of a line; kubelets do not pad the fractions of seconds, so that texts do not sort.
+// timeOf returns the time of a line. Kubelets do not pad the fractions of seconds, so the texts cannot be sorted.
 func timeOf(one line) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, one.at)
 	if err != nil {

@@ -27,7 +27,7 @@ func logPod(name string, containers ...string) *corev1.Pod {
 	return pod
 }
 
-// TestLogsAreMerged merges by time, and reads on where one container cannot be read.
+// TestLogsAreMerged merges by time, and continues if one container cannot be read.
 func TestLogsAreMerged(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

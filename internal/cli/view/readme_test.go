@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "Write what a terminal shows into the RE
 
 const (
 	readme = "../../../README.md"
-	// above and below stand around the picture in the README.
+	// above and below are the text around the picture in the README.
 	above = "$ kubectl rollset get web -w\n"
 	below = "```\n"
 )

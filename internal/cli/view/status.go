@@ -50,7 +50,7 @@ func newStatus(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// verdict is how far a rollout is.
+// verdict is the progress of a rollout.
 type verdict struct {
 	done, failed bool
 	message      string
@@ -93,14 +93,14 @@ func failedRollout(key client.ObjectKey, v verdict) error {
 	return &session.ExitError{Code: session.ExitFailed, Err: fmt.Errorf("rollset %s is stalled: %s", key.Name, v.message)}
 }
 
-// AwaitOptions say what to wait for.
+// AwaitOptions configure what to wait for.
 type AwaitOptions struct {
 	// Generation is the generation to wait for at least.
 	Generation int64
-	// Timeout is how long to wait at most; 0 is for ever.
+	// Timeout is how long to wait at most; 0 means no limit.
 	Timeout time.Duration
-	// Judge, if not nil, judges the set first: what is waited for may be done, or may be yet to begin, so that what the set says
-	// of its end is about something else.
+	// Judge, if not nil, judges the set first. What is waited for may be done, or may not have begun, so that the status of
+	// the set is about something else.
 	Judge func(*v1alpha1.RollSet) (done, pending bool)
 }
 
@@ -120,7 +120,7 @@ func (o AwaitOptions) judge(set *v1alpha1.RollSet) verdict {
 	return v
 }
 
-// Await waits until the rollout of a set is done, and prints how far it is whenever that changes.
+// Await waits until the rollout of a set is done, and prints its progress whenever that changes.
 func Await(ctx context.Context, s *session.Session, key client.ObjectKey, o AwaitOptions) error {
 	c, err := s.Client()
 	if err != nil {
@@ -163,7 +163,7 @@ func Await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 	}
 }
 
-// tell prints how far the rollout of a set is, unless that was told. The error says if it has failed.
+// tell prints the progress of a rollout unless it was printed before. It fails if the rollout has failed.
 func tell(s *session.Session, store toolscache.Store, set *v1alpha1.RollSet, o AwaitOptions, told string) (verdict, error) {
 	now, err := stored(store.List(), set)
 	if err != nil {
@@ -179,10 +179,10 @@ func tell(s *session.Session, store toolscache.Store, set *v1alpha1.RollSet, o A
 	return v, err
 }
 
-// errDeleted is the end of a set that is looked at.
+// errDeleted means that the set was deleted while it was watched.
 var errDeleted = errors.New("the set was deleted meanwhile")
 
-// stored returns the newest copy of a set; an error if it is gone, or another one has its name.
+// stored returns the newest copy of a set. It fails if the set is deleted, or another one has its name.
 func stored(objects []any, set *v1alpha1.RollSet) (*v1alpha1.RollSet, error) {
 	for _, object := range objects {
 		if now, ok := object.(*v1alpha1.RollSet); ok && now.UID == set.UID {

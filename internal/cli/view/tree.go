@@ -28,10 +28,10 @@ type objects struct {
 	claims    []*corev1.PersistentVolumeClaim
 }
 
-// state is how a pod is.
+// state is the state of a pod.
 type state int
 
-// The states, the best first.
+// These are the states, the best first.
 const (
 	available state = iota
 	ready
@@ -64,7 +64,7 @@ type branch struct {
 	leaves             []leaf
 }
 
-// tree is what get shows of a set.
+// tree is what the command get shows of a set.
 type tree struct {
 	set      *v1alpha1.RollSet
 	limits   snapshot.Limits
@@ -100,7 +100,7 @@ func grow(o objects, now time.Time) *tree {
 	return t
 }
 
-// addBranches adds the revisions that have pods, or that the set is on its way to, newest first.
+// addBranches adds the revisions that have pods, or that the set moves to, newest first.
 func (t *tree) addBranches(o objects, byRevision map[string][]leaf) {
 	add := func(name string, r *appsv1.ControllerRevision) {
 		b := branch{name: name, role: roles(o.set, name), leaves: byRevision[name]}
@@ -134,7 +134,7 @@ func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// leafOf returns how a pod is, and takes the claims that it mounts out of claims.
+// leafOf returns a pod with its state, and removes the claims that it mounts from claims.
 func leafOf(set *v1alpha1.RollSet, pod *corev1.Pod, claims map[string]*corev1.PersistentVolumeClaim, now time.Time) leaf {
 	l := leaf{pod: pod, why: podstate.Why(pod)}
 	since, isReady := podstate.ReadySince(pod)
@@ -181,7 +181,7 @@ func counts(leaves []leaf) string {
 	return strings.Join(parts, ", ")
 }
 
-// progress returns which part of the pods that are wanted at the update revision is there and available.
+// progress returns the share of the pods wanted at the update revision that is available.
 func (t *tree) progress() float64 {
 	wanted := t.limits.Replicas - t.limits.Partition
 	if wanted <= 0 {

@@ -36,7 +36,7 @@ func testSet() *v1alpha1.RollSet {
 	}
 }
 
-// testPod returns a pod that became ready a while ago; 0 is not ready.
+// testPod returns a pod that became ready a while ago; 0 means not ready.
 func testPod(name, revision string, readyFor time.Duration) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -111,14 +111,14 @@ func TestSteps(t *testing.T) {
 		if got := ansi.Strip(grow(o, now).steps()); got != want {
 			t.Errorf("%+v:\n%s\nwant\n%s", rollout, got, want)
 		}
-		o.set.Spec.UpdateStrategy.RollingUpdate.Steps = nil // they were taken away, and nobody has looked since
+		o.set.Spec.UpdateStrategy.RollingUpdate.Steps = nil // the steps were removed, and the controller has not seen it yet
 		if got := grow(o, now).steps(); got != "" {
 			t.Errorf("without steps: %s", got)
 		}
 	}
 }
 
-// TestWatchSteps watches a rollout go through its steps: each phase is a line, and a screen shows the step.
+// TestWatchSteps watches a rollout in steps: each phase is a line, and a screen shows the step.
 func TestWatchSteps(t *testing.T) {
 	t.Parallel()
 	told := map[string]string{}
@@ -146,7 +146,7 @@ func TestWatchSteps(t *testing.T) {
 	}
 }
 
-// TestSmallScreens draws a large set on screens of all sizes: it never has more lines or columns than there are.
+// TestSmallScreens draws a large set on screens of all sizes. It never has more lines or columns than the screen.
 func TestSmallScreens(t *testing.T) {
 	t.Parallel()
 	o := testObjects()
@@ -174,7 +174,7 @@ func TestSmallScreens(t *testing.T) {
 			}
 		}
 	}
-	// What is not as it should be is shown rather than what is.
+	// Pods that are not as they should be are shown first.
 	text := strings.Join(grow(o, now).lines(20, 200), "\n")
 	if got := strings.Count(text, "○"); got < 5 {
 		t.Errorf("%d of 5 pods that are not ready are shown:\n%s", got, text)

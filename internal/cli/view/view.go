@@ -1,9 +1,9 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view is the verbs that look: get, status, history, diff and logs.
+// Package view is the verbs that read: get, status, history, diff and logs.
 //
-// The rule: what is shown is what the API server says now, and the sentences are the controller's own. Nothing is written.
+// The rule: the output is what the API server says now, and the sentences are the controller's own. Nothing is written.
 package view
 
 import (
@@ -53,7 +53,7 @@ func sortRevisions(all []*appsv1.ControllerRevision) {
 	})
 }
 
-// Previous returns the revision to go back to: the one that the set last completed if a rollout is under way, else the one
+// Previous returns the revision to go back to: the one that the set last completed during a rollout, otherwise the one
 // before the newest.
 func Previous(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	current, update := set.Status.CurrentRevision, set.Status.UpdateRevision
@@ -125,5 +125,5 @@ func getSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alph
 	return set, nil
 }
 
-// errWhichRevision is the answer to a range of revisions that is none.
+// errWhichRevision is the error for an invalid range of revisions.
 var errWhichRevision = errors.New("--revision is a number, or two such as 3..5")

@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// redraw is the time between two pictures. Changes that come faster share one, so that a large rollout costs no more
-	// than a small one.
+	// redraw is the time between two frames. Faster changes share one, so that a large rollout costs no more than a small
+	// one.
 	redraw = 250 * time.Millisecond
 	// barWidth is the width of the progress bar, where there is room for it.
 	barWidth = 40
@@ -44,7 +44,7 @@ type live struct {
 	stores struct{ sets, pods, revisions, claims toolscache.Store }
 }
 
-// watchSet shows a set until its user has seen enough.
+// watchSet shows a set until its user quits.
 func (g *get) watchSet(ctx context.Context, c client.WithWatch, key client.ObjectKey) error {
 	set, err := getSet(ctx, c, key)
 	if err != nil {
@@ -62,7 +62,7 @@ func (g *get) watchSet(ctx context.Context, c client.WithWatch, key client.Objec
 	return g.watchAsLines(ctx, l)
 }
 
-// start begins to follow what belongs to the set.
+// start starts to watch what belongs to the set.
 func (l *live) start(ctx context.Context, c client.Reader) (err error) {
 	selector, err := metav1.LabelSelectorAsSelector(l.set.Spec.Selector)
 	if err != nil {
@@ -82,7 +82,7 @@ func (l *live) start(ctx context.Context, c client.Reader) (err error) {
 	if l.stores.revisions, err = l.follow(ctx, &appsv1.ControllerRevision{}, &appsv1.ControllerRevisionList{}, in); err != nil {
 		return err
 	}
-	// Most sets have no claims, and not everyone may see them.
+	// Most sets have no claims, and some users may not see them.
 	maySee := c.List(ctx, &corev1.PersistentVolumeClaimList{}, &labeled) == nil
 	if len(l.set.Spec.VolumeClaimTemplates) == 0 || !maySee {
 		return nil
@@ -149,7 +149,7 @@ func (g *get) watchAsLines(ctx context.Context, l *live) error {
 	}
 }
 
-// changes returns what is different from what was told, and notes that it was.
+// changes returns what differs from what was printed, and records that it is printed now.
 func changes(told map[string]string, t *tree) []string {
 	now := map[string]string{"rollset/" + t.set.Name: t.reason + ": " + podstate.Printable(t.message, textLimit)}
 	for i := range t.branches {
@@ -176,7 +176,7 @@ func changes(told map[string]string, t *tree) []string {
 			delete(told, name)
 		}
 	}
-	slices.SortFunc(lines, func(a, b string) int { // the set after its pods: it says what they come to
+	slices.SortFunc(lines, func(a, b string) int { // the set after its pods: it sums them up
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 	})
 	return lines
@@ -199,7 +199,7 @@ type screen struct {
 	err           error
 }
 
-// tick asks for the next picture.
+// tick asks for the next frame.
 type tick struct{}
 
 func (g *get) watchOnScreen(ctx context.Context, l *live) error {
@@ -218,16 +218,16 @@ func (g *get) watchOnScreen(ctx context.Context, l *live) error {
 	return model.err
 }
 
-// Init asks for the first picture.
+// Init asks for the first frame.
 func (m *screen) Init() tea.Cmd { return m.wait }
 
-// wait waits for the next picture.
+// wait waits for the next frame.
 func (m *screen) wait() tea.Msg {
 	<-m.get.session.Clock.After(redraw)
 	return tick{}
 }
 
-// Update takes in what has happened.
+// Update handles an event.
 func (m *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
 	case tea.WindowSizeMsg:
@@ -250,7 +250,7 @@ func (m *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// look takes a new look at the set, if it has changed or time may have changed it.
+// look reads the set again if it changed or time may have changed it.
 func (m *screen) look() {
 	select {
 	case m.err = <-m.live.failed:

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiclient makes the client by which a manager writes.
+// Package apiclient makes the client that a manager writes with.
 package apiclient
 
 import (
@@ -18,16 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// accepted is what is wanted of an answer: the metadata of the pod that was written, as protobuf if it can be had.
+// accepted is the accepted content of an answer: the metadata of the written pod, as protobuf if available.
 const accepted = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	runtime.ContentTypeJSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// New makes the client of a manager: controller-runtime's, but for writes of pods. The API server answers those with the
-// whole pod, and to decode it is a good part of what a write costs; of a delete's answer controller-runtime even makes
-// JSON and reads it again. So only the metadata is asked for, and after a write the rest of a pod is as it was sent. A create
-// that is a dry run is answered whole.
+// New returns the client of a manager: controller-runtime's, except for writes of pods. The API server answers those with
+// the whole pod, and decoding it is a large part of the cost of a write. controller-runtime even converts the answer of a
+// delete to JSON and decodes it again. So this client asks for the metadata only, and after a write the rest of a pod is as
+// it was sent. A create that is a dry run is answered in full.
 //
-// DryRun, FieldOwner and FieldValidation of the options do not hold for pods, but those of a single write do.
+// DryRun, FieldOwner and FieldValidation in the options do not apply to pods, but those of a single write do.
 func New(config *rest.Config, options client.Options) (client.Client, error) {
 	usual, err := client.New(config, options)
 	if err != nil {
@@ -36,7 +36,7 @@ func New(config *rest.Config, options client.Options) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil { // as the usual client has it
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil { // as in the usual client
 		config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{})
 	}
 	core, err := typedcorev1.NewForConfigAndClient(config, options.HTTPClient)
@@ -46,7 +46,7 @@ func New(config *rest.Config, options client.Options) (client.Client, error) {
 	return terse{Client: usual, core: core.RESTClient()}, nil
 }
 
-// terse writes pods without looking at more of the answer than the metadata, unless it is an error.
+// terse writes pods and reads only the metadata of the answer, unless it is an error.
 type terse struct {
 	client.Client
 
@@ -58,7 +58,7 @@ func (t terse) Create(ctx context.Context, object client.Object, opts ...client.
 	var options client.CreateOptions
 	options.ApplyOptions(opts)
 	pod, ok := object.(*corev1.Pod)
-	if !ok || len(options.DryRun) > 0 { // nobody would ask but for the answer
+	if !ok || len(options.DryRun) > 0 { // a dry run is made for its answer
 		return t.Client.Create(ctx, object, opts...)
 	}
 	request := t.core.Post().Namespace(pod.Namespace).Resource("pods").Body(pod)
@@ -125,7 +125,7 @@ func (t terse) patch(
 	return write(ctx, request.Body(data), options, pod)
 }
 
-// write sends a request and takes the metadata of the pod from the answer.
+// write sends a request and sets the pod's metadata from the answer.
 func write(ctx context.Context, request *rest.Request, options runtime.Object, pod *corev1.Pod) error {
 	var answer metav1.PartialObjectMetadata
 	err := request.VersionedParams(options, clientgoscheme.ParameterCodec).SetHeader("Accept", accepted).Do(ctx).Into(&answer)

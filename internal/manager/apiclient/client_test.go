@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// answering returns a client of an API server that notes requests and answers each the same.
+// answering returns a client of an API server that records requests and gives each the same answer.
 func answering(t *testing.T, code int, answer any) (c client.Client, asked *[]string) {
 	t.Helper()
 	asked = new([]string)
@@ -50,7 +50,7 @@ func answering(t *testing.T, code int, answer any) (c client.Client, asked *[]st
 
 var patch = client.RawPatch(types.StrategicMergePatchType, []byte("{}"))
 
-// writes returns all writes of an object that a manager does.
+// writes returns all writes of an object that a manager makes.
 func writes(c client.Client) map[string]func(context.Context, client.Object) error {
 	return map[string]func(context.Context, client.Object) error{
 		"POST /api/v1/namespaces/default/%s?fieldManager=me": func(ctx context.Context, o client.Object) error {

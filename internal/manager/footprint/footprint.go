@@ -3,11 +3,11 @@
 
 // Package footprint keeps a manager's memory small.
 //
-// The rule: Go's collector lets the heap grow to twice what is in use, and runs when it gets there. With little in use it
-// runs all the time while there is work, so then the heap may grow to a fixed size instead. With thousands of pods in use
-// the heap may grow by three tenths only: what comes and goes between what stays leaves gaps that cannot be given back, as
-// many as there was room for. And a manager that has nothing to do does not get there at all, and would keep for hours what
-// it needed for a minute: it collects once, and gives back what is free, as soon as it has done next to nothing for a while.
+// The rule: Go's collector lets the heap grow to twice what is in use before it runs. With little in use it runs all the
+// time during work, so the heap may grow to a fixed size instead. With thousands of pods in use the heap may grow by three
+// tenths only, because short-lived objects between long-lived ones leave gaps that cannot be released. An idle manager does
+// not reach the next collection at all, and would keep for hours what it needed for a minute. So it collects once and
+// releases free memory as soon as it was idle for a while.
 package footprint
 
 import (
@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// period is how long a manager has to have done nothing.
+	// period is how long a manager must have been idle.
 	period = 10 * time.Second
-	// little is what it may allocate in that time, in bytes, for its lease, probes and metrics.
+	// little is how much an idle manager may allocate in that time, in bytes, because of its lease, probes and metrics.
 	little = 8 << 20
-	// room is what the heap may grow to while there is work, in bytes, and frugal by how many percent of what is in use it
-	// may grow if that is more. Usual is Go's own number, which goes for a manager that has nothing to do.
+	// room is what the heap may grow to during work, in bytes. frugal is the percentage of what is in use by which it may
+	// grow if that is more. usual is Go's own percentage, which applies to an idle manager.
 	room, frugal, usual = 80 << 20, 30, 100
 )
 
-// Runnable does it in a manager, whether it leads or not.
+// Runnable keeps the memory of a manager small, whether it leads or not.
 func Runnable() manager.Runnable { return runnable{} }
 
 type runnable struct{}
@@ -43,10 +43,10 @@ func (runnable) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (runnable) Start(ctx context.Context) error {
-	normal := debug.SetGCPercent(frugal) // the only way to read it is to set it
+	normal := debug.SetGCPercent(frugal) // setting it is the only way to read it
 	debug.SetGCPercent(normal)
 	var most atomic.Int64
-	if normal == usual { // else somebody asked for it by GOGC
+	if normal == usual { // otherwise a user set GOGC
 		afterEachCollection(ctx, func() { debug.SetGCPercent(growth(read("/gc/heap/live:bytes"), int(most.Load()))) })
 	}
 	var w watch
@@ -63,7 +63,7 @@ func (runnable) Start(ctx context.Context) error {
 	return nil
 }
 
-// afterEachCollection calls a function as soon as a collection has ended: its finalizer is that of what nobody refers to.
+// afterEachCollection calls a function after every collection. It is the finalizer of an object without references.
 func afterEachCollection(ctx context.Context, do func()) {
 	runtime.SetFinalizer(&struct{ do func() }{do}, func(*struct{ do func() }) {
 		if ctx.Err() == nil {
@@ -73,8 +73,8 @@ func afterEachCollection(ctx context.Context, do func()) {
 	})
 }
 
-// growth returns by how many percent a heap with so many bytes in use may grow before the next collection: to its room, but
-// by no more than most percent, and by a frugal number of them always.
+// growth returns the percentage by which a heap with so many bytes in use may grow before the next collection: up to its
+// room, but by no more than most percent, and always by at least frugal percent.
 func growth(live uint64, most int) int {
 	live = max(live, 1<<20)
 	if live >= room {
@@ -83,14 +83,14 @@ func growth(live uint64, most int) int {
 	return max(frugal, min(most, int((room-live)*100/live)))
 }
 
-// watch looks at what has been allocated, a period after the other.
+// watch checks what was allocated in each period.
 type watch struct {
 	before uint64
 	done   bool
 }
 
-// quiet reports whether this period is the first with next to nothing allocated in it. It is given what has been allocated
-// since the process began, in bytes.
+// quiet reports whether this period is the first with almost no allocations. It is given what was allocated since the
+// process began, in bytes.
 func (w *watch) quiet(allocated uint64) bool {
 	busy := allocated-w.before > little
 	first := !busy && !w.done
@@ -98,7 +98,7 @@ func (w *watch) quiet(allocated uint64) bool {
 	return first
 }
 
-// read returns a number of the runtime's.
+// read returns a metric of the runtime.
 func read(name string) uint64 {
 	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)

@@ -53,7 +53,7 @@ func TestAfterEachCollection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	collected := make(chan struct{}, 100)
 	afterEachCollection(ctx, func() { collected <- struct{}{} })
-	for range 3 { // again and again, not once
+	for range 3 { // repeatedly, not once
 		runtime.GC()
 		<-collected
 	}

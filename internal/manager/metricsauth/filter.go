@@ -1,8 +1,9 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metricsauth lets only those read the metrics whom the API server lets. It asks what controller-runtime's own
-// filter asks, without the authentication and authorization chain of an API server, which is a third of the binary.
+// Package metricsauth lets only users read the metrics who are allowed to by the API server. It asks what
+// controller-runtime's own filter asks, without the authentication and authorization chain of an API server, which is a
+// third of the binary.
 package metricsauth
 
 import (
@@ -26,11 +27,12 @@ import (
 const (
 	// reviewTimeout is how long the API server may take to answer both questions of a request.
 	reviewTimeout = 10 * time.Second
-	// reviewsPerSecond bounds what strangers can make the API server do; a request of somebody known takes two reviews.
+	// reviewsPerSecond bounds the load that unknown clients can put on the API server. A request of a known client takes two
+	// reviews.
 	reviewsPerSecond = 20
 )
 
-// errUnknown says that a request comes from nobody whom the API server knows.
+// errUnknown means that the API server does not know the client of a request.
 var errUnknown = errors.New("no bearer token that the API server knows")
 
 // Filter answers 401 to requests without a token that the API server knows, 403 to users who may not get the path, and 500
@@ -70,7 +72,7 @@ type reviewer struct {
 	access authorizationclient.SubjectAccessReviewInterface
 }
 
-// allows asks whose token a request bears, and whether that user may make it.
+// allows asks the API server whose token a request has, and whether that user may make the request.
 func (r reviewer) allows(req *http.Request) (bool, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), reviewTimeout)
 	defer cancel()
@@ -110,5 +112,5 @@ func (r reviewer) user(ctx context.Context, req *http.Request) (authenticationv1
 	}
 }
 
-// verb returns what the API server calls the method of a request for something that is no resource.
+// verb returns the API server's verb for the method of a non-resource request.
 func verb(req *http.Request) string { return strings.ToLower(req.Method) }

@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/manager/metricsauth"
 )
 
-// apiServer knows the token "good" as a user of a group, who may get /metrics, and no other.
+// apiServer knows the token "good" as a user of a group who may get /metrics, and no other token.
 func apiServer(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch req.URL.Path {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Certificate fails if a certificate and its key cannot be served at the given time: no client would take them.
+// Certificate fails if a certificate and its key cannot be served at the given time, because no client would accept them.
 func Certificate(certFile, keyFile string, now time.Time) error {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

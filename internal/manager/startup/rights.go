@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// MayWatch fails if the manager may not list one of the kinds in one of the namespaces; no namespaces means all. The
-// cache would ask for ever, and the manager never get ready.
+// MayWatch fails if the manager may not list one of the kinds in one of the namespaces; no namespaces means all. Without
+// this check the cache would retry without end, and the manager would never become ready.
 func MayWatch(ctx context.Context, c client.Client, kinds []client.Object, namespaces []string) error {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -36,7 +36,7 @@ func MayWatch(ctx context.Context, c client.Client, kinds []client.Object, names
 	return nil
 }
 
-// MayElect fails if the manager may not read its lease. It would wait for it for ever.
+// MayElect fails if the manager may not read its lease. Without this check it would wait for the lease without end.
 func MayElect(ctx context.Context, c client.Client, lease client.ObjectKey) error {
 	err := c.Get(ctx, lease, &coordinationv1.Lease{})
 	switch {
