@@ -17,8 +17,8 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// admission lets pods of the new template meet what a dry run of one of them met: a refusal, or the defaults and changes
-// that the API server and its webhooks made.
+// admission returns what a dry run of one pod of the new template met, for all its pods: a refusal, or the defaults and
+// changes of the API server and its webhooks.
 func admission(in Input) []apiserver.Admission {
 	if in.Refusal == "" && in.Sample == nil {
 		return nil
@@ -37,7 +37,7 @@ func admission(in Input) []apiserver.Admission {
 	}}
 }
 
-// otherRevisions returns the names of those that do not hold the new template.
+// otherRevisions returns the names of the revisions that do not hold the new template.
 func otherRevisions(in Input) map[string]bool {
 	others := map[string]bool{}
 	for _, obj := range in.Objects {
@@ -51,7 +51,7 @@ func otherRevisions(in Input) map[string]bool {
 	return others
 }
 
-// completed returns the spec of a sample with what each pod has for itself.
+// completed returns the spec of a sample with the fields that differ from pod to pod.
 func completed(spec, sample *corev1.PodSpec) corev1.PodSpec {
 	whole := *sample.DeepCopy()
 	whole.NodeName, whole.Hostname, whole.Subdomain = spec.NodeName, spec.Hostname, spec.Subdomain

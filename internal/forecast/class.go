@@ -18,10 +18,10 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 )
 
-// Class is what kind of change an edit is.
+// Class is the kind of change that an edit makes.
 type Class string
 
-// The classes, the mildest first.
+// These are the classes, the mildest first.
 const (
 	// Nothing changes no object but the set.
 	Nothing Class = "nothing"
@@ -37,8 +37,8 @@ const (
 	Recreate Class = "recreate"
 )
 
-// classify returns the class of an edit and the field that decides it. What was written decides between an edit that has
-// consequences and one that has none.
+// classify returns the class of an edit and the field that decides it. The writes decide whether an edit has consequences at
+// all.
 func classify(in Input, written []Write) (class Class, field string) {
 	if in.Before == nil {
 		return Scale, "metadata.name"
@@ -68,7 +68,7 @@ func classify(in Input, written []Write) (class Class, field string) {
 	return class, field
 }
 
-// classUnlessIdle returns the class of an edit, or Nothing if nothing comes of it.
+// classUnlessIdle returns the class of an edit, or Nothing if it has no consequences.
 func classUnlessIdle(class Class, written []Write) Class {
 	if len(written) == 0 {
 		return Nothing
@@ -76,7 +76,7 @@ func classUnlessIdle(class Class, written []Write) Class {
 	return class
 }
 
-// classOfMove returns the class of a change of templates, and the first field that makes it so.
+// classOfMove returns the class of a change of templates, and the first field that decides it.
 func classOfMove(policy v1alpha1.PodUpdatePolicy, from, to *corev1.PodTemplateSpec) (Class, string) {
 	change, cannot := inplace.Diff(from, to)
 	if cannot != "" {
@@ -99,7 +99,7 @@ func templatePath(path string) string {
 	return "spec.template." + strings.TrimPrefix(strings.TrimPrefix(path, "."), "spec.template.")
 }
 
-// deciding returns the field of a change that takes most to make.
+// deciding returns the field of a change that is hardest to change.
 func deciding(c inplace.Change) string {
 	container := func(names []string, field string) string {
 		return fmt.Sprintf("spec.template.spec.containers[%s].%s", slices.Min(names), field)
@@ -116,7 +116,7 @@ func deciding(c inplace.Change) string {
 	}
 }
 
-// firstChange returns the first field of a spec that differs, the template aside; empty if none does.
+// firstChange returns the first field of a spec that differs, except for the template; empty if none does.
 func firstChange(before, after *v1alpha1.RollSetSpec) string {
 	rolling, was := &after.UpdateStrategy.RollingUpdate, &before.UpdateStrategy.RollingUpdate
 	fields := []struct {
@@ -151,7 +151,7 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) && apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// templateNamed returns the template of a revision; nil if it is not there or cannot be read.
+// templateNamed returns the template of a revision; nil if it is missing or unreadable.
 func templateNamed[T any](objects []T, name string) *corev1.PodTemplateSpec {
 	for _, obj := range objects {
 		if object, ok := any(obj).(*appsv1.ControllerRevision); ok && object.Name == name {

@@ -21,7 +21,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// The names under which the parts of the cluster write.
+// These are the names under which the parts of the cluster write.
 const (
 	kubeletActor   = "kubelet"
 	schedulerActor = "scheduler"
@@ -31,21 +31,21 @@ const (
 // claimProtection is the finalizer that keeps a claim while a pod uses it.
 const claimProtection = "kubernetes.io/pvc-protection"
 
-// Surroundings are the assumptions about what lies around the controller.
+// Surroundings are the assumptions about everything around the controller.
 type Surroundings struct {
-	// Kubelet is what becomes of pods that have a node.
+	// Kubelet decides what happens to pods that have a node.
 	Kubelet kubelet.Stepper
 	// Refuses returns why no node takes a pod, in the scheduler's words; empty if one does.
 	Refuses func(*corev1.Pod) string
-	// Nodes are those that pods can be bound to. There must be one.
+	// Nodes are the nodes that pods can be bound to. There must be one.
 	Nodes []string
-	// Prepare shapes the API server before anything happens; nil leaves it as it is.
+	// Prepare changes the API server before anything happens; nil leaves it unchanged.
 	Prepare func(*apiserver.Store)
-	// Judged is true if each step of a rollout that waits for a gate or a person is let go on at once; else nobody does that.
+	// Judged is true if each step of a rollout that waits for a gate or a person continues at once. Otherwise it waits.
 	Judged bool
 }
 
-// cluster is what the manager works on: the API server with the objects, and all that acts on them.
+// cluster is what the manager works on: the API server with its objects, and everything that acts on them.
 type cluster struct {
 	Surroundings
 
@@ -56,7 +56,7 @@ type cluster struct {
 	tended map[types.UID]*tended
 	seen   int
 	due    visits
-	// unbound are pods that the scheduler has to look at, refused those that found no node.
+	// unbound are pods that the scheduler must look at, refused those that found no node.
 	unbound, refused []apiserver.Key
 	load             map[string]int
 	// dirty are the claims to look at, and users counts the pods that use each.
@@ -66,17 +66,17 @@ type cluster struct {
 	wrote time.Time
 	// onWork is called before each reconcile.
 	onWork func()
-	// onIdle is called when nobody has anything to do now, and reports whether it has changed that.
+	// onIdle is called when nothing is left to do now. It reports whether it has changed that.
 	onIdle func() (acted bool, err error)
 }
 
-// tended is one pod with what its kubelet remembers.
+// tended is a pod with the memory of its kubelet.
 type tended struct {
 	key    apiserver.Key
 	uid    types.UID
 	number int
 	memory kubelet.Memory
-	// planned tells the visit that counts from those that were planned earlier.
+	// planned distinguishes the visit that counts from those that were planned earlier.
 	planned int
 	lost    bool
 }
@@ -111,7 +111,7 @@ func newCluster(around Surroundings, objects []client.Object, now time.Time) *cl
 	return c
 }
 
-// takeOver continues a pod's life where it stands.
+// takeOver continues a pod's life from its current state.
 func (c *cluster) takeOver(pod *corev1.Pod) {
 	c.count(pod, 1)
 	t := c.tend(pod)
@@ -138,13 +138,13 @@ func (c *cluster) tend(pod *corev1.Pod) *tended {
 	return t
 }
 
-// visit plans the next look of a kubelet at a pod, in place of any other.
+// visit plans the next visit of a kubelet to a pod, in place of any other.
 func (c *cluster) visit(t *tended, at time.Time) {
 	t.planned++
 	heap.Push(&c.due, visit{at: at, pod: t, planned: t.planned})
 }
 
-// count notes the node and the claims of a pod that came or went.
+// count counts the node and the claims of a pod that was created or deleted.
 func (c *cluster) count(pod *corev1.Pod, n int) {
 	if pod == nil {
 		return
@@ -159,7 +159,7 @@ func (c *cluster) count(pod *corev1.Pod, n int) {
 	}
 }
 
-// observe lets everything that acts on pods and claims see a write.
+// observe shows a write to everything that acts on pods and claims.
 func (c *cluster) observe(e *apiserver.Entry) {
 	if e.Actor == sim.ManagerActor && (e.Subresource != "status" || e.Key.Kind != apiserver.RollSets) {
 		c.wrote = e.At
@@ -201,8 +201,8 @@ func (c *cluster) observePod(e *apiserver.Entry, old, pod *corev1.Pod) {
 	}
 }
 
-// run lets time pass until the manager has written nothing for as long as quiet, or nothing is due any more. It stops with
-// an error when the context ends.
+// run advances time until the manager has written nothing for as long as quiet, or nothing is due. It fails when the context
+// ends.
 func (c *cluster) run(ctx context.Context, quiet time.Duration) error {
 	c.manager = sim.NewSolo(ctx, c.store, c.clock)
 	for {
@@ -227,7 +227,7 @@ func (c *cluster) run(ctx context.Context, quiet time.Duration) error {
 	}
 }
 
-// next returns when something is due next.
+// next returns when the next event is due.
 func (c *cluster) next() (at time.Time, ok bool) {
 	at, ok = c.manager.Next()
 	if v, due := c.due.first(); due && (!ok || v.at.Before(at)) {
@@ -236,7 +236,7 @@ func (c *cluster) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// turn lets the first that has something to do now do one thing: the manager before all others, as one that is never late.
+// turn lets one part of the cluster do one thing. The manager comes first, as one that is never late.
 func (c *cluster) turn(ctx context.Context) (acted bool, err error) {
 	now := c.clock.Now()
 	if c.manager.Deliver(ctx) {

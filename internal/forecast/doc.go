@@ -1,13 +1,13 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forecast tells what a controller will do to a set before it does it.
+// Package forecast predicts what a controller will do to a set.
 //
 // The rule: nothing here decides. The real controller runs on a copy of the objects, in the simulator's API server and on a
-// clock that jumps from one event to the next, until it has nothing more to write. What it wrote is the forecast. Only
-// what lies around the controller is assumed: that pods find nodes, how long they take to become ready and to end, and, for
-// the bad case, that new ones never become ready. Each assumption is told to the user.
+// clock that jumps from one event to the next, until it has nothing more to write. Its writes are the forecast. Only the
+// surroundings of the controller are assumed: that pods find nodes, how long they take to become ready and to end, and, for
+// the bad case, that new ones never become ready. Each assumption is shown to the user.
 //
-// A [Forecast] is computed from an [Input] by [Run], with a cost that grows with the number of writes and pods. It is
-// printed as text, as JSON, and as a picture.
+// A [Forecast] is computed from an [Input] by [Run]. Its cost grows with the number of writes and pods. It is printed as
+// text, as JSON, and as a picture.
 package forecast

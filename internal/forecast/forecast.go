@@ -24,42 +24,43 @@ import (
 type Forecast struct {
 	// Set is its namespace and name.
 	Set string
-	// Class is what kind of change is about to be made, and Field the field that decides it.
+	// Class is the kind of change that is about to be made, and Field the field that decides it.
 	Class Class
 	Field string
-	// Changes is false if neither the set nor anything else would change.
+	// Changes is false if nothing would change, not even the set.
 	Changes bool
-	// Writes are the requests of the controller, in the order in which they will be sent.
+	// Writes are the requests of the controller, in the order in which it will send them.
 	Writes []Write
-	// LowestAvailable is the least number of available pods at any moment, and Floor what the set promises.
+	// LowestAvailable is the lowest number of available pods at any moment, and Floor what the set guarantees.
 	LowestAvailable, Floor int
-	// MostPods is the most pods that exist at a moment and are not on their way out.
+	// MostPods is the largest number of pods at any moment, without terminating ones.
 	MostPods int
-	// Takes is the time until nothing changes any more, by what pods of the set took lately.
+	// Takes is the time until nothing changes, estimated from how long recent pods of the set took.
 	Takes time.Duration
-	// Waits are what a rollout in steps waits for on the way, each with when.
+	// Waits is what a rollout in steps waits for on the way, each with its time.
 	Waits []Wait
 	// WaitsFor is what the set waits for at the end, in its own words; empty if it is complete.
 	WaitsFor string
 	// IfBroken is the same if the new pods never become ready.
 	IfBroken IfBroken
-	// CannotKnow are the assumptions, and InTheWay what stands in the way.
+	// CannotKnow are the assumptions, and InTheWay the obstacles.
 	CannotKnow, InTheWay []string
 
-	// Lanes are what becomes of each pod, and Curve how many there are.
+	// Lanes show what happens to each pod, and Curve the number of pods.
 	Lanes []Lane
 	Curve []Point
-	// Revisions are the names of the revisions in the lanes, the current one first, with what they run.
+	// Revisions are the revisions in the lanes, the current one first, with their images.
 	Revisions []Revision
-	// Replicas is the number of pods that are wanted.
+	// Replicas is the wanted number of pods.
 	Replicas int
 }
 
 // IfBroken is what happens if the new pods never become ready.
 type IfBroken struct {
-	// BrokenPods are the names of the pods that break, and of those with ordinals that do not come back behind them.
+	// BrokenPods are the names of the pods that break. In a set with ordinals, those that they keep from coming back are
+	// included.
 	BrokenPods []string
-	// LowestAvailable is the least number of available pods.
+	// LowestAvailable is the lowest number of available pods.
 	LowestAvailable int
 	// StopsAt is what the set waits for then; empty if it is complete.
 	StopsAt string
@@ -97,7 +98,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	f.Curve, f.LowestAvailable, f.MostPods = curve(f.Lanes)
 	f.Takes = lasts(f)
 	f.Revisions = revisionsOf(good, in.Before)
-	good.store = nil // what was can be much, and is not needed beside what else may be
+	good.store = nil // the first run can be large, and the second does not need it
 	f.CannotKnow = assumptions(in, times)
 	if f.asksOthers() {
 		f.CannotKnow = append(f.CannotKnow, "steps: each gate is assumed to become True, and each pause to be promoted, as soon as it is waited for")
@@ -130,10 +131,10 @@ func isOf(pod *corev1.Pod, set *v1alpha1.RollSet) bool {
 	})
 }
 
-// oneStep is how soon a write has to follow another to be a part of the same step.
+// oneStep is how soon a write must follow another to be part of the same step.
 const oneStep = time.Second
 
-// numbered gives writes the numbers of their steps, and claims that come with a pod the pod's reason.
+// numbered numbers the writes by steps. Claims that are created with a pod get the pod's reason.
 func numbered(writes []Write) []Write {
 	step := 0
 	for i := range writes {
@@ -155,7 +156,7 @@ func numbered(writes []Write) []Write {
 	return writes
 }
 
-// lasts returns when the last thing happens to a pod.
+// lasts returns when the last event of a pod happens.
 func lasts(f *Forecast) time.Duration {
 	var last time.Duration
 	for _, lane := range f.Lanes {
@@ -175,7 +176,7 @@ func lasts(f *Forecast) time.Duration {
 	return last
 }
 
-// brokenOf names the pods at a revision that are out of service in the end and were not so before.
+// brokenOf returns the names of the pods at a revision that are out of service at the end and were not before.
 func brokenOf(r *run, revision string) []string {
 	var names []string
 	for _, lane := range r.lanes {
@@ -190,7 +191,7 @@ func brokenOf(r *run, revision string) []string {
 	return names
 }
 
-// missing names the pods that exist in the end of one run and not in that of another.
+// missing returns the names of the pods that exist at the end of one run and not at the end of the other.
 func missing(good, bad []Lane) []string {
 	exists := map[string]bool{}
 	for _, lane := range bad {
@@ -251,7 +252,7 @@ func assumptions(in Input, times Times) []string {
 	known := []string{
 		"scheduler: every pod is assumed to find a node, except where pods of its revision found none",
 		"quorums: each pod is assumed to become ready on its own",
-		"autoscaler and other users: nobody is assumed to change the set or its pods meanwhile",
+		"autoscaler and other users: no changes to the set or its pods are assumed meanwhile",
 	}
 	took := fmt.Sprintf("time: pods are assumed to become ready after %s", (times.Start + times.Ready).Round(time.Second))
 	if times.Pods > 0 && !in.Offline {
@@ -272,7 +273,7 @@ func assumptions(in Input, times Times) []string {
 	return known
 }
 
-// asJSON is the forecast as programs read it.
+// asJSON is the forecast for programs.
 type asJSON struct {
 	Set             string       `json:"set"`
 	Class           Class        `json:"class"`
@@ -295,7 +296,7 @@ type writeJSON struct {
 	Reason   string `json:"reason"`
 }
 
-// waitJSON is a moment at which a rollout in steps waits, behind so many writes.
+// waitJSON is a moment at which a rollout in steps waits, after the given number of writes.
 type waitJSON struct {
 	AfterSeconds int    `json:"afterSeconds"`
 	AfterWrites  int    `json:"afterWrites"`

@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/internal/testing/kubelet"
 )
 
-// now returns when all forecasts of the tests are made.
+// now returns the time of all forecasts in the tests.
 func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
 // web returns a set of five pods with ordinals.
@@ -65,7 +65,7 @@ func storage(size string) func(*v1alpha1.RollSetSpec) {
 	}
 }
 
-// forecastOf returns the forecast of an edit of a set that is whole.
+// forecastOf returns the forecast of an edit of a settled set.
 func forecastOf(t *testing.T, before, after *v1alpha1.RollSet) *Forecast {
 	t.Helper()
 	in, err := Offline(t.Context(), before, after, now())
@@ -187,7 +187,7 @@ func onSimulatedNode(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// Pods that run already are not new ones, whatever revision they have.
+// Pods that run already are not new ones, whatever their revision.
 func TestPodsThatRunDoNotBreak(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -215,7 +215,7 @@ func TestPodsThatRunDoNotBreak(t *testing.T) {
 	}
 }
 
-// Claims grow behind as many pods at a time as may be unavailable, and the next ones when they have.
+// Claims grow for as many pods at a time as may be unavailable, and the next ones after that.
 func TestClaimsGrow(t *testing.T) {
 	t.Parallel()
 	in, err := Offline(t.Context(), web(storage("1Gi")), web(storage("2Gi")), now())

@@ -24,7 +24,7 @@ import (
 // never is when the containers of a broken pod become ready.
 const never = 100 * 365 * 24 * time.Hour
 
-// Times are how long pods of a set take.
+// Times are how long pods of a set take to start and to stop.
 type Times struct {
 	// Start is the time from the creation of a pod until its containers run, Ready the time from then until it is ready.
 	Start, Ready time.Duration
@@ -34,7 +34,7 @@ type Times struct {
 	Pods int
 }
 
-// The times that are assumed where nothing could be measured.
+// These are the times that are assumed if nothing could be measured.
 const (
 	assumedStart = 2 * time.Second
 	assumedReady = 3 * time.Second
@@ -43,7 +43,7 @@ const (
 	lately = 20
 )
 
-// measure returns how long pods took of late: the median of the newest ones that have run undisturbed since they were
+// measure returns how long recent pods took: the median of the newest ones that have run undisturbed since they were
 // created.
 func measure(pods []*corev1.Pod, spec *corev1.PodSpec) Times {
 	times := Times{Start: assumedStart, Ready: assumedReady, Stop: assumedStop}
@@ -96,23 +96,23 @@ func median(values []time.Duration) time.Duration {
 	return values[len(values)/2]
 }
 
-// lifelike is the kubelet of pods that live in a real cluster: the model, with the times that these pods take. It knows
-// nothing of images but that new ones work, unless pods of the revision tell otherwise.
+// lifelike is the kubelet of pods in a real cluster: the model, with the times that these pods take. It assumes that new
+// images work, unless pods of the revision show otherwise.
 type lifelike struct {
 	model kubelet.Model
-	// broken are the revisions whose pods never become ready, and well the pods that were ready before, with the generation
-	// that was.
+	// broken are the revisions whose pods never become ready. well are the pods that were ready before, with their
+	// generation then.
 	broken map[string]bool
 	well   map[types.UID]int64
-	// stuck are the pods that stay as they are until somebody changes them, with the generation that is stuck.
+	// stuck are the pods that stay as they are until another client changes them, with the generation that is stuck.
 	stuck map[types.UID]int64
-	// images are the names of images by those that the model is given.
+	// images maps the names that the model is given to names of images.
 	images map[string]string
 }
 
 var _ kubelet.Stepper = (*lifelike)(nil)
 
-// newLifelike returns the kubelets of a cluster with pods as they are. The pods of the revision bad never become ready.
+// newLifelike returns the kubelets of a cluster with the given pods. The pods of the revision bad never become ready.
 func newLifelike(pods []*corev1.Pod, times Times, bad string, now time.Time) *lifelike {
 	l := &lifelike{
 		model:  kubelet.Model{StartDelay: times.Start, ReadyDelay: times.Ready, TermDelay: times.Stop},
@@ -182,8 +182,8 @@ func isProbed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil || c.StartupProbe != nil })
 }
 
-// veil returns a pod as the model is shown it: with names of images that mean nothing to it, with the readiness gates of
-// others open, and, if it is broken, with a probe that its containers have to pass.
+// veil returns a pod as it is shown to the model: with meaningless names of images, with foreign readiness gates open, and,
+// if it is broken, with a probe that its containers must pass.
 func (l *lifelike) veil(pod *corev1.Pod, broken bool) *corev1.Pod {
 	veiled := *pod
 	veiled.Spec.InitContainers = l.containers(pod.Spec.InitContainers, broken)
@@ -209,8 +209,8 @@ func (l *lifelike) containers(containers []corev1.Container, broken bool) []core
 	return veiled
 }
 
-// statuses returns statuses of containers with aliases of images. A container that runs what its spec asks for may report it
-// under another name, and one that a model has started, on simulated nodes, has an ID that says from which name it was.
+// statuses returns statuses of containers with aliases of images. A container that runs the image of its spec may report it
+// under another name. One that a model started, on simulated nodes, has an ID that contains the name it was started from.
 func (l *lifelike) statuses(pod *corev1.Pod, containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	veiled := slices.Clone(statuses)
 	for i := range veiled {
@@ -261,7 +261,7 @@ func foreign(id string) string {
 // aliasPrefix precedes the digits that stand for an image.
 const aliasPrefix = "docker.io/library/image:"
 
-// alias returns the name that the model is given for an image: digits, which say nothing to it.
+// alias returns the name that the model is given for an image: digits that mean nothing to it.
 func (l *lifelike) alias(image string) string {
 	if image == "" || strings.HasPrefix(image, aliasPrefix) {
 		return image
@@ -272,7 +272,7 @@ func (l *lifelike) alias(image string) string {
 	return alias
 }
 
-// schedulerOf refuses pods of revisions none of which found a node, and the very pods that wait for one.
+// schedulerOf refuses pods of revisions without any scheduled pod, and the very pods that wait for a node.
 func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 	refused, bound := map[string]string{}, map[string]bool{}
 	waiting := map[types.UID]string{}
@@ -297,7 +297,7 @@ func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 	}
 }
 
-// nodesOf returns the nodes that pods are on; there is at least one.
+// nodesOf returns the nodes of the pods; there is at least one.
 func nodesOf(pods []*corev1.Pod) []string {
 	var names []string
 	for _, pod := range pods {

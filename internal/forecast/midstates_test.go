@@ -31,14 +31,14 @@ func states() int {
 	return 100
 }
 
-// TestPlanFromAnyState plays golden rollouts in orders that chance chooses, with writes that go wrong, and stops them
-// somewhere. From there on nobody is late, and the manager has just started: what it writes then is the plan.
+// TestPlanFromAnyState plays golden rollouts in random orders, with failing writes, and stops them somewhere. From there on
+// nothing is late, and the manager has just started: what it writes then is the plan.
 func TestPlanFromAnyState(t *testing.T) {
 	t.Parallel()
 	all := scripts(t)
 	for name, script := range all {
 		if slices.ContainsFunc(script, func(s sim.Step) bool { return strings.HasPrefix(s.Line, "managers") }) {
-			delete(all, name) // a plan is that of one manager
+			delete(all, name) // a plan covers one manager
 		}
 	}
 	names := slices.Sorted(maps.Keys(all))
@@ -69,7 +69,7 @@ func TestPlanFromAnyState(t *testing.T) {
 	}
 }
 
-// fromMiddle returns what is written and what is forecast from somewhere in a rollout on.
+// fromMiddle returns what is written and what is forecast, from somewhere in a rollout on.
 func fromMiddle(t *testing.T, script sim.Script, seed uint64, chance *rand.Rand) (want, got []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -93,7 +93,7 @@ func fromMiddle(t *testing.T, script sim.Script, seed uint64, chance *rand.Rand)
 	return film(w.Store, from), got
 }
 
-// beforePause returns a place in a script where the set exists and time is to pass next, so that something may be under way.
+// beforePause returns a place in a script at which the set exists and time passes next, so that something may be under way.
 func beforePause(script sim.Script, chance *rand.Rand) int {
 	var places []int
 	exists := false
@@ -111,7 +111,7 @@ func beforePause(script sim.Script, chance *rand.Rand) int {
 	return places[chance.IntN(len(places))]
 }
 
-// faults lets one write in twenty go wrong.
+// faults makes one write in twenty fail.
 func faults(chance *rand.Rand) apiserver.FaultPlan {
 	kinds := []apiserver.Fault{
 		apiserver.Refused409, apiserver.Refused429, apiserver.Refused403, apiserver.Failed500, apiserver.TimeoutLost, apiserver.TimeoutWritten, apiserver.TimeoutLate, apiserver.CrashBefore, apiserver.CrashAfter,

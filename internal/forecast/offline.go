@@ -16,11 +16,11 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// age is for how long the pods of a set that no cluster runs are said to have been running.
+// age is how long the pods of an offline set are assumed to have been running.
 const age = time.Hour
 
-// Offline returns the input of a forecast that knows no cluster: before is what runs, whole and available, or nil for a set
-// that does not exist yet.
+// Offline returns the input of a forecast without a cluster. before is the running set, complete and available, or nil for a
+// new set.
 func Offline(ctx context.Context, before, after *v1alpha1.RollSet, now time.Time) (Input, error) {
 	prepare(after)
 	if before == nil {
@@ -49,7 +49,7 @@ func Offline(ctx context.Context, before, after *v1alpha1.RollSet, now time.Time
 	return in, nil
 }
 
-// prepare fills in what the API server would.
+// prepare sets the fields that the API server would set.
 func prepare(set *v1alpha1.RollSet) {
 	if set.Namespace == "" {
 		set.Namespace = "default"
@@ -57,7 +57,7 @@ func prepare(set *v1alpha1.RollSet) {
 	apiserver.Default(set)
 }
 
-// SamplePod returns a pod of the template of a set, to ask the API server about in a dry run. It belongs to nobody.
+// SamplePod returns a pod of a set's template without an owner, for a dry run on the API server.
 func SamplePod(set *v1alpha1.RollSet) *corev1.Pod {
 	id := "plan0"
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
@@ -68,7 +68,7 @@ func SamplePod(set *v1alpha1.RollSet) *corev1.Pod {
 	return pod
 }
 
-// PodsNow returns how many pods exist at the start that are not on their way out.
+// PodsNow returns how many pods exist at the start, without terminating ones.
 func (f *Forecast) PodsNow() int {
 	now := 0
 	for _, lane := range f.Lanes {
@@ -80,7 +80,7 @@ func (f *Forecast) PodsNow() int {
 	return now
 }
 
-// QuotaOf returns what a pod takes of a quota.
+// QuotaOf returns what a pod uses of a quota.
 func QuotaOf(spec *corev1.PodSpec) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	needs := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The measures of a picture, in its own units.
+// These are the measures of a picture, in its own units.
 const (
 	pictureWidth = 960
 	laneLeft     = 210
@@ -25,7 +25,7 @@ const (
 	labelRoom    = 8
 )
 
-// maxRows is how many rows of lanes a picture has at most. More lanes are folded.
+// maxRows is the maximum number of rows of lanes in a picture. More lanes are folded.
 const maxRows = 40
 
 //go:embed picture.css
@@ -49,7 +49,7 @@ type row struct {
 }
 
 // SVG writes the forecast as a picture: a lane for each pod, the curve of availability with its floor, and the steps. It is
-// one file, and follows the reader's choice of a light or a dark page.
+// a single file, and follows the reader's choice of a light or a dark page.
 func (f *Forecast) SVG(w io.Writer) error {
 	_, err := io.WriteString(w, f.picture())
 	return err
@@ -99,7 +99,7 @@ func (p *painter) subtitle() string {
 	return text
 }
 
-// x returns where a moment is.
+// x returns the position of a moment.
 func (p *painter) x(at time.Duration) float64 {
 	return laneLeft + float64(laneRight-laneLeft)*min(1, at.Seconds()/p.length.Seconds())
 }
@@ -117,7 +117,7 @@ func (p *painter) legend(y int) {
 		x += 19 + 6.3*float64(len([]rune(text))) + 16
 	}
 	for i, r := range p.forecast.Revisions {
-		if i == 4 { // as many colors as there are
+		if i == 4 { // there are no more colors
 			break
 		}
 		name := r.Name
@@ -139,7 +139,7 @@ func shortened(text string, most int) string {
 	return text
 }
 
-// curve draws how many pods there are and are available.
+// curve draws how many pods exist and are available.
 func (p *painter) curve() {
 	f := p.forecast
 	top := max(f.MostPods, f.Replicas, 1)
@@ -193,7 +193,7 @@ func (p *painter) lane(y int, r row) {
 	}
 }
 
-// closest is how near the marks of two steps may be.
+// closest is the smallest distance between the marks of two steps.
 const closest = 16
 
 // steps marks where the controller writes after it waited.
@@ -217,10 +217,10 @@ func (p *painter) steps(bottom int) {
 	}
 }
 
-// ticks is about how many moments the axis names.
+// ticks is the approximate number of moments on the axis.
 const ticks = 6
 
-// axis names moments.
+// axis labels moments.
 func (p *painter) axis(y int) {
 	step := p.length / ticks
 	for _, round := range []time.Duration{
@@ -240,7 +240,7 @@ func (p *painter) axis(y int) {
 	}
 }
 
-// short returns a time without what is zero.
+// short formats a time without units that are zero.
 func short(d time.Duration) string {
 	text := d.String()
 	text = strings.TrimSuffix(text, "0s")
@@ -253,7 +253,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// rowsOf returns the rows of a picture: a lane each, or, if there are too many, the lanes together that look alike.
+// rowsOf returns the rows of a picture: one for each lane or, if there are too many, one for lanes that look alike.
 func rowsOf(lanes []Lane, length time.Duration) []row {
 	lanes = slices.Clone(lanes)
 	slices.SortStableFunc(lanes, func(a, b Lane) int { return compareLanes(a, b) })
@@ -302,7 +302,7 @@ func compare(a, b time.Duration) int {
 	}
 }
 
-// folds puts rows together that differ by less than a grain of time.
+// folds merges rows that differ by less than a grain of time.
 func folds(rows []row, grain time.Duration) []row {
 	var out []row
 	for _, r := range rows {
@@ -328,7 +328,7 @@ func esc(text string) string { return html.EscapeString(text) }
 //go:embed page.css
 var pageStyle string
 
-// HTML writes the forecast as a page: the picture, and what it says in words.
+// HTML writes the forecast as a page: the picture, and its content in words.
 func (f *Forecast) HTML(w io.Writer) error {
 	var words strings.Builder
 	if err := f.Text(&words, false); err != nil {

@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// reasonNodeNotReady is the reason for which the pods of a node are not ready that answers no more.
+// reasonNodeNotReady is the reason why the pods of an unreachable node are not ready.
 const reasonNodeNotReady = "NodeNotReady"
 
 func hasEnded(pod *corev1.Pod) bool {
@@ -50,7 +50,7 @@ func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// isLost reports whether the node of a pod answers no more, so that nothing becomes of the pod.
+// isLost reports whether the node of a pod is unreachable, so that nothing happens to the pod.
 func isLost(pod *corev1.Pod) bool {
 	c := condition(pod, corev1.PodReady)
 	return c != nil && c.Status != corev1.ConditionTrue && c.Reason == reasonNodeNotReady
@@ -61,7 +61,7 @@ func isUnschedulable(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 }
 
-// gateClosed reports whether a pod is kept out of service by the gate of updates in place.
+// gateClosed reports whether the gate of updates in place keeps a pod out of service.
 func gateClosed(pod *corev1.Pod) bool {
 	gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
 		return g.ConditionType == v1alpha1.InPlaceUpdateReady
@@ -70,7 +70,7 @@ func gateClosed(pod *corev1.Pod) bool {
 	return gated && c != nil && c.Status == corev1.ConditionFalse
 }
 
-// claimsOf names the claims that a pod mounts.
+// claimsOf returns the names of the claims that a pod mounts.
 func claimsOf(pod *corev1.Pod) []apiserver.Key {
 	if pod == nil {
 		return nil

@@ -15,20 +15,20 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// State is what a pod is, as far as a picture of a rollout shows it.
+// State is the state of a pod in a picture of a rollout.
 type State string
 
-// The states.
+// These are the states.
 const (
 	// Starting pods are not ready.
 	Starting State = "starting"
 	// Ready pods have not been ready for minReadySeconds.
 	Ready State = "ready"
-	// Available pods have been.
+	// Available pods have been ready for minReadySeconds.
 	Available State = "available"
 	// Updating pods are out of service while they are changed in place.
 	Updating State = "updating"
-	// Terminating pods are on their way out.
+	// Terminating pods are being deleted.
 	Terminating State = "terminating"
 	// Failed pods have ended.
 	Failed State = "failed"
@@ -38,7 +38,7 @@ const (
 type Write struct {
 	// At is when, counted from now.
 	At time.Duration
-	// Step numbers the steps, from 1: what the controller writes before it waits for something.
+	// Step numbers the steps, from 1. A step is what the controller writes before it waits.
 	Step int
 	// Verb is create, patch, update or delete.
 	Verb string
@@ -46,23 +46,23 @@ type Write struct {
 	Resource string
 	// Name is the name of the object.
 	Name string
-	// Reason is why, in the words of the controller's log.
+	// Reason is the reason in the controller's log.
 	Reason string
 }
 
-// Lane is what becomes of one name of a pod.
+// Lane is what happens to the pods with one name.
 type Lane struct {
 	// Name is the name.
 	Name string
-	// Spans are what it is, one after another. Between them the pod does not exist.
+	// Spans are its states, one after another. Between them the pod does not exist.
 	Spans []Span
 }
 
-// Span is a time in which a pod stays as it is.
+// Span is a time in which the state of a pod stays the same.
 type Span struct {
 	// From and To are its ends, counted from now.
 	From, To time.Duration
-	// State is what the pod is.
+	// State is the state of the pod.
 	State State
 	// Revision is the name of its revision.
 	Revision string
@@ -72,21 +72,21 @@ type Span struct {
 	ready time.Time
 }
 
-// Point is how things are from a moment on.
+// Point is the number of pods from a moment on.
 type Point struct {
 	// At is the moment, counted from now.
 	At time.Duration
-	// Available is how many pods are, and Pods how many exist that are not on their way out.
+	// Available is how many pods are available, and Pods how many exist, without terminating ones.
 	Available, Pods int
 }
 
-// record keeps what happens in a cluster.
+// record records what happens in a cluster.
 type record struct {
 	start    time.Time
 	minReady time.Duration
 	actor    string
 	writes   []Write
-	// since is where the writes of the reconcile that goes on begin.
+	// since is the index of the first write of the current reconcile.
 	since int
 	lanes []*Lane
 	named map[string]*Lane
@@ -101,7 +101,7 @@ func newRecord(start time.Time, minReady time.Duration, pods []*corev1.Pod) *rec
 	return r
 }
 
-// observe notes a write.
+// observe records a write.
 func (r *record) observe(e *apiserver.Entry) {
 	if e.Actor == r.actor && resourceOf(e) != "" {
 		r.writes = append(r.writes, Write{
@@ -119,8 +119,8 @@ func (r *record) observe(e *apiserver.Entry) {
 	r.end(r.named[e.Key.Name], e.At)
 }
 
-// resourceOf returns the name of the resource that a write is sent to; empty for one that is not told of: the status of a
-// set follows the others, and how often depends on the time.
+// resourceOf returns the name of the resource that is written; empty for one that is not reported. The status of a set
+// follows the other writes, and how often it is written depends on the time.
 func resourceOf(e *apiserver.Entry) string {
 	var resource string
 	switch e.Key.Kind {
@@ -139,7 +139,7 @@ func resourceOf(e *apiserver.Entry) string {
 	return resource
 }
 
-// see notes what a pod is now.
+// see records the state of a pod.
 func (r *record) see(at time.Time, pod *corev1.Pod) {
 	lane, ok := r.named[pod.Name]
 	if !ok {
@@ -168,7 +168,7 @@ func (r *record) end(lane *Lane, at time.Time) {
 	last.To, last.open = at.Sub(r.start), false
 }
 
-// stateOf returns the state of a pod, Ready for one that may be available as well.
+// stateOf returns the state of a pod. It is Ready for a pod that may also be available.
 func stateOf(pod *corev1.Pod) State {
 	_, ready := readySince(pod)
 	switch {
@@ -185,7 +185,7 @@ func stateOf(pod *corev1.Pod) State {
 	}
 }
 
-// finish closes what is open at the end, and tells ready pods from available ones.
+// finish closes the open spans at the end, and distinguishes ready pods from available ones.
 func (r *record) finish(end time.Time) []Lane {
 	lanes := make([]Lane, 0, len(r.lanes))
 	for _, lane := range r.lanes {
@@ -201,7 +201,7 @@ func (r *record) finish(end time.Time) []Lane {
 	return lanes
 }
 
-// split returns the part of a span in which a ready pod is not available yet, and that in which it is.
+// split splits a span at the moment at which a ready pod becomes available.
 func (r *record) split(span Span) (spans []Span) {
 	if span.State != Ready {
 		return []Span{span}
@@ -223,8 +223,8 @@ func (r *record) split(span Span) (spans []Span) {
 	return spans
 }
 
-// curve returns how many pods there are and are available, from each moment to the next, and the least and the most of them
-// at any instant between.
+// curve returns how many pods exist and are available, from each moment to the next, with the lowest and the highest number
+// at any moment.
 func curve(lanes []Lane) (points []Point, lowest, most int) {
 	var changes []change
 	for _, lane := range lanes {
@@ -235,7 +235,7 @@ func curve(lanes []Lane) (points []Point, lowest, most int) {
 	for i, c := range changes {
 		available, pods = available+c.available, pods+c.pods
 		if i+1 < len(changes) && c.order == 0 && changes[i+1].at == c.at && changes[i+1].order == 0 {
-			continue // what is there at the start, or comes with the time
+			continue // it exists at the start, or comes with time
 		}
 		if len(points) == 0 {
 			lowest, most = available, pods
@@ -251,7 +251,7 @@ func curve(lanes []Lane) (points []Point, lowest, most int) {
 	return points, lowest, most
 }
 
-// change is how the counts of pods change at a moment.
+// change is a change of the counts of pods at a moment.
 type change struct {
 	at              time.Duration
 	order           int
@@ -278,7 +278,7 @@ func (l Lane) changes() (changes []change) {
 	return changes
 }
 
-// weigh returns what a pod in a state counts towards those available and those that exist.
+// weigh returns how much a pod in a state counts towards available and existing pods.
 func weigh(s State) (available, pods int) {
 	switch s {
 	case Available:
@@ -290,7 +290,7 @@ func weigh(s State) (available, pods int) {
 	}
 }
 
-// reasons is a logger that gives the writes of a reconcile the reasons that the controller logs.
+// reasons is a logger that adds the reasons in the controller's log to the writes of a reconcile.
 type reasons struct{ record *record }
 
 // Init implements logr.LogSink.

@@ -22,11 +22,11 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// unforeseen are words after which nobody can tell what comes: pods that become ready only with others, kubelets and caches
-// that are late, policies against single objects.
+// unforeseen matches words whose effect cannot be predicted: pods that become ready only with others, late kubelets and
+// caches, policies against single objects.
 var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|refuse) )`)
 
-// scripts returns the golden rollouts of the simulator that can be foreseen.
+// scripts returns the golden rollouts of the simulator that can be predicted.
 func scripts(t *testing.T) map[string]sim.Script {
 	t.Helper()
 	paths, err := filepath.Glob("../testing/sim/testdata/*.txtar")
@@ -112,7 +112,7 @@ func plan(ctx context.Context, w *sim.World, version int64, at time.Time) ([]str
 	return lines, nil
 }
 
-// TestPlanIsTheRestOfTheFilm stops every golden rollout after each of its lines, and in the middle of what comes of it.
+// TestPlanIsTheRestOfTheFilm stops every golden rollout after each of its lines, and in the middle of what follows.
 func TestPlanIsTheRestOfTheFilm(t *testing.T) {
 	t.Parallel()
 	for name, script := range scripts(t) {
@@ -120,11 +120,11 @@ func TestPlanIsTheRestOfTheFilm(t *testing.T) {
 			t.Parallel()
 			first, last := 1, len(script)
 			if testing.Short() {
-				first, last = max(1, len(script)-1), max(1, len(script)-1) // the last edit, before what comes of it
+				first, last = max(1, len(script)-1), max(1, len(script)-1) // the last edit, before its effects
 			}
 			for n := first; n <= last; n++ {
 				if script[n-1].Line == "deny" {
-					continue // a manager that has been told that the template will do does not ask again
+					continue // a manager that knows that the template is accepted does not ask again
 				}
 				if d := differs(t.Context(), t, script[:n]); d != "" {
 					t.Fatalf("after line %q:\n%s", script[n-1].Line, d)
@@ -134,7 +134,7 @@ func TestPlanIsTheRestOfTheFilm(t *testing.T) {
 	}
 }
 
-// differs plays a script and compares what comes then with what is forecast at its end, and half-way to rest.
+// differs plays a script, and compares what follows with the forecast, at its end and half-way to the settled state.
 func differs(ctx context.Context, t *testing.T, script sim.Script) string {
 	t.Helper()
 	rest, d := differsAfter(ctx, t, script, 0)
@@ -144,8 +144,8 @@ func differs(ctx context.Context, t *testing.T, script sim.Script) string {
 	return d
 }
 
-// differsAfter lets some time pass after a script, and then compares what comes with what is forecast. It also returns how
-// long the manager kept writing after the script.
+// differsAfter advances the time after a script, and then compares what follows with the forecast. It also returns how long
+// the manager kept writing after the script.
 func differsAfter(ctx context.Context, t *testing.T, script sim.Script, pass time.Duration) (rest time.Duration, diff string) {
 	t.Helper()
 	w := sim.NewWorld(ctx, 0)

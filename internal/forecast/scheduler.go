@@ -25,7 +25,7 @@ func (c *cluster) retry(hopeful func(*corev1.Pod) bool) {
 	})
 }
 
-// schedule binds the pod that has waited for longest to the node that has fewest.
+// schedule binds the pod that has waited longest to the node with the fewest pods.
 func (c *cluster) schedule() error {
 	key := c.unbound[0]
 	c.unbound = c.unbound[1:]
@@ -61,7 +61,7 @@ func (c *cluster) missingClaim(pod *corev1.Pod) string {
 	return ""
 }
 
-// keepClaim binds one claim or enlarges its volume, or lets it go when no pod uses it any more.
+// keepClaim binds one claim, expands its volume, or removes its finalizer once no pod uses it.
 func (c *cluster) keepClaim() error {
 	key := c.dirty[0]
 	c.dirty = c.dirty[1:]

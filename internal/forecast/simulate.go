@@ -31,7 +31,7 @@ type Input struct {
 	After *v1alpha1.RollSet
 	// Objects are the pods, claims, revisions and storage classes that the controller may see.
 	Objects []client.Object
-	// Sample is a pod of the new template as the API server would store it; nil if that is not known.
+	// Sample is a pod of the new template as the API server would store it; nil if unknown.
 	Sample *corev1.Pod
 	// Refusal is why the API server refuses pods of the new template; empty if it does not.
 	Refusal string
@@ -41,7 +41,7 @@ type Input struct {
 	Now time.Time
 }
 
-// run is what one run of the controller left behind.
+// run is the result of one run of the controller.
 type run struct {
 	record *record
 	lanes  []Lane
@@ -54,13 +54,13 @@ type run struct {
 // anyUID stands for the UID that a set gets when it is created.
 const anyUID types.UID = "00000000-0000-4000-8000-000000000001"
 
-// restAfter is for how long the controller may write nothing before that is called the end: longer than its longest back-off.
+// restAfter is how long the controller must write nothing until the run ends. It is longer than its longest back-off.
 const restAfter = 12 * time.Minute
 
-// simulate lets the controller work on the input until it has nothing more to write.
+// simulate runs the controller on the input until it has nothing more to write.
 func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err error) {
 	defer func() {
-		if what := recover(); what != nil { // the simulator stops at what it does not know
+		if what := recover(); what != nil { // the simulator panics at what it does not know
 			r, err = nil, fmt.Errorf("this cannot be simulated: %v", what)
 		}
 	}()
@@ -105,7 +105,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	return &run{record: record, lanes: record.finish(end), end: end, store: c.store, set: after, waits: j.waits}, nil
 }
 
-// edit changes the set as the user is about to do.
+// edit changes the set as the user is about to.
 func (c *cluster) edit(after *v1alpha1.RollSet) error {
 	now, ok := c.store.Get(apiserver.KeyOf(after)).(*v1alpha1.RollSet)
 	if !ok {
@@ -119,7 +119,7 @@ func (c *cluster) edit(after *v1alpha1.RollSet) error {
 	return nil
 }
 
-// restOf is for how long the controller of a set may write nothing before that is called the end.
+// restOf returns how long the controller of a set must write nothing until the run ends.
 func restOf(spec *v1alpha1.RollSetSpec) time.Duration {
 	rest := restAfter + time.Duration(spec.MinReadySeconds)*time.Second
 	if d := spec.ProgressDeadlineSeconds; d != nil && *d != math.MaxInt32 {
@@ -132,8 +132,8 @@ func restOf(spec *v1alpha1.RollSetSpec) time.Duration {
 	return rest + time.Duration(soak)*time.Second
 }
 
-// withoutForeignOwners takes references to owners out that are not there, unless they control the object: the garbage
-// collector would take the owners for deleted.
+// withoutForeignOwners removes references to missing owners, unless they control the object, because the garbage collector
+// would take those owners for deleted.
 func withoutForeignOwners(objects []client.Object) []client.Object {
 	known := map[any]bool{}
 	for _, obj := range objects {
@@ -166,7 +166,7 @@ func podsAmong(objects []client.Object) []*corev1.Pod {
 	return pods
 }
 
-// waitsFor returns what the set says at the end that it waits for; empty if it is complete.
+// waitsFor returns what the set waits for at the end, by its own message; empty if it is complete.
 func (r *run) waitsFor() string {
 	if r.set == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1alpha1.ConditionReady) {
 		return ""

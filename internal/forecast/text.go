@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Text writes the forecast for people. A wide one has a line for each write; else equal writes of a step, and steps that
-// repeat, are folded.
+// Text writes the forecast for users. A wide one has a line for each write. Otherwise equal writes of a step, and repeated
+// steps, are folded.
 func (f *Forecast) Text(w io.Writer, wide bool) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s: %s", f.Set, f.Class)
@@ -47,7 +47,7 @@ func (f *Forecast) table(b *strings.Builder, wide bool) {
 	_ = t.Flush() // into memory
 }
 
-// tableOf writes the lines about some writes.
+// tableOf prints the lines about some writes.
 func tableOf(w io.Writer, writes []Write, wide bool) {
 	if !wide {
 		for _, l := range fold(writes) {
@@ -83,12 +83,12 @@ func (f *Forecast) summary(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// asksOthers reports whether gates or people are waited for on the way.
+// asksOthers reports whether the rollout waits for gates or people on the way.
 func (f *Forecast) asksOthers() bool {
 	return slices.ContainsFunc(f.Waits, func(w Wait) bool { return w.Others })
 }
 
-// beside returns what takes time beside what was counted.
+// beside returns what takes further time that is not included.
 func (f *Forecast) beside() string {
 	if f.asksOthers() {
 		return ", and what gates and people take"
@@ -103,7 +103,7 @@ func heading(i int, text string) string {
 	return text
 }
 
-// spelled returns a time as people read it.
+// spelled formats a time for users.
 func spelled(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
@@ -111,7 +111,7 @@ func spelled(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// maxNames is how many names are spelled out.
+// maxNames is the maximum number of names in a list.
 const maxNames = 3
 
 // some returns the first of some names, and how many more there are.
@@ -125,7 +125,7 @@ func some(names []string) string {
 // folded is a line about several writes.
 type folded struct{ steps, after, what, why string }
 
-// group is what is written in one step to objects of one resource, for one reason.
+// group is the writes of one step to objects of one resource, with one reason.
 type group struct {
 	verb, resource, why string
 	names               []string
@@ -138,7 +138,7 @@ type step struct {
 	groups []group
 }
 
-// key tells steps apart that write different things.
+// key is equal for steps with the same writes.
 func (s step) key() string {
 	var b strings.Builder
 	for _, g := range s.groups {
@@ -165,13 +165,13 @@ func stepsOf(writes []Write) []step {
 	return steps
 }
 
-// longestPeriod is how many steps a pattern may have that is folded, and fewest how often it has to come.
+// longestPeriod is the maximum number of steps in a folded pattern, and fewest how often it must repeat.
 const (
 	longestPeriod = 6
 	fewest        = 3
 )
 
-// fold puts the writes of a step together that are alike, and the steps that come again and again.
+// fold joins similar writes of a step, and repeated steps.
 func fold(writes []Write) []folded {
 	steps := stepsOf(writes)
 	keys := make([]string, len(steps))
@@ -197,7 +197,7 @@ func fold(writes []Write) []folded {
 	return lines
 }
 
-// repetition returns how many steps the pattern has that comes most often from here on, and how often it comes.
+// repetition returns the length of the pattern that repeats most often from here on, and how often it repeats.
 func repetition(keys []string) (period, times int) {
 	period, times = 1, 1
 	for p := 1; p <= longestPeriod && p <= len(keys); p++ {
@@ -227,7 +227,7 @@ func linesOf(s step) []folded {
 	return lines
 }
 
-// throughout names the first and the last object that steps write.
+// throughout returns the names of the first and the last object that steps write.
 func throughout(steps []step) string {
 	first, last := steps[0].groups[0].names[0], steps[len(steps)-1].groups
 	names := last[len(last)-1].names

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// visits are the looks of kubelets, the next one first.
+// visits are the visits of kubelets, the next one first.
 type visits []visit
 
 type visit struct {

@@ -20,17 +20,17 @@ const judgeActor = "judge"
 
 // Wait is a moment from which on a rollout in steps waits for time, a gate or a person.
 type Wait struct {
-	// At is when it begins, and Until when it is over; both are counted from now. Gates and people are taken to need no time.
+	// At is when it begins, and Until when it ends, both counted from now. Gates and people are assumed to need no time.
 	At, Until time.Duration
 	// Writes is how many of the writes come before it.
 	Writes int
-	// Says is what the set says of it.
+	// Says is what the set reports about it.
 	Says string
-	// Others is true if it is somebody else who lets the rollout go on.
+	// Others is true if the rollout waits for a user or another program.
 	Others bool
 }
 
-// judge says yes to each step as soon as it is asked: it sets gates to True and promotes pauses. It notes what was waited for.
+// judge approves each step at once: it sets gates to True and promotes pauses. It records what was waited for.
 type judge struct {
 	cluster *cluster
 	record  *record
@@ -39,7 +39,7 @@ type judge struct {
 	waits   []Wait
 }
 
-// act looks at the step at work, and reports whether it did something. It is asked when nobody else has anything to do now.
+// act looks at the step at work, and reports whether it did something. It is called when nothing else is left to do now.
 func (j *judge) act() (acted bool, err error) {
 	set, ok := j.cluster.store.Get(j.key).(*v1alpha1.RollSet)
 	if !ok || set.Status.ObservedGeneration < set.Generation || !waits(set) {
@@ -75,7 +75,7 @@ func (j *judge) act() (acted bool, err error) {
 	return true, nil
 }
 
-// waits reports whether all pods of the step at work are there, and something else is waited for. A set that is paused waits
+// waits reports whether all pods of the step at work are there, and the step waits for something else. A paused set waits
 // for its user in any case.
 func waits(set *v1alpha1.RollSet) bool {
 	r := set.Status.Rollout
@@ -105,7 +105,7 @@ func closed(set *v1alpha1.RollSet) []string {
 	return names
 }
 
-// tell notes what a step waits for, once.
+// tell records what a step waits for, once.
 func (j *judge) tell(set *v1alpha1.RollSet, gates []string, promotion bool) {
 	r := set.Status.Rollout
 	key := fmt.Sprint(r.Revision, r.Step, r.Phase)
@@ -128,5 +128,5 @@ func (j *judge) tell(set *v1alpha1.RollSet, gates []string, promotion bool) {
 		}
 	}
 	j.waits = append(j.waits, w)
-	j.cluster.wrote = now // what comes after the wait is no rest
+	j.cluster.wrote = now // the wait is not the end of the run
 }

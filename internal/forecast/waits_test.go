@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// inSteps rolls a set out by one pod for an hour, by 40% until somebody has judged and promoted them, and by 80%.
+// inSteps rolls out a set in steps: one pod for an hour, 40% until it is judged and promoted, and 80%.
 func inSteps(s *v1alpha1.RollSetSpec) {
 	s.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{
 		{Updated: intstr.FromInt32(1), SoakSeconds: 3600},
@@ -48,7 +48,8 @@ STEP  AFTER    WRITES                                     REASON
 11    1h1m35s  patch controllerrevisions web-d28nvdzbdg   the history of the template
 `
 
-// TestPlanOfSteps plans a rollout in steps: it says when time, a gate and a person are waited for, and goes on.
+// TestPlanOfSteps plans a rollout in steps: the plan shows when it waits for time, a gate and a person, and continues after
+// that.
 func TestPlanOfSteps(t *testing.T) {
 	t.Parallel()
 	f := forecastOf(t, web(inSteps), web(inSteps, image("web:2")))
@@ -88,7 +89,7 @@ func TestPlanOfSteps(t *testing.T) {
 	}
 }
 
-// midway returns the input of a forecast without an edit in the middle of what a script began.
+// midway returns the input of a forecast without an edit, in the middle of what a script began.
 func midway(t *testing.T, lines string) Input {
 	t.Helper()
 	script, err := sim.ParseScript(lines)
@@ -110,7 +111,8 @@ func midway(t *testing.T, lines string) Input {
 	return in
 }
 
-// TestPlanOfTheRestOfSteps plans from within a step: it goes on where a yes is all that lacks, and says where it stops else.
+// TestPlanOfTheRestOfSteps plans from within a step. The plan continues if only an approval is missing; otherwise it shows
+// where it stops.
 func TestPlanOfTheRestOfSteps(t *testing.T) {
 	t.Parallel()
 	const begin = "replicas 4\nidentity Ordinal\nsettle\n"
@@ -148,7 +150,8 @@ func TestPlanOfTheRestOfSteps(t *testing.T) {
 	}
 }
 
-// TestPlanSpeaksOfStepsOnlyInSteps compares the plans of a set without steps, and of one whose steps ask nobody.
+// TestPlanSpeaksOfStepsOnlyInSteps compares the plans of a set without steps, and of one whose steps wait for no gate or
+// person.
 func TestPlanSpeaksOfStepsOnlyInSteps(t *testing.T) {
 	t.Parallel()
 	alone := func(s *v1alpha1.RollSetSpec) {
@@ -161,8 +164,8 @@ func TestPlanSpeaksOfStepsOnlyInSteps(t *testing.T) {
 	}
 }
 
-// TestStepsCostNoWritesOfPods rolls many pods out in twenty steps, and without: each pod costs the same writes, and each step a
-// few of the set's status.
+// TestStepsCostNoWritesOfPods rolls out many pods in twenty steps, and without steps: each pod costs the same writes, and
+// each step a few of the set's status.
 func TestStepsCostNoWritesOfPods(t *testing.T) {
 	t.Parallel()
 	pods := int32(1000)
