@@ -24,8 +24,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// accepted reads the manifests of testdata/accepted by name. They are StatefulSets and CloneSets; what makes RollSets of
-// them is all that a user has to do.
+// accepted reads the manifests of testdata/accepted by name. They are StatefulSets and CloneSets. The test turns them into
+// RollSets with the only edits that a user has to make.
 func accepted(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/accepted/*.yaml")
@@ -59,7 +59,7 @@ func TestManifestsOfOtherKindsAreAccepted(t *testing.T) {
 	}
 }
 
-// What is at the edge of a rule, on the right side of it.
+// These values are at the edge of a rule, on the right side of it.
 func TestEdgesAreAccepted(t *testing.T) {
 	edges := map[string]fields{
 		"a name of 52 characters":           {"metadata.name": strings.Repeat("a", 52)},
@@ -103,7 +103,7 @@ func TestEdgesAreAccepted(t *testing.T) {
 	}
 }
 
-// Built-in kinds take a number wherever there is a quantity; it means the same as the string.
+// Built-in kinds accept a number for every quantity. It means the same as the string.
 func TestQuantitiesAreNumbersOrStrings(t *testing.T) {
 	for number, want := range map[string]string{"0.5": "500m", "1": "1", "0.1": "100m", "1e3": "1e3", "0": "0", "2.0": "2", `"0.5"`: "500m", "1.5": "1500m"} {
 		set := with(t, parse(t, manifest), fields{
@@ -188,7 +188,7 @@ func specOf(t *testing.T, set *unstructured.Unstructured) map[string]any {
 	return spec
 }
 
-// The template's metadata must survive: without an option to the generator, the API server would prune it.
+// The template's metadata must be kept. Without an option of the generator, the API server would prune it.
 func TestEmbeddedMetadataIsKept(t *testing.T) {
 	set := with(t, parse(t, manifest), fields{
 		"spec.template.metadata":    "{labels: {app: web}, annotations: {example.com/a: b}, finalizers: [example.com/f]}",
@@ -219,7 +219,7 @@ func create(t *testing.T, u *unstructured.Unstructured) *v1alpha1.RollSet {
 	return set
 }
 
-// Scaling goes through a subresource, which is validated like everything else: whatever was valid must stay so.
+// Scaling goes through a subresource, which is validated like everything else. A valid set must stay valid.
 func TestScalingNeverInvalidates(t *testing.T) {
 	sets := accepted(t)
 	for _, name := range slices.Sorted(maps.Keys(sets)) {
@@ -240,7 +240,7 @@ func TestScalingNeverInvalidates(t *testing.T) {
 	}
 }
 
-// Whoever finds the pods of a set through /scale, as disruption budgets and autoscalers do, needs its selector there.
+// Disruption budgets and autoscalers find the pods of a set by the selector in /scale.
 func TestScaleShowsReplicasAndSelector(t *testing.T) {
 	set := create(t, with(t, parse(t, manifest), fields{"metadata.name": "scale", "spec.replicas": "7"}))
 	set.Status.Replicas, set.Status.LabelSelector = 5, "app=web"

@@ -21,9 +21,9 @@ import (
 	"rollset.dev/rollset/hack/crdgen/schema"
 )
 
-// One object that the API server stores and Go cannot decode would blind the controller to all of them: its watch fails
-// for every set, in every namespace. So whatever is admitted must be decoded. The test puts the strangest values of each
-// type into each field by itself.
+// An object that the API server stores and Go cannot decode would fail the controller's watch for every set, in every
+// namespace. So every admitted value must be decodable. The test puts the strangest values of each type into each field
+// separately.
 func TestWhateverIsAdmittedIsDecoded(t *testing.T) {
 	root, err := schema.Of(shippedCRD(t))
 	if err != nil {
@@ -69,12 +69,12 @@ func TestWhateverIsAdmittedIsDecoded(t *testing.T) {
 	}
 }
 
-// repeated reports whether a path lies in one of the kinds of containers whose schema is that of ordinary ones.
+// repeated reports whether a path lies in a kind of containers whose schema is that of ordinary ones.
 func repeated(path string) bool {
 	return strings.Contains(path, "initContainers") || strings.Contains(path, "ephemeralContainers")
 }
 
-// strange returns values, in JSON, at the edge of what a type can hold and beyond.
+// strange returns values, in JSON, at the limits of a type and beyond.
 func strange(s *apiextensionsv1.JSONSchemaProps) []string {
 	numbers := []string{"0", "1000", "2147483647", "2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "1e20", "0.5"}
 	switch {
@@ -94,7 +94,7 @@ func strange(s *apiextensionsv1.JSONSchemaProps) []string {
 	}
 }
 
-// sample returns the smallest set that has a value at a path. It is text, since a parser would spoil the numbers.
+// sample returns the smallest set that has a value at a path. It is text, because a parser would change the numbers.
 func sample(t *testing.T, root *apiextensionsv1.JSONSchemaProps, path, value string) []byte {
 	t.Helper()
 	const placeholder = "PLACEHOLDER"
@@ -115,7 +115,7 @@ func steps(path string) []string {
 	return strings.FieldsFunc(strings.NewReplacer("[]", ".[]", "{}", ".{}").Replace(path), func(r rune) bool { return r == '.' })
 }
 
-// graft returns an object with a value at a path, and whatever else the schema requires along the way.
+// graft returns an object with a value at a path, and the other fields that the schema requires along the way.
 func graft(into any, s *apiextensionsv1.JSONSchemaProps, path []string, value any) any {
 	if len(path) == 0 {
 		return value
@@ -145,7 +145,7 @@ func graft(into any, s *apiextensionsv1.JSONSchemaProps, path []string, value an
 	return object
 }
 
-// smallest returns the least value that a schema admits.
+// smallest returns the smallest value that a schema admits.
 func smallest(s *apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case len(s.Enum) > 0:
@@ -169,7 +169,7 @@ func smallest(s *apiextensionsv1.JSONSchemaProps) any {
 	}
 }
 
-// decodes asks for a set, as it would be stored, to be decoded. It returns false if the API server does not admit it.
+// decodes sends a set and decodes it as it would be stored. It returns false if the API server does not admit it.
 func decodes(ctx context.Context, c *rest.RESTClient, body []byte) (bool, error) {
 	stored, err := c.Post().Namespace("default").Resource("rollsets").Param("dryRun", "All").Body(body).DoRaw(ctx)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {

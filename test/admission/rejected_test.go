@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rejection is a set that must not get in: the smallest one, with changes, and what its user must be told.
+// rejection is a set that must be rejected: the smallest one, with changes, and the message for its user.
 type rejection struct {
 	name    string
 	changes fields
@@ -54,7 +54,7 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// checkRejected checks that an error refuses a field, for the reason that a message gives.
+// checkRejected checks that an error rejects a field, with a message.
 func checkRejected(t *testing.T, err error, field, message string) {
 	t.Helper()
 	if err == nil {

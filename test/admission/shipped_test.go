@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
-// TestShipped installs what is shipped with the tool that users install it with, and then looks at it through that tool.
+// TestShipped installs the shipped manifests with the tool that users install them with, and reads them through that tool.
 // The steps build on one another.
 func TestShipped(t *testing.T) {
 	kubectl := startKubectl(t)
@@ -31,7 +31,7 @@ func TestShipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// kubectl wait would do, if it did not fail on a CRD that has no conditions yet.
+	// kubectl wait would do, but it fails on a CRD that has no conditions yet.
 	if err := envtest.WaitForCRDs(kubectl.env.Config, []*apiextensionsv1.CustomResourceDefinition{crd}, envtest.CRDInstallOptions{MaxTime: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestShipped(t *testing.T) {
 			"rollset.status.conditions":                                     "conditions are Ready, Available, Progressing",
 			"rollset.spec.lifecycle.preDelete.labelsHandler":                "labelsHandler are labels that mark a pod as hooked",
 			"rollset.spec.updateStrategy.rollingUpdate.priorityStrategy":    "priorityStrategy says which pods are updated first",
-			"rollset.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "whenDeleted is what becomes of all claims",
+			"rollset.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "whenDeleted is what happens to all claims",
 		} {
 			text := strings.Join(strings.Fields(kubectl.on(t).must("explain", field)), " ")
 			kubectl.on(t).contains(text, want)
@@ -80,7 +80,7 @@ func TestShipped(t *testing.T) {
 	})
 }
 
-// kubectl runs the real kubectl against a control plane of its own.
+// kubectl runs the real kubectl against its own control plane.
 type kubectl struct {
 	t          *testing.T
 	env        *envtest.Environment
@@ -119,7 +119,7 @@ func (k *kubectl) on(t *testing.T) *kubectl {
 	return &sub
 }
 
-// must runs a command that has to succeed, and returns what it prints.
+// must runs a command that must succeed, and returns its output.
 func (k *kubectl) must(args ...string) string {
 	k.t.Helper()
 	command := exec.Command(k.binary, args...)
@@ -139,7 +139,7 @@ func (k *kubectl) contains(got, want string) {
 	}
 }
 
-// columns checks the header and the only line of a table, whatever the space between columns.
+// columns checks the header and the only line of a table, ignoring the space between columns.
 func (k *kubectl) columns(args []string, header, line string) {
 	k.t.Helper()
 	lines := strings.Split(strings.TrimSpace(k.must(args...)), "\n")

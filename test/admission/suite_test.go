@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission tests what a real API server lets in, with the CRD that is shipped: there is no webhook, so that the
-// CRD is the whole of admission.
+// Package admission tests what a real API server admits with the shipped CRD. There is no webhook, so the CRD is the whole
+// of admission.
 package admission
 
 import (
@@ -28,7 +28,7 @@ import (
 // shared is the cluster that most tests use.
 var shared *cluster
 
-// cluster is a running API server that knows RollSets.
+// cluster is a running API server with the CRD.
 type cluster struct {
 	client.Client
 	env *envtest.Environment
@@ -80,7 +80,7 @@ func start(crd *apiextensionsv1.CustomResourceDefinition) (*cluster, error) {
 	return &cluster{Client: c, env: env}, nil
 }
 
-// shippedPath returns the CRD that users install.
+// shippedPath returns the path of the CRD that users install.
 func shippedPath() (string, error) {
 	root, err := assets.ModuleRoot()
 	if err != nil {
@@ -103,7 +103,7 @@ func shipped() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, yaml.UnmarshalStrict(raw, crd)
 }
 
-// manifest is the smallest set that there is. Tests change it.
+// manifest is the smallest set. Tests change it.
 const manifest = `
 apiVersion: apps.rollset.dev/v1alpha1
 kind: RollSet
@@ -132,7 +132,7 @@ func parse(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// fields are values, in YAML, by the path of the field they are for. The value "-" removes the field.
+// fields are values, in YAML, by the path of their field. The value "-" removes the field.
 type fields map[string]string
 
 // with changes fields of an object.
@@ -156,7 +156,7 @@ func with(t testing.TB, u *unstructured.Unstructured, changes fields) *unstructu
 	return u
 }
 
-// integers turns what YAML reads as a floating point number, though it is a whole one, into an integer, as the API does.
+// integers converts whole numbers that YAML reads as floating point to integers, as the API does.
 func integers(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -175,7 +175,7 @@ func integers(v any) any {
 	return v
 }
 
-// admit asks whether the API server would take a new object.
+// admit asks the API server whether it would accept a new object.
 func (c *cluster) admit(ctx context.Context, u *unstructured.Unstructured) error {
 	return c.Create(ctx, u.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
 }

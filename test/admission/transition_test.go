@@ -76,8 +76,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// A later version may forbid what an earlier one allowed. Sets that are there already must stay changeable in all their
-// other fields: nobody can scale or repair a set whose every update is refused.
+// A later version may forbid what an earlier one allowed. In existing sets all other fields must stay changeable, because a
+// set whose every update is rejected can neither be scaled nor repaired.
 func TestOldViolationsAreTolerated(t *testing.T) {
 	lax, strict := shippedCRD(t), shippedCRD(t)
 	root, err := schema.Of(lax)
@@ -148,7 +148,7 @@ func shippedCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// tighten replaces a cluster's CRD and waits until the API server goes by it.
+// tighten replaces a cluster's CRD and waits until the API server uses it.
 func tighten(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	current := &apiextensionsv1.CustomResourceDefinition{}

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package browser looks at the pictures of plans in a headless browser: at three sizes, light and dark, with few pods and
-// with many. A script in the page measures whether everything can be read.
+// Package browser checks the pictures of plans in a headless browser: at three sizes, light and dark, with few pods and with
+// many. A script in the page measures whether everything is readable.
 package browser
 
 import (
@@ -33,23 +33,23 @@ var (
 	shots   = flag.String("screenshots", "", "a folder for pictures of what the browser shows; empty for none")
 )
 
-// patience bounds the time that the browser takes for a page.
+// patience bounds how long the browser takes for a page.
 const patience = 2 * time.Minute
 
 //go:embed measure.js
 var measure string
 
-// window is the size of a window, and the size that letters must at least have in it.
+// window is the size of a window, and the minimum size of letters in it.
 type window struct {
 	name          string
 	width, height int
 	smallest      float64
 }
 
-// edit is a set as it is and as it will be.
+// edit is a set before and after a change.
 type edit struct{ before, after *v1alpha1.RollSet }
 
-// newEdit returns a new image for a set with some pods.
+// newEdit returns an edit that gives a set of some pods a new image.
 func newEdit(pods int, change func(spec *v1alpha1.RollSetSpec)) edit {
 	labels := map[string]string{"app": "web"}
 	before := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
@@ -82,7 +82,7 @@ func edits() map[string]edit {
 	}
 }
 
-// TestPictures looks at the page and at the bare picture of each plan.
+// TestPictures checks the page and the bare picture of each plan.
 func TestPictures(t *testing.T) {
 	if *program == "" {
 		t.Fatal("which browser? Give -args -browser=/usr/bin/chromium, or run make test-browser")
@@ -110,7 +110,7 @@ func TestPictures(t *testing.T) {
 			for _, dark := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s on a %s, dark %v", name, size.name, dark), func(t *testing.T) {
 					look(t, fmt.Sprintf("%s-%s-%v", name, size.name, dark), page.String(), size, dark)
-					if size.width >= 960 { // below that, a page scrolls the picture
+					if size.width >= 960 { // in smaller windows, a page scrolls the picture
 						look(t, fmt.Sprintf("%s-%s-%v-bare", name, size.name, dark), bare, size, dark)
 					}
 				})
@@ -119,7 +119,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// look shows a page to the browser, and fails if the measures of it are wrong.
+// look shows a page to the browser, and fails if its measures are wrong.
 func look(t *testing.T, name, page string, size window, dark bool) {
 	t.Helper()
 	script := fmt.Sprintf("<script>const DARK = %v, SMALLEST = %g;\n%s</script></body>", dark, size.smallest, measure)
@@ -141,7 +141,7 @@ func look(t *testing.T, name, page string, size window, dark bool) {
 	}
 }
 
-// browse runs the browser once, and returns what it prints.
+// browse runs the browser once, and returns its output.
 func browse(t *testing.T, folder, file string, size window, dark bool, task string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -47,7 +47,7 @@ func newRelay(t *testing.T) (r *relay, address string) {
 	return r, "https://" + listener.Addr().String()
 }
 
-// pass connects everybody who comes to the API server.
+// pass connects every client to the API server.
 func (r *relay) pass(ctx context.Context, host string) {
 	for {
 		near, err := r.listener.Accept()
@@ -64,7 +64,7 @@ func (r *relay) pass(ctx context.Context, host string) {
 	}
 }
 
-// keep notes the two ends of a connection, which are closed when the relay is cut.
+// keep records the two ends of a connection, which are closed when the relay is cut.
 func (r *relay) keep(ends ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *relay) keep(ends ...net.Conn) bool {
 	return !r.cutOff
 }
 
-// cut ends all connections, and takes no others.
+// cut closes all connections, and accepts no others.
 func (r *relay) cut() {
 	_ = r.listener.Close()
 	r.mu.Lock()
@@ -85,8 +85,8 @@ func (r *relay) cut() {
 	}
 }
 
-// TestServerGoesAway takes the API server away from commands that wait: each asks again for half a minute, says so in one
-// line, and ends.
+// TestServerGoesAway stops the API server while commands wait: each retries for half a minute, says so in one line, and
+// exits.
 func TestServerGoesAway(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -119,7 +119,7 @@ func TestServerGoesAway(t *testing.T) {
 				}
 			}
 			server.cut()
-			for lines.Scan() { // until it ends
+			for lines.Scan() { // until it exits
 			}
 			_ = command.Wait()
 			line := strings.TrimSuffix(stderr.String(), "\n")
@@ -130,7 +130,7 @@ func TestServerGoesAway(t *testing.T) {
 	}
 }
 
-// TestClosedPipe reads one line of a command that goes on, and no more: it ends, and is no crash.
+// TestClosedPipe reads only one line of a command that continues: it exits, and does not crash.
 func TestClosedPipe(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -156,7 +156,7 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// TestTwoKindsOfOneName finds the RollSet where a Deployment has the same name, and leaves that one alone.
+// TestTwoKindsOfOneName finds the RollSet where a Deployment has the same name, and does not touch that one.
 func TestTwoKindsOfOneName(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -188,8 +188,8 @@ func TestTwoKindsOfOneName(t *testing.T) {
 	}
 }
 
-// TestFieldOfAnotherVersion gives a file with a field that the CRD of the cluster does not have, as an older one does not
-// have those of a newer release: it is refused by name, not dropped.
+// TestFieldOfAnotherVersion passes a file with a field that the CRD of the cluster does not have, as in an older release.
+// The field is rejected by name, not dropped.
 func TestFieldOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

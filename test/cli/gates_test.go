@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// sample decodes documents of a file of config/gates; none may have a field that its kind does not know.
+// sample decodes documents of a file of config/gates. None may have an unknown field.
 func sample(t *testing.T, name string, into ...any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(shared.root, "config", "gates", name))
@@ -42,7 +42,7 @@ func sample(t *testing.T, name string, into ...any) {
 	}
 }
 
-// account is the service account of the samples, in the namespace of a test, and a folder that is what their image has.
+// account is the service account of the samples, in the namespace of a test, and a folder with the content of their image.
 type account struct {
 	*user
 
@@ -62,7 +62,7 @@ func newAccount(t *testing.T) *account {
 	if err := yaml.UnmarshalStrict(text, role); err != nil {
 		t.Fatal(err)
 	}
-	role.Name = "rollset-" + role.Name // as the installation calls it
+	role.Name = "rollset-" + role.Name // its name in the installation
 	sample(t, "access.yaml", serviceAccount, binding)
 	serviceAccount.Namespace, binding.Namespace, binding.Subjects[0].Namespace = u.namespace, u.namespace, u.namespace
 	if err := errors.Join(client.IgnoreAlreadyExists(shared.Create(t.Context(), role)),
@@ -89,7 +89,7 @@ func newAccount(t *testing.T) *account {
 	return a
 }
 
-// play runs a command line as a user, with the plugin and kubectl in the PATH and nothing but it, and returns what it prints.
+// play runs a command line as a user, with only the plugin and kubectl in the PATH, and returns its output.
 func (a *account) play(t *testing.T, u *user, environment []string, command ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(filepath.Join(a.bin, command[0]))
@@ -129,8 +129,8 @@ func commandOf(pod *corev1.PodSpec) (environment, command []string) {
 	return environment, pod.Containers[0].Command
 }
 
-// TestGateSamples has a real API server admit the Job and the CronJob of config/gates, and runs what they and the pipeline run, each
-// with the rights that it has: step by step they let a rollout through.
+// TestGateSamples lets a real API server admit the Job and the CronJob of config/gates. It runs their commands and those of
+// the pipeline, each with its own rights: step by step they let a rollout through.
 func TestGateSamples(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

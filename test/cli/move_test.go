@@ -29,7 +29,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// podTemplate returns a template with what real ones have.
+// podTemplate returns a template with the fields of real ones.
 func podTemplate(name string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}, Annotations: map[string]string{"example.com/team": "a"}},
@@ -113,7 +113,7 @@ func (u *user) newCloneSet(t *testing.T, name string) {
 	}
 }
 
-// installCloneSets teaches the API server the kind CloneSet, as far as these tests need it.
+// installCloneSets adds the kind CloneSet to the API server, as far as these tests need it.
 func installCloneSets(t *testing.T) {
 	t.Helper()
 	crd := &unstructured.Unstructured{Object: map[string]any{
@@ -144,7 +144,7 @@ func (u *user) create(t *testing.T, o client.Object) {
 	eventually(t, "an object to be accepted", func() error { return shared.Create(t.Context(), o) })
 }
 
-// awaitPods waits until so many pods are ready, and returns their UIDs by name.
+// awaitPods waits until the given number of pods is ready, and returns their UIDs by name.
 func (u *user) awaitPods(t *testing.T, app string, n int) map[string]types.UID {
 	t.Helper()
 	uids := map[string]types.UID{}
@@ -165,8 +165,7 @@ func (u *user) awaitPods(t *testing.T, app string, n int) map[string]types.UID {
 	return uids
 }
 
-// sameProcesses fails unless the pods are the very ones that were there before, none of them restarted, and controlled by
-// something of a kind.
+// sameProcesses fails unless the pods are the same as before, without restarts, and controlled by an object of a kind.
 func (u *user) sameProcesses(t *testing.T, app string, before map[string]types.UID, kind string) {
 	t.Helper()
 	now := u.pods(t, app)
@@ -189,7 +188,7 @@ func (u *user) sameProcesses(t *testing.T, app string, before map[string]types.U
 	}
 }
 
-// killAfter runs a command line and kills it as soon as it begins a step; false if it ends before.
+// killAfter runs a command line and kills it as soon as it begins a step; false if it exits before.
 func (u *user) killAfter(t *testing.T, step int, args ...string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -219,7 +218,7 @@ func (u *user) killAfter(t *testing.T, step int, args ...string) bool {
 	return killed
 }
 
-// TestAdopt moves workloads of three kinds over while their pods run, killed at each step and then begun again, and back.
+// TestAdopt moves workloads of three kinds to RollSet while their pods run, and back. Each step is killed and repeated.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	for kind, begin := range map[string]func(*user, *testing.T, string){
@@ -265,7 +264,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// scales fails unless the autoscaler, if there is one, scales something of a kind.
+// scales fails unless the autoscaler, if there is one, scales an object of a kind.
 func (u *user) scales(t *testing.T, name, kind string) {
 	t.Helper()
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
@@ -278,13 +277,13 @@ func (u *user) scales(t *testing.T, name, kind string) {
 	}
 }
 
-// TestAdoptRefuses gives adopt what it must not touch.
+// TestAdoptRefuses runs adopt on what it must not touch.
 func TestAdoptRefuses(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
 	u.newDeployment(t, "web")
 	before := u.awaitPods(t, "web", 3)
-	// A change by hand, which the template does not give.
+	// The pod was changed by hand, in a field that the template does not set.
 	for name := range before {
 		pod := &corev1.Pod{}
 		if err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: name}, pod); err != nil {
@@ -309,7 +308,7 @@ func TestAdoptRefuses(t *testing.T) {
 	u.fails(t, 1, []string{"release", "nosuch"}, "was not adopted by this plugin")
 }
 
-// TestConvertedIsAccepted shows what convert prints to the API server.
+// TestConvertedIsAccepted sends the output of convert to the API server.
 func TestConvertedIsAccepted(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

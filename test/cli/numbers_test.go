@@ -21,18 +21,18 @@ import (
 var pods = flag.Int("pods", 50, "how many pods are planned for and watched; make bench-plugin has 1,000")
 
 const (
-	// share is the part of a core that a live picture may take.
+	// share is the part of a core that a live picture may use.
 	share = 0.1
-	// startTime is how long the program may work before it does anything.
+	// startTime is how much CPU time the program may use before it does anything.
 	startTime = 100 * time.Millisecond
-	// planTime is how long a plan of 1,000 pods may work, the smaller ones included.
+	// planTime is how much CPU time a plan of 1,000 pods may use, including the smaller ones.
 	planTime = 3 * time.Second
 )
 
-// spent returns the time of the processor that a program took, and those that it started.
+// spent returns the CPU time of a program and its children.
 func spent(state *os.ProcessState) time.Duration { return state.UserTime() + state.SystemTime() }
 
-// TestNumbers measures what the plugin costs, by the time of the processor, which other programs do not lengthen much.
+// TestNumbers measures the cost of the plugin in CPU time, because other programs hardly affect it.
 func TestNumbers(t *testing.T) {
 	u := newUser(t)
 	u.newSet(t, "web", func(set *v1alpha1.RollSet) {

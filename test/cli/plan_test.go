@@ -37,7 +37,7 @@ var (
 )
 
 const (
-	// atRest is for how long the manager must send nothing before an edit counts as done.
+	// atRest is how long the manager must send nothing before an edit counts as done.
 	atRest = 2 * time.Second
 	// perSet is how many edits are made of a set, one after another.
 	perSet = 5
@@ -88,7 +88,7 @@ func (e *editor) storage(gigabytes int) {
 	e.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity}
 }
 
-// edit changes the set at random, and says how.
+// edit changes the set at random, and describes the change.
 func (e *editor) edit() string {
 	e.n++
 	spec := &e.set.Spec
@@ -117,7 +117,8 @@ func (e *editor) edit() string {
 		}
 		return "partition"
 	case 5:
-		// Beside updates in place, fractions of a second decide whether a pod is changed or replaced by one above the number.
+		// Together with updates in place, fractions of a second decide whether a pod is changed or replaced by a surplus
+		// one.
 		if spec.PodIdentity != v1alpha1.OrdinalIdentity && rolling.PodUpdatePolicy == v1alpha1.RecreatePod {
 			rolling.MaxSurge = new(intstr.FromInt(e.IntN(3)))
 		}
@@ -142,9 +143,9 @@ func (e *editor) patch(t *testing.T) string {
 	return string(body)
 }
 
-// TestPlanIsWhatHappens plans random edits, makes them, and compares the plan with what the API server notes of the manager's
-// requests: the same writes to each object in the same order, and, where one pod moves at a time, the same order
-// of all but those that are sent together.
+// TestPlanIsWhatHappens plans random edits, makes them, and compares the plan with the manager's requests in the audit log
+// of the API server: the same writes to each object in the same order. If one pod moves at a time, the order of all writes
+// must be the same, except for those sent together.
 func TestPlanIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	for first := 0; first < *edits; first += perSet {
@@ -184,14 +185,14 @@ func TestPlanIsWhatHappens(t *testing.T) {
 	}
 }
 
-// oneByOne reports whether pods of a set move one after another, so that nothing is left to the time that requests take.
+// oneByOne reports whether pods of a set move one after another, so that the duration of requests does not matter.
 func oneByOne(spec *v1alpha1.RollSetSpec) bool {
 	rolling := &spec.UpdateStrategy.RollingUpdate
 	return rolling.MaxUnavailable.IntValue() == 1 && (rolling.MaxSurge == nil || rolling.MaxSurge.IntValue() == 0)
 }
 
-// batches returns writes with those sorted that are sent at the same time: which the plan has one after another, and which
-// do the same to objects of one kind.
+// batches sorts the writes that are sent at the same time: those that are adjacent in the plan, and do the same to objects
+// of one kind.
 func batches(planned, writes []string) []string {
 	kind := func(i int) string { return planned[i][:strings.LastIndex(planned[i], " ")] }
 	sorted := slices.Clone(writes)
@@ -204,11 +205,11 @@ func batches(planned, writes []string) []string {
 	return sorted
 }
 
-// soon is the time in which an edit is planned and made, and nothing that it depends on may change.
+// soon is how long an edit takes to be planned and made. Nothing that it depends on may change in this time.
 const soon = 8 * time.Second
 
-// awaitSteady waits until no pod is about to change its rank by its age alone: of pods without ordinals those go first that
-// have been ready for less long, in powers of two.
+// awaitSteady waits until no pod is about to change its rank by age alone. Pods without ordinals are deleted in the order of
+// how long they have been ready, in powers of two.
 func (u *user) awaitSteady(t *testing.T, identity v1alpha1.PodIdentity) {
 	t.Helper()
 	if identity == v1alpha1.OrdinalIdentity {
@@ -245,7 +246,7 @@ func (u *user) plan(t *testing.T, args ...string) (writes []string, broken int) 
 	return writes, plan.IfBroken.BrokenPods
 }
 
-// rest waits until the manager has sent at least so many writes and then no more, and returns them.
+// rest waits until the manager has sent at least the given number of writes and then no more, and returns them.
 func (u *user) rest(t *testing.T, least int) []string {
 	t.Helper()
 	var lines []string

@@ -32,7 +32,7 @@ import (
 
 var prometheusFlag = flag.String("prometheus", "", "the program of Prometheus; make test-prometheus builds it")
 
-// app is a program that is measured: it serves the share of its requests that fail.
+// app is a program with a metric: the share of its failing requests.
 type app struct {
 	server *httptest.Server
 	errors atomic.Uint64
@@ -49,11 +49,11 @@ func newApp(t *testing.T) *app {
 	return a
 }
 
-// fail has the app answer a share of its requests with an error.
+// fail makes the app answer a share of its requests with an error.
 func (a *app) fail(share float64) { a.errors.Store(math.Float64bits(share)) }
 
-// startPrometheus starts a Prometheus that scrapes the app and the manager, with the alerts that are shipped, and returns its
-// URL and what kills it.
+// startPrometheus starts a Prometheus that scrapes the app and the manager, with the shipped alerts. It returns its URL and
+// a function that kills it.
 func startPrometheus(t *testing.T, a *app) (url string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func startPrometheus(t *testing.T, a *app) (url string, kill func()) {
 	return "http://" + address, kill
 }
 
-// TestGateByPrometheus judges steps by what a real Prometheus measures, of an app and of the manager itself.
+// TestGateByPrometheus judges steps by metrics of an app and of the manager, in a real Prometheus.
 func TestGateByPrometheus(t *testing.T) {
 	if *prometheusFlag == "" {
 		t.Fatal("-prometheus names no program; `make test-prometheus` builds one and runs this test")
@@ -162,7 +162,7 @@ func TestGateByPrometheus(t *testing.T) {
 	}
 }
 
-// expectRules waits until Prometheus has evaluated all alerts, none of which may be in error.
+// expectRules waits until Prometheus has evaluated all alerts. None may have an error.
 func expectRules(t *testing.T, url string) {
 	t.Helper()
 	server := clientOf(t, url)

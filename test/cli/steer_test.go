@@ -27,7 +27,7 @@ func contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestRollout steers a rollout from its beginning to its end, and back.
+// TestRollout controls a rollout from its beginning to its end, and back.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -98,7 +98,7 @@ func TestDeletePod(t *testing.T) {
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the pod is still there: %v", err)
 	}
-	// One pod that is wrong, and no other is touched.
+	// One of the names is wrong, so no pod is touched.
 	other := u.pods(t, "web")[0]
 	u.fails(t, 1, []string{"delete-pod", other.Name, "nosuch"}, "nothing was done", `"nosuch" not found`)
 	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(&other), &other); err != nil || len(other.Labels[v1alpha1.SpecifiedDeleteLabel]) > 0 {
@@ -106,12 +106,12 @@ func TestDeletePod(t *testing.T) {
 	}
 }
 
-// TestFailedRollout tells a rollout that fails by its exit code, and one that takes too long.
+// TestFailedRollout checks the exit code of a rollout that fails, and of one that takes too long.
 func TestFailedRollout(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
 	u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec.ProgressDeadlineSeconds = new(int32(600)) })
-	// The API server refuses pods of this template, which no schema can see.
+	// The API server rejects pods of this template, which no schema can detect.
 	set := u.get(t, "web")
 	patch := client.MergeFrom(set.DeepCopy())
 	set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "nosuch", MountPath: "/data"}}
@@ -122,7 +122,7 @@ func TestFailedRollout(t *testing.T) {
 	u.fails(t, 1, []string{"status", "web", "--watch=false"}, "rollset web is stalled: InvalidTemplate")
 	contains(t, u.run(t, "undo", "web", "--wait"), "rolled back")
 
-	// No node has this label, so that the rollout does not end.
+	// No node has this label, so the rollout does not end.
 	set = u.get(t, "web")
 	patch = client.MergeFrom(set.DeepCopy())
 	set.Spec.Template.Spec.NodeSelector = map[string]string{"example.com/nosuch": "true"}

@@ -32,7 +32,7 @@ func inPhase(t *testing.T, u *user, step int32, phase v1alpha1.RolloutPhase) *v1
 	return set
 }
 
-// newJudge returns a user of the same namespace who has the role for gates and no other, as it is shipped.
+// newJudge returns a user of the same namespace who has only the shipped role for gates.
 func newJudge(t *testing.T, u *user) *user {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(shared.root, "config", "rbac", "rollset_gate-writer_role.yaml"))

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli tests the plugin as users run it: its own binary, as a process, against a local cluster in which the manager
-// runs.
+// Package cli tests the plugin as users run it: its own binary, as a process, against a local cluster with a running
+// manager.
 package cli
 
 import (
@@ -34,7 +34,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// patience bounds every wait; it says nothing about how long anything should take.
+// patience bounds every wait. It is no expectation of how long anything takes.
 const patience = 2 * time.Minute
 
 // shared is the cluster of all tests. Each test has a namespace of its own.
@@ -132,14 +132,14 @@ func build(ctx context.Context, root, dir string) (string, error) {
 	return path, nil
 }
 
-// user is who runs the plugin, in a namespace.
+// user is a user of the plugin, in a namespace.
 type user struct {
 	kubeconfig, namespace, dir string
-	// log is where the manager's writes are noted; nil if they are not looked at.
+	// log is the audit log of the manager's writes; nil if it is not read.
 	log *audit.Log
 }
 
-// newUser returns one with all rights, in a namespace of the test's own.
+// newUser returns a user with all rights, in a namespace of the test.
 func newUser(t *testing.T) *user {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cli-"}}
@@ -152,7 +152,7 @@ func newUser(t *testing.T) *user {
 	return &user{kubeconfig: shared.Kubeconfig, namespace: namespace.Name, dir: t.TempDir()}
 }
 
-// result is what a command printed, and how it ended.
+// result is the output and exit code of a command.
 type result struct {
 	out, err string
 	code     int
@@ -164,7 +164,7 @@ func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 	command.Dir = u.dir
 	command.Env = append(os.Environ(), "KUBECONFIG="+u.kubeconfig, "HOME="+u.dir)
 	if u.namespace != "" {
-		command.Args = slices.Insert(command.Args, 1, "--namespace="+u.namespace) // behind -- are the words of another command
+		command.Args = slices.Insert(command.Args, 1, "--namespace="+u.namespace) // the words after -- are another command
 	}
 	return command
 }
@@ -184,7 +184,7 @@ func (u *user) try(t *testing.T, stdin string, args ...string) result {
 	return result{stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
 }
 
-// run runs a command line that has to succeed, and returns what it prints.
+// run runs a command line that must succeed, and returns its output.
 func (u *user) run(t *testing.T, args ...string) string {
 	t.Helper()
 	r := u.try(t, "", args...)
@@ -194,7 +194,7 @@ func (u *user) run(t *testing.T, args ...string) string {
 	return r.out
 }
 
-// fails runs a command line that has to fail with an exit code, and with one line that has all the texts.
+// fails runs a command line that must fail with an exit code, and with one line that contains all the texts.
 func (u *user) fails(t *testing.T, code int, args []string, texts ...string) {
 	t.Helper()
 	r := u.try(t, "", args...)

@@ -47,11 +47,11 @@ func TestTree(t *testing.T) {
 	contains(t, u.run(t, "get", "-o", "wide"), "nginx:1.28", "MESSAGE")
 	contains(t, u.run(t, "get", "db", "-o", "yaml"), "kind: RollSet", "podIdentity: Ordinal")
 	contains(t, u.run(t, "get", "-o", "name"), "rollset.apps.rollset.dev/db")
-	anywhere := &user{kubeconfig: u.kubeconfig, dir: u.dir} // what is completed has to come last
+	anywhere := &user{kubeconfig: u.kubeconfig, dir: u.dir} // the completed word must come last
 	contains(t, anywhere.run(t, "__complete", "--namespace="+u.namespace, "status", "d"), "db\n")
 }
 
-// TestWatch prints a line for each change where there is no terminal, and ends when it is interrupted.
+// TestWatch prints a line for each change if there is no terminal, and exits when interrupted.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -104,7 +104,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestOnTerminals draws a set on terminals of several kinds, which the program script gives to it.
+// TestOnTerminals draws a set on terminals of several kinds, which the program script provides.
 func TestOnTerminals(t *testing.T) {
 	t.Parallel()
 	script, err := exec.LookPath("script")
@@ -168,7 +168,7 @@ type missing struct{ text, in string }
 
 func (m *missing) Error() string { return "no " + m.text + " in\n" + m.in }
 
-// TestRights runs the plugin as a user with the roles that users get, and names what is missing to others.
+// TestRights runs the plugin with the roles of users. Users who lack a right are told which.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	admin := newUser(t)
@@ -204,7 +204,7 @@ func TestRights(t *testing.T) {
 	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace)
 }
 
-// bind gives a user a cluster role in a namespace. The roles of this project are made as they are shipped.
+// bind gives a user a cluster role in a namespace. The roles of this project are created from the shipped manifests.
 func bind(t *testing.T, namespace, name, role string) {
 	t.Helper()
 	if strings.HasPrefix(role, "rollset-") {
@@ -233,7 +233,7 @@ func bind(t *testing.T, namespace, name, role string) {
 	}
 }
 
-// TestBadInput gives the plugin what it cannot use: one line, an exit code, and nothing is done.
+// TestBadInput runs the plugin with unusable input: it prints one line, returns an exit code, and changes nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -281,7 +281,7 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// TestWhy explains what is held, pod by pod, and what lifts it.
+// TestWhy explains the holds, pod by pod, and what releases them.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

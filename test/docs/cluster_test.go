@@ -17,10 +17,10 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// last are the pages that change the cluster for everybody: they are run alone, after the others.
+// last are the pages that change the whole cluster. They run alone, after the others.
 var last = map[string]bool{"docs/upgrade.md": true}
 
-// TestOnCluster shows the manifests of all pages to an API server, and runs the commands of those that say so.
+// TestOnCluster sends the manifests of all pages to an API server, and runs the commands of those pages that ask for it.
 func TestOnCluster(t *testing.T) {
 	root, all := pages(t)
 	c := startCluster(t, root)
@@ -45,7 +45,7 @@ func TestOnCluster(t *testing.T) {
 	}
 }
 
-// cluster is a local cluster in which the manager runs.
+// cluster is a local cluster with a running manager.
 type cluster struct {
 	*testbed.Cluster
 	root string
@@ -53,7 +53,7 @@ type cluster struct {
 	plugins string
 }
 
-// startCluster starts one whose kubelets go through all that real ones do, and take less time for it.
+// startCluster starts a cluster whose kubelets go through all states of real ones, in less time.
 func startCluster(t *testing.T, root string) *cluster {
 	t.Helper()
 	model := kubelet.Recorded()
@@ -102,7 +102,7 @@ type shell struct {
 	env []string
 }
 
-// newShell makes a namespace, and a folder with the repository's config in it.
+// newShell creates a namespace, and a folder with the repository's config.
 func (c *cluster) newShell(t *testing.T, namespace string) *shell {
 	t.Helper()
 	s := &shell{dir: t.TempDir()}
@@ -129,7 +129,7 @@ kubectl wait --for=create serviceaccount/default`, namespace))
 	return s
 }
 
-// run runs a script and returns what it prints.
+// run runs a script and returns its output.
 func (s *shell) run(ctx context.Context, script string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -143,7 +143,7 @@ func (s *shell) run(ctx context.Context, script string) (string, error) {
 	return string(out), err
 }
 
-// expect runs a command of a transcript and says what is wrong with what it prints; empty if nothing is.
+// expect runs a command of a transcript and returns what is wrong with its output; empty if nothing is.
 func (s *shell) expect(ctx context.Context, e exchange) string {
 	want := pattern(e.output)
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
@@ -159,7 +159,7 @@ func (s *shell) expect(ctx context.Context, e exchange) string {
 	}
 }
 
-// describe returns how things are, for the log of a failure.
+// describe returns the state of the namespace, for the log of a failure.
 func (s *shell) describe(ctx context.Context) string {
 	out, err := s.run(ctx, `kubectl get rollsets,pods,persistentvolumeclaims -o wide
 kubectl get rollsets -o jsonpath='{range .items[*].status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\n"}{end}'

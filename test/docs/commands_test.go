@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// patience bounds every wait. It says nothing about how long anything should take.
+	// patience bounds every wait. It is no expectation of how long anything takes.
 	patience = 2 * time.Minute
 	// glance is the time between two looks at something that is waited for.
 	glance = 250 * time.Millisecond
 )
 
-// run runs a page from top to bottom in a namespace of its own.
+// run runs a page from top to bottom in its own namespace.
 func (c *cluster) run(t *testing.T, p *page) {
 	t.Helper()
 	s := c.newShell(t, p.name())
@@ -47,10 +47,10 @@ func (c *cluster) run(t *testing.T, p *page) {
 	}
 }
 
-// exchange is a command of a transcript, and what it prints; empty if the page does not say.
+// exchange is a command of a transcript with its output; empty if the page does not show it.
 type exchange struct{ command, output string }
 
-// transcript takes a console block apart. Indented lines below a command belong to it.
+// transcript parses a console block. Indented lines below a command belong to it.
 func transcript(text string) (exchanges []exchange) {
 	continues := false
 	for line := range strings.Lines(text) {
@@ -68,11 +68,11 @@ func transcript(text string) (exchanges []exchange) {
 	return exchanges
 }
 
-// polled matches commands whose output is waited for: they only read.
+// polled matches commands whose output is waited for, because they only read.
 var polled = regexp.MustCompile(`^kubectl (get|events) `)
 
 var (
-	// random are the ids of pods and the hashes of revisions: no vowels, and no digits that look like letters.
+	// random matches the ids of pods and the hashes of revisions: no vowels, and no digits that look like letters.
 	random  = regexp.MustCompile(`-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|[bcdfghjklmnpqrstvwxz2456789]{8,10})\b`)
 	age     = regexp.MustCompile(`\b(?:\d+d|(?:\d+m)?\d+s)\b`)
 	spaces  = regexp.MustCompile(`[ \t]+`)
@@ -86,7 +86,7 @@ func normalize(text string) string {
 	return strings.ReplaceAll(text, " \n", "\n")
 }
 
-// pattern matches what a page says that a command prints.
+// pattern matches the output of a command that a page shows.
 func pattern(output string) *regexp.Regexp {
 	text := anyLine.ReplaceAllString(normalize(output), "\x00")
 	text = regexp.QuoteMeta(text)
@@ -94,7 +94,7 @@ func pattern(output string) *regexp.Regexp {
 	return regexp.MustCompile(`^` + text + `$`)
 }
 
-// lines ends a text that is not empty with a line break, as those that kubectl prints for jsonpath do not.
+// lines adds a line break to a text without one, such as kubectl's output for jsonpath.
 func lines(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

@@ -24,8 +24,8 @@ var (
 	toADR  = regexp.MustCompile(`\[(\d+)\]\((\d{4})-[a-z-]+\.md\)`)
 )
 
-// TestDecisions expects every decision record to have one form and at most 60 lines, their links to lead back, and the index to
-// list them.
+// TestDecisions checks that all decision records have the same form and at most 60 lines, that links between them lead back,
+// and that the index lists them.
 func TestDecisions(t *testing.T) {
 	_, all := pages(t)
 	rows, claims := []string{}, map[string]bool{}
@@ -68,7 +68,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// checkForm expects a record to have three sections, a known status, and at most 60 lines.
+// checkForm checks that a record has three sections, a known status, and at most 60 lines.
 func checkForm(t *testing.T, p *page, says string) {
 	t.Helper()
 	if !status.MatchString(toADR.ReplaceAllString(says, "LINK")) {

@@ -14,11 +14,12 @@ import (
 var (
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
-	// notInAnchor is what GitHub leaves out of the anchor that it makes of a heading.
+	// notInAnchor matches the characters that GitHub removes from a heading to make its anchor.
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks follows every link from one file of the project to another, and finds every page from the README.
+// TestLinks follows every link from one file of the project to another, and checks that every page is reachable from the
+// README.
 func TestLinks(t *testing.T) {
 	root, all := pages(t)
 	byPath := map[string]*page{}
@@ -53,7 +54,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPaths expects the files and folders that CONTRIBUTING names to exist.
+// TestPaths checks that the files and folders in CONTRIBUTING exist.
 func TestPaths(t *testing.T) {
 	root, all := pages(t)
 	named := regexp.MustCompile("`((?:api|cmd|config|docs|hack|internal|test)/[a-zA-Z0-9_/.-]+)`")

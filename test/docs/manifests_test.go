@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// smallest is the set that a part of a manifest is shown in.
+// smallest is the set into which a part of a manifest is put.
 const smallest = `
 apiVersion: apps.rollset.dev/v1alpha1
 kind: RollSet
@@ -31,8 +31,8 @@ spec:
       - {name: web, image: "nginx:1.29"}
 `
 
-// admit asks the API server whether it would take every RollSet that a page shows. A block that begins with spec is a part
-// of a RollSet; a page that shows a part of anything else would fail here.
+// admit asks the API server whether it would accept every RollSet on a page. A block that begins with spec is a part of a
+// RollSet; a part of another kind would fail here.
 func (c *cluster) admit(t *testing.T, all []*page) {
 	t.Helper()
 	shown := 0
@@ -57,7 +57,7 @@ func (c *cluster) admit(t *testing.T, all []*page) {
 	}
 }
 
-// asRollSet returns the RollSet that a document shows, or shows a part of; nil if it is about another kind.
+// asRollSet returns the RollSet in a document, completed if it is only a part; nil if the document has another kind.
 func asRollSet(document string) ([]byte, error) {
 	var object map[string]any
 	if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {

@@ -44,10 +44,10 @@ type page struct {
 // block is a fenced block of a page, or a hidden one.
 type block struct {
 	line int // of its content, counted from 1
-	// language is the first word behind the fence, and file the second, if there is one.
+	// language is the first word after the fence, and file the second, if there is one.
 	language, file string
 	text           string
-	// skip is why it is not run; empty if it is.
+	// skip is why the block is not run; empty if it is.
 	skip string
 }
 

@@ -18,11 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// explained is the page that explains every word by which the manager says why something is as it is.
+// explained is the page that explains every word in the manager's messages.
 const explained = "docs/troubleshooting.md"
 
-// TestReasons expects the page to have a row for every reason of a condition and every reason of an event, for each word
-// that the metric rollset_blocked can have, and for no other.
+// TestReasons checks that the page has a row for every reason of a condition and every reason of an event, for each value of
+// the metric rollset_blocked, and for no other word.
 func TestReasons(t *testing.T) {
 	root, _ := pages(t)
 	text, err := os.ReadFile(filepath.Join(root, explained))

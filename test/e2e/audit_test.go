@@ -13,28 +13,28 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// onLocalCluster leaves out a spec that needs what only the cluster started for the suite has: an API server that can be
-// killed, storage, and simulated nodes.
+// onLocalCluster skips a spec that needs the cluster that the suite starts: an API server that can be killed, storage, and
+// simulated nodes.
 func onLocalCluster() {
 	if cluster.local == nil {
 		Skip("the cluster of KUBECONFIG is not ours to do that to")
 	}
 }
 
-// withAudit leaves out a spec that counts requests where nobody does.
+// withAudit skips a spec that counts requests if there is no audit log.
 func withAudit() {
 	if cluster.auditLog == "" {
 		Skip("the cluster of KUBECONFIG shows no audit log")
 	}
 }
 
-// request is one that the manager sent.
+// request is a request of the manager.
 type request = auditlog.Request
 
-// audit is what the API server has noted of the manager's requests from some point on.
+// audit is what the API server has logged of the manager's requests from some point on.
 type audit struct{ log auditlog.Log }
 
-// auditFrom begins an audit now.
+// auditFrom starts an audit now.
 func auditFrom() audit {
 	GinkgoHelper()
 	log, err := auditlog.From(cluster.auditLog)
@@ -42,7 +42,7 @@ func auditFrom() audit {
 	return audit{log}
 }
 
-// requests returns those requests of the manager that are wanted. Watches are left out.
+// requests returns the manager's requests that match. Watches are left out.
 func (a audit) requests(wanted func(request) bool) []request {
 	GinkgoHelper()
 	all, err := a.log.Requests(manager.User)
@@ -50,12 +50,12 @@ func (a audit) requests(wanted func(request) bool) []request {
 	return slices.DeleteFunc(all, func(r request) bool { return !wanted(r) })
 }
 
-// inNamespace tells requests about the spec's namespace.
+// inNamespace matches requests about the spec's namespace.
 func (f *fixture) inNamespace() func(request) bool {
 	return func(r request) bool { return r.Namespace == f.namespace }
 }
 
-// concerns tells requests about the spec's namespace, and those about all namespaces together.
+// concerns matches requests about the spec's namespace, and those about all namespaces together.
 func (f *fixture) concerns(r request) bool { return r.Namespace == f.namespace || r.Namespace == "" }
 
 // byKind counts requests by verb and resource.

@@ -103,12 +103,12 @@ var _ = Describe("Claim templates that change", func() {
 	})
 })
 
-// claimMark returns the place in the record that the last change of a claim has.
+// claimMark returns the place of the last change of a claim in the record.
 func (f *fixture) claimMark() int {
 	return read(f.record, func() int { return len(f.record.claims.changes) })
 }
 
-// growth says in which order claims asked for more storage, and got it, since the mark.
+// growth returns the order in which claims asked for more storage, and got it, since the mark.
 func (f *fixture) growth(from int) (steps []string) {
 	changes := read(f.record, func() []change[*corev1.PersistentVolumeClaim] { return slices.Clone(f.record.claims.changes) })
 	asked, had := map[types.UID]string{}, map[types.UID]string{}

@@ -32,17 +32,17 @@ type environment struct {
 	config     *rest.Config
 	client     client.WithWatch
 	kubeconfig string
-	// local is the cluster that was started for the suite; nil if it was there before.
+	// local is the cluster that was started for the suite; nil if it existed before.
 	local *testbed.Cluster
-	// auditLog is the path of the API server's audit log; empty if there is none to read.
+	// auditLog is the path of the API server's audit log; empty if there is none.
 	auditLog string
 	// kubectl is the path of kubectl.
 	kubectl string
 	// managerKubeconfig is for the manager's own user, and binary its program.
 	managerKubeconfig, binary string
-	// manager is the manager that acts unless a spec says otherwise.
+	// manager is the manager that acts unless a spec uses another.
 	manager *operator
-	// dir is a folder that goes with the suite.
+	// dir is a folder that is deleted with the suite.
 	dir string
 }
 
@@ -62,8 +62,8 @@ func join(ctx context.Context, dir string) (*environment, error) {
 	return e, nil
 }
 
-// startLocal starts a cluster whose API server keeps an audit log. Its kubelets go through all that real ones do, and
-// take less time for it.
+// startLocal starts a cluster whose API server keeps an audit log. Its kubelets go through all states of real ones, in less
+// time.
 func (e *environment) startLocal(ctx context.Context) (err error) {
 	model := kubelet.Recorded()
 	model.ReadyDelay = 200 * time.Millisecond
@@ -97,7 +97,7 @@ func (e *environment) joinForeign(context.Context) (err error) {
 	return nil
 }
 
-// kubeconfigFor writes a kubeconfig with which to act as a user, who has the rights that RBAC gives, and returns its path.
+// kubeconfigFor writes a kubeconfig for a user with the rights that RBAC gives, and returns its path.
 func (e *environment) kubeconfigFor(user string) (string, error) {
 	if e.local != nil {
 		return e.local.KubeconfigFor(user)
@@ -156,9 +156,9 @@ func (e *environment) stop() error {
 	return err
 }
 
-// image returns one that becomes ready at once, and nextImage another one.
+// image returns an image that becomes ready at once, and nextImage another one.
 func (e *environment) image() string     { return *imageFlag }
 func (e *environment) nextImage() string { return *nextImageFlag }
 
-// unavailableImage returns one that cannot be pulled, on simulated and on real nodes.
+// unavailableImage returns an image that cannot be pulled, on simulated and on real nodes.
 func (e *environment) unavailableImage() string { return "registry.k8s.io/rollset-e2e:missing" }

@@ -19,10 +19,10 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// logLines is how much is printed with a failure of the manager's log, and of its requests.
+// logLines is how many lines of the manager's log, and of its requests, are printed with a failure.
 const logLines = 60
 
-// explain prints what is known of a namespace in which a spec has failed.
+// explain prints what is known about a namespace in which a spec has failed.
 func (f *fixture) explain(ctx context.Context) {
 	if f.record == nil {
 		return
@@ -85,7 +85,7 @@ func describe(pods []*corev1.Pod) string {
 	return b.String()
 }
 
-// inYAML returns how people read an object.
+// inYAML returns an object as YAML.
 func inYAML(o any) string {
 	text, err := yaml.Marshal(o)
 	if err != nil {
@@ -94,7 +94,7 @@ func inYAML(o any) string {
 	return string(text)
 }
 
-// kubectl runs kubectl in the spec's namespace and returns what it prints.
+// kubectl runs kubectl in the spec's namespace and returns its output.
 func (f *fixture) kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out, err := exec.CommandContext(ctx, cluster.kubectl,

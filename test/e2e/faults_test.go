@@ -18,7 +18,7 @@ import (
 var _ = Describe("Faults", func() {
 	f := newFixture()
 
-	// until waits until so many pods of the set have been created since the mark.
+	// until waits until the given number of pods of the set has been created since the mark.
 	until := func(ctx SpecContext, set *v1alpha1.RollSet, from mark, created int) {
 		GinkgoHelper()
 		f.await(ctx, fmt.Sprintf("%d pods to be created", created), func() error {
@@ -91,7 +91,7 @@ var _ = Describe("Faults", func() {
 		until(ctx, set, from, 3)
 
 		Expect(cluster.local.KillAPIServer()).To(Succeed())
-		time.Sleep(time.Second) // long enough for every request under way to fail; longer changes nothing
+		time.Sleep(time.Second) // long enough for every running request to fail; longer changes nothing
 		Expect(cluster.local.StartAPIServer(ctx)).To(Succeed())
 
 		set = f.awaitReady(ctx, set)

@@ -22,17 +22,17 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// fixture is what a spec works with: a namespace of its own, and a record of all that happens in it.
+// fixture is what a spec works with: its own namespace, and a record of everything that happens in it.
 type fixture struct {
 	namespace string
 	record    *record
-	// log is where the manager's log was when the spec began, and audit begins there too, if there is one.
+	// log is where the manager's log was when the spec began. audit begins there too, if there is one.
 	log   int64
 	audit audit
 }
 
-// newFixture gives each spec of a container a fixture. A spec begins with a manager that runs, and ends with a check of
-// what must never happen; if it has failed, all that is known of its namespace is printed.
+// newFixture gives each spec of a container a fixture. A spec begins with a running manager. It ends with a check of what
+// must never happen. If it has failed, everything that is known about its namespace is printed.
 func newFixture() *fixture {
 	f := &fixture{}
 	BeforeEach(func(ctx SpecContext) {
@@ -57,7 +57,7 @@ func newFixture() *fixture {
 	return f
 }
 
-// makeNamespace makes a namespace that goes when the spec ends. The spec does not wait for its end.
+// makeNamespace creates a namespace that is deleted when the spec ends. The spec does not wait for that.
 func makeNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
@@ -65,7 +65,7 @@ func makeNamespace(ctx context.Context) string {
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(cluster.client.Delete(ctx, namespace))).To(Succeed())
 	})
-	// Pods are refused until the service account is there that they get by default.
+	// Pods are refused until their default service account exists.
 	account := &corev1.ServiceAccount{}
 	Eventually(func() error {
 		return cluster.client.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: "default"}, account)
@@ -73,7 +73,7 @@ func makeNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// create creates a set, and returns it as the API server has it, once the record shows it.
+// create creates a set, and returns it as stored, once the record shows it.
 func (f *fixture) create(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	GinkgoHelper()
 	set = set.DeepCopy()
@@ -89,8 +89,8 @@ func (f *fixture) createObject(ctx context.Context, o client.Object) {
 	Expect(cluster.client.Create(ctx, o)).To(Succeed())
 }
 
-// change changes a set, and returns it as the API server has it, once the record shows that. Only the spec and the
-// metadata can be changed so.
+// change changes a set, and returns it as stored, once the record shows the change. It can only change the spec and the
+// metadata.
 func (f *fixture) change(ctx context.Context, set *v1alpha1.RollSet, by ...option) *v1alpha1.RollSet {
 	GinkgoHelper()
 	now := &v1alpha1.RollSet{}
@@ -111,7 +111,7 @@ func (f *fixture) changePod(ctx context.Context, pod *corev1.Pod, by func(*corev
 	return now
 }
 
-// update reads an object, changes it and writes it, again if somebody else was faster.
+// update reads an object, changes it and writes it. It repeats this after a conflict.
 func update(ctx context.Context, o, now client.Object, mutate func()) {
 	GinkgoHelper()
 	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -123,13 +123,13 @@ func update(ctx context.Context, o, now client.Object, mutate func()) {
 	})).To(Succeed())
 }
 
-// delete deletes an object; that it is gone is no error.
+// delete deletes an object. It does not fail if the object is gone.
 func (f *fixture) delete(ctx context.Context, o client.Object, options ...client.DeleteOption) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(cluster.client.Delete(ctx, o, options...))).To(Succeed())
 }
 
-// setGate sets the condition that pods of a set made with gated need to be ready.
+// setGate sets the condition that pods of a set made with gated need to become ready.
 func (f *fixture) setGate(ctx context.Context, pod *corev1.Pod, open corev1.ConditionStatus) {
 	GinkgoHelper()
 	Expect(turn(ctx, pod, gate, open)).To(Succeed())
@@ -153,14 +153,14 @@ func (f *fixture) caughtUp(ctx context.Context, set *v1alpha1.RollSet) {
 	})
 }
 
-// await waits until holds returns no error. It is asked again at every change that the record shows, so it should look at
-// nothing else; for other things there is Eventually.
+// await waits until holds returns no error. It is called again at every change that the record shows, so it should depend on
+// nothing else. For other things there is Eventually.
 func (f *fixture) await(ctx context.Context, what string, holds func() error) {
 	GinkgoHelper()
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	for {
-		changed := f.record.next() // before the look: what changes after it is not missed
+		changed := f.record.next() // before the look, so that no change after it is missed
 		err := holds()
 		if err == nil {
 			return
@@ -175,7 +175,7 @@ func (f *fixture) await(ctx context.Context, what string, holds func() error) {
 	}
 }
 
-// awaitPods waits until the set's pods, terminating ones among them, are as wanted, and returns them.
+// awaitPods waits until the set's pods, including terminating ones, are as wanted, and returns them.
 func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what string, holds func([]*corev1.Pod) bool) (pods []*corev1.Pod) {
 	GinkgoHelper()
 	f.await(ctx, what, func() error {
@@ -187,8 +187,8 @@ func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what str
 	return pods
 }
 
-// awaitStatus waits until the controller has observed the given generation of the set, or a later one, and its status is
-// as wanted. It returns the set.
+// awaitStatus waits until the controller has observed the given generation of the set, or a later one, and its status is as
+// wanted. It returns the set.
 func (f *fixture) awaitStatus(ctx context.Context, set *v1alpha1.RollSet, what string, holds func(*v1alpha1.RollSetStatus) bool) (now *v1alpha1.RollSet) {
 	GinkgoHelper()
 	f.await(ctx, what, func() error {
@@ -206,8 +206,8 @@ func (f *fixture) awaitStatus(ctx context.Context, set *v1alpha1.RollSet, what s
 	return now
 }
 
-// awaitCondition waits until a condition of the given generation of the set, or of a later one, has a status and reason,
-// and returns it. An empty reason is any.
+// awaitCondition waits until a condition of the given generation of the set, or of a later one, has a status and reason, and
+// returns it. An empty reason matches any.
 func (f *fixture) awaitCondition(ctx context.Context, set *v1alpha1.RollSet, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
 	GinkgoHelper()
 	now := f.awaitStatus(ctx, set, fmt.Sprintf("%s=%s, %s", kind, status, reason), func(s *v1alpha1.RollSetStatus) bool {
@@ -217,9 +217,9 @@ func (f *fixture) awaitCondition(ctx context.Context, set *v1alpha1.RollSet, kin
 	return meta.FindStatusCondition(now.Status.Conditions, kind)
 }
 
-// awaitReady waits until the given generation of the set is Ready, and returns the set as it is then. Watches of sets
-// and of pods do not keep step; it returns once the record has the pods that the status counts, so that a mark made now
-// stands behind all that led here.
+// awaitReady waits until the given generation of the set is Ready, and returns the set as it is then. Watches of sets and of
+// pods are not synchronized. So it returns once the record has the pods that the status counts, and a mark made now stands
+// after everything that led here.
 func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	GinkgoHelper()
 	f.awaitCondition(ctx, set, "Ready", metav1.ConditionTrue, "")
@@ -230,8 +230,8 @@ func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alph
 	return f.set(set)
 }
 
-// quiet waits until for as long as given no pod, claim or revision of the namespace has come, begun to terminate, or
-// gone. Their statuses may change all the while, as those of pods do whose image cannot be pulled.
+// quiet waits until no pod, claim or revision of the namespace was created, began to terminate, or vanished for the given
+// time. Their statuses may change, as those of pods do whose image cannot be pulled.
 func (f *fixture) quiet(ctx context.Context, long time.Duration) {
 	GinkgoHelper()
 	Eventually(f.record.still).WithContext(ctx).Should(BeNumerically(">=", long), "something keeps coming or going")
@@ -242,17 +242,17 @@ func (f *fixture) set(set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	return read(f.record, func() *v1alpha1.RollSet { return f.record.sets.now[set.UID] })
 }
 
-// pods returns the pods that the set controls now, by name, terminating ones among them.
+// pods returns the pods that the set controls now, by name, including terminating ones.
 func (f *fixture) pods(set *v1alpha1.RollSet) []*corev1.Pod {
 	return f.podsWith(func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, set) })
 }
 
-// podsWith returns all pods of the namespace that are as wanted, by name.
+// podsWith returns all matching pods of the namespace, by name.
 func (f *fixture) podsWith(wanted func(*corev1.Pod) bool) []*corev1.Pod {
 	return read(f.record, func() []*corev1.Pod { return sorted(f.record.pods.now, wanted) })
 }
 
-// pod returns the pod of a name; nil if there is none.
+// pod returns the pod with a name; nil if there is none.
 func (f *fixture) pod(name string) *corev1.Pod {
 	for _, pod := range f.podsWith(func(pod *corev1.Pod) bool { return pod.Name == name }) {
 		return pod
@@ -274,7 +274,7 @@ func (f *fixture) revisions(set *v1alpha1.RollSet) []*appsv1.ControllerRevision 
 	})
 }
 
-// expectGone waits until an object does not exist any more.
+// expectGone waits until an object no longer exists.
 func (f *fixture) expectGone(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	now, ok := o.DeepCopyObject().(client.Object)
@@ -298,7 +298,7 @@ func (f *fixture) awaitProgress(ctx context.Context, set *v1alpha1.RollSet, want
 	})
 }
 
-// quotaInForce waits until a quota has counted what it limits; before, the API server lets everything in.
+// quotaInForce waits until a quota has counted what it limits. Before that, the API server admits everything.
 func (f *fixture) quotaInForce(ctx context.Context, quota *corev1.ResourceQuota) {
 	GinkgoHelper()
 	Eventually(func() corev1.ResourceList {

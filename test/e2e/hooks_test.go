@@ -14,7 +14,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// hookMark is what the hooks of these specs are marked with: a label and a finalizer.
+// hookMark is the mark of the hooks in these specs: a label and a finalizer.
 const hookMark = "example.com/hook"
 
 var _ = Describe("A lifecycle hook", func() {
@@ -110,7 +110,7 @@ var _ = Describe("A lifecycle hook", func() {
 	})
 })
 
-// hooks sets the hooks of a set, hooked has its pods carry the marks from the start.
+// hooks sets the hooks of a set, and hooked gives its pods the marks from the start.
 func hooks(l v1alpha1.Lifecycle) option {
 	return func(s *v1alpha1.RollSet) { s.Spec.Lifecycle = &l }
 }
@@ -125,7 +125,7 @@ func markHooked(pod *corev1.Pod) {
 	pod.Finalizers = append(pod.Finalizers, hookMark)
 }
 
-// unhook takes both marks from a pod.
+// unhook removes both marks from a pod.
 func (f *fixture) unhook(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
 	f.changePod(ctx, pod, func(pod *corev1.Pod) {
@@ -140,7 +140,7 @@ func stateOf(pod *corev1.Pod) v1alpha1.LifecycleState {
 	return v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel])
 }
 
-// awaitState waits until just one pod of a set is in a state, and returns it.
+// awaitState waits until exactly one pod of a set is in a state, and returns it.
 func (f *fixture) awaitState(ctx context.Context, set *v1alpha1.RollSet, state v1alpha1.LifecycleState) *corev1.Pod {
 	GinkgoHelper()
 	is := func(pod *corev1.Pod) bool { return stateOf(pod) == state }

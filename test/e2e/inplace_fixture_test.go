@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// inPlace has pods changed where they are as far as that can be done; inPlaceOnly, only so.
+// inPlace lets pods be changed in place where possible; inPlaceOnly allows nothing else.
 func inPlace() option     { return withPolicy(v1alpha1.InPlaceIfPossiblePod) }
 func inPlaceOnly() option { return withPolicy(v1alpha1.InPlaceOnlyPod) }
 
@@ -27,7 +27,7 @@ func withPolicy(policy v1alpha1.PodUpdatePolicy) option {
 	return rolling(func(r *v1alpha1.RollingUpdate) { r.PodUpdatePolicy = policy })
 }
 
-// withGrace has pods out of service for some seconds before their containers are touched.
+// withGrace keeps pods out of service for some seconds before their containers are touched.
 func withGrace(seconds int32) option {
 	return rolling(func(r *v1alpha1.RollingUpdate) {
 		r.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: seconds}
@@ -57,7 +57,7 @@ func withImageOf(name, image string) option {
 	})
 }
 
-// crashingImage returns one that exits with an error at once. A spec that needs it is left out where there is none.
+// crashingImage returns an image that exits with an error at once. A spec that needs it is skipped without it.
 func crashingImage() string {
 	switch {
 	case *crashingImageFlag != "":
@@ -82,7 +82,7 @@ func restartsOf(pod *corev1.Pod) restarts {
 	return r
 }
 
-// expectKept fails the spec unless the set has the very pods that it had before, each on its node and with its address.
+// expectKept fails the spec unless the set has the same pods as before, each on its node and with its address.
 func (f *fixture) expectKept(set *v1alpha1.RollSet, before []*corev1.Pod) {
 	GinkgoHelper()
 	place := func(pods []*corev1.Pod) (places []string) {
@@ -94,8 +94,8 @@ func (f *fixture) expectKept(set *v1alpha1.RollSet, before []*corev1.Pod) {
 	Expect(place(f.pods(set))).To(Equal(place(before)))
 }
 
-// expectRestarted fails the spec unless the set has the pods that it had before and, in each, just the containers that are
-// named have restarted since, once, and had done so when the set became as it is given.
+// expectRestarted fails the spec unless the set has the same pods as before and, in each, exactly the given containers have
+// restarted once since, and had done so when the set became as given.
 func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, before []*corev1.Pod, containers ...string) {
 	GinkgoHelper()
 	f.expectKept(set, before)
@@ -131,7 +131,7 @@ func (f *fixture) expectInService(set *v1alpha1.RollSet, from mark) {
 	})
 }
 
-// bill is what the manager has written to each pod since it was opened, where requests are counted.
+// bill is what the manager has written to each pod since it was opened, if requests are counted.
 type bill struct {
 	fixture *fixture
 	audit   audit
@@ -146,7 +146,7 @@ func (f *fixture) openBill() bill {
 	return b
 }
 
-// counts are, for each pod, the writes to it by kind.
+// counts returns, for each pod, the number of writes to it by kind.
 func (b bill) counts() map[string]map[string]int {
 	GinkgoHelper()
 	if cluster.auditLog == "" {
@@ -166,8 +166,8 @@ func (b bill) counts() map[string]map[string]int {
 	return counts
 }
 
-// expectPerPod fails the spec unless just this was written to each of the pods, and nothing to any other:
-// "patch pods 1, patch pods/status 2".
+// expectPerPod fails the spec unless exactly this was written to each of the pods, and nothing to any other: "patch pods 1,
+// patch pods/status 2".
 func (b bill) expectPerPod(pods []*corev1.Pod, writes string) {
 	GinkgoHelper()
 	want, got := map[string]string{}, map[string]string{}
@@ -186,7 +186,7 @@ func (b bill) expectPerPod(pods []*corev1.Pod, writes string) {
 	Expect(got).To(Equal(want))
 }
 
-// expectAtMost fails the spec if the manager has made more writes of a kind than that to any one pod.
+// expectAtMost fails the spec if the manager has made more than n writes of a kind to one pod.
 func (b bill) expectAtMost(kind string, n int) {
 	GinkgoHelper()
 	for pod, counts := range b.counts() {
@@ -194,7 +194,7 @@ func (b bill) expectAtMost(kind string, n int) {
 	}
 }
 
-// movedSince lists the pods that have come to the set's update revision since the mark, in that order.
+// movedSince returns the names of the pods that moved to the set's update revision since the mark, in order.
 func (f *fixture) movedSince(set *v1alpha1.RollSet, from mark) (names []string) {
 	isUpdated := at(f.set(set).Status.UpdateRevision)
 	for _, c := range read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes[from:]) }) {
@@ -205,7 +205,7 @@ func (f *fixture) movedSince(set *v1alpha1.RollSet, from mark) (names []string) 
 	return names
 }
 
-// turnAllTheTime turns the gates of pods fifty times a second, each, as nobody but the controller should.
+// turnAllTheTime turns the gate of each pod fifty times a second, as no client but the controller should.
 func (f *fixture) turnAllTheTime(ctx context.Context, pods []*corev1.Pod, long time.Duration) {
 	GinkgoHelper()
 	next := time.NewTicker(time.Second / 50)
@@ -230,7 +230,7 @@ func isOpen(pod *corev1.Pod) bool {
 	})
 }
 
-// heaviest has pods with a label updated before others.
+// heaviest updates pods with a label before others.
 func heaviest(key, value string) option {
 	return rolling(func(r *v1alpha1.RollingUpdate) {
 		r.PriorityStrategy = &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{{

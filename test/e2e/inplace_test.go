@@ -264,7 +264,8 @@ var _ = Describe("An update in place", func() {
 		set = f.change(ctx, set, withImage(cluster.nextImage()))
 		f.turnAllTheTime(ctx, pods, 3*time.Second)
 
-		// Ready may be true of a moment between two turns, and is told a second later: pods and status are asked together.
+		// Ready may be true for a moment between two turns, and is reported a second later. So pods and status are checked
+		// together.
 		f.await(ctx, "all pods to be updated and in service", func() error {
 			set = f.set(set)
 			if !meta.IsStatusConditionTrue(set.Status.Conditions, "Ready") || count(f.pods(set), isAvailable) != len(pods) {

@@ -20,13 +20,13 @@ import (
 // mark is a place in the record.
 type mark int
 
-// mark returns the place in the record that the last change of a pod has.
+// mark returns the place of the last change of a pod in the record.
 func (f *fixture) mark() mark {
 	return read(f.record, func() mark { return mark(len(f.record.pods.changes)) })
 }
 
-// replay calls look with the pods that a set controlled at each moment from the mark on: once as they were at the mark,
-// and then after every change of any pod. In the middle of a list there is no moment.
+// replay calls look with the pods that a set controlled at each moment from the mark on: once as they were at the mark, and
+// then after every change of any pod. In the middle of a list there is no moment.
 func (f *fixture) replay(set *v1alpha1.RollSet, from mark, look func(moment string, pods []*corev1.Pod)) {
 	GinkgoHelper()
 	changes := read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes) })
@@ -54,7 +54,7 @@ func (f *fixture) expectLiveAtMost(set *v1alpha1.RollSet, from mark, n int) {
 }
 
 // expectAvailableAtLeast fails the spec if at any moment since the mark fewer than n pods of the set were ready and not
-// terminating. It is for sets without minReadySeconds whose pods nobody else disrupts.
+// terminating. It is only for sets without minReadySeconds whose pods no other client disrupts.
 func (f *fixture) expectAvailableAtLeast(set *v1alpha1.RollSet, from mark, n int) {
 	GinkgoHelper()
 	f.replay(set, from, func(moment string, pods []*corev1.Pod) {
@@ -75,8 +75,8 @@ func (f *fixture) expectNoPodLost(pods []*corev1.Pod) {
 	}
 }
 
-// expectUniqueIdentities fails the spec if two pods of one set ever had one identity at a time. Pods of Random sets
-// carry it in a label, those of Ordinal sets in their name, which the API server keeps unique.
+// expectUniqueIdentities fails the spec if two pods of one set ever had the same identity at the same time. Pods of Random
+// sets have it in a label, those of Ordinal sets in their name, which the API server keeps unique.
 func (f *fixture) expectUniqueIdentities() {
 	GinkgoHelper()
 	sets := read(f.record, func() []*v1alpha1.RollSet {
@@ -96,7 +96,7 @@ func (f *fixture) expectUniqueIdentities() {
 	}
 }
 
-// created and deleted count pods of a set, since the mark, by their first sight and by their first sight as terminating
+// created and deleted count pods of a set since the mark: the first sight of each, and the first sight of it as terminating
 // or gone.
 func (f *fixture) created(set *v1alpha1.RollSet, from mark) int { return f.tally(set, from).created }
 
@@ -137,7 +137,7 @@ func isLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil }
 
 func isReady(pod *corev1.Pod) bool { return !readySince(pod).IsZero() }
 
-// readySince returns when a pod became ready, as its kubelet says; zero if it is not.
+// readySince returns when a pod became ready, as reported by its kubelet; zero if it is not.
 func readySince(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -149,7 +149,7 @@ func readySince(pod *corev1.Pod) time.Time {
 
 func isAvailable(pod *corev1.Pod) bool { return isLive(pod) && isReady(pod) }
 
-// at tells pods of a revision.
+// at matches pods of a revision.
 func at(revision string) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool { return isLive(pod) && pod.Labels[v1alpha1.RevisionLabel] == revision }
 }

@@ -26,7 +26,7 @@ var _ = Describe("Two managers", func() {
 	f := newFixture()
 	var leader, standby *operator
 
-	// The suite's own manager takes no part in elections, so it has to rest.
+	// The suite's own manager takes no part in elections, so it must be stopped.
 	BeforeEach(func(ctx SpecContext) {
 		Expect(cluster.manager.stop()).To(Succeed())
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -80,7 +80,7 @@ var _ = Describe("Two managers", func() {
 		set, from := begin(ctx)
 		pid := leader.process.PID()
 		Expect(syscall.Kill(pid, syscall.SIGSTOP)).To(Succeed())
-		DeferCleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // else it could not even be killed
+		DeferCleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // otherwise it could not even be killed
 		finish(ctx, set, from)
 
 		Expect(syscall.Kill(pid, syscall.SIGCONT)).To(Succeed())
@@ -103,10 +103,10 @@ var _ = Describe("A manager", func() {
 	f := newFixture()
 
 	It("ends at its start if it may not watch what it has to", func(ctx SpecContext) {
-		kubeconfig, err := cluster.kubeconfigFor("e2e-nobody")
+		kubeconfig, err := cluster.kubeconfigFor("e2e-unknown")
 		Expect(err).NotTo(HaveOccurred())
 		_, err = manager.Start(ctx, manager.Options{
-			Binary: cluster.binary, Kubeconfig: kubeconfig, Log: filepath.Join(cluster.dir, "nobody-"+f.namespace+".log"),
+			Binary: cluster.binary, Kubeconfig: kubeconfig, Log: filepath.Join(cluster.dir, "unknown-"+f.namespace+".log"),
 		})
 		Expect(err).To(MatchError(ContainSubstring("exit status 1")))
 		Expect(err).To(MatchError(ContainSubstring("the manager may not watch RollSet in the whole cluster")))
@@ -135,7 +135,7 @@ var _ = Describe("A manager", func() {
 		f.awaitReady(ctx, f.create(ctx, newSet("web", 2)))
 		f.quiet(ctx, still)
 		Expect(cluster.client.Get(ctx, client.ObjectKeyFromObject(other), other)).To(Succeed())
-		Expect(other.Status.ObservedGeneration).To(Equal(int64(-1)), "nobody has looked at it")
+		Expect(other.Status.ObservedGeneration).To(Equal(int64(-1)), "no manager has looked at it")
 	})
 })
 

@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// The pods of a workload of another kind change hands while they run: the way is described in docs/migration.md.
+// The pods of a workload of another kind change hands while they run, as docs/migration.md describes.
 var _ = Describe("Taking over a workload", func() {
 	f := newFixture()
 
@@ -98,7 +98,7 @@ func variable(name, value string) option {
 	})
 }
 
-// statefulSetLike returns a StatefulSet whose manifest differs from the set's in kind only.
+// statefulSetLike returns a StatefulSet whose manifest differs from the set's only in its kind.
 func statefulSetLike(set *v1alpha1.RollSet) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name},
@@ -110,8 +110,8 @@ func statefulSetLike(set *v1alpha1.RollSet) *appsv1.StatefulSet {
 	}
 }
 
-// replicaSetLike returns a ReplicaSet whose manifest differs from the set's in kind only. As a Deployment's it has another
-// name.
+// replicaSetLike returns a ReplicaSet whose manifest differs from the set's only in its kind. As a Deployment's it has
+// another name.
 func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-5d9c7b6f8d"},
@@ -145,7 +145,7 @@ func leftByCloneSet(set *v1alpha1.RollSet, o client.Object, id string) client.Ob
 	return o
 }
 
-// awaitRunning waits until so many pods match the set's selector and are available, whoever controls them.
+// awaitRunning waits until the given number of pods match the set's selector and are available, with any controller.
 func (f *fixture) awaitRunning(ctx context.Context, set *v1alpha1.RollSet, n int) (pods []*corev1.Pod) {
 	GinkgoHelper()
 	f.await(ctx, fmt.Sprintf("%d pods of the old workload", n), func() error {
@@ -158,7 +158,7 @@ func (f *fixture) awaitRunning(ctx context.Context, set *v1alpha1.RollSet, n int
 	return pods
 }
 
-// orphan deletes a workload as kubectl delete --cascade=orphan does, and waits until it has let go of its pods.
+// orphan deletes a workload as kubectl delete --cascade=orphan does, and waits until it has released its pods.
 func (f *fixture) orphan(ctx context.Context, old client.Object) {
 	GinkgoHelper()
 	f.delete(ctx, old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
@@ -173,7 +173,7 @@ func (f *fixture) orphan(ctx context.Context, old client.Object) {
 	})
 }
 
-// expectUntouched expects the set to consist of the very pods that were there before, none of them restarted.
+// expectUntouched expects the set to have the same pods as before, none of them restarted.
 func (f *fixture) expectUntouched(set *v1alpha1.RollSet, before []*corev1.Pod) {
 	GinkgoHelper()
 	now := f.pods(set)

@@ -13,14 +13,14 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// operator is a manager that can be ended and started again. All its processes write to one log.
+// operator is a manager that can be stopped and started again. All its processes write to one log.
 type operator struct {
 	environment *environment
 	name        string
 	args        []string
 	log         string
 	process     *manager.Process
-	// run starts a process that lives until the suite, or whatever context newOperator was given, ends.
+	// run starts a process that lives until the suite, or the context of newOperator, ends.
 	run func(manager.Options) (*manager.Process, error)
 }
 
@@ -32,7 +32,7 @@ func (e *environment) newOperator(ctx context.Context, name string, args ...stri
 	}
 }
 
-// start starts a process and returns when it says that it is ready.
+// start starts a process and returns when it reports that it is ready.
 func (o *operator) start() (err error) {
 	o.process, err = o.run(manager.Options{
 		Binary: o.environment.binary, Kubeconfig: o.environment.managerKubeconfig, Log: o.log, Args: o.args,
@@ -56,7 +56,7 @@ func (o *operator) running() bool {
 	}
 }
 
-// kill ends the process without warning, as a node that loses its power does.
+// kill kills the process without warning, as a power failure does.
 func (o *operator) kill() error {
 	if !o.running() {
 		return nil
@@ -64,7 +64,7 @@ func (o *operator) kill() error {
 	return o.process.Kill()
 }
 
-// stop asks the process to end, and waits for it.
+// stop asks the process to exit, and waits for it.
 func (o *operator) stop() error {
 	if !o.running() {
 		return nil

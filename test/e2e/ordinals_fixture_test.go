@@ -22,12 +22,12 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// ordinal gives the pods ordinals and a governing service of the set's name, as those of a StatefulSet have.
+// ordinal gives the pods ordinals and a governing service of the set's name, like the pods of a StatefulSet.
 func ordinal() option {
 	return func(s *v1alpha1.RollSet) { s.Spec.PodIdentity, s.Spec.ServiceName = v1alpha1.OrdinalIdentity, s.Name }
 }
 
-// parallel lets pods with ordinals come and go all at once.
+// parallel lets pods with ordinals be created and deleted all at once.
 func parallel() option {
 	return func(s *v1alpha1.RollSet) { s.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement }
 }
@@ -84,7 +84,7 @@ func storageClass(name, class string) option {
 	return claimTemplate(name, func(c *corev1.PersistentVolumeClaimSpec) { c.StorageClassName = &class })
 }
 
-// keeping sets what becomes of claims when the set is deleted, and when it is scaled down.
+// keeping sets what happens to claims when the set is deleted, and when it is scaled down.
 func keeping(whenDeleted, whenScaled v1alpha1.ClaimRetentionPolicy) option {
 	return func(s *v1alpha1.RollSet) {
 		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
@@ -98,7 +98,7 @@ func strategy(kind v1alpha1.UpdateStrategyType) option {
 	return func(s *v1alpha1.RollSet) { s.Spec.UpdateStrategy.Type = kind }
 }
 
-// minReady sets minReadySeconds, and a deadline that leaves room for it.
+// minReady sets minReadySeconds, and a deadline that is long enough.
 func minReady(seconds int32) option {
 	return func(s *v1alpha1.RollSet) {
 		s.Spec.MinReadySeconds, s.Spec.ProgressDeadlineSeconds = seconds, new(seconds+600)
@@ -123,7 +123,7 @@ func numbered(set *v1alpha1.RollSet, ordinals ...int) []string {
 	return all
 }
 
-// awaitNames waits until the set has pods of these names and no others, terminating ones included.
+// awaitNames waits until the set has pods with these names and no others, including terminating ones.
 func (f *fixture) awaitNames(ctx context.Context, set *v1alpha1.RollSet, wanted ...string) []*corev1.Pod {
 	GinkgoHelper()
 	slices.Sort(wanted)
@@ -149,8 +149,8 @@ func (f *fixture) awaitMessage(ctx context.Context, set *v1alpha1.RollSet, kind 
 	})
 }
 
-// comings and goings are the names of the set's pods since the mark, in the order in which the record first showed them,
-// or first showed them as terminating or gone.
+// comings returns the names of the set's pods since the mark, in the order in which the record first showed them. goings
+// returns them in the order in which it first showed them as terminating or gone.
 func (f *fixture) comings(set *v1alpha1.RollSet, from mark) []string {
 	return f.firsts(set, from, func(change[*corev1.Pod]) bool { return true })
 }

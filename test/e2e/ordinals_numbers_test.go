@@ -33,7 +33,7 @@ var _ = Describe("Ordinals in numbers", func() {
 
 	It("creates and scales down 1000 pods in batches", func(ctx SpecContext) {
 		begun, from := auditFrom(), time.Now()
-		// Most of them are never scheduled: what counts is what the manager does.
+		// Most of them are never scheduled: only the manager's requests count.
 		set := f.create(ctx, newSet("ss", 1000, ordinal(), parallel(), requesting("10")))
 		f.awaitPods(ctx, set, "1000 pods", func(pods []*corev1.Pod) bool { return len(pods) == 1000 })
 		created := time.Since(from)
@@ -42,7 +42,7 @@ var _ = Describe("Ordinals in numbers", func() {
 			return r.Namespace == f.namespace && r.Verb == "create" && r.Resource == "pods"
 		}))).To(BeTrue(), "no two creates were under way at the same time")
 
-		// What the scheduler still writes about a pod would have its delete refused: it carries the pod's version.
+		// A pod that the scheduler still writes to would fail the precondition of its delete, which is the pod's version.
 		f.awaitPods(ctx, set, "1000 pods that the scheduler has seen", func(pods []*corev1.Pod) bool {
 			return len(pods) == 1000 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 0 })
 		})
@@ -92,8 +92,8 @@ var _ = Describe("Ordinals in numbers", func() {
 	})
 })
 
-// overlapping reports whether two requests were under way at the same time. The audit log is in the order in which they
-// ended: in a series of single ones, that is also the order in which they began.
+// overlapping reports whether two requests were under way at the same time. The audit log is in the order in which requests
+// ended. In a series of single ones that is also the order in which they began.
 func overlapping(requests []request) bool {
 	return !slices.IsSortedFunc(requests, func(a, b request) int { return a.At.Compare(b.At) })
 }

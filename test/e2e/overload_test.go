@@ -33,7 +33,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/usage"
 )
 
-// flat is how much more memory a manager may take for what must not cost any: the garbage collector has its own rhythm.
+// flat is the allowed increase of a manager's memory where there should be none: the garbage collector runs at its own pace.
 const flat = 64 << 20 // bytes
 
 // Every spec lets a set in another namespace become ready meanwhile.
@@ -60,7 +60,8 @@ var _ = Describe("Overload", func() {
 		refused := f.audit.requests(func(r request) bool {
 			return r.Namespace == f.namespace && r.Verb == "create" && r.Resource == "pods" && r.Code == http.StatusForbidden
 		})
-		// The batch that meets the quota has 16 pods at most; what follows is tried one by one, each time after a longer wait.
+		// The batch that meets the quota has at most 16 pods. What follows is tried one by one, each time after a longer
+		// wait.
 		Expect(len(refused)).To(BeNumerically("<", 16+32), "creates that were refused")
 		Expect(cluster.manager.process.PID()).To(Equal(pid), "the manager still runs")
 		Expect(peakMemory(cluster.manager.process)).To(BeNumerically("<", before+flat), "bytes of memory")
@@ -77,7 +78,7 @@ var _ = Describe("Overload", func() {
 			Expect(relabel(ctx, pod, "spin", strconv.Itoa(i))).To(Succeed())
 		}
 		f.neighborIsServed(ctx)
-		Expect(log.requests(f.inNamespace())).To(BeEmpty(), "labels of a pod that nobody selects by")
+		Expect(log.requests(f.inNamespace())).To(BeEmpty(), "labels of a pod that no selector uses")
 		Expect(peakMemory(cluster.manager.process)).To(BeNumerically("<", before+flat), "bytes of memory")
 	})
 
@@ -91,8 +92,8 @@ var _ = Describe("Overload", func() {
 		}
 		f.neighborIsServed(ctx)
 		set = f.awaitReady(ctx, set)
-		f.expectLiveAtMost(set, from, 4) // the pod that comes back is one too many until it is seen
-		// Each turn is worth a release and a new pod, or an adoption and a deletion, and what is told of them.
+		f.expectLiveAtMost(set, from, 4) // the pod that comes back is surplus until it is seen
+		// Each turn costs a release and a new pod, or an adoption and a deletion, and their events.
 		Expect(len(log.requests(f.inNamespace()))).To(BeNumerically("<=", 5*turns+20), "requests for %d turns", turns)
 	})
 
@@ -131,7 +132,7 @@ func (f *fixture) neighborIsServed(ctx context.Context) {
 	}).WithContext(ctx).Should(BeTrue(), "a set in another namespace is ready")
 }
 
-// relabel sets a label of a pod, whatever has become of the pod otherwise.
+// relabel sets a label of a pod, even if the pod is gone.
 func relabel(ctx context.Context, pod *corev1.Pod, key, value string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pod.UID, key, value)
 	return cluster.client.Patch(ctx, pod.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))
@@ -144,7 +145,7 @@ func peakMemory(p *manager.Process) int64 {
 	return bytes
 }
 
-// throttle stands before the API server and puts off all creates of pods in a namespace, until it is open.
+// throttle stands in front of the API server and delays all creates of pods in a namespace, until it is open.
 type throttle struct {
 	creates string // path
 	open    atomic.Bool
@@ -178,7 +179,7 @@ func (f *fixture) startBehind(ctx context.Context, t *throttle) *manager.Process
 	Expect(err).NotTo(HaveOccurred())
 	proxy := httptest.NewServer(t.before(&httputil.ReverseProxy{
 		Transport:     transport,
-		FlushInterval: -1, // watches are told at once
+		FlushInterval: -1, // watch events are passed on at once
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(server) },
 	}))
 	path := filepath.Join(cluster.dir, f.namespace+".kubeconfig")

@@ -19,7 +19,7 @@ import (
 var _ = Describe("Ownership", func() {
 	f := newFixture()
 
-	It("adopts a pod that nobody controls, and releases one that no longer matches", func(ctx SpecContext) {
+	It("adopts a pod without a controller, and releases one that no longer matches", func(ctx SpecContext) {
 		set := newSet("web", 2)
 		orphan := barePod(set, "stray")
 		f.createObject(ctx, orphan)
@@ -78,7 +78,7 @@ var _ = Describe("Ownership", func() {
 		set = f.awaitReady(ctx, set)
 
 		By("taking the first name that the set would use")
-		stranger := barePod(newSet("somebody", 0), firstName(set))
+		stranger := barePod(newSet("another", 0), firstName(set))
 		f.createObject(ctx, stranger)
 		set = f.awaitReady(ctx, f.change(ctx, set, scaledTo(3)))
 		f.awaitPods(ctx, set, "three pods of its own", func(pods []*corev1.Pod) bool { return count(pods, isAvailable) == 3 })

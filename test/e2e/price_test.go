@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// The numbers are those that the API server counts: its metrics know how many pods were created by anybody, its audit
-// log what the manager's user asked for.
+// The numbers are the API server's own: its metrics count the pods that any client created, and its audit log the requests
+// of the manager's user.
 var _ = Describe("The price of a pod", func() {
 	f := newFixture()
 
@@ -35,7 +35,7 @@ var _ = Describe("The price of a pod", func() {
 		}
 		measure := func(what string, by func()) spending {
 			GinkgoHelper()
-			f.quiet(ctx, still) // so that the status of what was done before has been written
+			f.quiet(ctx, still) // so that the status for the steps before has been written
 			log, posts, begin := auditFrom(), podsCreated(ctx), time.Now()
 			by()
 			s := spending{counts: byKind(log.requests(f.concerns)), posts: podsCreated(ctx) - posts, took: time.Since(begin)}
@@ -51,7 +51,7 @@ var _ = Describe("The price of a pod", func() {
 			HaveKeyWithValue("create pods", replicas), HaveKeyWithValue("create controllerrevisions", 1),
 			Not(HaveKey("delete pods")), Not(HaveKey("patch pods")),
 		))
-		Expect(s.posts).To(Equal(replicas), "pods created by anybody")
+		Expect(s.posts).To(Equal(replicas), "pods created by any client")
 
 		from := f.mark()
 		s = measure(fmt.Sprintf("update %d pods", replicas), func() { set = f.awaitReady(ctx, f.change(ctx, set, release("2"))) })
@@ -69,13 +69,13 @@ var _ = Describe("The price of a pod", func() {
 			f.awaitPods(ctx, set, "half of the pods", func(pods []*corev1.Pod) bool { return len(pods) == replicas/2 })
 		})
 		Expect(s.counts).To(And(HaveKeyWithValue("delete pods", replicas/2), Not(HaveKey("create pods")), Not(HaveKey("patch pods"))))
-		Expect(s.posts).To(BeZero(), "pods created by anybody")
+		Expect(s.posts).To(BeZero(), "pods created by any client")
 	})
 })
 
-// spending is what something has cost.
+// spending is the cost of an operation.
 type spending struct {
-	// counts are the manager's requests, posts the pods created by anybody.
+	// counts are the manager's requests, posts the pods created by any client.
 	counts map[string]int
 	posts  int
 	took   time.Duration
@@ -98,16 +98,15 @@ func (s spending) expectNoRead() {
 	}
 }
 
-// expectFewStatusWrites allows a write a second, and those that do not wait: of a new generation, and of conditions that
-// change, which are a few for each thing that a spec does.
+// expectFewStatusWrites allows a write a second, and the writes that are not delayed: for a new generation, and for
+// conditions that change, a few for each thing that a spec does.
 func (s spending) expectFewStatusWrites() {
 	GinkgoHelper()
 	const urgent = 8
 	Expect(s.counts["patch rollsets/status"]).To(BeNumerically("<=", int(s.took.Seconds())+1+urgent), "status writes in %v", s.took)
 }
 
-// podsCreated returns how many pods the API server has created since it started, as its metrics say. Creates that it only
-// pretended to carry out are not among them.
+// podsCreated returns how many pods the API server has created since it started, from its metrics. Dry runs are not counted.
 func podsCreated(ctx context.Context) (n int) {
 	GinkgoHelper()
 	client, err := discovery.NewDiscoveryClientForConfig(cluster.config)

@@ -72,7 +72,8 @@ var _ = Describe("Other programs", func() {
 			now := &policyv1.PodDisruptionBudget{}
 			Expect(cluster.client.Get(ctx, client.ObjectKeyFromObject(budget), now)).To(Succeed())
 			if now.Status.ExpectedPods == 0 {
-				// For half a minute after its installation the disruption controller does not know a kind, and tries once.
+				// For half a minute after its installation the disruption controller does not know a kind, and tries only
+				// once.
 				touched := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"seen":%q}}}`, now.ResourceVersion))
 				Expect(cluster.client.Patch(ctx, now, touched)).To(Succeed())
 			}
@@ -111,7 +112,7 @@ var _ = Describe("Other programs", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for name, metric := range documented {
 			switch {
-			case strings.HasPrefix(name, "rollset_"): // each is looked at where it is registered
+			case strings.HasPrefix(name, "rollset_"): // each is checked where it is registered
 			case strings.HasPrefix(name, "kube_"), name == "leader_election_master_status": // not served by this manager
 			default:
 				Expect(text).To(ContainSubstring("\n# TYPE " + name + " " + metric.Type + "\n"))
@@ -137,7 +138,7 @@ func columns(text string) map[string]string {
 	return table
 }
 
-// apart splits a line of a table into its cells, which two blanks or more keep apart.
+// apart splits a line of a table into its cells, which are separated by two blanks or more.
 func apart(line string) []string {
 	return regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(line), -1)
 }

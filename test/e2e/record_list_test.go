@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestListAfterOutage holds that only the end of a list is a moment: an outage of the API server lies before it, in which
-// pod a ended after pod b changed, and a list tells of no order.
+// TestListAfterOutage checks that only the end of a list is a moment. Before it the API server was away. Pod a ended after
+// pod b changed, and a list shows no order.
 func TestListAfterOutage(t *testing.T) {
 	t.Parallel()
 	pod := func(uid types.UID, version string) *corev1.Pod {

@@ -25,14 +25,14 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// record is what the API server tells of the objects of one namespace: how they are now, and every change of the pods
-// and claims since the record began. It is taken by watches, so that it misses nothing between two looks, but for
-// what happens while the API server is away.
+// record is what the API server reports about the objects of one namespace: how they are now, and every change of the pods
+// and claims since the record began. It uses watches, so it misses nothing, except for what happens while the API server is
+// away.
 type record struct {
 	mu sync.Mutex
 	// changed is closed, and replaced, at each change.
 	changed chan struct{}
-	// moved is when an object last came, began to terminate, or went.
+	// moved is when an object was last created, began to terminate, or vanished.
 	moved time.Time
 
 	sets      timeline[*v1alpha1.RollSet]
@@ -41,7 +41,7 @@ type record struct {
 	revisions timeline[*appsv1.ControllerRevision]
 }
 
-// timeline is all that happened to the objects of one kind. The objects are shared and not to be changed.
+// timeline is everything that happened to the objects of one kind. The objects are shared and must not be changed.
 type timeline[T client.Object] struct {
 	now     map[types.UID]T
 	changes []change[T]
@@ -54,8 +54,8 @@ type change[T client.Object] struct {
 	object T
 	gone   bool
 	at     time.Time
-	// listing is whether the rest of a list was still to be entered. A watch that was cut begins with a list again, which
-	// tells what was missed in another order than it happened in: what is known in its middle was so at no time.
+	// listing is true if the rest of a list was still to be entered. A watch that was cut begins with a list again, which
+	// reports what was missed in another order than it happened in. What is known in its middle was never true.
 	listing bool
 }
 
@@ -93,8 +93,8 @@ func source[L any, P interface {
 	}
 }
 
-// follow enters the changes of one kind into its timeline, until ctx ends. What it returns is closed once the objects
-// that there are have been listed.
+// follow enters the changes of one kind into its timeline, until ctx ends. The returned channel is closed once the existing
+// objects have been listed.
 func follow[T client.Object](ctx context.Context, r *record, t *timeline[T], from *cache.ListWatch) <-chan struct{} {
 	t.now = map[types.UID]T{}
 	to := &store[T]{record: r, timeline: t, listed: make(chan struct{})}
@@ -102,7 +102,7 @@ func follow[T client.Object](ctx context.Context, r *record, t *timeline[T], fro
 	return to.listed
 }
 
-// store enters what a watch tells into a timeline.
+// store enters what a watch reports into a timeline.
 type store[T client.Object] struct {
 	record   *record
 	timeline *timeline[T]
@@ -127,7 +127,7 @@ func (s *store[T]) enter(o any, gone bool) error {
 	return nil
 }
 
-// Replace enters a list: all that it has, and the ends of those that it no longer has.
+// Replace enters a list: all its objects, and the ends of those that it no longer has.
 func (s *store[T]) Replace(list []any, _ string) error {
 	objects := make([]T, len(list))
 	for i, o := range list {
@@ -143,7 +143,7 @@ func (s *store[T]) Replace(list []any, _ string) error {
 	return nil
 }
 
-// note makes an entry and wakes those who wait for one.
+// note adds an entry and wakes those who wait for one.
 func (r *record) note(enter func(time.Time) (moved bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +154,7 @@ func (r *record) note(enter func(time.Time) (moved bool)) {
 	r.changed = make(chan struct{})
 }
 
-// note enters a change, and reports whether the object came, began to terminate, or went.
+// note enters a change, and reports whether the object was created, began to terminate, or vanished.
 func (t *timeline[T]) note(c change[T]) (moved bool) {
 	before, known := t.now[c.object.GetUID()]
 	moved = !known || c.gone || (before.GetDeletionTimestamp() == nil) != (c.object.GetDeletionTimestamp() == nil)
@@ -167,7 +167,7 @@ func (t *timeline[T]) note(c change[T]) (moved bool) {
 	return moved
 }
 
-// list enters the objects of a list, and reports whether one came, began to terminate, or went.
+// list enters the objects of a list, and reports whether one was created, began to terminate, or vanished.
 func (t *timeline[T]) list(objects []T, now time.Time) (moved bool) {
 	var changes []change[T]
 	missing := maps.Clone(t.now)
@@ -185,9 +185,9 @@ func (t *timeline[T]) list(objects []T, now time.Time) (moved bool) {
 	return moved
 }
 
-// version returns an object's resource version: within one cluster, they grow.
+// version returns an object's resource version. Within one cluster, versions grow.
 func version(o client.Object) uint64 {
-	n, _ := strconv.ParseUint(o.GetResourceVersion(), 10, 64) // one that is no number counts as the oldest
+	n, _ := strconv.ParseUint(o.GetResourceVersion(), 10, 64) // a version that is not a number counts as the oldest
 	return n
 }
 
@@ -198,21 +198,21 @@ func (r *record) next() <-chan struct{} {
 	return r.changed
 }
 
-// still returns how long no object has come, begun to terminate, or gone.
+// still returns how long no object was created, began to terminate, or vanished.
 func (r *record) still() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Since(r.moved)
 }
 
-// read returns something of the record, seen at one instant.
+// read returns something of the record, at one instant.
 func read[T any](r *record, get func() T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return get()
 }
 
-// sorted returns those objects that are wanted, by name.
+// sorted returns the matching objects, by name.
 func sorted[T client.Object](objects map[types.UID]T, wanted func(T) bool) []T {
 	var list []T
 	for o := range maps.Values(objects) {

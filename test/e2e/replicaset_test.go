@@ -16,8 +16,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// The specs are those of Kubernetes' own end-to-end tests, by their names (test/e2e/apps/replica_set.go of Kubernetes
-// 1.37), but for the one that needs an image in a private registry.
+// The specs are those of Kubernetes' own end-to-end tests, with their names (test/e2e/apps/replica_set.go of Kubernetes
+// 1.37), except for the one that needs an image in a private registry.
 
 var _ = Describe("ReplicaSet", func() {
 	f := newFixture()
@@ -39,7 +39,7 @@ var _ = Describe("ReplicaSet", func() {
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}},
 		})
 		quota := &corev1.ResourceQuota{}
-		Eventually(func() corev1.ResourceList { // until it has counted, it refuses everything, and in other words
+		Eventually(func() corev1.ResourceList { // until it has counted, it refuses everything, with another message
 			_ = cluster.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "condition-test"}, quota)
 			return quota.Status.Hard
 		}).WithContext(ctx).Should(HaveKey(corev1.ResourcePods))
@@ -96,7 +96,7 @@ var _ = Describe("ReplicaSet", func() {
 	})
 })
 
-// The specs below are for what CloneSets have beyond ReplicaSets, as far as it concerns which pods go.
+// The specs below cover what CloneSets have beyond ReplicaSets, as far as it decides which pods are deleted.
 var _ = Describe("CloneSet", func() {
 	f := newFixture()
 
@@ -114,7 +114,7 @@ var _ = Describe("CloneSet", func() {
 
 		By("leaving the number as it is")
 		from := f.mark()
-		set = f.change(ctx, set, toDelete(pods[0].Name, "web-nobody"))
+		set = f.change(ctx, set, toDelete(pods[0].Name, "web-unknown"))
 		f.awaitPods(ctx, set, "the named pod to be replaced", func(now []*corev1.Pod) bool {
 			return len(now) == 3 && count(now, isAvailable) == 3 && f.pod(pods[0].Name) == nil
 		})

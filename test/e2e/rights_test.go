@@ -22,15 +22,15 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// unasked are the rights that the manager needs and that requests need not show.
+// unasked are the rights that the manager needs and that its requests need not show.
 var unasked = []string{
-	// Admission looks for them where something is made the blocking owner of something else; on the local cluster it does.
+	// Admission checks them when an object becomes the blocking owner of another. On the local cluster it does.
 	"update apps.rollset.dev/rollsets/finalizers", "update /pods/finalizers",
 	// A surplus claim whose pod is gone already. The garbage collector may be faster.
 	"delete /persistentvolumeclaims",
 }
 
-// After all specs: the manager has asked for nothing that its role does not have, and its role has nothing that no spec
+// After all specs, the manager has asked for nothing that its role does not have, and its role has nothing that no spec
 // needs.
 var _ = AfterSuite(func() {
 	if cluster == nil || cluster.local == nil {

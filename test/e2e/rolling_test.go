@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// still is how long nothing may change before a spec believes that nothing will.
+// still is how long nothing may change before a spec assumes that nothing will.
 const still = 2 * time.Second
 
 var _ = Describe("A rolling update", func() {

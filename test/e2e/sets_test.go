@@ -15,8 +15,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// gate is a condition that pods of a set made with gated wait for. fixture.setGate sets it: so a spec decides which pod
-// is ready, on any cluster.
+// gate is a condition that pods of a set made with gated wait for. fixture.setGate sets it, so a spec decides which pod is
+// ready, on any cluster.
 const gate = "e2e.rollset.dev/gate"
 
 // option changes a set that is about to be created or updated.
@@ -55,7 +55,7 @@ func template(change func(*corev1.PodTemplateSpec)) option {
 	return func(s *v1alpha1.RollSet) { change(&s.Spec.Template) }
 }
 
-// release makes the template another one, whose pods are as good as those before.
+// release gives the set another template, whose pods work as well as those before.
 func release(version string) option {
 	return template(func(t *corev1.PodTemplateSpec) {
 		t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RELEASE", Value: version}}
@@ -99,12 +99,12 @@ func partition(value string) option {
 	return rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = new(intstr.Parse(value)) })
 }
 
-// paused freezes the mix of revisions, resumed thaws it.
+// paused freezes the revisions of the pods, resumed releases them.
 func paused() option { return rolling(func(r *v1alpha1.RollingUpdate) { r.Paused = true }) }
 
 func resumed() option { return rolling(func(r *v1alpha1.RollingUpdate) { r.Paused = false }) }
 
-// barePod returns a pod that nobody controls, as the set's template would have it.
+// barePod returns a pod without a controller, as the set's template would make it.
 func barePod(set *v1alpha1.RollSet, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set.Spec.Template.Labels},
@@ -112,7 +112,7 @@ func barePod(set *v1alpha1.RollSet, name string) *corev1.Pod {
 	}
 }
 
-// isUpdated says that all pods are available at the update revision and that no other is left.
+// isUpdated checks that all pods are available at the update revision and that no other pod is left.
 func isUpdated(set *v1alpha1.RollSet) error {
 	s := set.Status
 	if r := *set.Spec.Replicas; s.Replicas != r || s.UpdatedReplicas != r || s.UpdatedAvailableReplicas != r || s.CurrentRevision != s.UpdateRevision {

@@ -22,9 +22,9 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// The specs of the containers that are called StatefulSet are those of Kubernetes' own end-to-end tests, by their names
-// (test/e2e/apps/statefulset.go of Kubernetes 1.37), as far as they need no application of their own. Where a RollSet is
-// meant to do better, the spec says in what.
+// The specs of the containers called StatefulSet are those of Kubernetes' own end-to-end tests, with their names
+// (test/e2e/apps/statefulset.go of Kubernetes 1.37), as far as they need no application. If a RollSet is meant to do better,
+// the spec says how.
 
 var _ = Describe("StatefulSet: basic functionality", func() {
 	f := newFixture()
@@ -232,8 +232,8 @@ func expectWorkingCollection(ctx context.Context, f *fixture, wanted *v1alpha1.R
 	f.expectGone(ctx, set)
 }
 
-// expectWorkingStatus reads, replaces and patches the status of a set, with a condition of somebody else, which stays
-// when the controller writes its own.
+// expectWorkingStatus reads, replaces and patches the status of a set. A condition of another client must stay when the
+// controller writes its own.
 func expectWorkingStatus(ctx context.Context, f *fixture, wanted *v1alpha1.RollSet) {
 	GinkgoHelper()
 	set := f.awaitReady(ctx, f.create(ctx, wanted))

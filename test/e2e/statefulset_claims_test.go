@@ -78,7 +78,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		Entry("whenDeleted Retain, whenScaled Retain", retain, retain),
 	)
 
-	It("deletes PVCs with a OnScaledown policy though somebody else deleted the pod before it was surplus", func(ctx SpecContext) {
+	It("deletes PVCs with a OnScaledown policy though another client deleted the pod before it was surplus", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"), keeping(retain, remove))))
 		pod := f.changePod(ctx, f.pod("ss-2"), func(pod *corev1.Pod) { pod.Finalizers = append(pod.Finalizers, hold) })
 		f.delete(ctx, pod)
@@ -162,7 +162,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		Expect(f.claimNamed("data-ss-0")).NotTo(BeNil())
 		Expect(f.claimNamed("data-ss-2").DeletionTimestamp).To(BeNil())
 		Expect(f.claimNamed("data-ss-3").DeletionTimestamp).To(BeNil())
-		f.changeClaim(ctx, "data-ss-1", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil }) // the garbage collector takes it: its owner never was
+		f.changeClaim(ctx, "data-ss-1", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil }) // the garbage collector deletes it: its owner never existed
 	})
 
 	It("PVC should be recreated when pod is pending due to missing PVC", func(ctx SpecContext) {
@@ -289,7 +289,7 @@ var _ = Describe("Claims of pods with random names", func() {
 	})
 })
 
-// someOwner makes an object that can own claims and does nothing.
+// someOwner creates an object that can own claims and does nothing.
 func (f *fixture) someOwner(ctx context.Context) *corev1.ConfigMap {
 	GinkgoHelper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
@@ -301,8 +301,8 @@ func controllerRef(owner *corev1.ConfigMap) metav1.OwnerReference {
 	return *metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 }
 
-// awaitOwners waits until the claims have the set as their controller, if they are to go with it, and none of the set
-// otherwise.
+// awaitOwners waits until the claims have the set as their controller, if they are to be deleted with it, and otherwise no
+// owner of the set's.
 func (f *fixture) awaitOwners(ctx context.Context, set *v1alpha1.RollSet, whenDeleted v1alpha1.ClaimRetentionPolicy, wanted ...string) {
 	GinkgoHelper()
 	f.awaitClaims(ctx, fmt.Sprintf("the owners of claims to be right for whenDeleted %s", whenDeleted), func([]*corev1.PersistentVolumeClaim) bool {

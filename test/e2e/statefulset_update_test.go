@@ -14,7 +14,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// hold is a finalizer that keeps a pod until the spec takes it off.
+// hold is a finalizer that keeps a pod until the spec removes it.
 const hold = "e2e.rollset.dev/hold"
 
 var _ = Describe("StatefulSet: updates", func() {
@@ -199,7 +199,7 @@ var _ = Describe("StatefulSet: Recreate", func() {
 	)
 })
 
-// awaitMix waits until the set's pods, by name, are available at these revisions, and the status says so.
+// awaitMix waits until the set's pods, by name, are available at these revisions, and the status shows it.
 func (f *fixture) awaitMix(ctx SpecContext, set *v1alpha1.RollSet, revisions ...string) {
 	GinkgoHelper()
 	f.awaitPods(ctx, set, fmt.Sprintf("pods at %v", revisions), func(pods []*corev1.Pod) bool {
@@ -227,8 +227,8 @@ func (f *fixture) awaitMix(ctx SpecContext, set *v1alpha1.RollSet, revisions ...
 	})
 }
 
-// expectRevisionsApart fails the spec if at any moment since the mark pods of two revisions existed, terminating ones
-// among them.
+// expectRevisionsApart fails the spec if at any moment since the mark pods of two revisions existed, including terminating
+// ones.
 func (f *fixture) expectRevisionsApart(set *v1alpha1.RollSet, from mark) {
 	GinkgoHelper()
 	f.replay(set, from, func(moment string, pods []*corev1.Pod) {
@@ -242,5 +242,5 @@ func (f *fixture) expectRevisionsApart(set *v1alpha1.RollSet, from mark) {
 	})
 }
 
-// isStarted reports whether a kubelet has taken notice of a pod.
+// isStarted reports whether a kubelet has seen a pod.
 func isStarted(pod *corev1.Pod) bool { return pod.Status.StartTime != nil }

@@ -29,7 +29,7 @@ import (
 var _ = Describe("A rollout in steps", func() {
 	f := newFixture()
 
-	// stepped is a set of four pods that runs, and moves them in steps.
+	// stepped creates a set of four pods, and moves them in steps.
 	stepped := func(ctx SpecContext, steps ...v1alpha1.RolloutStep) *v1alpha1.RollSet {
 		return f.awaitReady(ctx, f.create(ctx, newSet("web", 4, maxUnavailable("2"), rolling(func(r *v1alpha1.RollingUpdate) { r.Steps = steps }))))
 	}
@@ -121,7 +121,7 @@ var _ = Describe("A rollout in steps", func() {
 	})
 })
 
-// asking sets an annotation of the set by which its user asks for something.
+// asking sets an annotation of the set by which its user makes a request.
 func asking(key, value string) option {
 	return func(s *v1alpha1.RollSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value) }
 }
@@ -142,7 +142,7 @@ func (f *fixture) expectAtRevision(ctx context.Context, set *v1alpha1.RollSet, n
 	})
 }
 
-// newJudge returns a client of a user who has the role for writers of gates in the namespace, as it is shipped, and no other.
+// newJudge returns a client of a user who has only the shipped role for writers of gates in the namespace.
 func (f *fixture) newJudge(ctx context.Context) client.Client {
 	GinkgoHelper()
 	root, err := assets.ModuleRoot()
@@ -167,13 +167,13 @@ func (f *fixture) newJudge(ctx context.Context) client.Client {
 	return judge
 }
 
-// writeGate sets a gate, again if the manager was faster.
+// writeGate sets a gate. It repeats this after a conflict.
 func writeGate(ctx context.Context, judge client.Client, set *v1alpha1.RollSet, name string, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	Eventually(func() error {
 		now := &v1alpha1.RollSet{}
 		if err := judge.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
-			return err // RBAC may not know of the role yet
+			return err // RBAC may not know the role yet
 		}
 		before := now.DeepCopy()
 		meta.SetStatusCondition(&now.Status.Conditions, metav1.Condition{Type: name, Status: status, Reason: "Measured", Message: "3% errors"})

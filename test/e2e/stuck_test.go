@@ -14,12 +14,12 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// What is called "Forced rollback" in the documentation of StatefulSet: a pod that cannot start blocks the template that
-// would repair it until somebody deletes the pod. Here nobody needs to, whatever the pods above and below are doing.
+// The documentation of StatefulSet calls this "Forced rollback": a pod that cannot start blocks the template that would
+// repair it until a user deletes the pod. In a RollSet no user needs to, whatever the pods above and below are doing.
 var _ = Describe("A stuck pod of an OrderedReady set", func() {
 	f := newFixture()
 
-	// isRunning waits until the set is complete, and checks that pods came in order after the mark.
+	// isRunning waits until the set is complete, and checks that pods were created in order after the mark.
 	isRunning := func(ctx SpecContext, set *v1alpha1.RollSet) *v1alpha1.RollSet {
 		GinkgoHelper()
 		set = f.awaitReady(ctx, set)
@@ -95,7 +95,7 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 	})
 })
 
-// breakPod gives a pod an image that cannot be pulled, and waits until it is not ready any more.
+// breakPod gives a pod an image that cannot be pulled, and waits until it is no longer ready.
 func (f *fixture) breakPod(ctx context.Context, set *v1alpha1.RollSet, name string) {
 	GinkgoHelper()
 	f.changePod(ctx, f.pod(name), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = cluster.unavailableImage() })
