@@ -3,24 +3,24 @@
 
 package v1alpha1
 
-// The types of the conditions.
+// These are the types of conditions.
 const (
-	// ConditionReady is True when the generation was observed, the rollout is complete as far as partition and pause
-	// allow, and all pods are available.
+	// ConditionReady is True when the generation was observed, the rollout is complete as far as partition and pause allow,
+	// and all pods are available.
 	ConditionReady = "Ready"
 	// ConditionAvailable is True when at least replicas − maxUnavailable pods are available, and at least one of any.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while something moves and when all has been reached, False when nothing moves that
-	// should, and Unknown while a pause keeps it from being known.
+	// ConditionProgressing is True while a rollout or scaling moves and when it is complete. It is False when nothing moves
+	// that should, and Unknown during a pause.
 	ConditionProgressing = "Progressing"
-	// ConditionReplicaFailure is True while the API server refuses what the set needs. It is absent otherwise.
+	// ConditionReplicaFailure is True while the API server refuses what the set needs. Otherwise it is absent.
 	ConditionReplicaFailure = "ReplicaFailure"
-	// ConditionStalled is True when nothing will move without a human. It is absent otherwise: tools that know the
-	// convention take a set that is not stalled, and not ready, for one that is on its way.
+	// ConditionStalled is True when nothing will move until a user acts. Otherwise it is absent. Tools that follow the
+	// kstatus convention treat a set that is neither stalled nor ready as in progress.
 	ConditionStalled = "Stalled"
 )
 
-// The reasons of the condition Progressing. Ready has them too.
+// These are the reasons of the condition Progressing. Ready has them too.
 const (
 	// ReasonNewRevision: no pod has run the update revision yet.
 	ReasonNewRevision = "NewRevision"
@@ -30,28 +30,28 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonPartitionReached: as many pods run the update revision as the partition allows, and all are available.
 	ReasonPartitionReached = "PartitionReached"
-	// ReasonPaused: a user has frozen the mix of revisions.
+	// ReasonPaused: a user froze the revisions of the pods.
 	ReasonPaused = "Paused"
 	// ReasonComplete: all pods run the update revision, and were available at least once.
 	ReasonComplete = "Complete"
-	// ReasonProgressDeadlineExceeded: nothing was reached for progressDeadlineSeconds. Stalled has it too.
+	// ReasonProgressDeadlineExceeded: there was no progress for progressDeadlineSeconds. Stalled has it too.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonRolledBack: the update revision missed its deadline, failed at a step or was aborted, and the current one is wanted
-	// everywhere until the template changes. Stalled has it too.
+	// ReasonRolledBack: the update revision missed its deadline, failed at a step or was aborted. The current revision is
+	// wanted everywhere until the template changes. Stalled has it too.
 	ReasonRolledBack = "RolledBack"
-	// ReasonSoaking: the pods of a step are available, and have to stay so for a while.
+	// ReasonSoaking: the pods of a step are available, and must stay available for a while.
 	ReasonSoaking = "Soaking"
-	// ReasonAwaitingGate: a step waits for a condition that somebody else sets to True.
+	// ReasonAwaitingGate: a step waits for a condition that another program sets to True.
 	ReasonAwaitingGate = "AwaitingGate"
 	// ReasonAwaitingPromotion: a step waits for a person.
 	ReasonAwaitingPromotion = "AwaitingPromotion"
-	// ReasonStepFailed: a gate of a step is False, or took too long. Stalled has it too if nothing is rolled back for that.
+	// ReasonStepFailed: a gate of a step is False, or timed out. Stalled has it too if there is no rollback.
 	ReasonStepFailed = "StepFailed"
-	// ReasonInvalidSpec: the spec is older than the validation that would refuse it. Every condition has it then.
+	// ReasonInvalidSpec: the spec is older than the validation that would refuse it. Every condition has this reason then.
 	ReasonInvalidSpec = "InvalidSpec"
 )
 
-// The reasons of the condition ReplicaFailure.
+// These are the reasons of the condition ReplicaFailure.
 const (
 	// ReasonFailedCreate: a pod or claim could not be created.
 	ReasonFailedCreate = "FailedCreate"
@@ -59,7 +59,7 @@ const (
 	ReasonFailedDelete = "FailedDelete"
 	// ReasonFailedUpdate: a pod, claim or revision could not be updated.
 	ReasonFailedUpdate = "FailedUpdate"
-	// ReasonClaimConflict: a claim that a pod needs is terminating or belongs to something else.
+	// ReasonClaimConflict: a claim that a pod needs is terminating or belongs to another owner.
 	ReasonClaimConflict = "ClaimConflict"
 	// ReasonNameConflict: the name that a pod must have is taken.
 	ReasonNameConflict = "NameConflict"
@@ -67,22 +67,22 @@ const (
 	ReasonInvalidTemplate = "InvalidTemplate"
 )
 
-// The reasons of events about steps, beside those of conditions.
+// These are the reasons of events about steps, in addition to those of conditions.
 const (
-	// ReasonStepStarted: a step has begun. A gate has it too until somebody judges the step.
+	// ReasonStepStarted: a step has begun. A gate has this reason until the step is judged.
 	ReasonStepStarted = "StepStarted"
 	// ReasonStepsDone: all steps are done, and all other pods follow.
 	ReasonStepsDone = "StepsDone"
-	// ReasonRetried: a revision that was given up is tried again.
+	// ReasonRetried: a revision that was given up is retried.
 	ReasonRetried = "Retried"
 )
 
-// The reasons of the conditions Ready and Available that are not a reason of Progressing.
+// These are the reasons of the conditions Ready and Available that are not a reason of Progressing.
 const (
-	// ReasonPodsUnavailable: all was reached before, and some pods are not available now.
+	// ReasonPodsUnavailable: the rollout was complete before, and some pods are not available now.
 	ReasonPodsUnavailable = "PodsUnavailable"
-	// ReasonMinimumPodsAvailable: as many pods are available as must be.
+	// ReasonMinimumPodsAvailable: enough pods are available.
 	ReasonMinimumPodsAvailable = "MinimumPodsAvailable"
-	// ReasonTooFewPodsAvailable: fewer pods are available than must be.
+	// ReasonTooFewPodsAvailable: too few pods are available.
 	ReasonTooFewPodsAvailable = "TooFewPodsAvailable"
 )

@@ -4,9 +4,9 @@
 package v1alpha1
 
 // The schema holds every default that is the same for all sets. The defaults below depend on podIdentity, which a schema
-// cannot express; they are resolved where they are read, so that what a user did not write stays unwritten.
+// cannot express. They are resolved when read, so that a field that a user did not set stays unset.
 
-// ManagementPolicy is podManagementPolicy, or its default. It is Parallel for every podIdentity but Ordinal.
+// ManagementPolicy returns podManagementPolicy, or its default. It is Parallel for every podIdentity but Ordinal.
 func (s *RollSetSpec) ManagementPolicy() PodManagementPolicy {
 	if s.PodIdentity == OrdinalIdentity && s.PodManagementPolicy != ParallelPodManagement {
 		return OrderedReadyPodManagement
@@ -14,8 +14,8 @@ func (s *RollSetSpec) ManagementPolicy() PodManagementPolicy {
 	return ParallelPodManagement
 }
 
-// ClaimRetention is persistentVolumeClaimRetentionPolicy, each half of it by itself, or its default: Retain for
-// podIdentity Ordinal, whose names come back, Delete for Random, whose names do not.
+// ClaimRetention returns the halves of persistentVolumeClaimRetentionPolicy, or their defaults: Retain for podIdentity
+// Ordinal, whose names come back, and Delete for Random, whose names do not.
 func (s *RollSetSpec) ClaimRetention() (whenDeleted, whenScaled ClaimRetentionPolicy) {
 	whenDeleted = DeleteClaims
 	if s.PodIdentity == OrdinalIdentity {
@@ -33,7 +33,7 @@ func (s *RollSetSpec) ClaimRetention() (whenDeleted, whenScaled ClaimRetentionPo
 	return whenDeleted, whenScaled
 }
 
-// UpdatePolicy is podUpdatePolicy in the spelling of this API, or its default.
+// UpdatePolicy returns podUpdatePolicy in the spelling of this API, or its default.
 func (s *RollSetSpec) UpdatePolicy() PodUpdatePolicy {
 	switch policy := s.UpdateStrategy.RollingUpdate.PodUpdatePolicy; policy {
 	case InPlaceIfPossiblePod, InPlaceOnlyPod:

@@ -1,9 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the API of RollSet: one workload kind that does what StatefulSet, ReplicaSet and
-// CloneSet do. It declares types, defaults and validation; behavior lives elsewhere.
-//
+// Package v1alpha1 is the API of RollSet: one workload kind that replaces StatefulSet, ReplicaSet and CloneSet. It declares
+// types, defaults and validation.
 // +kubebuilder:object:generate=true
 // +groupName=apps.rollset.dev
 package v1alpha1

@@ -3,13 +3,13 @@
 
 package v1alpha1
 
-// LifecycleState is the value of the label LifecycleStateLabel: where a pod stands in a set that uses lifecycle hooks.
+// LifecycleState is the value of the label LifecycleStateLabel: the state of a pod in a set that uses lifecycle hooks.
 type LifecycleState string
 
 const (
 	// LifecyclePreparingNormal means that a new pod waits for the marks of the hook preNormal.
 	LifecyclePreparingNormal LifecycleState = "PreparingNormal"
-	// LifecycleNormal means that no hook is waited for.
+	// LifecycleNormal means that the pod waits for no hook.
 	LifecycleNormal LifecycleState = "Normal"
 	// LifecyclePreparingUpdate means that a pod is to be updated in place once the marks of the hook inPlaceUpdate are gone.
 	LifecyclePreparingUpdate LifecycleState = "PreparingUpdate"

@@ -8,36 +8,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// StepFailurePolicy says what happens when a gate of a step fails.
+// StepFailurePolicy is what happens when a gate of a step fails.
 // +kubebuilder:validation:Enum=Hold;Rollback
 type StepFailurePolicy string
 
 const (
-	// HoldOnStepFailed reports the failure and goes on if the gate becomes True after all.
+	// HoldOnStepFailed reports the failure, and continues if the gate becomes True later.
 	HoldOnStepFailed StepFailurePolicy = "Hold"
 	// RollbackOnStepFailed moves all pods back to the current revision until the template changes.
 	RollbackOnStepFailed StepFailurePolicy = "Rollback"
 )
 
-// RolloutStep is a part of the pods that an update moves before it waits.
+// RolloutStep is a number of pods that an update moves before it waits.
 type RolloutStep struct {
 	// updated is how many pods are at the update revision when the step is done: a number, or a percentage of replicas,
-	// rounded down but to 1 at least. It limits the pods beside partition, and never moves more than partition lets go.
+	// rounded down but at least 1. It applies together with partition, and never moves more pods than partition allows.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^(100|[1-9][0-9]?)%$')",message="must be a number of pods of at least 1, or a percentage of replicas from \"1%\" to \"100%\""
 	Updated intstr.IntOrString `json:"updated"`
 
-	// soakSeconds is for how long all pods of the step stay available, without a container restarting, before it ends.
+	// soakSeconds is how long all pods of the step must stay available, without a container restarting, before the step
+	// ends.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
 
-	// pause makes the step end only when somebody promotes it: annotates the set with
-	// apps.rollset.dev/promote=<status.updateRevision>/<step>, the first step being 1.
+	// pause keeps the step from ending until it is promoted with the annotation
+	// apps.rollset.dev/promote=<status.updateRevision>/<step> on the set. The first step is 1.
 	// +optional
 	Pause bool `json:"pause,omitempty"`
 
-	// gates are conditions that somebody else sets to True in the status of the set before the step ends.
+	// gates are conditions in the status of the set that other programs must set to True before the step ends.
 	// +optional
 	// +listType=map
 	// +listMapKey=conditionType
@@ -47,8 +48,8 @@ type RolloutStep struct {
 
 // StepGate is a condition that a step waits for.
 type StepGate struct {
-	// conditionType is the type of a condition in the status of the set. It is set to Unknown when the step begins; whoever
-	// judges the step sets it to True, or to False, which fails the step.
+	// conditionType is the type of a condition in the status of the set. It is set to Unknown when the step begins. The
+	// program that judges the step sets it to True, or to False to fail the step.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
@@ -56,8 +57,8 @@ type StepGate struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$')",message="must be the type of a condition, such as \"ErrorRate\" or \"example.com/ErrorRate\""
 	ConditionType string `json:"conditionType"`
 
-	// timeoutSeconds is how long, from the moment at which the pods of the step are available, the condition may take to
-	// become True before the step fails. Unset means for ever.
+	// timeoutSeconds is how long the condition may take to become True, counted from when the pods of the step are
+	// available. After that the step fails. Unset means no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
@@ -68,38 +69,38 @@ type StepGate struct {
 type RolloutPhase string
 
 const (
-	// RolloutRolling: pods of the step are moved, or are not available yet.
+	// RolloutRolling: pods of the step are being moved, or are not available yet.
 	RolloutRolling RolloutPhase = "Rolling"
-	// RolloutSoaking: all pods of the step are available, and have to stay so for a while.
+	// RolloutSoaking: all pods of the step are available, and must stay available for a while.
 	RolloutSoaking RolloutPhase = "Soaking"
 	// RolloutGated: a gate is not True yet.
 	RolloutGated RolloutPhase = "Gated"
-	// RolloutPaused: somebody has to promote the step.
+	// RolloutPaused: the step waits to be promoted.
 	RolloutPaused RolloutPhase = "Paused"
-	// RolloutFailed: a gate is False, or was not True in time, or the whole revision was given up.
+	// RolloutFailed: a gate is False, or was not True in time, or the revision was given up.
 	RolloutFailed RolloutPhase = "Failed"
 )
 
-// RolloutStatus is how far a rollout in steps has come.
+// RolloutStatus is the progress of a rollout in steps.
 type RolloutStatus struct {
-	// revision is the revision that is rolled out.
+	// revision is the revision that is being rolled out.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
 
-	// step is the step at work, the first being 1. It is one more than steps when all are done and the other pods follow,
-	// and 0 while the revision is given up: a retry begins with the first.
+	// step is the step at work. The first is 1. It is one more than steps when all are done and the other pods follow, and 0
+	// while the revision is given up: a retry begins with the first step.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Step int32 `json:"step"`
 
-	// steps is how many steps there are.
+	// steps is the number of steps.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Steps int32 `json:"steps"`
 
-	// updated is the size of the step at work, as the spec has it. A step whose size is edited is looked up anew, by the
-	// number of pods at the revision.
+	// updated is the size of the step at work, as in the spec. If that size is edited, the step is found again by the number
+	// of pods at the revision.
 	// +optional
 	Updated *intstr.IntOrString `json:"updated,omitempty"`
 
@@ -107,18 +108,18 @@ type RolloutStatus struct {
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
 
-	// since is when the pods of the step became available; while the phase is Rolling, when that began. Soaks and the time
-	// limits of gates count from it.
+	// since is when the pods of the step became available or, while the phase is Rolling, when that phase began. Soak times
+	// and the timeouts of gates count from it.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// until is when the phase ends by itself: Soaking when the pods were available for long enough, Gated when the first gate
-	// takes too long.
+	// until is when the phase ends by itself: Soaking when the pods were available for long enough, Gated when the first
+	// gate times out.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// ignoredPromotion is the value that the annotation apps.rollset.dev/promote had when the step began, if it names this
-	// step. It was not meant for it, and counts only once it was taken away and set again.
+	// ignoredPromotion is the value of the annotation apps.rollset.dev/promote when the step began, if it names this step.
+	// It was meant for an earlier step. It counts only after it was removed and set again.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	IgnoredPromotion string `json:"ignoredPromotion,omitempty"`

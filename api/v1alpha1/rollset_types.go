@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PodIdentity says how pods are named and whether a name comes back.
+// PodIdentity is how pods are named, and whether names are reused.
 // +kubebuilder:validation:Enum=Random;Ordinal
 type PodIdentity string
 
@@ -20,18 +20,19 @@ const (
 	OrdinalIdentity PodIdentity = "Ordinal"
 )
 
-// PodManagementPolicy says whether pods are created and scaled down in order or all at once.
+// PodManagementPolicy selects whether pods are created and scaled down in order or all at once.
 // +kubebuilder:validation:Enum=OrderedReady;Parallel
 type PodManagementPolicy string
 
 const (
-	// OrderedReadyPodManagement creates a pod only when all pods before it are available, and scales down from the top.
+	// OrderedReadyPodManagement creates a pod only when all pods before it are available, and scales down from the highest
+	// ordinal.
 	OrderedReadyPodManagement PodManagementPolicy = "OrderedReady"
 	// ParallelPodManagement creates and deletes pods without waiting for one another.
 	ParallelPodManagement PodManagementPolicy = "Parallel"
 )
 
-// ClaimRetentionPolicy says what becomes of claims that are no longer needed.
+// ClaimRetentionPolicy is what happens to claims that are no longer needed.
 // +kubebuilder:validation:Enum=Retain;Delete
 type ClaimRetentionPolicy string
 
@@ -42,41 +43,41 @@ const (
 	DeleteClaims ClaimRetentionPolicy = "Delete"
 )
 
-// UpdateStrategyType says how pods are moved to a new template.
+// UpdateStrategyType is how pods are moved to a new template.
 // +kubebuilder:validation:Enum=RollingUpdate;OnDelete;Recreate
 type UpdateStrategyType string
 
 const (
 	// RollingUpdateStrategy moves pods within partition, maxUnavailable and maxSurge.
 	RollingUpdateStrategy UpdateStrategyType = "RollingUpdate"
-	// OnDeleteStrategy moves a pod only when somebody deletes it.
+	// OnDeleteStrategy moves a pod only when a user deletes it.
 	OnDeleteStrategy UpdateStrategyType = "OnDelete"
-	// RecreateStrategy lets all old pods go before any new one comes.
+	// RecreateStrategy deletes all old pods before it creates new ones.
 	RecreateStrategy UpdateStrategyType = "Recreate"
 )
 
-// PodUpdatePolicy says whether a pod is recreated or changed in place when its template changes.
+// PodUpdatePolicy is whether a pod is recreated or changed in place when its template changes.
 // +kubebuilder:validation:Enum=Recreate;ReCreate;InPlaceIfPossible;InPlaceOnly
 type PodUpdatePolicy string
 
 const (
 	// RecreatePod deletes the pod and creates its successor.
 	RecreatePod PodUpdatePolicy = "Recreate"
-	// RecreatePodInCloneSet is RecreatePod as CloneSet spells it. CloneSet writes it into every object as a default, so
-	// that a manifest read from a cluster has it.
+	// RecreatePodInCloneSet is RecreatePod in CloneSet's spelling. CloneSet writes it as a default into every object, so
+	// manifests read from a cluster contain it.
 	RecreatePodInCloneSet PodUpdatePolicy = "ReCreate"
 	// InPlaceIfPossiblePod changes the pod in place where the API server and the kubelet allow it, and recreates it otherwise.
 	InPlaceIfPossiblePod PodUpdatePolicy = "InPlaceIfPossible"
-	// InPlaceOnlyPod never recreates a pod for an update; what cannot be changed in place waits.
+	// InPlaceOnlyPod never recreates a pod for an update. A change that cannot be made in place waits.
 	InPlaceOnlyPod PodUpdatePolicy = "InPlaceOnly"
 )
 
-// DeadlinePolicy says what happens when a rollout exceeds progressDeadlineSeconds.
+// DeadlinePolicy is what happens when a rollout exceeds progressDeadlineSeconds.
 // +kubebuilder:validation:Enum=Hold;Rollback
 type DeadlinePolicy string
 
 const (
-	// HoldOnDeadline reports the deadline and keeps trying.
+	// HoldOnDeadline reports the missed deadline and keeps trying.
 	HoldOnDeadline DeadlinePolicy = "Hold"
 	// RollbackOnDeadline moves all pods back to the current revision until the template changes.
 	RollbackOnDeadline DeadlinePolicy = "Rollback"
@@ -85,11 +86,10 @@ const (
 // RollSetSpec is the desired state of a RollSet. It has the fields of StatefulSet and of CloneSet v1beta1, under the same
 // names, and more.
 // ---
-// Rules stand on the field that they judge, because the API server then tolerates an old violation for as long as that
-// field is left alone. The rules below relate several fields and can only stand here, where they would be judged again at
-// every change of spec; so they themselves tolerate what the old spec did already. None of them looks at replicas: scaling
-// can never make a set invalid. They spell out has(), for the API server cannot bound the cost of what an optional holds.
-//
+// A rule is declared on the field that it validates, because the API server then tolerates an old violation as long as that
+// field is unchanged. The rules below relate several fields and can only be declared here, where every change of the spec
+// runs them. So they tolerate what the old spec already violated. None of them reads replicas: scaling can never make a set
+// invalid. They spell out has(), because the API server cannot bound the cost of the content of an optional.
 // +kubebuilder:validation:XValidation:fieldPath=".template.metadata.labels",optionalOldSelf=true,rule="!has(self.selector.matchLabels) || size(self.selector.matchLabels) == 0 || has(self.template.metadata) && has(self.template.metadata.labels) && (self.selector.matchLabels.all(k, k in self.template.metadata.labels && self.template.metadata.labels[k] == self.selector.matchLabels[k]) || oldSelf.hasValue() && oldSelf.value().template.?metadata.?labels.orValue({}) == self.template.metadata.labels)",message="must have all labels of spec.selector.matchLabels: the set would not find its own pods"
 // +kubebuilder:validation:XValidation:fieldPath=".template.metadata.labels",optionalOldSelf=true,rule="!has(self.selector.matchExpressions) || (has(self.template.metadata) && has(self.template.metadata.labels) ? self.selector.matchExpressions.all(e, e.operator == 'Exists' ? e.key in self.template.metadata.labels : e.operator == 'DoesNotExist' ? !(e.key in self.template.metadata.labels) : (e.operator == 'In') == (e.key in self.template.metadata.labels && has(e.values) && self.template.metadata.labels[e.key] in e.values)) || oldSelf.hasValue() && oldSelf.value().template.?metadata.?labels.orValue({}) == self.template.metadata.labels : self.selector.matchExpressions.all(e, e.operator in ['DoesNotExist', 'NotIn']))",message="must satisfy spec.selector.matchExpressions: the set would not find its own pods"
 // +kubebuilder:validation:XValidation:fieldPath=".podManagementPolicy",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.podManagementPolicy) || self.podManagementPolicy == 'Parallel' || oldSelf.hasValue() && has(oldSelf.value().podManagementPolicy) && oldSelf.value().podManagementPolicy == 'OrderedReady'",message="must be Parallel unless podIdentity is Ordinal: only ordinals have an order"
@@ -105,8 +105,7 @@ type RollSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// selector says which pods belong to the set. It must match the labels of the template, must not be empty and
-	// cannot be changed.
+	// selector selects the pods of the set. It must match the labels of the template, must not be empty and is immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: the set would lose its pods; create another set instead"
 	// +kubebuilder:validation:XValidation:rule="self.?matchLabels.orValue({}).size() + self.?matchExpressions.orValue([]).size() > 0",message="must not be empty: it would select every pod in the namespace"
@@ -114,31 +113,31 @@ type RollSetSpec struct {
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template describes the pods. Its labels must match the selector. Labels and annotations under rollset.dev, and the
-	// labels controller-revision-hash, apps.kubernetes.io/pod-index and statefulset.kubernetes.io/pod-name, are the
-	// controller's own. restartPolicy must be Always, and activeDeadlineSeconds must not be set.
+	// labels controller-revision-hash, apps.kubernetes.io/pod-index and statefulset.kubernetes.io/pod-name, are reserved for
+	// the controller. restartPolicy must be Always, and activeDeadlineSeconds must not be set.
 	// +required
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// podIdentity says how pods are named: Random (web-x7k2p; a new pod gets a name that no pod has) or Ordinal (web-0; a lost
-	// pod comes back under its name). It cannot be changed.
+	// podIdentity is how pods are named: Random (web-x7k2p; a new pod gets an unused name) or Ordinal (web-0; a lost pod
+	// comes back under its name). It is immutable.
 	// +optional
 	// +kubebuilder:default=Random
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: pods cannot be renamed; create another set instead"
 	PodIdentity PodIdentity `json:"podIdentity,omitempty"`
 
-	// podManagementPolicy is OrderedReady (create a pod only when all before it are available, scale down one at a
-	// time from the top; the default for podIdentity Ordinal) or Parallel (do not wait; the default, and the only value,
-	// for podIdentity Random).
+	// podManagementPolicy is OrderedReady (create a pod only when all before it are available, scale down one at a time from
+	// the highest; the default for podIdentity Ordinal) or Parallel (do not wait; the default, and the only value, for
+	// podIdentity Random).
 	// +optional
 	PodManagementPolicy PodManagementPolicy `json:"podManagementPolicy,omitempty"`
 
-	// ordinals says which ordinals are used. Only for podIdentity Ordinal.
+	// ordinals selects the ordinals that are used. Only for podIdentity Ordinal.
 	// +optional
 	Ordinals *Ordinals `json:"ordinals,omitempty"`
 
 	// reserveOrdinals lists ordinals, or ranges of them such as "3-5", that no pod may have. Only for podIdentity Ordinal.
-	// An entry is at most 1000000000, and a range spans at most 10000 ordinals. With the same bound on ordinals.start,
-	// ordinals stay within 2147483647 for every replicas up to 1147483647, so that no scaling can make a set invalid.
+	// An entry is at most 1000000000, and a range spans at most 10000 ordinals. With the same limit on ordinals.start,
+	// ordinals stay within 2147483647 for every replicas up to 1147483647, so scaling cannot make a set invalid.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -146,10 +145,10 @@ type RollSetSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="type(self) == int || !self.matches('^(0|[1-9][0-9]{0,9})-(0|[1-9][0-9]{0,9})$') || (int(self.substring(0, self.indexOf('-'))) <= int(self.substring(self.indexOf('-') + 1)) && int(self.substring(self.indexOf('-') + 1)) <= 1000000000 && int(self.substring(self.indexOf('-') + 1)) - int(self.substring(0, self.indexOf('-'))) < 10000)",message="must be a range that ends at or after its start, spans at most 10000 ordinals and ends at 1000000000 or before"
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 
-	// serviceName is the headless service that governs the pods; it becomes their subdomain. It cannot be changed.
+	// serviceName is the headless service that governs the pods. It becomes their subdomain. It is immutable.
 	// ---
-	// The default makes the field always present: a transition rule runs only where a field was and is, and would let it
-	// come and go.
+	// The default makes the field always present: a transition rule runs only if the field was present before and after, and
+	// would otherwise allow to add or remove it.
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=63
@@ -157,17 +156,15 @@ type RollSetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed, set or unset: the pods' host names depend on it; create another set instead"
 	ServiceName string `json:"serviceName,omitempty"`
 
-	// volumeClaimTemplates lists the claims of each pod. The claim of template t for a pod s-x of set s is named t-s-x, and
-	// the pod's volume t, whether the template declares it or not, is that claim. Names are DNS labels, and no two are
-	// equal.
+	// volumeClaimTemplates lists the claims of each pod. The claim of template t for a pod s-x of set s is named t-s-x. It
+	// becomes the pod's volume t, whether the template declares that volume or not. Names are DNS labels, and unique.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.metadata.name == t.metadata.name))",message="no two templates may have the same metadata.name"
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// persistentVolumeClaimRetentionPolicy says what becomes of claims when the set is deleted and when it is scaled
-	// down.
+	// persistentVolumeClaimRetentionPolicy is what happens to claims when the set is deleted and when it is scaled down.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *PersistentVolumeClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
@@ -177,7 +174,7 @@ type RollSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// revisionHistoryLimit is how many revisions are kept that no pod uses.
+	// revisionHistoryLimit is how many unused revisions are kept.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
@@ -190,11 +187,11 @@ type RollSetSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// scaleStrategy shapes how pods are created and deleted when the set is scaled.
+	// scaleStrategy configures how pods are created and deleted when the set is scaled.
 	// +optional
 	ScaleStrategy *ScaleStrategy `json:"scaleStrategy,omitempty"`
 
-	// updateStrategy says how pods are moved to a new template.
+	// updateStrategy configures how pods are moved to a new template.
 	// +optional
 	// +kubebuilder:default={}
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
@@ -204,10 +201,10 @@ type RollSetSpec struct {
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 }
 
-// Ordinals says which ordinals a set uses.
+// Ordinals selects the ordinals that a set uses.
 type Ordinals struct {
-	// start is the first ordinal. Its bound keeps ordinals within 2147483647 for every replicas up to 1147483647, so that
-	// no scaling can make a set invalid.
+	// start is the first ordinal. Its limit keeps ordinals within 2147483647 for every replicas up to 1147483647, so scaling
+	// cannot make a set invalid.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -215,20 +212,20 @@ type Ordinals struct {
 	Start int32 `json:"start,omitempty"`
 }
 
-// PersistentVolumeClaimRetentionPolicy says what becomes of the claims of a set.
+// PersistentVolumeClaimRetentionPolicy is what happens to the claims of a set.
 type PersistentVolumeClaimRetentionPolicy struct {
-	// whenDeleted is what becomes of all claims when the set is deleted. Default: Retain for podIdentity Ordinal,
-	// Delete for Random.
+	// whenDeleted is what happens to all claims when the set is deleted. Default: Retain for podIdentity Ordinal, Delete for
+	// Random.
 	// +optional
 	WhenDeleted ClaimRetentionPolicy `json:"whenDeleted,omitempty"`
 
-	// whenScaled is what becomes of a pod's claims when the pod is scaled away. Default: Retain for podIdentity
+	// whenScaled is what happens to a pod's claims when the pod is deleted by a scale-down. Default: Retain for podIdentity
 	// Ordinal, Delete for Random.
 	// +optional
 	WhenScaled ClaimRetentionPolicy `json:"whenScaled,omitempty"`
 }
 
-// ScaleStrategy shapes how pods are created and deleted when a set is scaled.
+// ScaleStrategy configures how pods are created and deleted when a set is scaled.
 type ScaleStrategy struct {
 	// maxUnavailable is a number or percentage of replicas: while this many pods are unavailable, no more are created.
 	// It never limits the replacement of broken pods. Unset means no limit.
@@ -236,9 +233,9 @@ type ScaleStrategy struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// podsToDelete names pods to delete first. Without a smaller replicas they are replaced, within maxUnavailable: under
-	// other names or, if they have claims, under the same ones with the same claims, once for as long as the name is
-	// listed. Names that no longer exist are ignored. Only for podIdentity Random: to replace the pod of an ordinal, label it
+	// podsToDelete names pods to delete first. If replicas is not reduced, they are replaced, within maxUnavailable: under
+	// other names or, if they have claims, under the same names with the same claims, once while the name is listed. Names
+	// that no longer exist are ignored. Only for podIdentity Random. To replace a pod with an ordinal, label it
 	// apps.rollset.dev/specified-delete instead.
 	// +optional
 	// +listType=set
@@ -248,22 +245,22 @@ type ScaleStrategy struct {
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 }
 
-// UpdateStrategy says how pods are moved to a new template.
+// UpdateStrategy configures how pods are moved to a new template.
 // +kubebuilder:validation:XValidation:fieldPath=".rollingUpdate.steps",rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.steps) || size(self.rollingUpdate.steps) == 0 || !has(self.type) || self.type == 'RollingUpdate'",message="must not be set unless type is RollingUpdate: the other types move pods by other rules"
 type UpdateStrategy struct {
-	// type is RollingUpdate (within partition, maxUnavailable and maxSurge), OnDelete (a pod moves when somebody
-	// deletes it) or Recreate (all old pods go before any new one comes).
+	// type is RollingUpdate (within partition, maxUnavailable and maxSurge), OnDelete (a pod moves when a user deletes it)
+	// or Recreate (all old pods are deleted before new ones are created).
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	Type UpdateStrategyType `json:"type,omitempty"`
 
-	// rollingUpdate shapes an update of type RollingUpdate.
+	// rollingUpdate configures an update of type RollingUpdate.
 	// +optional
 	// +kubebuilder:default={}
 	RollingUpdate RollingUpdate `json:"rollingUpdate,omitempty"`
 }
 
-// RollingUpdate shapes an update of type RollingUpdate.
+// RollingUpdate configures an update of type RollingUpdate.
 type RollingUpdate struct {
 	// partition is how many pods stay at the current revision: a number, or a percentage of replicas, rounded up. For
 	// podIdentity Ordinal they are the lowest ordinals in use. It is a state, not a trigger: lowering it moves pods to
@@ -273,9 +270,9 @@ type RollingUpdate struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
-	// maxUnavailable is how many pods, as a number or a percentage of replicas, may be unavailable while pods are
-	// updated. A percentage rounds up when maxSurge is 0, down otherwise. If this and maxSurge both come to 0 it
-	// counts as 1. Default: 1 for podIdentity Ordinal, 20% for Random.
+	// maxUnavailable is how many pods, as a number or a percentage of replicas, may be unavailable while pods are updated. A
+	// percentage rounds up when maxSurge is 0, down otherwise. If this and maxSurge both resolve to 0 it counts as 1.
+	// Default: 1 for podIdentity Ordinal, 20% for Random.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number of pods, or a percentage of replicas from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
@@ -293,15 +290,15 @@ type RollingUpdate struct {
 	// +kubebuilder:default=Recreate
 	PodUpdatePolicy PodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
 
-	// inPlaceUpdateStrategy shapes updates in place.
+	// inPlaceUpdateStrategy configures updates in place.
 	// +optional
 	InPlaceUpdateStrategy *InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 
-	// paused freezes the mix of revisions. Scaling goes on.
+	// paused freezes the revisions of the pods. Scaling continues.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// priorityStrategy says which pods are updated first.
+	// priorityStrategy selects which pods are updated first.
 	// +optional
 	PriorityStrategy *UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
 
@@ -318,9 +315,9 @@ type RollingUpdate struct {
 	// +kubebuilder:default=Hold
 	OnDeadlineExceeded DeadlinePolicy `json:"onDeadlineExceeded,omitempty"`
 
-	// steps are the parts in which pods are moved to a new revision; after each the update waits for time, gates or a person,
-	// as the step says. After the last all other pods follow. Sizes must not fall from one step to the next. A set that was
-	// never complete, and one that goes back to a revision that was, take no steps.
+	// steps divide the move of pods to a new revision. After each step the update waits for time, gates or a person, as the
+	// step says. After the last step all other pods follow. Sizes must not decrease from one step to the next. A set that
+	// was never complete takes no steps, nor does one that goes back to a revision that was complete.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -328,14 +325,14 @@ type RollingUpdate struct {
 	// +kubebuilder:validation:XValidation:rule="self.map(s, type(s.updated) == string && s.updated.matches('^[0-9]{1,3}%$'), int(s.updated.substring(0, s.updated.size() - 1))).isSorted()",message="updated must not fall from one step to the next"
 	Steps []RolloutStep `json:"steps,omitempty"`
 
-	// onStepFailed is what happens when a gate of a step is False or takes too long: Hold (report it, and go on if the gate
-	// becomes True after all) or Rollback (move all pods back to the current revision until the template changes).
+	// onStepFailed is what happens when a gate of a step is False or times out: Hold (report it, and continue if the gate
+	// becomes True later) or Rollback (move all pods back to the current revision until the template changes).
 	// +optional
 	// +kubebuilder:default=Hold
 	OnStepFailed StepFailurePolicy `json:"onStepFailed,omitempty"`
 }
 
-// InPlaceUpdateStrategy shapes updates in place.
+// InPlaceUpdateStrategy configures updates in place.
 type InPlaceUpdateStrategy struct {
 	// gracePeriodSeconds is how long, in seconds, a pod is not ready before its containers are touched.
 	// +optional
@@ -344,7 +341,7 @@ type InPlaceUpdateStrategy struct {
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
 }
 
-// UpdatePriorityStrategy says which pods are updated first.
+// UpdatePriorityStrategy selects which pods are updated first.
 // +kubebuilder:validation:XValidation:rule="self.?weightPriority.orValue([]).size() == 0 || self.?orderPriority.orValue([]).size() == 0",message="weightPriority and orderPriority exclude each other"
 type UpdatePriorityStrategy struct {
 	// weightPriority orders pods by the sum of the weights whose selector matches them, highest first.
@@ -369,7 +366,7 @@ type UpdatePriorityWeightTerm struct {
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 
-	// matchSelector says which pods get the weight.
+	// matchSelector selects the pods that get the weight.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.?matchLabels.orValue({}).size() + self.?matchExpressions.orValue([]).size() > 0",message="must not be empty: it would give the weight to every pod"
 	MatchSelector metav1.LabelSelector `json:"matchSelector"`
@@ -403,20 +400,20 @@ type UpdateScatterTerm struct {
 
 // Lifecycle lets other programs take part in the life of a pod.
 type Lifecycle struct {
-	// preNormal holds a new pod back from being available until it carries all of the hook's labels and finalizers.
+	// preNormal keeps a new pod from being available until it has all of the hook's labels and finalizers.
 	// +optional
 	PreNormal *LifecycleHook `json:"preNormal,omitempty"`
 
-	// inPlaceUpdate makes a pod that carries any of the hook's labels or finalizers wait before it is updated in place.
+	// inPlaceUpdate makes a pod that has any of the hook's labels or finalizers wait before it is updated in place.
 	// +optional
 	InPlaceUpdate *LifecycleHook `json:"inPlaceUpdate,omitempty"`
 
-	// preDelete makes a pod that carries any of the hook's labels or finalizers wait before it is deleted.
+	// preDelete makes a pod that has any of the hook's labels or finalizers wait before it is deleted.
 	// +optional
 	PreDelete *LifecycleHook `json:"preDelete,omitempty"`
 }
 
-// LifecycleHook says what marks a pod as hooked.
+// LifecycleHook is the marks of a hooked pod, and what happens while the pod waits.
 type LifecycleHook struct {
 	// labelsHandler are labels that mark a pod as hooked.
 	// +optional
@@ -492,16 +489,16 @@ type RollSetStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// updateRevision is the revision of the template that is in the spec.
+	// updateRevision is the revision of the template in the spec.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	UpdateRevision string `json:"updateRevision,omitempty"`
 
-	// collisionCount counts names of revisions that were taken by something else.
+	// collisionCount counts revision names that were taken by another object.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// issuedIDs is how many ids of its sequence a set with podIdentity Random has given to pods. They are not given again.
+	// issuedIDs is how many ids of its sequence a set with podIdentity Random has given to pods. They are not reused.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	IssuedIDs int64 `json:"issuedIDs,omitempty"`
@@ -518,19 +515,19 @@ type RollSetStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Revisions []RevisionStatus `json:"revisions,omitempty"`
 
-	// volumeClaims says, for each claim template, how far its claims match.
+	// volumeClaims shows, for each claim template, how many claims match it.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
 
-	// rollout is how far a rollout in steps has come. It is there from its beginning until the set is complete.
+	// rollout is the progress of a rollout in steps. It is present from its beginning until the set is complete.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
-	// conditions are Ready, Available, Progressing, ReplicaFailure and Stalled, and those that others write: the gates of
-	// steps among them.
+	// conditions are Ready, Available, Progressing, ReplicaFailure and Stalled, and conditions that other programs write,
+	// such as the gates of steps.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -554,7 +551,7 @@ type RevisionStatus struct {
 	AvailableReplicas int32 `json:"availableReplicas"`
 }
 
-// VolumeClaimStatus says how far the claims of one template match it.
+// VolumeClaimStatus is how many claims of one template match it.
 type VolumeClaimStatus struct {
 	// name is the name of the claim template.
 	// +required
@@ -565,22 +562,21 @@ type VolumeClaimStatus struct {
 	// +optional
 	Claims int32 `json:"claims"`
 
-	// matchingClaims is the number of those that are as the template says.
+	// matchingClaims is how many of those claims match the template.
 	// +optional
 	MatchingClaims int32 `json:"matchingClaims"`
 
-	// message says why claims do not match and what is done about it.
+	// message is why claims do not match, and what is done about it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
 
-// RollSet keeps a number of pods running and moves them to a new template when it changes. Its name begins the hostnames
-// of its pods, and so has at most 52 characters, none of them a dot.
+// RollSet keeps a number of pods running, and moves them to a new template when it changes. Its name is the start of its
+// pods' hostnames. So it has at most 52 characters, none of them a dot.
 // ---
-// The name is judged once, at creation: it cannot change afterwards. Pods are named <set>-<ordinal>, with up to ten digits,
-// and labeled with their revision, <set>-<hash>, with ten characters; hostnames and labels have room for 63.
-//
+// The name is validated once, at creation, because it is immutable. Pods are named <set>-<ordinal>, with up to ten digits,
+// and labeled with their revision, <set>-<hash>, with ten characters. Hostnames and labels have room for 63.
 // +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || size(self.metadata.name) <= 52",message="must have at most 52 characters, so that pods' hostnames and the revision label stay within 63"
 // +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label, since it begins the pods' hostnames: lower case letters, digits and '-', beginning and ending with a letter or digit"
 // +kubebuilder:object:root=true
