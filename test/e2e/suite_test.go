@@ -44,12 +44,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// patience bounds every wait. It says nothing about how long anything should take: a loaded machine is slow, and only a
-// wait that would never end is a failure.
+// patience bounds every wait. It is no expectation of how long anything takes: a loaded machine is slow, and only a wait
+// that would never end is a failure.
 const patience = 2 * time.Minute
 
-// The images that specs use are named in full, because kubelets report full names. The words crash and missing in a tag
-// are for simulated nodes.
+// The images of the specs have full names, because kubelets report full names. The words crash and missing in a tag are for
+// simulated nodes.
 var (
 	imageFlag         = flag.String("image", "registry.k8s.io/pause:3.10", "image that every node of the cluster can run")
 	nextImageFlag     = flag.String("next-image", "registry.k8s.io/pause:3.9", "another such image, with other content")
@@ -72,7 +72,7 @@ func TestE2E(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	// What is started here lives until the suite ends, not until this node does.
+	// What is started here lives until the suite ends, not until this node ends.
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
 	var err error

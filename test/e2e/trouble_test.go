@@ -137,7 +137,7 @@ var _ = Describe("Trouble", func() {
 	It("creates and changes nothing in a namespace that is being deleted", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 		held := f.changePod(ctx, f.pods(set)[0], func(pod *corev1.Pod) {
-			pod.Finalizers = append(pod.Finalizers, "e2e.rollset.dev/hold") // so that the namespace takes its time
+			pod.Finalizers = append(pod.Finalizers, "e2e.rollset.dev/hold") // so that the namespace takes a while
 		})
 		from := f.mark()
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fidelity plays the scripts of internal/testing/kubelet/fidelity on a real node, and compares what its kubelet
-// reports with the recordings.
+// Package fidelity plays the scripts of internal/testing/kubelet/fidelity on a real node, and compares the reports of its
+// kubelet with the recordings.
 package fidelity
 
 import (
@@ -31,15 +31,15 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 
-var record = flag.Bool("record", false, "write the recordings anew that the real kubelet does not give any more")
+var record = flag.Bool("record", false, "rewrite the recordings that the real kubelet no longer gives")
 
 const (
 	// patience bounds every play.
 	patience = 3 * time.Minute
-	// attempts is how often a script is played before its film is said to differ: some statuses last for milliseconds,
-	// and a kubelet that is busy leaves them out.
+	// attempts is how often a script is played before its film counts as different: some statuses last for milliseconds, and
+	// a busy kubelet skips them.
 	attempts = 3
-	// moment is what a container needs from being seen running until it takes signals.
+	// moment is how long a container takes from being seen running until it accepts signals.
 	moment = 300 * time.Millisecond
 )
 
@@ -67,7 +67,7 @@ func TestRealNodeAsRecorded(t *testing.T) {
 			if slices.Equal(film, recording.Real) {
 				return
 			}
-			// Of several films that a real kubelet gives, the one that the model gives, too, is as good as any.
+			// If a real kubelet gives several films, the model's is preferred.
 			if model, err := fidelity.Model(s); *record && err == nil && slices.Equal(film, model) {
 				break
 			}
@@ -156,7 +156,7 @@ type player struct {
 	node *realnode.Node
 	pods v1.PodInterface
 	name string
-	// events are the changes of the pod, from its creation on.
+	// events are the changes of the pod since its creation.
 	events watch.Interface
 }
 
@@ -211,7 +211,8 @@ func (r *player) do(ctx context.Context, step *fidelity.Step) error {
 	}
 }
 
-// change changes the pod and writes it, again if the kubelet was faster, and waits until the film has that.
+// change changes the pod and writes it, repeatedly after conflicts with the kubelet, and waits until the film shows the
+// change.
 func (r *player) change(ctx context.Context, by func(*corev1.Pod), write func(*corev1.Pod) (*corev1.Pod, error)) error {
 	var written *corev1.Pod
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -229,7 +230,7 @@ func (r *player) change(ctx context.Context, by func(*corev1.Pod), write func(*c
 	return r.takeUntil(ctx, "its own write", func(pod *corev1.Pod) bool { return pod.ResourceVersion == written.ResourceVersion })
 }
 
-// await takes changes in until the film shows what is wanted.
+// await reads changes until the film shows what is wanted.
 func (r *player) await(ctx context.Context, wanted []string) error {
 	if len(wanted) == 0 || r.Has(wanted...) {
 		return nil
@@ -237,7 +238,7 @@ func (r *player) await(ctx context.Context, wanted []string) error {
 	return r.takeUntil(ctx, strings.Join(wanted, ", "), func(*corev1.Pod) bool { return r.Has(wanted...) })
 }
 
-// takeUntil takes changes in until one is as wanted.
+// takeUntil reads changes until one is as wanted.
 func (r *player) takeUntil(ctx context.Context, what string, holds func(*corev1.Pod) bool) error {
 	for {
 		select {

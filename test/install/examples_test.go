@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestExamples applies the examples as their comments say, in namespaces that want restricted pods: each becomes ready, its
-// budget counts its pods, and its autoscaler finds it.
+// TestExamples applies the examples as their comments say, in namespaces that enforce restricted pods. Each becomes ready,
+// its budget counts its pods, and its autoscaler finds it.
 func TestExamples(t *testing.T) {
 	manifest := kustomize(t, "config/default")
 	apply(t, manifest)
@@ -47,7 +47,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// scales says that an autoscaler has found its target and brought it to its minimum.
+// scales checks that an autoscaler has found its target and scaled it to its minimum.
 func scales(t *testing.T, key client.ObjectKey) error {
 	t.Helper()
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{}
@@ -62,7 +62,7 @@ func scales(t *testing.T, key client.ObjectKey) error {
 	return fmt.Errorf("the status is %+v", hpa.Status)
 }
 
-// module is one that has CRDs in its files, at a version and with the checksum of its content.
+// module is a Go module with CRDs in its files, at a version and with a checksum.
 type module struct{ path, version, sum string }
 
 // TestExamplesOfDelivery applies the applications of Argo CD and Flux to an API server that has their CRDs.

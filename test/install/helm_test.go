@@ -21,7 +21,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// helm is a pinned Helm: the folder of its module.
+// helm is the folder of the module of a pinned Helm.
 type helm string
 
 const (
@@ -43,7 +43,7 @@ func (h helm) try(t *testing.T, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// must returns try for what has to succeed.
+// must runs Helm and fails the test on an error.
 func (h helm) must(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := h.try(t, args...)
@@ -53,7 +53,7 @@ func (h helm) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// podsOf returns the UIDs of the pods of a set by revision and name. A pod that was restarted fails the test.
+// podsOf returns the UIDs of the pods of a set by revision and name. A restarted pod fails the test.
 func podsOf(t *testing.T, set *v1alpha1.RollSet) map[string]types.UID {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -73,7 +73,7 @@ func podsOf(t *testing.T, set *v1alpha1.RollSet) map[string]types.UID {
 	return uids
 }
 
-// sameAs fails unless a set has the very pods that it had.
+// sameAs fails unless a set has the same pods as before.
 func sameAs(t *testing.T, after string, set *v1alpha1.RollSet, before map[string]types.UID) {
 	t.Helper()
 	if now := podsOf(t, set); fmt.Sprint(now) != fmt.Sprint(before) {
@@ -94,7 +94,7 @@ func edit(t *testing.T, set *v1alpha1.RollSet, change func(spec *v1alpha1.RollSe
 	}
 }
 
-// awaitUpdated waits until so many pods of a set are updated and available.
+// awaitUpdated waits until the given number of pods of a set are updated and available.
 func awaitUpdated(t *testing.T, set *v1alpha1.RollSet, n int32) {
 	t.Helper()
 	eventually(t, "updated pods", func() error {
@@ -115,8 +115,8 @@ func TestHelm(t *testing.T) {
 	helm4.life(t, "helm-4", func() { waitsForSets(t, "helm-4") })
 }
 
-// life goes through the life of a release, on a cluster where kubectl has installed the CRD before, while a set in a namespace
-// is in the middle of a rollout: its pods notice nothing, and outlive the release. What is done in the end is done while the
+// life goes through the life of a release on a cluster on which kubectl has installed the CRD before, while a set in a
+// namespace is in the middle of a rollout. Its pods notice nothing, and outlive the release. end runs at the end, while the
 // manager runs.
 func (h helm) life(t *testing.T, namespace string, end func()) {
 	t.Helper()
@@ -163,7 +163,7 @@ func (h helm) life(t *testing.T, namespace string, end func()) {
 	kubectl(t, "", "wait", "--for=condition=Established", "crd/rollsets.apps.rollset.dev")
 	sameAs(t, "helm uninstall", set, before)
 
-	h.must(t, install...) // the CRD that was left is the release's own
+	h.must(t, install...) // the CRD that was left belongs to the release
 	if p, err = tryRun(t, d); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func (h helm) life(t *testing.T, namespace string, end func()) {
 	h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
 }
 
-// waitsForSets has helm --wait wait for the RollSet of an application: until it is ready, however slow it is, and no longer
+// waitsForSets lets helm --wait wait for the RollSet of an application: until it is ready, however slow it is, and no longer
 // than it takes to see that it never will be.
 func waitsForSets(t *testing.T, namespace string) {
 	t.Helper()

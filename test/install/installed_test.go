@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// installer returns what make build-installer writes.
+// installer returns the output of make build-installer.
 func installer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func installer(t *testing.T) string {
 	return string(text)
 }
 
-// TestInstaller goes from a cluster without RollSets to the first pod of one, by one kubectl apply.
+// TestInstaller goes from a cluster without RollSets to the first pod of one, with one kubectl apply.
 func TestInstaller(t *testing.T) {
 	manifest := installer(t)
 	d := deployment(t, objects(t, manifest))
@@ -42,7 +42,7 @@ func TestInstaller(t *testing.T) {
 	}
 	begin := time.Now()
 	kubectl(t, manifest, "apply", "-f", "-")
-	eventually(t, "the manager", func() error { // as in a cluster, it is started again until the CRD is served
+	eventually(t, "the manager", func() error { // as in a cluster, it is restarted until the CRD is served
 		p, err := tryRun(t, d)
 		if err == nil {
 			t.Cleanup(func() { _ = p.Stop() })
@@ -54,7 +54,7 @@ func TestInstaller(t *testing.T) {
 	t.Logf("from kubectl apply to the first pod: %v", time.Since(begin).Round(time.Millisecond))
 }
 
-// TestPodSecurity has the namespace of the installation enforce the strictest standard, and Kubernetes make the pods.
+// TestPodSecurity enforces the strictest standard in the namespace of the installation, and lets Kubernetes create the pods.
 func TestPodSecurity(t *testing.T) {
 	apply(t, kustomize(t, "config/default"))
 	d := deployment(t, objects(t, kustomize(t, "config/default")))
@@ -69,7 +69,7 @@ func TestPodSecurity(t *testing.T) {
 		return nil
 	})
 
-	// The standard is enforced: it is no accident that those pods are let in.
+	// The standard is enforced: those pods are not admitted by accident.
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "pod"}, Spec: *d.Spec.Template.Spec.DeepCopy()}
 	if err := shared.Create(t.Context(), pod.DeepCopy(), client.DryRunAll); err != nil {
 		t.Errorf("the manager's pod is refused: %v", err)
@@ -84,23 +84,23 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// TestMetrics asks for metrics as nobody, as somebody, and as somebody who may have them.
+// TestMetrics requests metrics without a token, as a user without the right, and as one with it.
 func TestMetrics(t *testing.T) {
 	apply(t, kustomize(t, "config/default"))
 	d := deployment(t, objects(t, kustomize(t, "config/default")))
 	p := run(t, d, "--metrics-secure=true")
 	url := strings.Replace(p.Metrics, "http://", "https://", 1)
 	ensureNamespace(t, "monitoring")
-	somebody := client.ObjectKey{Namespace: "monitoring", Name: "default"}
+	prometheus := client.ObjectKey{Namespace: "monitoring", Name: "default"}
 	if code, _ := get(t, url, ""); code != http.StatusUnauthorized {
-		t.Errorf("nobody gets %d", code)
+		t.Errorf("status %d without a token", code)
 	}
-	if code, _ := get(t, url, token(t, somebody)); code != http.StatusForbidden {
-		t.Errorf("somebody gets %d", code)
+	if code, _ := get(t, url, token(t, prometheus)); code != http.StatusForbidden {
+		t.Errorf("status %d without the right", code)
 	}
 	kubectl(t, "", "delete", "clusterrolebinding", "--ignore-not-found", "scraper")
 	kubectl(t, "", "create", "clusterrolebinding", "scraper", "--clusterrole=rollset-metrics-reader", "--serviceaccount=monitoring:default")
-	bearer := token(t, somebody)
+	bearer := token(t, prometheus)
 	eventually(t, "the right to read metrics", func() error { // the manager remembers a refusal for a while
 		code, protocol := get(t, url, bearer)
 		if code != http.StatusOK {
@@ -124,7 +124,7 @@ func get(t *testing.T, url, bearer string) (code int, protocol string) {
 		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	transport := &http.Transport{
-		ForceAttemptHTTP2: true, // so that it shows whether the server would
+		ForceAttemptHTTP2: true, // so that it shows if the server would accept it
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}},
 	}
 	defer transport.CloseIdleConnections()
@@ -137,7 +137,7 @@ func get(t *testing.T, url, bearer string) (code int, protocol string) {
 	return response.StatusCode, strings.ToLower(response.Proto)
 }
 
-// TestSecondInstallation installs twice, in two namespaces. The second manager waits until the first has gone.
+// TestSecondInstallation installs twice, in two namespaces. The second manager waits until the first has exited.
 func TestSecondInstallation(t *testing.T) {
 	manifest := kustomize(t, "config/default")
 	apply(t, manifest)
@@ -157,7 +157,7 @@ func TestSecondInstallation(t *testing.T) {
 		t.Errorf("the lease of %s is now held by %q", holder, now)
 	}
 
-	// Asked to end, the first gives the lease back, so that nobody has to wait for it to run out.
+	// When stopped, the first manager releases the lease, so that the next one does not wait for it to expire.
 	if err := acting.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestSecondInstallation(t *testing.T) {
 	awaitPods(t, newSet(t, "twice", "after"), 1)
 }
 
-// elsewhere returns the default installation in another namespace, under other names.
+// elsewhere returns the default installation in another namespace, with other names.
 func elsewhere(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -183,7 +183,7 @@ func elsewhere(t *testing.T) string {
 	return dir
 }
 
-// heldBy returns who holds the lease of managers that watch all namespaces.
+// heldBy returns the holder of the lease of managers that watch all namespaces.
 func heldBy(t *testing.T) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -197,7 +197,7 @@ func heldBy(t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// awaitHolder waits until somebody else holds the lease than the one given.
+// awaitHolder waits until the lease has another holder than the given one.
 func awaitHolder(t *testing.T, other string) (holder string) {
 	t.Helper()
 	eventually(t, "the lease to be taken", func() error {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// monitoring is as much of the Prometheus Operator as the manifests need: a plural and a kind of it.
+// monitoring is the part of the Prometheus Operator that the manifests need: a plural and a kind.
 const monitoring = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -38,7 +38,7 @@ spec:
 `
 
 // TestKustomizations builds every kustomization, a component as part of the default installation, and asks the API server
-// whether it would take the objects.
+// whether it would accept the objects.
 func TestKustomizations(t *testing.T) {
 	apply(t, kustomize(t, "config/default"))
 	for plural, kind := range map[string]string{"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"} {
@@ -60,7 +60,7 @@ func TestKustomizations(t *testing.T) {
 					continue // part of a bundle, where hack/bundle has them validated
 				}
 				if o.GetNamespace() == "" {
-					o.SetNamespace("default") // where it means something
+					o.SetNamespace("default") // where it applies
 				}
 				if err := shared.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), options...); err != nil {
 					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
@@ -86,7 +86,7 @@ func kustomizations(t *testing.T) []string {
 	return folders
 }
 
-// argoCD is as much of an installation of Argo CD as its component needs.
+// argoCD is the part of an installation of Argo CD that its component needs.
 const argoCD = `
 apiVersion: v1
 kind: ConfigMap
@@ -94,7 +94,7 @@ metadata: {name: argocd-cm}
 data: {url: "https://example.org"}
 `
 
-// composed returns the folder itself, or for a component one that puts it on top of what it changes.
+// composed returns the folder itself or, for a component, a folder that adds it to what it changes.
 func composed(t *testing.T, folder string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func composed(t *testing.T, folder string) string {
 	base := root + "/config/default"
 	switch {
 	case folder == "config/components/high-availability":
-		return "config/default" // which has it
+		return "config/default" // which contains it
 	case folder == "config/argocd":
 		base = "argocd.yaml"
 	case !strings.HasPrefix(folder, "config/components/"):
@@ -159,7 +159,7 @@ func TestMonitored(t *testing.T) {
 	}
 }
 
-// TestRoles is the list of all that the manager may do. Whoever gives it another right has to write it down here.
+// TestRoles lists every right of the manager. A new right must be added here.
 func TestRoles(t *testing.T) {
 	list := objects(t, kustomize(t, "config/default"))
 	want := []string{
@@ -240,7 +240,7 @@ func granted(t *testing.T, list []*unstructured.Unstructured, namespace string) 
 	return rights
 }
 
-// TestAggregatedRoles binds Kubernetes' own roles in a namespace, and asks what they allow there.
+// TestAggregatedRoles binds Kubernetes' own roles in a namespace, and checks what they allow there.
 func TestAggregatedRoles(t *testing.T) {
 	apply(t, kustomize(t, composed(t, "config/components/aggregated-roles")))
 	ensureNamespace(t, "aggregated")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNamespaced runs the manager of the overlay: it acts in two namespaces and has no business in a third.
+// TestNamespaced runs the manager of the overlay: it acts in two namespaces and not in a third.
 func TestNamespaced(t *testing.T) {
 	for _, name := range []string{"team-a", "team-b", "team-c"} {
 		ensureNamespace(t, name)
@@ -23,7 +23,7 @@ func TestNamespaced(t *testing.T) {
 	awaitPods(t, newSet(t, "team-b", "inside"), 1)
 	unseen(t, outside)
 
-	// One that is told to watch what it may not watch says so, and ends.
+	// A manager that may not watch a namespace says so, and exits.
 	_, err := tryRun(t, d, own, "--namespaces=team-a,team-c")
 	wantRefusal(t, err, "the manager may not watch RollSet in namespace team-c")
 	_, err = tryRun(t, d, own, "--namespaces=")
@@ -32,7 +32,7 @@ func TestNamespaced(t *testing.T) {
 	wantRefusal(t, err, "the manager may not use the lease team-c/manager.rollset.dev")
 }
 
-// wantRefusal fails if a manager did not end with an error and a message.
+// wantRefusal fails if a manager did not exit with an error and a message.
 func wantRefusal(t *testing.T, err error, message string) {
 	t.Helper()
 	for _, want := range []string{"the manager ended at its start: exit status 1", "error: " + message} {

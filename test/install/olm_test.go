@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// clusterServiceVersion is as much of one as OLM needs to run the manager.
+// clusterServiceVersion is the part of one that OLM needs to run the manager.
 type clusterServiceVersion struct {
 	Spec struct {
 		Install struct {
@@ -85,7 +85,7 @@ func TestInstallModes(t *testing.T) {
 	}
 }
 
-// installed makes what OLM makes of the bundle, and returns the Deployment as a kubelet runs it.
+// installed creates what OLM creates from the bundle, and returns the Deployment as a kubelet runs it.
 func (v *clusterServiceVersion) installed(t *testing.T, name string, targets []string) *appsv1.Deployment {
 	t.Helper()
 	const own = "olm-own"
@@ -101,7 +101,7 @@ func (v *clusterServiceVersion) installed(t *testing.T, name string, targets []s
 	create(account)
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: own, Name: name}}
 	inCluster := install.ClusterPermissions[0].Rules
-	if targets[0] == "" { // OLM makes the rights of all namespaces those of the cluster
+	if targets[0] == "" { // OLM grants the rights of all namespaces for the cluster
 		inCluster = append(inCluster, install.Permissions[0].Rules...)
 	} else {
 		for _, namespace := range append([]string{own}, targets...) {

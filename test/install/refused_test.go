@@ -22,7 +22,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// asAdmin starts a manager with all rights, so that it is nothing but the arguments or the cluster that it can refuse.
+// asAdmin starts a manager with all rights, so that only its arguments or the cluster can make it refuse.
 func asAdmin(t *testing.T, args ...string) (*manager.Process, error) {
 	t.Helper()
 	p, err := manager.Start(context.WithoutCancel(t.Context()), manager.Options{
@@ -59,7 +59,7 @@ func TestMissingCRD(t *testing.T) {
 	wantRefusal(t, err, "the API server does not know RollSet.apps.rollset.dev in version v1alpha1: install the CustomResourceDefinition first")
 }
 
-// TestRenewedCertificate replaces the certificate under a manager that runs.
+// TestRenewedCertificate replaces the certificate of a running manager.
 func TestRenewedCertificate(t *testing.T) {
 	apply(t, kustomize(t, "config/default"))
 	dir := t.TempDir()
@@ -96,7 +96,7 @@ func certificate(t *testing.T, address string) *big.Int {
 	return secure.ConnectionState().PeerCertificates[0].SerialNumber
 }
 
-// writeCertificate puts a certificate, valid until then, and its key into a folder, and returns its serial number.
+// writeCertificate writes a certificate, valid until a time, and its key into a folder. It returns its serial number.
 func writeCertificate(t *testing.T, dir string, until time.Time) *big.Int {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

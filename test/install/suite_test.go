@@ -3,7 +3,7 @@
 
 // Package install tests what is shipped to run the manager: every kustomization, the one-file installer and the OLM bundle,
 // with the tools that users have, on a local cluster. The manager runs as a process with the token of its service account,
-// so with the rights that the manifests give it and no others.
+// so it has only the rights that the manifests give it.
 package install
 
 import (
@@ -39,10 +39,10 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// patience bounds every wait; it says nothing about how long anything should take.
+// patience bounds every wait. It is no expectation of how long anything takes.
 const patience = 2 * time.Minute
 
-// shared is the cluster of all tests. Each test applies what it needs, and takes nothing for granted.
+// shared is the cluster of all tests. Each test applies what it needs, and assumes nothing.
 var shared *cluster
 
 // cluster is a local cluster, and the manager's program.
@@ -101,7 +101,7 @@ func start(ctx context.Context) (*cluster, error) {
 	return c, nil
 }
 
-// command runs a program in the project's folder, and returns what it prints.
+// command runs a program in the project's folder, and returns its output.
 func command(t *testing.T, stdin, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -185,14 +185,14 @@ func deployment(t *testing.T, list []*unstructured.Unstructured) *appsv1.Deploym
 	return found[0]
 }
 
-// run starts the manager of a Deployment: with its arguments and as its service account.
+// run starts the manager of a Deployment, with its arguments and as its service account.
 func run(t *testing.T, d *appsv1.Deployment, args ...string) *manager.Process {
 	t.Helper()
 	p, err := tryRun(t, d, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // asked to end, it gives its lease back
+	t.Cleanup(func() { // when stopped, it releases its lease
 		if err := p.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -200,8 +200,8 @@ func run(t *testing.T, d *appsv1.Deployment, args ...string) *manager.Process {
 	return p
 }
 
-// tryRun is run for a manager that may not come up. Addresses and lease are the test's: a pod has its own network, and
-// knows its namespace.
+// tryRun is run for a manager that may not start. Addresses and lease are the test's, because only a pod has its own network
+// and knows its namespace.
 func tryRun(t *testing.T, d *appsv1.Deployment, args ...string) (*manager.Process, error) {
 	t.Helper()
 	var given []string
@@ -216,7 +216,7 @@ func tryRun(t *testing.T, d *appsv1.Deployment, args ...string) (*manager.Proces
 	})
 }
 
-// token returns one of a service account.
+// token returns a token of a service account.
 func token(t *testing.T, account client.ObjectKey) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -227,7 +227,7 @@ func token(t *testing.T, account client.ObjectKey) string {
 	return request.Status.Token
 }
 
-// kubeconfig returns a file by which a service account reaches the cluster.
+// kubeconfig returns a file with which a service account reaches the cluster.
 func kubeconfig(t *testing.T, account client.ObjectKey) string {
 	t.Helper()
 	config := shared.RESTConfig()
@@ -260,7 +260,7 @@ func eventually(t *testing.T, what string, holds func() error) {
 	}
 }
 
-// ensureNamespace makes a namespace with a default service account, which pods need.
+// ensureNamespace creates a namespace with a default service account, which pods need.
 func ensureNamespace(t *testing.T, name string) {
 	t.Helper()
 	err := shared.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -272,7 +272,7 @@ func ensureNamespace(t *testing.T, name string) {
 	})
 }
 
-// newSet makes a set of one pod, which goes with the test.
+// newSet creates a set of one pod, which is deleted with the test.
 func newSet(t *testing.T, namespace, name string) *v1alpha1.RollSet {
 	t.Helper()
 	labels := map[string]string{"app": name}

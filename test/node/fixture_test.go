@@ -31,7 +31,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// fixture is a namespace of a spec's own.
+// fixture is the namespace of a spec.
 type fixture struct{ namespace string }
 
 // newFixture gives each spec of a container a fixture. If the spec has failed, what its namespace holds is printed.
@@ -42,7 +42,7 @@ func newFixture() *fixture {
 		Expect(bed.client.Create(ctx, namespace)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(bed.client.Delete(ctx, namespace)).To(Succeed()) })
 		f.namespace = namespace.Name
-		// Pods are refused until the service account is there that they get by default.
+		// Pods are refused until their default service account exists.
 		Eventually(func() error {
 			return bed.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "default"}, &corev1.ServiceAccount{})
 		}).WithContext(ctx).Should(Succeed())
@@ -138,7 +138,7 @@ func imageOf(name, image string) option {
 	return container(name, func(c *corev1.Container) { c.Image = image })
 }
 
-// probeless takes the probe away: such a pod is Ready as long as its container runs.
+// probeless removes the probe: such a pod is Ready as long as its container runs.
 func probeless() option {
 	return container("app", func(c *corev1.Container) { c.ReadinessProbe = nil })
 }
@@ -176,7 +176,7 @@ func inPlace() option {
 	}
 }
 
-// soon lets a set wait for half a minute for a proof that an image runs, in place of ten minutes.
+// soon lets a set wait for half a minute, instead of ten minutes, for proof that an image runs.
 func soon() option {
 	return func(s *v1alpha1.RollSet) { s.Spec.ProgressDeadlineSeconds = new(int32(30)) }
 }
@@ -265,7 +265,7 @@ func progressOf(set *v1alpha1.RollSet) string {
 	return ""
 }
 
-// pods returns the set's pods, by name; those that are on their way out are none.
+// pods returns the set's pods, by name, without terminating ones.
 func (f *fixture) pods(ctx context.Context, set *v1alpha1.RollSet) []*corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}
@@ -290,8 +290,8 @@ func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what str
 	return pods
 }
 
-// expectRestarted checks that the pods are the same as before, and that since then of each exactly the named containers
-// were restarted, once.
+// expectRestarted checks that the pods are the same as before, and that exactly the named containers of each have restarted
+// once since.
 func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, before []*corev1.Pod, containers ...string) {
 	GinkgoHelper()
 	now := f.pods(ctx, set)
@@ -306,7 +306,7 @@ func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, be
 	}
 }
 
-// expectEvent checks that an event of a set says something.
+// expectEvent checks that a set has an event with some words.
 func (f *fixture) expectEvent(ctx context.Context, set *v1alpha1.RollSet, words string) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -342,7 +342,7 @@ func uids(pods []*corev1.Pod) []string {
 	return all
 }
 
-// reply is what the images of a real node answer.
+// reply is the answer of the images of a real node.
 type reply struct {
 	Version string `json:"version"`
 	Ending  bool   `json:"ending"`

@@ -39,8 +39,8 @@ var _ = Describe("An update in place", func() {
 		what      string
 		from, to  option
 		restarted []string
-		// alike is whether the new image has the content of the old one. Then nothing but the order of the kubelet's reports
-		// proves that it runs, and a kubelet that is busy reports all at once.
+		// alike is whether the new image has the content of the old one. Then only the order of the kubelet's reports proves
+		// that it runs, and a busy kubelet reports everything at once.
 		alike bool
 	}
 	mark := func(containers ...string) []string { return containers }
@@ -60,7 +60,8 @@ var _ = Describe("An update in place", func() {
 		{"metadata and an image", image("web:1"), together(annotated, image("web:2")), mark("app"), false},
 	}
 
-	// A set for each change: all of them are made and changed at once, for a node spends most of its time waiting.
+	// There is a set for each change. All of them are created and changed at once, because a node spends most of its time
+	// waiting.
 	It("restarts the containers that change, each once, and no others", func(ctx SpecContext) {
 		sets, before := make([]*v1alpha1.RollSet, len(changes)), make([][]*corev1.Pod, len(changes))
 		for i, c := range changes {

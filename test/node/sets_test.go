@@ -121,7 +121,7 @@ func (f *fixture) awaitState(ctx SpecContext, set *v1alpha1.RollSet, state v1alp
 	})
 }
 
-// ordinal gives the pods names that stay, and volumes of a storage class, mounted at /data.
+// ordinal gives the pods ordinals, and volumes of a storage class, mounted at /data.
 func ordinal(class string) option {
 	return func(s *v1alpha1.RollSet) {
 		s.Spec.PodIdentity = v1alpha1.OrdinalIdentity

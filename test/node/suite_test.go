@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node tests RollSets on a real node: the manager runs as a process of its own, and the pods run under a real
-// kubelet and containerd, which package realnode starts. It proves what no model of a kubelet can: that what the
-// controller reads in a pod's status is what a runtime writes there.
+// Package node tests RollSets on a real node: the manager runs as its own process, and the pods run under a real kubelet and
+// containerd, which package realnode starts. It proves what no model of a kubelet can: that what the controller reads in a
+// pod's status is what a runtime writes there.
 //
-// Specs wait for what the API server shows, never for time to pass; patience bounds each wait and says nothing about how
-// long anything should take. Times that are worth knowing are reported at the end, and decide nothing.
+// Specs wait for what the API server shows, never for time to pass. patience bounds each wait, and is no expectation of how
+// long anything takes. Interesting times are reported at the end, and decide nothing.
 package node
 
 import (
@@ -54,7 +54,7 @@ func TestNode(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	// What is started here lives until the suite ends, not until this node does.
+	// What is started here lives until the suite ends, not until this node ends.
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
 	dir := GinkgoT().TempDir()

@@ -20,14 +20,14 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// requests is how many requests must have been answered on each side of a moment for the spec to go on.
+// requests is how many requests must have been answered on each side of a moment before the spec continues.
 const requests = 30
 
 var _ = Describe("Traffic", func() {
 	f := newFixture()
 
-	// The pods have no probe, so that they stay Ready whatever becomes of their container, and take long to end: a
-	// request that arrives meanwhile is answered, and the answer tells on it.
+	// The pods have no probe, so they stay Ready whatever happens to their container. They take long to end: a request that
+	// arrives meanwhile is answered, and the answer reveals it.
 	It("is turned away before a container is touched", func(ctx SpecContext) {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web"},

@@ -24,14 +24,14 @@ type option func(*v1alpha1.RollSet)
 type shape struct {
 	name string
 	make []option
-	// begin takes it there, and end to where it is complete.
+	// begin starts that change, and end completes it.
 	begin, end []option
-	// there reports whether the set stands in the middle.
+	// there reports whether the set is in the middle of it.
 	there func(*v1alpha1.RollSetStatus) bool
-	// moves says that the set does not stand there: pods come and go while managers change.
+	// moves is true if the set does not stand still: pods are created and deleted while managers change.
 	moves bool
-	// judged is a condition on whose status versions differ: v0.0.0-20261122063203-4e0e7e6f38fd calls what a refused template
-	// holds up progress.
+	// judged is a condition whose status differs between versions: v0.0.0-20261122063203-4e0e7e6f38fd reports progress while
+	// a template is refused.
 	judged string
 }
 
@@ -76,26 +76,26 @@ func shapes() []shape {
 
 type predicate = func(*v1alpha1.RollSetStatus) bool
 
-// updated says that n pods are updated, and all ready.
+// updated checks that n pods are updated, and all ready.
 func updated(n int32) predicate {
 	return func(s *v1alpha1.RollSetStatus) bool {
 		return s.UpdatedReplicas == n && s.ReadyReplicas == s.Replicas && s.CurrentRevision != s.UpdateRevision
 	}
 }
 
-// some says that more than one pod is updated, and not all are.
+// some checks that more than one pod is updated, and not all are.
 func some(s *v1alpha1.RollSetStatus) bool {
 	return s.UpdatedReplicas > 1 && s.UpdatedReplicas < s.Replicas
 }
 
-// stuck says that of so many pods the updated one is not ready.
+// stuck checks that the updated one of the given number of pods is not ready.
 func stuck(pods int32) predicate {
 	return func(s *v1alpha1.RollSetStatus) bool {
 		return s.Replicas == pods && s.UpdatedReplicas == 1 && s.ReadyReplicas == pods-1
 	}
 }
 
-// scaled says that there are so many pods, and nothing is to do.
+// scaled checks that the set has the given number of pods, and nothing is left to do.
 func scaled(n int32) predicate {
 	return func(s *v1alpha1.RollSetStatus) bool { return s.Replicas == n && complete(s) }
 }
@@ -106,7 +106,7 @@ func stalled(s *v1alpha1.RollSetStatus) bool {
 
 func o(options ...option) []option { return options }
 
-// newSet returns a set as the options have it. Its pods are labeled app=<name>.
+// newSet returns a set with the options. Its pods are labeled app=<name>.
 func newSet(namespace, name string, options []option) *v1alpha1.RollSet {
 	labels := map[string]string{"app": name}
 	set := &v1alpha1.RollSet{
@@ -138,7 +138,7 @@ func oneByOne(s *v1alpha1.RollSet) {
 	s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 }
 
-// allAtOnce leaves no choice of pods: versions may choose in another order.
+// allAtOnce leaves no choice of pods, because versions may choose in another order.
 func allAtOnce(s *v1alpha1.RollSet) {
 	s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("100%"))
 }
@@ -169,12 +169,12 @@ func nextImage(s *v1alpha1.RollSet) {
 	s.Spec.Template.Spec.Containers[0].Image = "nginx:" + strconv.FormatInt(s.Generation+1, 10)
 }
 
-// next is another template each time, whose pods are as good as those before.
+// next gives the set another template, whose pods work as well as those before.
 func next(s *v1alpha1.RollSet) {
 	s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RELEASE", Value: strconv.FormatInt(s.Generation+1, 10)}}
 }
 
-// port returns a number that no container can have if it is negative: CRDs do not know.
+// port gives the set a port. A negative number is one that no container can have, which the CRD cannot know.
 func port(n int32) option {
 	return func(s *v1alpha1.RollSet) {
 		s.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: n}}

@@ -1,11 +1,11 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upgrade tests that the manager of each release before gives its sets over to this one, and takes them back: on a
-// local cluster, with both programs, while sets of every shape stand still in the middle of something or are being rolled out.
+// Package upgrade tests that the manager of each earlier release hands its sets over to this one, and takes them back: on a
+// local cluster, with both programs, while sets of every shape are in the middle of a change or are being rolled out.
 //
-// The source of each release lies in testdata, packed by `make keep-release`: a clone may be without history, and what a test
-// needs must not depend on where it runs.
+// The source of each release is in testdata, packed by `make keep-release`, because a clone may have no history, and a test
+// must not depend on where it runs.
 package upgrade
 
 import (
@@ -36,7 +36,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// patience bounds every wait; it says nothing about how long anything should take.
+// patience bounds every wait. It is no expectation of how long anything takes.
 const patience = 2 * time.Minute
 
 // bench is a cluster with the sets of one test.
@@ -96,7 +96,7 @@ func (b *bench) eventually(t *testing.T, what string, holds func() error) {
 	}
 }
 
-// version is a version of the manager: where its source is, and its program.
+// version is a version of the manager, with its source and its program.
 type version struct {
 	name, root, binary string
 }
@@ -165,7 +165,7 @@ func unpack(file, dir string) error {
 	}
 }
 
-// take installs a version and starts its manager, as an upgrade does whose order is CRD, roles, program.
+// take installs a version and starts its manager, in the order of an upgrade: CRD, roles, program.
 func (b *bench) take(t *testing.T, v version) *manager.Process {
 	t.Helper()
 	if err := manager.InstallFrom(t.Context(), b.cluster.RESTConfig(), v.root); err != nil {

@@ -27,8 +27,8 @@ import (
 // quiet is how long nothing may happen after a manager has looked at all sets.
 const quiet = 3 * time.Second
 
-// TestUpgradeAndBack has the manager of each release before bring sets of every shape into the middle of something. This one
-// takes over, ends what was begun, brings them there again, and the release before takes them back.
+// TestUpgradeAndBack lets the manager of each earlier release bring sets of every shape into the middle of a change. This
+// one takes over, completes the changes, and begins others, and the earlier release takes the sets back.
 func TestUpgradeAndBack(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.tar.gz"))
 	if err != nil || len(files) == 0 {
@@ -54,7 +54,7 @@ func TestUpgradeAndBack(t *testing.T) {
 	}
 }
 
-// changeManagers begins what the shapes are to be in the middle of, has another version take over, and ends it.
+// changeManagers begins the changes of the shapes, lets another version take over, and completes them.
 func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all []shape) *manager.Process {
 	t.Helper()
 	b.begun(t, all)
@@ -64,7 +64,7 @@ func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all
 	}
 	atStop := b.look(t)
 	p = b.take(t, to)
-	for _, s := range all { // another number here changes no pod, and tells when the manager has looked
+	for _, s := range all { // another number here changes no pod, and shows when the manager has looked
 		b.edit(t, s.name, o(func(set *v1alpha1.RollSet) { *set.Spec.RevisionHistoryLimit++ }))
 	}
 	for _, s := range all {
@@ -93,8 +93,8 @@ func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all
 	return p
 }
 
-// begun brings sets to the middle, and those last that do not stand there. One of those that is through before all are there
-// begins again.
+// begun brings sets into the middle of their changes, and the moving ones last. A moving one that completes before all are
+// there begins again.
 func (b *bench) begun(t *testing.T, all []shape) {
 	t.Helper()
 	for _, moves := range []bool{false, true} {
@@ -137,7 +137,7 @@ func (b *bench) ended(t *testing.T, all []shape) {
 	}
 }
 
-// seen says that a status is about the spec as it is.
+// seen checks that a status is about the current spec.
 func seen(set *v1alpha1.RollSet) error {
 	if set.Status.ObservedGeneration != set.Generation {
 		return fmt.Errorf("observedGeneration is %d, not %d", set.Status.ObservedGeneration, set.Generation)
@@ -156,7 +156,7 @@ func condition(s *v1alpha1.RollSetStatus, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// waitsForHook says that a set waits for a lifecycle hook.
+// waitsForHook checks that a set waits for a lifecycle hook.
 func waitsForHook(s *v1alpha1.RollSetStatus) bool {
 	return strings.Contains(condition(s, v1alpha1.ConditionProgressing).Message, "lifecycle hook")
 }
@@ -183,7 +183,7 @@ func (b *bench) edit(t *testing.T, name string, options []option) {
 	}
 }
 
-// picture is what a change of managers must leave as it is.
+// picture is what a change of managers must not change.
 type picture struct {
 	Pods   map[string]pod
 	Claims map[string]types.UID
@@ -196,7 +196,7 @@ type pod struct {
 	State    string
 	Leaving  bool
 	Restarts int32
-	Due      int32 // restarts that are to come, because an image is patched that does not run yet
+	Due      int32 // restarts that are to come, because an image was patched that does not run yet
 	Claims   []string
 }
 
@@ -212,10 +212,10 @@ func (b *bench) look(t *testing.T) map[string]picture {
 	all := map[string]picture{}
 	for i := range sets.Items {
 		s := sets.Items[i].Status.DeepCopy()
-		s.ObservedGeneration, s.IssuedIDs = 0, 0 // the latter is not kept by all versions
+		s.ObservedGeneration, s.IssuedIDs = 0, 0 // not all versions keep the latter
 		for i := range s.Conditions {
 			c := &s.Conditions[i]
-			c.ObservedGeneration, c.LastTransitionTime, c.Message = 0, metav1.Time{}, "" // words may become better
+			c.ObservedGeneration, c.LastTransitionTime, c.Message = 0, metav1.Time{}, "" // messages may change
 		}
 		all[sets.Items[i].Name] = picture{Pods: map[string]pod{}, Claims: map[string]types.UID{}, Status: *s}
 	}
@@ -250,7 +250,8 @@ func podOf(p *corev1.Pod) pod {
 	return one
 }
 
-// stayed fails unless the end of a rollout, under whichever manager, has left alone the pods that were updated before, and all claims.
+// stayed fails unless the end of a rollout, under either manager, has left alone the pods that were updated before, and all
+// claims.
 func (before picture) stayed(t *testing.T, what string, after picture) {
 	t.Helper()
 	updated := 0
