@@ -331,7 +331,7 @@ func (f *facts) comesBack(r *snapshot.Replica) bool {
 	return used && (!f.set.OrderedReady() || f.waitsFor(r.Ordinal) == nil)
 }
 
-// returns returns the side of the successor of a terminating pod.
+// returns is the side of the successor of a terminating pod.
 func (f *facts) returns(r *snapshot.Replica) side {
 	if !f.set.Ordinal() {
 		return f.lacking()
