@@ -23,8 +23,8 @@ func bareWorkers() []int { return []int{1, 16, 64} }
 
 func bareName(workers int) string { return "bare-" + strconv.Itoa(workers) }
 
-// playBare has pods created by a client that knows nothing about them. It is part of this process, so its CPU time
-// is not told from that of the nodes.
+// playBare lets a client create pods that knows nothing about them. It is part of this process, so its CPU time is included
+// in that of the nodes.
 func (b *bed) playBare(ctx context.Context, workers, pods, repetition int) (*sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, workTimeout, errors.New("it took too long"))
 	defer cancel()
@@ -58,7 +58,7 @@ func (b *bed) playBare(ctx context.Context, workers, pods, repetition int) (*sam
 	return s, watcher.await(ctx, nil)
 }
 
-// createPods creates pods of a wish's template that belong to nobody.
+// createPods creates pods of a wish's template without an owner.
 func (b *bed) createPods(ctx context.Context, w wish, workers, pods int) error {
 	kubeconfig, err := b.kubeconfig(minimalUser, "")
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bed) createPods(ctx context.Context, w wish, workers, pods int) error {
 	return group.Wait()
 }
 
-// bringStrangers creates pods that belong to nobody, in a namespace of their own, and waits until they are ready.
+// bringStrangers creates pods without an owner, in their own namespace, and waits until they are ready.
 func (b *bed) bringStrangers(ctx context.Context, w wish, pods int) (err error) {
 	w.name.Name = "stranger"
 	if w.name.Namespace, err = b.namespace(ctx); err != nil {

@@ -29,12 +29,12 @@ import (
 const (
 	// nodeCount is the number of simulated nodes.
 	nodeCount = 10
-	// ownControllers leaves to the cluster's own controller manager all but what is measured.
+	// ownControllers leaves everything but what is measured to the cluster's own controller manager.
 	ownControllers = "*,-deployment-controller,-replicaset-controller,-statefulset-controller"
-	// minimalUser is whom the minimal and the bare client act as.
+	// minimalUser is the user of the minimal and the bare client.
 	minimalUser = "bench-minimal"
-	// groupServiceAccounts gives a user the priority that the API server gives to operators. Administrators have none,
-	// and wait for nobody.
+	// groupServiceAccounts gives a user the priority that the API server gives to operators. Administrators have none, and
+	// never wait.
 	groupServiceAccounts = "system:serviceaccounts"
 )
 
@@ -45,15 +45,15 @@ type bed struct {
 	// api and objects have all rights.
 	api     kubernetes.Interface
 	objects client.Client
-	// manager is the path of the manager's binary, proxy the API server at the end of a long wire.
+	// manager is the path of the manager's binary, proxy the API server behind a slow connection.
 	manager string
 	proxy   *proxy
 	serial  int
-	// profiles is the folder for profiles of the manager; empty takes none.
+	// profiles is the folder for profiles of the manager; no profiles are taken if it is empty.
 	profiles string
 }
 
-// newBed starts a cluster whose nodes take no time, and makes users for those that are measured.
+// newBed starts a cluster whose nodes take no time, and creates the users of the measured programs.
 func newBed(ctx context.Context) (b *bed, err error) {
 	b = &bed{}
 	b.Cluster, err = testbed.Start(ctx, testbed.Options{
@@ -98,7 +98,8 @@ func (b *bed) prepare(ctx context.Context) (err error) {
 	})
 }
 
-// kubeconfig returns the path of a kubeconfig for a user. Server is the URL of the API server; empty means directly.
+// kubeconfig returns the path of a kubeconfig for a user. server is the URL of the API server; empty means a direct
+// connection.
 func (b *bed) kubeconfig(user, server string) (string, error) {
 	path, err := b.KubeconfigFor(user, groupServiceAccounts)
 	if err != nil || server == "" {
@@ -118,7 +119,7 @@ func (b *bed) kubeconfig(user, server string) (string, error) {
 	return path, nil
 }
 
-// namespace makes a namespace in which pods can be created, and returns its name.
+// namespace creates a namespace in which pods can be created, and returns its name.
 func (b *bed) namespace(ctx context.Context) (string, error) {
 	b.serial++
 	name := fmt.Sprintf("bench-%d", b.serial)

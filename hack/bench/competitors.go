@@ -24,32 +24,32 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// minimalWorkers is how many requests the minimal client has under way at a time.
+// minimalWorkers is how many requests of the minimal client run at a time.
 const minimalWorkers = 16
 
-// process is a controller that runs.
+// process is a running controller.
 type process interface {
 	PID() int
 	Done() <-chan struct{}
 	Stop() error
-	// Metrics are those that it serves, in the text format; none if it has none.
+	// Metrics returns the metrics of the process, in the text format; nothing if it has none.
 	Metrics(ctx context.Context) ([]byte, error)
 }
 
-// competitor is somebody who keeps sets of pods.
+// competitor is a controller of sets of pods.
 type competitor struct {
 	name string
-	// users are whom it acts as, queues the names of its work queues.
+	// users are the users that it acts as, queues the names of its work queues.
 	users, queues []string
 	// object is a set of its kind.
 	object func(wish) (client.Object, error)
-	// updates and updatesInPlace say whether it can.
+	// updates and updatesInPlace report whether it supports these works.
 	updates, updatesInPlace bool
-	// start starts it. Server is the URL of the API server; empty means directly.
+	// start starts it. server is the URL of the API server; empty means a direct connection.
 	start func(ctx context.Context, b *bed, server string) (process, error)
 }
 
-// The names that targets refer to.
+// These are the names that targets refer to.
 const (
 	nameMinimal     = "minimal"
 	nameReplicaSet  = "replicaset"
@@ -122,7 +122,7 @@ func awaitMetrics(ctx context.Context, p *testbed.Controllers) error {
 	}
 }
 
-// managerProcess serves its metrics without ceremony.
+// managerProcess is the manager, which serves its metrics without authentication.
 type managerProcess struct{ *manager.Process }
 
 func startManager(ctx context.Context, b *bed, server string) (process, error) {
@@ -134,7 +134,7 @@ func startManager(ctx context.Context, b *bed, server string) (process, error) {
 	if b.profiles != "" {
 		options.Args = []string{"--pprof-bind-address=" + profileAddress}
 	}
-	p, err := manager.Start(context.WithoutCancel(ctx), options) // what ends it is Stop
+	p, err := manager.Start(context.WithoutCancel(ctx), options) // Stop ends it
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ type minimalProcess struct {
 	done chan struct{}
 }
 
-// minimalCommand is what this program is told to be the minimal client; it is not for people.
+// minimalCommand makes this program the minimal client. It is not for users.
 const minimalCommand = "minimal-client"
 
 func startMinimal(ctx context.Context, b *bed, server string) (process, error) {
@@ -206,7 +206,7 @@ func (p *minimalProcess) PID() int { return p.cmd.Process.Pid }
 // Done returns a channel that is closed when the client has ended.
 func (p *minimalProcess) Done() <-chan struct{} { return p.done }
 
-// Stop ends the client.
+// Stop stops the client.
 func (p *minimalProcess) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -215,5 +215,5 @@ func (p *minimalProcess) Stop() error {
 	return nil
 }
 
-// Metrics has nothing to tell: the client counts nothing.
+// Metrics returns nothing: the client counts nothing.
 func (p *minimalProcess) Metrics(context.Context) ([]byte, error) { return nil, nil }

@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// bigPods is the size of the set that is rolled out, smallSets and smallPods that of those beside it.
+	// bigPods is the size of the set that is rolled out. smallSets and smallPods are the number and size of the sets beside
+	// it.
 	bigPods              = 5000
 	smallSets, smallPods = 100, 3
 	// editEvery is the time from one edit of a small set to the next.
 	editEvery = 100 * time.Millisecond
 )
 
-// measureFairness edits small sets while a big one is rolled out, and measures how long it takes until the manager writes
-// the first of what that asks for: the edit and the write as the API server received them.
+// measureFairness edits small sets while a big one is rolled out. It measures how long the manager takes to send the first
+// write for each edit, by the times at which the API server received the edit and the write.
 func measureFairness(ctx context.Context, b *bed, percent int) (facts []fact, err error) {
 	p, err := startManager(ctx, b, "")
 	if err != nil {
@@ -75,7 +76,7 @@ func measureFairness(ctx context.Context, b *bed, percent int) (facts []fact, er
 	}, nil
 }
 
-// editAll asks every set for one more pod, one set after another, and returns when that was.
+// editAll scales every set up by one pod, one set after another, and returns when.
 func (s *rollSets) editAll(ctx context.Context) (map[string]time.Time, error) {
 	edits := map[string]time.Time{}
 	for i := range s.wishes {
@@ -91,7 +92,7 @@ func (s *rollSets) editAll(ctx context.Context) (map[string]time.Time, error) {
 	return edits, nil
 }
 
-// reactions returns the times from the edits of sets to the first pods created for them, in seconds and in order.
+// reactions returns the times from the edits of sets to the first pods created for them, in seconds, sorted.
 func reactions(log audit.Log, edits map[string]time.Time) (took []float64, err error) {
 	requests, err := log.Requests(manager.User)
 	if err != nil {

@@ -22,21 +22,21 @@ import (
 const (
 	// setLabel is on the pods of every set.
 	setLabel = minimal.SetLabel
-	// noteAnnotation is in every template; noopAnnotation is put on pods, and concerns nobody.
+	// noteAnnotation is in every template. noopAnnotation is put on pods, and has no effect.
 	noteAnnotation = "bench.example.com/note"
 	noopAnnotation = "bench.example.com/noop"
 	// disruption is how many pods of a set may be unavailable during an update.
 	disruption = 10 // percent
 )
 
-// wish is what a set is asked for, whatever its kind.
+// wish is the request for a set of any kind.
 type wish struct {
 	name     types.NamespacedName
 	replicas int
 	image    string
 	note     string
 	inPlace  bool
-	// sidecar gives the pods a second container, and all that pods usually have.
+	// sidecar gives the pods a second container, and the fields that pods usually have.
 	sidecar bool
 }
 
@@ -69,7 +69,7 @@ func (w wish) template() corev1.PodTemplateSpec {
 	return t
 }
 
-// large adds to a template what pods usually have.
+// large adds the fields to a template that pods usually have.
 func large(t *corev1.PodTemplateSpec) {
 	app := &t.Spec.Containers[0]
 	app.Env = []corev1.EnvVar{

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures RollSets on a local cluster that it starts for that, beside a minimal client and Kubernetes' own
-// controllers, which are asked for the same. docs/benchmarks.md says how to read what it prints.
+// Command bench measures RollSets on a local cluster that it starts, beside a minimal client and Kubernetes' own
+// controllers, which do the same work. docs/benchmarks.md describes how to read its output.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 		err = run(ctx, o)
 	}
 	if ctx.Err() != nil {
-		err = nil // what failed was interrupted
+		err = nil // an interruption caused the failure
 	}
 	exit(err)
 }
@@ -48,7 +48,7 @@ func exit(err error) {
 
 func say(text string) { fmt.Println("   " + text) }
 
-// options say what to measure.
+// options select what to measure.
 type options struct {
 	works, by   []string
 	pods        []int
@@ -56,7 +56,7 @@ type options struct {
 	// percent is the size of the trials.
 	percent int
 	dir     string
-	// profiles is the folder for profiles of the manager; empty takes none.
+	// profiles is the folder for profiles of the manager; no profiles are taken if it is empty.
 	profiles string
 }
 
@@ -94,7 +94,7 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// choose splits a list of names, all of which have to be known. An empty one is all.
+// choose splits a list of names, which must all be known. An empty list means all.
 func choose(what, list string, known []string) ([]string, error) {
 	if list == "" {
 		return known, nil
@@ -131,7 +131,7 @@ func competitorNames() (names []string) {
 }
 
 func run(ctx context.Context, o options) error {
-	say("etcd does without fsync, and nobody has a limit of requests")
+	say("etcd does without fsync, and no client has a limit of requests")
 	r := &results{}
 	err := errors.Join(o.compete(ctx, r), o.try(ctx, r))
 	if len(r.Samples)+len(r.Facts) == 0 {
@@ -141,12 +141,12 @@ func run(ctx context.Context, o options) error {
 	return errors.Join(err, r.print(os.Stdout), r.write(o.dir))
 }
 
-// compete has all competitors do the works, on one cluster.
+// compete lets all competitors do the works, on one cluster.
 func (o options) compete(ctx context.Context, r *results) (err error) {
 	if !slices.ContainsFunc(sequences(), func(s sequence) bool { return len(o.chosen(s)) > 0 }) {
 		return nil
 	}
-	// The cluster outlives the signal: what stops it is the call below, which is waited for.
+	// The cluster outlives the signal: the call below stops it, and waits for it.
 	bed, err := newBed(context.WithoutCancel(ctx))
 	if err != nil {
 		return err

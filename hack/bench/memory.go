@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// memorySets and memoryPods are the size of the trial: so many sets of so many pods. memoryStrangers is how many pods
-	// of others there are at the end.
+	// memorySets and memoryPods are the size of the trial: this many sets of this many pods. memoryStrangers is how many
+	// foreign pods there are at the end.
 	memorySets, memoryPods = 1000, 10
 	memoryStrangers        = 10000
-	// idleTime is how long the manager is watched doing nothing.
+	// idleTime is how long the idle manager is watched.
 	idleTime = 30 * time.Second
 	// calm is how long nothing may have been written before that.
 	calm = 5 * time.Second
@@ -30,12 +30,12 @@ type memoryTrial struct {
 	process process
 	sets    *rollSets
 	facts   []fact
-	// percent is the size, and size says it.
+	// percent is the size, and size its text.
 	percent int
 	size    string
 }
 
-// measureMemory measures what the manager keeps and does when nothing happens.
+// measureMemory measures what the manager keeps in memory, and what it does when nothing happens.
 func measureMemory(ctx context.Context, b *bed, percent int) ([]fact, error) {
 	t := &memoryTrial{bed: b, percent: percent}
 	t.size = fmt.Sprintf("%d sets of %d pods", memorySets*percent/100, memoryPods)
@@ -64,7 +64,7 @@ func (t *memoryTrial) noteMemory(name string, limit float64) error {
 	return err
 }
 
-// empty looks at a manager that has nothing to do.
+// empty measures a manager without any sets.
 func (t *memoryTrial) empty(ctx context.Context) error {
 	if err := sleep(ctx, calm); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (t *memoryTrial) empty(ctx context.Context) error {
 	return t.noteMemory("with 0 sets", 40)
 }
 
-// own lets pods of sets come to sets that are there already: what they add is the pods'.
+// own adds pods to existing sets. The difference is the cost of the pods.
 func (t *memoryTrial) own(ctx context.Context) (err error) {
 	if t.sets, err = t.bed.newRollSets(ctx, wish{image: "app:v1", note: "1", sidecar: true}, memorySets*t.percent/100); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (t *memoryTrial) own(ctx context.Context) (err error) {
 	return err
 }
 
-// idle watches a manager with nothing to do.
+// idle measures a manager with nothing to do.
 func (t *memoryTrial) idle(ctx context.Context) error {
 	if err := t.awaitCalm(ctx); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (t *memoryTrial) awaitCalm(ctx context.Context) error {
 	}
 }
 
-// restart looks at another manager that finds everything there.
+// restart measures a second manager that starts when everything exists.
 func (t *memoryTrial) restart(ctx context.Context) error {
 	if err := t.noteMemory("with "+t.size+", after creating them", 200); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (t *memoryTrial) restart(ctx context.Context) error {
 	return t.noteMemory("with "+t.size+", after a restart", 200)
 }
 
-// foreign lets pods of others come.
+// foreign adds foreign pods.
 func (t *memoryTrial) foreign(ctx context.Context) error {
 	before, err := liveHeap(ctx, t.process)
 	if err != nil {
@@ -186,8 +186,8 @@ func (t *memoryTrial) foreign(ctx context.Context) error {
 	return err
 }
 
-// liveHeap returns what the garbage collector has found in use, in bytes. It waits for two collections, of which the last
-// began after the call; to be asked for metrics is work enough to bring them about.
+// liveHeap returns what the garbage collector found in use, in bytes. It waits for two collections, the second of which
+// began after the call. Requests for metrics allocate enough to cause them.
 func liveHeap(ctx context.Context, p process) (float64, error) {
 	const cycles, live = "go_gc_cycles_total_gc_cycles_total", "go_gc_heap_live_bytes"
 	begun := 0.0

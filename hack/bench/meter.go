@@ -24,7 +24,7 @@ type reading struct {
 	reconciles                         int
 }
 
-// meter counts what a work costs, from its making to its finish.
+// meter measures the cost of a work, from its creation to its end.
 type meter struct {
 	session *session
 	before  reading
@@ -39,7 +39,7 @@ func (s *session) meter(ctx context.Context) (m *meter, err error) {
 	if err = usage.ResetPeak(s.process.PID()); err != nil {
 		return nil, err
 	}
-	// What it costs to answer the question is not to be part of the answer.
+	// The cost of the question must not be part of the answer.
 	if m.before.reconciles, err = reconciles(ctx, s.process, s.queues); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *session) read(r *reading) (err error) {
 	return err
 }
 
-// finish puts into a sample what has been counted.
+// finish writes the counts into a sample.
 func (m *meter) finish(ctx context.Context, to *sample) (err error) {
 	s, after := m.session, reading{}
 	if err = s.read(&after); err != nil {
@@ -101,7 +101,7 @@ func (m *meter) finish(ctx context.Context, to *sample) (err error) {
 	return nil
 }
 
-// reconciles returns how many keys have been worked on from the given queues.
+// reconciles returns how many keys of the given queues were processed.
 func reconciles(ctx context.Context, p process, queues []string) (n int, err error) {
 	families, err := scrape(ctx, p)
 	if err != nil {

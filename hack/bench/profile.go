@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 )
 
-// profileAddress is where a manager that is profiled serves its profiles.
+// profileAddress is where a profiled manager serves its profiles.
 const profileAddress = "127.0.0.1:6065"
 
-// profile takes CPU profiles of the manager, a second each, until it is stopped. `go tool pprof` adds up those of a work.
+// profile takes CPU profiles of the manager, of a second each, until it is stopped. `go tool pprof` adds up those of a work.
 func (s *session) profile(ctx context.Context, w work) (stop func() error) {
 	_, isManager := s.process.(managerProcess)
 	if s.profiles == "" || !isManager {

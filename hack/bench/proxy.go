@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// delay is what the proxy adds to each round trip, half of it each way.
+	// delay is what the proxy adds to each round trip, half of it in each direction.
 	delay = 10 * time.Millisecond
-	// proxyBuffer is how many reads may be under way on the wire, in one direction of one connection.
+	// proxyBuffer is how many reads may be in transit, in one direction of one connection.
 	proxyBuffer = 4096
 )
 
-// proxy is a long wire to the API server. It delays what passes, and does not slow it: any number of bytes is under way.
+// proxy is a slow connection to the API server. It delays data and does not limit its rate.
 type proxy struct {
 	// url is where it listens.
 	url string
 }
 
-// newProxy listens until the context ends, and hands all connections on to the server of a URL.
+// newProxy listens until the context ends, and passes all connections on to the server of a URL.
 func newProxy(ctx context.Context, server string) (*proxy, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,13 +57,13 @@ func connect(ctx context.Context, near net.Conn, address string) {
 	<-connected.Done()
 }
 
-// packet is what was read at once, and when it is due.
+// packet is the data of one read, and when it is due.
 type packet struct {
 	data []byte
 	due  time.Time
 }
 
-// carry copies from one connection to another, half a delay late.
+// carry copies from one connection to another, with half of the delay.
 func carry(to, from net.Conn) {
 	wire := make(chan packet, proxyBuffer)
 	go func() {

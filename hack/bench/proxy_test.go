@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestProxy sends a request through the proxy: it comes back whole, and a round trip late.
+// TestProxy sends a request through the proxy: it arrives unchanged, and a round trip late.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -39,7 +39,7 @@ func TestProxy(t *testing.T) {
 	if err != nil || len(body) != size {
 		t.Errorf("%d bytes, want %d (%v)", len(body), size, err)
 	}
-	// A handshake of TLS and the request itself are two round trips.
+	// A TLS handshake and the request itself are two round trips.
 	if took := time.Since(begin); took < 2*delay {
 		t.Errorf("it took %v, want %v at least", took, 2*delay)
 	}

@@ -12,33 +12,33 @@ import (
 	"strings"
 )
 
-// noisy is the share of the machine that others may use while something is measured.
+// noisy is the share of the machine that other programs may use during a measurement.
 const noisy = 0.10
 
-// sample is one competitor at one work, once.
+// sample is one measurement of one competitor at one work.
 type sample struct {
 	Work       string `json:"work"`
 	Competitor string `json:"competitor"`
 	Pods       int    `json:"pods"`
 	Sets       int    `json:"sets"`
 	Repetition int    `json:"repetition"`
-	// Written and Seconds are the times from the request until all pods had been asked for, and until all was done.
+	// Written and Seconds are the times from the request until all pods had been requested, and until everything was done.
 	Written float64 `json:"writtenSeconds"`
 	Seconds float64 `json:"seconds"`
-	// CPU is that of the controller's process, ClusterCPU that of all processes with it; in seconds.
+	// CPU is the CPU time of the controller's process, ClusterCPU that of all processes, in seconds.
 	CPU        float64 `json:"cpuSeconds"`
 	ClusterCPU float64 `json:"clusterCPUSeconds"`
-	// PeakRSS is the most memory that the controller had, in bytes.
+	// PeakRSS is the controller's peak memory, in bytes.
 	PeakRSS int64 `json:"peakRSSBytes"`
-	// Requests are the controller's, by verb and resource; Refused is how many of them failed.
+	// Requests are the controller's, by verb and resource. Refused is how many of them failed.
 	Requests   map[string]int `json:"requests"`
 	Refused    int            `json:"refused"`
 	Reconciles int            `json:"reconciles"`
-	// Foreign is the share of the machine that others used meanwhile.
+	// Foreign is the share of the machine that other programs used meanwhile.
 	Foreign float64 `json:"foreignCPUShare"`
 }
 
-// podWrites returns how many pods were written, those not counted that were only pretended to be.
+// podWrites returns how many writes of pods were sent, without dry runs.
 func (s *sample) podWrites() int {
 	return s.count(func(verb, resource string) bool {
 		return verb != "get" && verb != "list" && (resource == "pods" || strings.HasPrefix(resource, "pods/"))
@@ -54,7 +54,7 @@ func (s *sample) statusWrites() int {
 
 func (s *sample) count(wanted func(verb, resource string) bool) (n int) {
 	for kind, times := range s.Requests {
-		// "create (dry run) pods" is no write.
+		// "create (dry run) pods" is not a write.
 		if words := strings.Fields(kind); len(words) == 2 && wanted(words[0], words[1]) {
 			n += times
 		}
@@ -90,7 +90,7 @@ func metricStatus() metric {
 	return metric{"status", "status-writes", func(s *sample) float64 { return float64(s.statusWrites()) }, 0}
 }
 
-// metricStatusRate counts the writes of status of one set, in a second.
+// metricStatusRate is the number of status writes for one set, in a second.
 func metricStatusRate() metric {
 	return metric{"status/s", "status/s", func(s *sample) float64 {
 		return float64(s.statusWrites()) / float64(s.Sets) / (s.Seconds + settle.Seconds())
@@ -108,7 +108,7 @@ func metrics() []metric {
 	}
 }
 
-// row names what is compared: one competitor at one work with so many pods.
+// row identifies what is compared: one competitor at one work with a number of pods.
 type row struct {
 	work       string
 	pods       int
@@ -122,16 +122,16 @@ type results struct {
 	Targets []verdict `json:"targets"`
 }
 
-// fact is a number that is measured for itself.
+// fact is a number that is measured separately.
 type fact struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Limit is what the value must not pass; zero or more.
+	// Limit is the largest allowed value; zero means no limit.
 	Limit float64 `json:"limit"`
 }
 
-// values returns what the samples of a row measured, in order: those of a quiet machine, if there are any.
+// values returns the measurements of a row, in order: those on a quiet machine, if there are any.
 func (r *results) values(of row, m metric) []float64 {
 	var quiet, all []float64
 	for _, s := range r.Samples {
@@ -150,7 +150,7 @@ func (r *results) values(of row, m metric) []float64 {
 	return all
 }
 
-// median returns the middle of what a row measured, and whether there is any.
+// median returns the median of a row, and whether there is one.
 func (r *results) median(of row, m metric) (float64, bool) {
 	values := r.values(of, m)
 	if len(values) == 0 {
@@ -159,7 +159,7 @@ func (r *results) median(of row, m metric) (float64, bool) {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2, true
 }
 
-// write writes the results into a folder: as JSON, and in the form that benchstat compares.
+// write writes the results into a folder: as JSON, and in the format of benchstat.
 func (r *results) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err

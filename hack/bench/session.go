@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// pollEvery is how often something is looked at that cannot be watched, and is not measured.
+	// pollEvery is the interval of polls of what cannot be watched, and is not measured.
 	pollEvery = 50 * time.Millisecond
-	// settle is how long what follows a work is counted to it: late writes of status, and clearing up.
+	// settle is how long the effects of a work count towards it: late writes of status, and clean-up.
 	settle = 2 * time.Second
 	// workTimeout bounds one work.
 	workTimeout = 5 * time.Minute
-	// warmUpPods is the size of the set that warms a controller up.
+	// warmUpPods is the size of the set that warms up a controller.
 	warmUpPods = 5
 )
 
@@ -41,7 +41,7 @@ type session struct {
 	objects    []client.Object
 }
 
-// play starts the competitor, has it do the works, and stops it. It reports every sample as soon as it is there.
+// play starts the competitor, lets it do the works, and stops it. It reports every sample at once.
 func (s *session) play(ctx context.Context, works []work, report func(*sample)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,7 +86,7 @@ func (s *session) clear(ctx context.Context) error {
 	return nil
 }
 
-// warmUp waits until the controller has made a few pods, in a namespace that goes again.
+// warmUp waits until the controller has created a few pods, in a namespace that is deleted again.
 func (s *session) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, workTimeout, errors.New("it took too long"))
 	defer cancel()
@@ -107,7 +107,7 @@ func (s *session) warmUp(ctx context.Context) error {
 	return warm.clear(ctx)
 }
 
-// prepare makes a namespace, and decides what to wish for in it.
+// prepare creates a namespace, and decides what to wish for in it.
 func (s *session) prepare(ctx context.Context) (err error) {
 	if s.namespace, err = s.bed.namespace(ctx); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *session) change(ctx context.Context, by func(*wish)) error {
 	return nil
 }
 
-// measure has one work done.
+// measure lets the competitor do one work.
 func (s *session) measure(ctx context.Context, w work) (*sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, workTimeout, errors.New("it took too long"))
 	defer cancel()

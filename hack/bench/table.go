@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 )
 
-// print prints a table for each work and number of pods, and what has become of the targets.
+// print prints a table for each work and number of pods, and the results of the targets.
 func (r *results) print(out io.Writer) error {
 	var table strings.Builder
 	var last row
@@ -54,7 +54,7 @@ func (r *results) printRow(w *strings.Builder, of row) {
 	w.WriteByte('\n')
 }
 
-// spread returns the range of several values, in brackets.
+// spread formats the range of several values, in brackets.
 func spread(values []float64, digits int) string {
 	if len(values) < 2 || values[0] == values[len(values)-1] {
 		return ""
@@ -93,7 +93,7 @@ func (r *results) rows() []row {
 	return rows
 }
 
-// judgment returns which targets were met, and how far the numbers can be trusted.
+// judgment returns which targets were met, and how reliable the numbers are.
 func (r *results) judgment() string {
 	var w strings.Builder
 	if len(r.Targets) > 0 {

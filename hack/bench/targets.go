@@ -8,7 +8,7 @@ import "fmt"
 // basePods is the number of pods that targets are set for.
 const basePods = 1000
 
-// target is what is wanted of a RollSet: that a median, or what it is divided by another one, does not pass a limit.
+// target is a goal for RollSet: a median, or its ratio to another one, must not exceed a limit.
 type target struct {
 	of     row
 	metric metric
@@ -17,7 +17,7 @@ type target struct {
 	limit   float64
 }
 
-// verdict says what has become of a target.
+// verdict is the result of a target.
 type verdict struct {
 	What     string  `json:"what"`
 	Measured float64 `json:"measured"`
@@ -25,7 +25,7 @@ type verdict struct {
 	Met      bool    `json:"met"`
 }
 
-// judge compares with the targets that the samples say something about.
+// judge compares the samples with the targets that they are about.
 func (r *results) judge() {
 	r.Targets = nil
 	for _, t := range targets() {
@@ -48,7 +48,7 @@ func (r *results) judge() {
 	}
 }
 
-// difference says in what the two rows differ.
+// difference describes how the two rows differ.
 func (t target) difference() string {
 	switch {
 	case t.of.competitor != t.against.competitor:
@@ -66,7 +66,7 @@ func targets() []target {
 		workCreate: 1, workRecreate: 2, workInPlace: 3, workMetadata: 1, workScaleIn: 1, workNoop: 0,
 	} {
 		for _, by := range []string{nameRollSet, nameOrdinal} {
-			// Half of what the table shows may be lost in rounding.
+			// Half of the last digit in the table may be lost in rounding.
 			list = append(list, target{of: row{work, basePods, by}, metric: metricWrites(), limit: writes + 0.005})
 			list = append(list, target{of: row{work, basePods, by}, metric: metricStatusRate(), limit: 2})
 		}
@@ -84,7 +84,7 @@ func targets() []target {
 	return list
 }
 
-// ratios returns the targets that compare with others at the same work.
+// ratios returns the targets that compare with other competitors at the same work.
 func ratios() (list []target) {
 	add := func(work string, m metric, limit float64, by, against string) {
 		list = append(list, target{of: row{work, basePods, by}, metric: m, against: &row{work, basePods, against}, limit: limit})

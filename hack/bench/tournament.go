@@ -18,7 +18,7 @@ type tournament struct {
 	results *results
 }
 
-// play goes on when a competitor fails, and returns all that went wrong.
+// play continues when a competitor fails, and returns all errors.
 func (t *tournament) play(ctx context.Context) (err error) {
 	for _, s := range sequences() {
 		if works := t.chosen(s); len(works) > 0 && ctx.Err() == nil {
@@ -28,7 +28,7 @@ func (t *tournament) play(ctx context.Context) (err error) {
 	return err
 }
 
-// repeat plays one sequence, with all numbers of pods and as often as wanted.
+// repeat plays one sequence, with all numbers of pods and as often as requested.
 func (t *tournament) repeat(ctx context.Context, s sequence, works []work) (err error) {
 	if s.foreign {
 		if err := t.bringStrangers(ctx); err != nil {
@@ -46,7 +46,7 @@ func (t *tournament) repeat(ctx context.Context, s sequence, works []work) (err 
 	return err
 }
 
-// chosen returns the works of a sequence up to the last that is wanted: each needs those before it.
+// chosen returns the works of a sequence up to the last requested one, because each needs those before it.
 func (o options) chosen(s sequence) []work {
 	last := -1
 	for i, w := range s.works {
@@ -68,7 +68,7 @@ func (t *tournament) sizes(s sequence) []int {
 	}
 }
 
-// round lets one competitor after another do the works. Each time another one begins.
+// round lets one competitor after another do the works. Each round begins with another one.
 func (t *tournament) round(ctx context.Context, s session, works []work) (err error) {
 	if works[0].name == workCreate {
 		err = t.bare(ctx, s)
@@ -107,7 +107,7 @@ func (t *tournament) bare(ctx context.Context, s session) error {
 	return nil
 }
 
-// report notes a sample and says so.
+// report records and prints a sample.
 func (t *tournament) report(s *sample) {
 	if !slices.Contains(t.works, s.Work) {
 		return // it was done for those that follow
@@ -120,7 +120,7 @@ func (t *tournament) report(s *sample) {
 	say(line)
 }
 
-// bringStrangers fills the cluster with pods that are nobody's of those measured.
+// bringStrangers fills the cluster with pods that belong to none of the competitors.
 func (t *tournament) bringStrangers(ctx context.Context) error {
 	say(fmt.Sprintf("creating %d foreign pods", foreignCount))
 	return t.bed.bringStrangers(ctx, wish{image: "app:v1", note: "1"}, foreignCount)

@@ -30,10 +30,10 @@ const (
 	editors = 16
 )
 
-// trial measures something about the manager for itself, on a cluster of its own.
+// trial measures something about the manager separately, on its own cluster.
 type trial struct {
 	name string
-	// run measures. Percent is the size of the trial.
+	// run measures. percent is the size of the trial.
 	run func(ctx context.Context, b *bed, percent int) ([]fact, error)
 }
 
@@ -121,7 +121,7 @@ func (s *rollSets) change(ctx context.Context, w *wish, by func(*wish)) error {
 	return s.bed.objects.Patch(ctx, after, client.MergeFrom(before))
 }
 
-// awaitReady waits until all pods are ready, and then until all sets say so.
+// awaitReady waits until all pods are ready, and then until the status of all sets shows it.
 func (s *rollSets) awaitReady(ctx context.Context, p process) error {
 	pods := 0
 	for _, w := range s.wishes {
@@ -147,7 +147,7 @@ func (s *rollSets) awaitReady(ctx context.Context, p process) error {
 	}
 }
 
-// writes returns what the manager has written since a point of the audit log.
+// writes returns what the manager has written since a position in the audit log.
 func writes(log audit.Log) (n int, err error) {
 	requests, err := log.Requests(manager.User)
 	for _, r := range requests {

@@ -21,17 +21,17 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 )
 
-// goal is a number of pods that are as wanted.
+// goal is a number of pods in a wanted state.
 type goal struct {
 	count int
 	holds func(*corev1.Pod) bool
 
 	now     int
-	reached chan struct{} // closed when count pods are as wanted
+	reached chan struct{} // closed when count pods are in the wanted state
 	at      time.Time     // when that was; to be read after reached
 }
 
-// newGoal returns reached when exactly count pods of the namespace are as wanted.
+// newGoal returns a goal that is reached when exactly count pods of the namespace are in the wanted state.
 func newGoal(count int, holds func(*corev1.Pod) bool) *goal {
 	return &goal{count: count, holds: holds, reached: make(chan struct{})}
 }
@@ -43,7 +43,7 @@ func (g *goal) check() {
 	}
 }
 
-// watcher knows the pods of a namespace and the time at which goals are reached.
+// watcher knows the pods of a namespace and the times at which goals are reached.
 type watcher struct {
 	mu    sync.Mutex // guards the two below
 	pods  map[types.UID]*corev1.Pod
@@ -58,7 +58,7 @@ func watchPods(ctx context.Context, api kubernetes.Interface, namespace string) 
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	// A server with too much to do cuts watches; this one goes on where it was cut.
+	// An overloaded server cuts watches. This one continues where it was cut.
 	events, err := toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: api.CoreV1().Pods(namespace).Watch,
 	})
@@ -131,7 +131,7 @@ func (w *watcher) await(ctx context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// reached returns how many pods are as wanted now.
+// reached returns how many pods are in the wanted state now.
 func (w *watcher) reached(g *goal) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

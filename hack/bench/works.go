@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// leftOver is how many pods a scale-in leaves.
+	// leftOver is how many pods are left after a scale-in.
 	leftOver = 10
 	// noopWriters is how many pods are annotated at a time.
 	noopWriters = 16
-	// setCount and foreignCount are how many sets share the pods of the works with several, and how many pods there are
-	// beside them.
+	// setCount and foreignCount are how many sets share the pods of the works with several sets, and how many foreign pods
+	// there are.
 	setCount     = 20
 	foreignCount = 5000
 )
 
-// The works, by the names that flags and targets use.
+// These are the works, by the names that flags and targets use.
 const (
 	workCreate      = "create"
 	workNoop        = "noop"
@@ -39,29 +39,29 @@ const (
 	workRecreateFar = "recreate-far"
 )
 
-// work is something that every competitor is asked to do.
+// work is a task for every competitor.
 type work struct {
 	name string
-	// can reports whether a competitor is able to; nil means all are.
+	// can reports whether a competitor can do the work; nil means that all can.
 	can func(*competitor) bool
-	// goals are reached when everything has been asked for by the competitor, and when all is done.
+	// goals are reached when the competitor has requested everything, and when everything is done.
 	goals func(*session) (written, done *goal)
-	// ask asks the competitor for it.
+	// ask asks the competitor for the work.
 	ask func(context.Context, *session) error
 }
 
-// sequence is a list of works, one upon the other, with new sets in a new namespace.
+// sequence is a list of works, one after the other, with new sets in a new namespace.
 type sequence struct {
 	works []work
 	// sets is the number of sets that the pods belong to.
 	sets int
-	// inPlace has pods updated in place.
+	// inPlace lets pods be updated in place.
 	inPlace bool
-	// far puts the controller at the end of a long wire.
+	// far puts the controller behind a slow connection.
 	far bool
-	// foreign puts other people's pods into the cluster, where they stay: such sequences come last.
+	// foreign adds foreign pods to the cluster, where they stay. Such sequences come last.
 	foreign bool
-	// one says that one number of pods is enough.
+	// one is true if one number of pods is enough.
 	one bool
 }
 
@@ -109,7 +109,7 @@ func scaleIn() work {
 	}
 }
 
-// noop changes every pod once in a way that is nobody's business.
+// noop changes every pod once in a way that has no effect.
 func noop() work {
 	isNoted := func(p *corev1.Pod) bool { return p.Annotations[noopAnnotation] != "" }
 	return work{
@@ -169,7 +169,7 @@ func runs(image string) func(*corev1.Pod) bool {
 	return func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image == image && p.DeletionTimestamp == nil }
 }
 
-// eachPod does something to all pods of the namespace, some at a time.
+// eachPod calls a function for all pods of the namespace, some at a time.
 func (s *session) eachPod(ctx context.Context, do func(ctx context.Context, name string) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(noopWriters)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kustomized is what the bundle is made of.
+// kustomized is the input of the bundle.
 var kustomized = sync.OnceValues(func() ([]byte, error) {
 	build := exec.Command("go", "tool", "-modfile=go.tools.mod", "kustomize", "build", "config/manifests")
 	build.Dir = filepath.Join("..", "..")
@@ -29,7 +29,7 @@ var kustomized = sync.OnceValues(func() ([]byte, error) {
 	return build.Output()
 })
 
-// bundleOf writes the bundle of a release and reads its ClusterServiceVersion again, strictly.
+// bundleOf writes the bundle of a release and reads its ClusterServiceVersion strictly.
 func bundleOf(t *testing.T, version, replaces string) (folder string, csv *operatorsv1alpha1.ClusterServiceVersion) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "bundle")
@@ -55,7 +55,7 @@ func bundleOf(t *testing.T, version, replaces string) (folder string, csv *opera
 	return folder, csv
 }
 
-// TestValid asks OLM's own validators, but for the one that pulls images.
+// TestValid runs OLM's own validators, except for the one that pulls images.
 func TestValid(t *testing.T) {
 	folder, _ := bundleOf(t, "0.1.0", "")
 	bundle, err := manifests.GetBundleFromDir(folder)
@@ -82,7 +82,7 @@ func report(t *testing.T, result validationerrors.ManifestResult) {
 	}
 }
 
-// TestUpgrade says from which versions OLM goes to a new one.
+// TestUpgrade checks from which versions OLM upgrades to a new one.
 func TestUpgrade(t *testing.T) {
 	_, first := bundleOf(t, "0.1.0", "")
 	if first.Spec.Replaces != "" {
@@ -103,7 +103,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestComplete looks for what validators do not miss.
+// TestComplete checks what validators do not require.
 func TestComplete(t *testing.T) {
 	_, csv := bundleOf(t, "0.1.0", "")
 	for _, mode := range csv.Spec.InstallModes {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// namespacedRole is the role of which OLM makes a Role in each namespace that is watched, or a ClusterRole if all are.
-// The manager's other roles are for the whole cluster.
+// namespacedRole is the role that OLM binds as a Role in each watched namespace, or as a ClusterRole if all are watched. The
+// manager's other roles are for the whole cluster.
 const namespacedRole = "rollset-manager-role"
 
 // clusterServiceVersion completes the one in config/manifests/bases.
@@ -48,7 +48,7 @@ func (r *release) clusterServiceVersion(in *input) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Neither is for a file: OLM fills them in.
+	// OLM fills in both of these, so they are not written.
 	delete(object, "status")
 	unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
 	return object, nil
@@ -77,7 +77,7 @@ func (r *release) install(in *input) operatorsv1alpha1.NamedInstallStrategy {
 	}
 }
 
-// examples returns the samples, as consoles show them to whoever creates a set.
+// examples returns the samples, which consoles show to users who create a set.
 func examples(samples []*unstructured.Unstructured) (string, error) {
 	var list []any
 	for _, sample := range samples {

@@ -14,13 +14,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// The elements of consoles by which fields are shown and edited.
+// These are the elements of consoles that show and edit fields.
 const (
 	ui           = "urn:alm:descriptor:com.tectonic.ui:"
 	conditionsUI = "urn:alm:descriptor:io.kubernetes.conditions"
 )
 
-// describe lists the fields of a kind, with the words of its schema.
+// describe lists the fields of a kind, with the descriptions in its schema.
 func describe(kind *operatorsv1alpha1.CRDDescription, schema *apiextensionsv1.JSONSchemaProps) {
 	kind.Description = schema.Description
 	for _, f := range fields("", schema.Properties["spec"]) {
@@ -37,7 +37,7 @@ func describe(kind *operatorsv1alpha1.CRDDescription, schema *apiextensionsv1.JS
 	}
 }
 
-// field is one that has a value of its own, not only fields in it.
+// field is a field with a value of its own, and not only nested fields.
 type field struct {
 	path   string
 	schema apiextensionsv1.JSONSchemaProps
@@ -57,7 +57,7 @@ func fields(prefix string, of apiextensionsv1.JSONSchemaProps) []field {
 	return found
 }
 
-// elements returns how a field of the spec is edited.
+// elements returns the elements that edit a field of the spec.
 func elements(f field) []string {
 	switch {
 	case f.path == "replicas":
@@ -84,7 +84,7 @@ func elements(f field) []string {
 	}
 }
 
-// title returns the last part of a path, in words.
+// title returns the last part of a path, as words.
 func title(path string) string {
 	var words strings.Builder
 	for i, r := range path[strings.LastIndex(path, ".")+1:] {

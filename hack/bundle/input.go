@@ -18,18 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// input is what kustomize built, by its place in the bundle.
+// input is the output of kustomize, by its place in the bundle.
 type input struct {
 	csv        *operatorsv1alpha1.ClusterServiceVersion
 	crd        *apiextensionsv1.CustomResourceDefinition
 	crdObject  map[string]any
 	deployment *appsv1.Deployment
-	// rules are those of the ClusterRoles that the manager is bound to, by the role's name.
+	// rules are those of the manager's ClusterRoles, by the role's name.
 	rules map[string][]rbacv1.PolicyRule
 	// samples are sets.
 	samples   []*unstructured.Unstructured
 	scorecard map[string]any
-	// others are put into the bundle as they are.
+	// others are copied into the bundle unchanged.
 	others []*unstructured.Unstructured
 }
 
@@ -57,7 +57,7 @@ func read(manifests io.Reader) (*input, error) {
 	return in, in.sortRoles(roles)
 }
 
-// sort puts an object where it belongs. OLM makes namespaces, service accounts and bindings itself.
+// sort puts an object where it belongs. OLM creates namespaces, service accounts and bindings itself.
 func (in *input) sort(u *unstructured.Unstructured) error {
 	switch u.GetKind() {
 	case "ClusterServiceVersion":
@@ -89,7 +89,7 @@ func (in *input) sort(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// sortRoles tells the manager's roles from those for people.
+// sortRoles separates the manager's roles from those for users.
 func (in *input) sortRoles(roles map[string]*unstructured.Unstructured) error {
 	for name, u := range roles {
 		if _, ok := in.rules[name]; !ok {
@@ -105,7 +105,7 @@ func (in *input) sortRoles(roles map[string]*unstructured.Unstructured) error {
 	return nil
 }
 
-// decode decodes an object into a new value, and refuses fields that its type does not have.
+// decode decodes an object into a new value, and rejects unknown fields.
 func decode[T any](u *unstructured.Unstructured, into **T) error {
 	if *into != nil {
 		return errors.New("there are two")

@@ -6,9 +6,9 @@
 //
 //	go run ./hack/cluster up               start it in the background, and print what to export
 //	go run ./hack/cluster up -foreground   start it, and stop it at Ctrl-C
-//	go run ./hack/cluster status           say whether it runs
+//	go run ./hack/cluster status           print the status of the cluster
 //	go run ./hack/cluster down             stop it, with everything that it started
-//	go run ./hack/cluster check            say why no real node can run here, if so
+//	go run ./hack/cluster check            print why no real node can run here
 //
 // With -real after the word, the cluster has one real node instead of simulated ones: see package realnode. Such a cluster
 // is the clone's own, and may be up beside the other one.
@@ -31,7 +31,7 @@ import (
 
 const usage = "usage: go run ./hack/cluster up [-real] [-foreground] [-nodes n] [-audit] | status [-real] | down [-real] | check"
 
-// superviseCommand is what up runs in the background; it is not for people.
+// superviseCommand is what up runs in the background. It is not for users.
 const superviseCommand = "supervise"
 
 func main() {
@@ -93,8 +93,7 @@ func upInForeground(st state, s settings) error {
 	})
 }
 
-// upInBackground starts a process that runs the cluster, shows what it reports until the cluster is there, and
-// leaves it alone then.
+// upInBackground starts a process that runs the cluster. It prints the process' reports until the cluster is up.
 func upInBackground(st state, s settings) error {
 	if pid, ok := st.running(); ok {
 		return sayRunning(st, pid)
@@ -116,7 +115,7 @@ func upInBackground(st state, s settings) error {
 		"-real="+strconv.FormatBool(s.real))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{write}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal must not stop it
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
 	}
@@ -124,7 +123,7 @@ func upInBackground(st state, s settings) error {
 	for lines := bufio.NewScanner(read); lines.Scan(); {
 		say(lines.Text())
 	}
-	// The supervisor closed the pipe: the cluster is there, or the supervisor is gone.
+	// The supervisor closed the pipe: the cluster is up, or the supervisor has exited.
 	if _, ok := st.running(); !ok || !st.isReady() {
 		_ = cmd.Wait()
 		text, _ := os.ReadFile(st.log())
@@ -143,10 +142,10 @@ func sayRunning(st state, pid int) error {
 	return nil
 }
 
-// say tells about progress. It is not on standard output, which has the exports and nothing else, for eval.
+// say prints progress. Standard output is only for the exports, because users eval it.
 func say(line string) { fmt.Fprintln(os.Stderr, line) }
 
-// printExports prints lines for a shell to read; the kubeconfig is the very last one.
+// printExports prints lines for a shell to read. The kubeconfig is the last one.
 func printExports(st state) {
 	fmt.Printf("export PATH=%s:$PATH\n", st.binDir())
 	fmt.Printf("export KUBECONFIG=%s\n", st.kubeconfig())

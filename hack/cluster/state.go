@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// stopTimeout is how long a supervisor may take to stop before it is killed; what it started dies with it.
+	// stopTimeout is how long a supervisor may take to stop before it is killed. What it started dies with it.
 	stopTimeout = 30 * time.Second
 	pollEvery   = 50 * time.Millisecond
 )
 
 // state is the folder in which a running cluster is found again.
 //
-// The supervisor holds a lock on a file in it for as long as it lives. The lock, not the process ID, says whether a
-// cluster is up: a lock cannot be left behind, and a process ID that was left behind may be anybody's.
+// The supervisor holds a lock on a file in it for as long as it lives. The lock, not the process ID, shows whether a cluster
+// is up. A lock cannot be left behind. A process ID can, and may then belong to any other process.
 type state struct{ dir string }
 
-// Names of the two clusters that a clone can have, each with a folder of its own.
+// These are the names of the two clusters that a clone can have, each with its own folder.
 const (
 	simulatedCluster = "cluster"
 	realCluster      = "node"
@@ -49,7 +49,7 @@ func openState(name string) (state, error) {
 	if err != nil {
 		return state{}, fmt.Errorf("find this clone: %w", err)
 	}
-	// Each clone has clusters of its own.
+	// Each clone has its own clusters.
 	clone := sha256.Sum256([]byte(root))
 	s := state{dir: filepath.Join(base, "rollset", fmt.Sprintf("%s-%x", name, clone[:6]))}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -64,7 +64,7 @@ func (s state) log() string        { return filepath.Join(s.dir, "supervisor.log
 func (s state) pidFile() string    { return filepath.Join(s.dir, "pid") }
 func (s state) lockFile() string   { return filepath.Join(s.dir, "lock") }
 
-// readyFile appears once the cluster is up. It holds the path of the binaries.
+// readyFile exists once the cluster is up. It holds the path of the binaries.
 func (s state) readyFile() string { return filepath.Join(s.dir, "ready") }
 
 func (s state) isReady() bool { return s.binDir() != "" }
@@ -74,7 +74,7 @@ func (s state) binDir() string {
 	return strings.TrimSpace(string(text))
 }
 
-// acquire makes this process the supervisor, for the rest of its life or until the returned function is called.
+// acquire makes this process the supervisor, until it exits or the returned function is called.
 func (s state) acquire() (release func(), err error) {
 	file, err := os.OpenFile(s.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s state) stop(pid int) error {
 	return nil
 }
 
-// clear removes what a cluster that is no longer up has left.
+// clear removes what a cluster that is no longer up has left behind.
 func (s state) clear() error {
 	err := errors.Join(os.RemoveAll(s.data()), os.RemoveAll(s.readyFile()), os.RemoveAll(s.pidFile()))
 	if err != nil {

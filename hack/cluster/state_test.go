@@ -43,7 +43,7 @@ func TestLockTellsWhoRuns(t *testing.T) {
 	}
 }
 
-// A process ID that was left behind names nobody, though a process has it.
+// A process ID that was left behind does not name the supervisor, even if a process has it.
 func TestStaleProcessID(t *testing.T) {
 	st := newState(t)
 	release, err := st.acquire()
@@ -65,7 +65,7 @@ func TestStaleProcessID(t *testing.T) {
 	}
 }
 
-// Two clones have two clusters: the one must not stop the other's.
+// Two clones have two clusters. One must not stop the other's.
 func TestStateOfEachClone(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	folders := map[string]bool{}

@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 
-// reportPipe is the file descriptor that up gives to the process that it starts, to hear of its progress.
+// reportPipe is the file descriptor on which the supervisor reports its progress.
 const reportPipe = 3
 
 // settings are the flags of up.
@@ -28,8 +28,7 @@ type settings struct {
 	real  bool
 }
 
-// supervise runs the cluster in the background. It reports through the pipe, and closes it when there is no more to
-// report.
+// supervise runs the cluster in the background. It reports through the pipe, and closes it after the last report.
 func supervise(st state, s settings) error {
 	report := os.NewFile(reportPipe, "report")
 	if report == nil {
@@ -39,7 +38,7 @@ func supervise(st state, s settings) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return serve(ctx, st, s,
-		func(line string) { _, _ = fmt.Fprintln(report, line) }, // whoever started this may have gone
+		func(line string) { _, _ = fmt.Fprintln(report, line) }, // the process that started this one may have exited
 		func() { _ = report.Close() })
 }
 
@@ -54,7 +53,7 @@ func serve(ctx context.Context, st state, s settings, progress func(string), rea
 	if s.real {
 		s.nodes = -1
 	}
-	// Stop, below, is what ends the cluster: it is waited for, and its error is reported.
+	// Stop, below, ends the cluster: serve waits for it, and returns its error.
 	cluster, err := testbed.Start(context.WithoutCancel(ctx), testbed.Options{
 		Dir: st.data(), Nodes: s.nodes, Audit: s.audit, Progress: progress,
 	})

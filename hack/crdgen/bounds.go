@@ -13,7 +13,7 @@ import (
 	"rollset.dev/rollset/hack/crdgen/schema"
 )
 
-// Rules about labels. Without the bounds below, the API server would refuse them for what they might cost.
+// These rules are about labels. Without the bounds below, the API server would reject them for their estimated cost.
 const (
 	validLabels = "self.all(k, !format.qualifiedName().validate(k).hasValue() && !format.labelValue().validate(self[k]).hasValue())"
 	ownLabels   = "!self.exists(k, k in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name'])"
@@ -24,7 +24,7 @@ const (
 	ownKeysMessage     = "must not contain keys under rollset.dev: they belong to the controller"
 )
 
-// bound is what a marker cannot say, because it concerns a field of a type that is not ours.
+// bound is what a marker cannot express, because it concerns a field of a Kubernetes type.
 type bound struct {
 	path   string
 	change func(*apiextensionsv1.JSONSchemaProps)
@@ -52,13 +52,13 @@ func bounds() []bound {
 	}
 }
 
-// nameName lets rules about the name say what they are about: a rule's fieldPath must exist in the schema. Of metadata, a
-// schema may say something about name and generateName only.
+// nameName lets rules about the name refer to it: the fieldPath of a rule must exist in the schema. A schema may describe
+// only name and generateName of metadata.
 func nameName(s *apiextensionsv1.JSONSchemaProps) {
 	s.Properties = map[string]apiextensionsv1.JSONSchemaProps{"name": {Type: "string"}}
 }
 
-// boundLabels makes a map hold labels, and no more of them than anybody has.
+// boundLabels limits a map to labels, and their number to what users need.
 func boundLabels(s *apiextensionsv1.JSONSchemaProps) {
 	s.MaxProperties = new(int64(64))
 	boundLabelValue(s.AdditionalProperties.Schema)
@@ -67,7 +67,7 @@ func boundLabels(s *apiextensionsv1.JSONSchemaProps) {
 
 func boundLabelValue(s *apiextensionsv1.JSONSchemaProps) { s.MaxLength = new(int64(63)) }
 
-// boundExpressions makes a list hold requirements that a selector can be made from, up to so many with so many values.
+// boundExpressions limits a list to valid requirements of a selector, and their number and values.
 func boundExpressions(items, values int64) func(*apiextensionsv1.JSONSchemaProps) {
 	return func(s *apiextensionsv1.JSONSchemaProps) {
 		s.MaxItems = &items
@@ -89,7 +89,7 @@ func boundRequirement(item *apiextensionsv1.JSONSchemaProps, maxValues int64) {
 	item.Properties["key"], item.Properties["operator"], item.Properties["values"] = key, operator, values
 }
 
-// boundMetadata keeps a template's metadata off what the controller writes itself.
+// boundMetadata rejects metadata of a template that the controller writes itself.
 func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
 	labels, annotations, finalizers := s.Properties["labels"], s.Properties["annotations"], s.Properties["finalizers"]
 	boundLabels(&labels)
@@ -107,15 +107,15 @@ func boundMetadata(s *apiextensionsv1.JSONSchemaProps) {
 	s.Properties["labels"], s.Properties["annotations"], s.Properties["finalizers"] = labels, annotations, finalizers
 }
 
-// timestamp is how the API writes a time. The format date-time alone admits lower case, which Go cannot decode.
+// timestamp is the API's format of a time. The format date-time alone admits lower case, which Go cannot decode.
 const timestamp = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
 
-// boundTime makes a text a time as the API writes it.
+// boundTime limits a string to the API's format of a time.
 func boundTime(s *apiextensionsv1.JSONSchemaProps) {
 	s.Pattern, s.MaxLength = timestamp, new(int64(len("2026-01-02T15:04:05Z")))
 }
 
-// ignoredTimestamp returns what templates that were read from a cluster may have, as a rule null.
+// ignoredTimestamp is the rule for a field that is null in templates that were read from a cluster.
 func ignoredTimestamp() apiextensionsv1.JSONSchemaProps {
 	return apiextensionsv1.JSONSchemaProps{
 		Type: "string", Format: "date-time", Pattern: timestamp, Nullable: true,
@@ -123,8 +123,8 @@ func ignoredTimestamp() apiextensionsv1.JSONSchemaProps {
 	}
 }
 
-// boundClaimTemplate requires a name and keeps no more of the status than a manifest that was read from a cluster has:
-// claims have a status, templates of them do not.
+// boundClaimTemplate requires a name. It allows only the status that a manifest read from a cluster has, because claims have
+// a status and their templates do not.
 func boundClaimTemplate(s *apiextensionsv1.JSONSchemaProps) {
 	require(s, "metadata")
 	metadata, status := s.Properties["metadata"], s.Properties["status"]
@@ -134,7 +134,7 @@ func boundClaimTemplate(s *apiextensionsv1.JSONSchemaProps) {
 	s.Properties["metadata"], s.Properties["status"] = metadata, status
 }
 
-// boundClaimName makes the name fit where it is used: it names a volume, and begins the name of a claim.
+// boundClaimName limits the name to where it is used: as the name of a volume, and at the start of the name of a claim.
 func boundClaimName(s *apiextensionsv1.JSONSchemaProps) {
 	s.MaxLength = new(int64(63))
 	s.Description = "name of the template, and of the pods' volume."
@@ -164,12 +164,12 @@ func enum(values ...string) []apiextensionsv1.JSON {
 	return out
 }
 
-// quantity is what the API server and the Go type of a quantity both accept. The pattern that comes with the type admits
-// fractional and enormous exponents: Go cannot decode the former, and takes for ever over the latter.
+// quantity is the pattern that both the API server and the Go type of a quantity accept. The type's own pattern admits
+// fractional and enormous exponents. Go cannot decode the former, and takes extremely long for the latter.
 const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
 
-// boundStrings makes sure that whatever passes for an int-or-string can be decoded. An object that cannot is not one
-// user's problem: the controller's watch fails on it, for all sets.
+// boundStrings limits an int-or-string to values that can be decoded. An object that cannot be decoded fails the
+// controller's watch, and so affects all sets.
 func boundStrings(s *apiextensionsv1.JSONSchemaProps) {
 	switch {
 	case !s.XIntOrString:
@@ -182,8 +182,8 @@ func boundStrings(s *apiextensionsv1.JSONSchemaProps) {
 }
 
 // boundQuantity lets a quantity be a string or any number, as in built-in kinds: cpu: 0.5. A schema can say integer or
-// string, but not number or string. So the type is left open; what is neither is excluded by bounds that no object, list or
-// boolean can keep. Numbers end where the API server would write them with an exponent that Go is slow to decode.
+// string, but not number or string. So the type is left open, and bounds exclude every object, list and boolean. Numbers end
+// where the API server would write them with an exponent that Go is slow to decode.
 func boundQuantity(s *apiextensionsv1.JSONSchemaProps) {
 	s.XIntOrString = false
 	s.XPreserveUnknownFields = new(true)
@@ -195,8 +195,8 @@ func boundQuantity(s *apiextensionsv1.JSONSchemaProps) {
 	s.Not = &apiextensionsv1.JSONSchemaProps{Enum: []apiextensionsv1.JSON{{Raw: []byte("true")}, {Raw: []byte("false")}}}
 }
 
-// boundIntegers says in numbers what the format of an integer says: API servers of Kubernetes 1.34 do not enforce that, and
-// what they let through could not be decoded; later ones do, but their refusal does not name the field.
+// boundIntegers expresses the format of an integer in numbers. API servers of Kubernetes 1.34 do not enforce the format, and
+// the admitted values could not be decoded. Later ones do, but their error does not name the field.
 func boundIntegers(s *apiextensionsv1.JSONSchemaProps) {
 	if s.Format != "int32" {
 		return

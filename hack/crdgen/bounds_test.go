@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the pattern of a quantity lets in, Go decodes, and at once: neither an exponent nor a number of digits makes it
+// Go decodes every quantity that the pattern admits, and quickly: neither an exponent nor a number of digits makes it
 // compute for long.
 func TestQuantitiesThatPassAreDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -38,7 +38,7 @@ func read(t *testing.T) ([]byte, *apiextensionsv1.CustomResourceDefinition, *api
 	return raw, crd, root
 }
 
-// own reports whether a path is of our own making: not inside of a template or of a condition, nor the object's metadata.
+// own reports whether a path is RollSet's own: not inside a template or a condition, and not the object's metadata.
 func own(path string) bool {
 	for _, foreign := range []string{"metadata", "spec.template", "spec.volumeClaimTemplates[]", "status.conditions[]"} {
 		if schema.Depth(path, foreign) > 0 {
@@ -48,7 +48,7 @@ func own(path string) bool {
 	return path != "metadata"
 }
 
-// everyOwn calls check for every field of ours.
+// everyOwn calls check for every field of RollSet's own.
 func everyOwn(t *testing.T, check func(path string, s *apiextensionsv1.JSONSchemaProps)) {
 	t.Helper()
 	_, _, root := read(t)
@@ -64,7 +64,8 @@ func everyOwn(t *testing.T, check func(path string, s *apiextensionsv1.JSONSchem
 	}
 }
 
-// kubectl apply keeps the whole object in an annotation, and refuses what does not fit into 256 KiB. Two fifths of the room are for growth.
+// kubectl apply keeps the whole object in an annotation, and rejects what exceeds 256 KiB. Two fifths are kept free for
+// growth.
 func TestSize(t *testing.T) {
 	raw, _, _ := read(t)
 	compact, err := yaml.YAMLToJSON(raw)
@@ -147,7 +148,7 @@ func TestStatusIsOptionalAndLooksUnfinished(t *testing.T) {
 	}
 }
 
-// A reference into another namespace would let one tenant use what is another's.
+// A reference into another namespace would let one tenant use another's objects.
 func TestNothingNamesANamespace(t *testing.T) {
 	everyOwn(t, func(path string, _ *apiextensionsv1.JSONSchemaProps) {
 		if strings.HasSuffix(strings.ToLower(path), "namespace") {
@@ -167,7 +168,7 @@ func TestTemplatesKeepTheirMetadata(t *testing.T) {
 	}
 }
 
-// Beyond its bounds an int-or-string, or a date, is one that Go cannot decode.
+// Go cannot decode an int-or-string, or a date, beyond its bounds.
 func TestWhatDecodingCanRefuseIsBounded(t *testing.T) {
 	_, _, root := read(t)
 	quantities := 0

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// run reads a CRD and writes it, finished.
+// run reads a CRD and writes the finished one.
 func run(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("crdgen", flag.ContinueOnError)
 	output := flags.String("o", "", "file to write; standard output if empty")
@@ -58,7 +58,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	return os.WriteFile(*output, finished, 0o644)
 }
 
-// finish turns controller-gen's CRD into the one that is shipped.
+// finish turns controller-gen's CRD into the shipped one.
 func finish(raw []byte) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
@@ -84,12 +84,12 @@ func finish(raw []byte) ([]byte, error) {
 	return write(&crd)
 }
 
-// describedDepth is how deep the descriptions of embedded templates go: to the fields of the pod's spec, but not to the
-// items of those that are lists. kubectl explain pod has the rest, and with them the CRD would not fit into the annotation
-// of kubectl apply.
+// describedDepth is the depth of descriptions in embedded templates: down to the fields of the pod's spec, but not to the
+// items of lists among them. kubectl explain pod has the rest. With all descriptions the CRD would not fit into the
+// annotation of kubectl apply.
 const describedDepth = 2
 
-// write prints a CRD with its keys in order and without a status, which is the API server's.
+// write prints a CRD with sorted keys and without a status, which belongs to the API server.
 func write(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	raw, err := yaml.Marshal(crd)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 
 // defect is one mistake.
 type defect struct {
-	// name is what the mistake is called, and why says what breaks.
+	// name is the name of the mistake, and why what it breaks.
 	name, why string
-	// root is the folder of the module, file the file with the mistake, from there on.
+	// root is the folder of the module, file the file with the mistake, relative to it.
 	root, file string
 	// find is the right text, instead the wrong one.
 	find, instead string
@@ -52,7 +52,7 @@ func (d defect) source() (string, error) {
 	if n := strings.Count(string(right), d.find); n != 1 {
 		return "", fmt.Errorf("the text to replace is %d times in %s, want once; adapt the defect to the new code", n, d.file)
 	}
-	// No line below moves: some tests compare lines of the source with those that ran.
+	// No line below moves, because some tests compare lines of the source with those that ran.
 	moved := strings.Count(d.find, "\n") - strings.Count(d.instead, "\n")
 	if moved < 0 {
 		return "", errors.New("the text to find has fewer lines than what stands there instead; take in some around it")
@@ -60,7 +60,7 @@ func (d defect) source() (string, error) {
 	return strings.Replace(string(right), d.find, d.instead+strings.Repeat("\n", moved), 1), nil
 }
 
-// overlay writes the wrong file and the list that shows it to the compiler into a folder, and returns the list's path.
+// overlay writes the wrong file, and the list that makes the compiler use it, into a folder. It returns the list's path.
 func (d defect) overlay(dir string) (string, error) {
 	source, err := d.source()
 	if err != nil {

@@ -34,7 +34,7 @@ func defects(t *testing.T) (root string, all []defect) {
 	return root, all
 }
 
-// TestDefectsApply finds the place of every defect, and checks the types of what comes out, so that none rots.
+// TestDefectsApply finds the place of every defect, and type-checks the result, so that no defect gets out of date.
 func TestDefectsApply(t *testing.T) {
 	t.Parallel()
 	root, all := defects(t)
@@ -56,7 +56,7 @@ func TestDefectsApply(t *testing.T) {
 	}
 }
 
-// exports looks up what the packages that the module needs export.
+// exports finds the export data of the packages that the module needs.
 func exports(t *testing.T, root string) importer.Lookup {
 	t.Helper()
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./internal/...")
@@ -103,7 +103,7 @@ func (d defect) parsed(t *testing.T, fset *token.FileSet, source string) []*ast.
 	return files
 }
 
-// TestSample plays two defects that a small package notices by itself, and a change that is none.
+// TestSample plays two defects that a small package's own tests detect, and a change that is not a defect.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	root, all := defects(t)
@@ -128,7 +128,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestFirstFailure takes the innermost test of those that failed first: a parent is printed before its children.
+// TestFirstFailure checks that the innermost of the tests that failed first is found, because a parent is printed before its
+// children.
 func TestFirstFailure(t *testing.T) {
 	t.Parallel()
 	for out, want := range map[string]string{

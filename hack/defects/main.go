@@ -1,11 +1,11 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command defects tests the tests: it puts one mistake after another into the code, each one such as somebody has made,
-// or will, and runs the suites until one of them fails. A mistake that none notices is a test that is missing.
+// Command defects tests the tests. It puts one mistake after another into the code, each of a kind that developers make, and
+// runs the suites until one of them fails. A mistake that no suite detects is a missing test.
 //
-// The tree is not touched: the compiler is shown another content of one file. The mistakes are in testdata, a file each:
-// a sentence about what breaks, the text to find, once, in the file that its name says, and what stands there instead.
+// The working tree is not changed: the compiler reads another content for one file. Each mistake is a file in testdata: a
+// sentence about what breaks, the text to find, exactly once, in the file that its name says, and the text that replaces it.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
-// How many of a hundred defects may survive: all suites, and the simulator alone.
+// These are the numbers of a hundred defects that may survive: all suites, and the simulator alone.
 const (
 	tolerated      = 5
 	toleratedBySim = 10
@@ -85,7 +85,8 @@ type campaign struct {
 	out    io.Writer
 }
 
-// play plays the defects one at a time and tells who noticed which. It fails if more of a hundred survive than the limit.
+// play plays the defects one at a time and prints which test detected each. It fails if more of a hundred survive than the
+// limit.
 func (c campaign) play(ctx context.Context, limit int) error {
 	kills := map[string]int{}
 	var survivors []string
@@ -109,7 +110,7 @@ func (c campaign) play(ctx context.Context, limit int) error {
 	}
 	c.tell("%d of %d noticed\n", len(c.all)-len(survivors), len(c.all))
 	if len(survivors) > 0 {
-		c.tell("nobody noticed:\n  %s\n", strings.Join(survivors, "\n  "))
+		c.tell("not detected:\n  %s\n", strings.Join(survivors, "\n  "))
 	}
 	if len(survivors)*100 > limit*len(c.all) {
 		return fmt.Errorf("%d of %d survive, at most %d%% may", len(survivors), len(c.all), limit)

@@ -22,11 +22,11 @@ type suite struct {
 	pkg string
 	// args choose the tests.
 	args []string
-	// imports are the packages that it is made of, one a line.
+	// imports are the packages that the suite depends on, one a line.
 	imports string
 }
 
-// withImports returns the suite with what it is made of.
+// withImports returns the suite with the packages that it depends on.
 func (s suite) withImports(ctx context.Context, root string) (suite, error) {
 	if s.pkg == "" {
 		return s, nil
@@ -38,13 +38,13 @@ func (s suite) withImports(ctx context.Context, root string) (suite, error) {
 	return s, err
 }
 
-// sees reports whether a defect can make a difference to the suite.
+// sees reports whether a defect can affect the suite.
 func (s suite) sees(d defect) bool {
 	return s.pkg == "" || strings.Contains(s.imports, d.pkg()+"\n")
 }
 
-// long returns the parts of the simulator that play much, cheapest first. Of orders of events and of histories a few have to
-// do: what no small number of them shows is seldom seen by a large one.
+// long returns the long parts of the simulator, cheapest first. They play few orders of events and histories, because a
+// large number of them rarely detects what a small one does not.
 func long() []suite {
 	parts := []suite{
 		{name: "histories", args: []string{"-test.run=^TestHistories$", "-rapid.checks=300"}},
@@ -59,8 +59,8 @@ func long() []suite {
 	return parts
 }
 
-// short returns the suites that take seconds: the tests of the package itself that need no API server, those of all plans,
-// and the golden rollouts.
+// short returns the suites that take seconds: the package's own tests without an API server, those of all plans, and the
+// golden rollouts.
 func short() []suite {
 	return []suite{
 		{name: "own tests", args: []string{"-test.short", "-test.skip=^TestController$"}},
@@ -71,7 +71,7 @@ func short() []suite {
 
 const simulator = "internal/testing/sim"
 
-// kill is who noticed a defect: a suite, and the test of it that failed first. Both are empty if nobody did.
+// kill is the test that detected a defect: a suite, and its first failing test. Both are empty if none did.
 type kill struct{ suite, test string }
 
 // play runs suites until one fails.
@@ -113,7 +113,7 @@ func (d defect) build(ctx context.Context, overlay, binary, pkg string) error {
 	return nil
 }
 
-// fails returns the first test that fails; empty if none does. A package without tests has none.
+// fails returns the first test that fails; empty if none does or the package has no tests.
 func (d defect) fails(ctx context.Context, binary, pkg string, args []string) (string, error) {
 	test := exec.CommandContext(ctx, binary, append(args, "-test.failfast", "-test.timeout=20m")...)
 	test.Dir = filepath.Join(d.root, pkg)
@@ -132,8 +132,8 @@ func (d defect) fails(ctx context.Context, binary, pkg string, args []string) (s
 	}
 }
 
-// firstFailure finds the test that failed first in what tests print, or the panic that ended them, which is also the end
-// of tests that take too long.
+// firstFailure returns the first failing test in the output of tests, or the panic that ended them. A timeout is a panic
+// too.
 func firstFailure(out string) string {
 	first := ""
 	for line := range strings.Lines(out) {

@@ -48,12 +48,12 @@ func main() {
 func run(ctx context.Context) (err error) {
 	say := func(text string) { fmt.Println("   " + text) }
 	fmt.Println("A local cluster for the demo")
-	// The show needs no more than these two, and the manager; the rest is built behind it.
+	// The demo needs only these two, and the manager. The rest is built in the background.
 	folder, err := assets.Build(os.Stderr, "etcd", "kube-apiserver")
 	if err != nil {
 		return err
 	}
-	// The cluster outlives the signal: what stops it is the call below, which is waited for.
+	// The cluster outlives the signal: the call below stops it, and waits for it.
 	cluster, err := testbed.Start(context.WithoutCancel(ctx), testbed.Options{
 		BinDir: folder, Nodes: nodeCount, Progress: say, WithoutScheduler: true, WithoutControllerManager: true,
 	})
@@ -87,8 +87,8 @@ func run(ctx context.Context) (err error) {
 	return stay(ctx, cluster, process)
 }
 
-// addControllers makes a whole cluster of the one that was enough for the show: with garbage collection, which deletes the
-// pods of a set that is deleted, and with Kubernetes' own workloads.
+// addControllers adds the parts of a cluster that the demo did not need: garbage collection, which deletes the
+// pods of a deleted set, and with Kubernetes' own workloads.
 func addControllers(ctx context.Context, cluster *testbed.Cluster, say func(string)) error {
 	fmt.Println("\nMaking it a whole cluster, for kubectl")
 	wanted := []string{"kube-controller-manager"}
@@ -159,5 +159,5 @@ The cluster stays up until Ctrl-C. Try it from another terminal:
 	}
 }
 
-// deadline bounds one act of the show.
+// deadline bounds one act of the demo.
 const deadline = 3 * time.Minute

@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// settle is for how long nothing must happen before a state is printed: what happens together is one line.
+// settle is how long nothing must happen before a state is printed, so that simultaneous changes are one line.
 const settle = 60 * time.Millisecond
 
 // screen prints the pods of a set by revision, one line for each state.
@@ -46,7 +46,7 @@ func newScreen() *screen {
 // set returns the set as it was last seen.
 func (s *screen) set() *v1alpha1.RollSet { return s.web }
 
-// see takes an event in.
+// see handles an event.
 func (s *screen) see(event watch.Event) {
 	switch object := event.Object.(type) {
 	case *v1alpha1.RollSet:
@@ -63,7 +63,7 @@ func (s *screen) see(event watch.Event) {
 	}
 }
 
-// print prints the state, unless it is the one that was printed last.
+// print prints the state unless it was printed last.
 func (s *screen) print() {
 	var b strings.Builder
 	for i, name := range s.names {
@@ -109,7 +109,7 @@ func (s *screen) marks(revision string) string {
 	return b.String()
 }
 
-// paint colors a text, where the terminal can show it.
+// paint colors a text if the terminal supports it.
 func (s *screen) paint(code, text string) string {
 	if !s.color {
 		return text

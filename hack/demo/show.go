@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// act is one change and what has to come of it.
+// act is a change, with the condition that ends it.
 type act struct {
 	title  string
 	change func(*v1alpha1.RollSet)
@@ -45,13 +45,13 @@ func isReady(set *v1alpha1.RollSet) bool {
 	return set.Status.ObservedGeneration == set.Generation && meta.IsStatusConditionTrue(set.Status.Conditions, "Ready")
 }
 
-// isHeld reports whether a rollout has come as far as a bad template can.
+// isHeld reports whether a rollout of a bad template has come as far as it can.
 func isHeld(set *v1alpha1.RollSet) bool {
 	status := &set.Status
 	return status.ObservedGeneration == set.Generation && status.UpdatedReplicas == 3 && status.UpdatedReadyReplicas == 0
 }
 
-// web returns the set that is shown.
+// web returns the set of the demo.
 func web() *v1alpha1.RollSet {
 	labels := map[string]string{"app": "web"}
 	return &v1alpha1.RollSet{

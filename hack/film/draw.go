@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Measures in pixels.
+// These are measures in pixels.
 const (
 	left   = 44
 	top    = 96
@@ -40,7 +40,7 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 </style>
 `
 
-// marks returns what the log calls a state, and how it is drawn.
+// marks returns the states in the log, and how they are drawn.
 func marks() map[byte]struct{ class, sign, name string } {
 	return map[byte]struct{ class, sign, name string }{
 		'+': {"available", "●", "available"},
@@ -67,7 +67,7 @@ func draw(f *film) string {
 	return b.String()
 }
 
-// drawTimes draws a line where the time changes, and one with a word for what users do.
+// drawTimes draws a line where the time changes, and one with a word for each user action.
 func drawTimes(b *strings.Builder, f *film) {
 	below := top + row*len(f.pods)
 	last, high := "", false
@@ -111,7 +111,7 @@ func drawPods(b *strings.Builder, f *film) {
 	}
 }
 
-// drawLegend names the revisions, and the states that the film has.
+// drawLegend lists the revisions, and the states in the film.
 func drawLegend(b *strings.Builder, f *film, y int) {
 	x := left
 	for i, revision := range f.revisions {

@@ -59,7 +59,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestDraw draws every golden rollout, and expects a box for each state of a pod and the sign of each state in the legend.
+// TestDraw draws every golden rollout. Each picture must have a box for each state of a pod, and the sign of each state in
+// the legend.
 func TestDraw(t *testing.T) {
 	paths, err := filepath.Glob("../../internal/testing/sim/testdata/*.txtar")
 	if err != nil || len(paths) == 0 {

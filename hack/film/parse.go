@@ -16,7 +16,7 @@ import (
 type film struct {
 	claim  string
 	frames []frame
-	// pods are the identities, and revisions the versions, in the order in which they come.
+	// pods are the identities, and revisions the versions, in order of appearance.
 	pods, revisions []string
 }
 
@@ -26,7 +26,7 @@ type frame struct {
 	pods               map[string]state
 }
 
-// state is that of a pod.
+// state is the state of a pod.
 type state struct {
 	revision string
 	mark     byte
@@ -54,7 +54,7 @@ func parse(text string) (*film, error) {
 		if m == nil {
 			return nil, fmt.Errorf("not a line of a log: %q", text)
 		}
-		if m[2] != "reads" { // what users read changes no pod
+		if m[2] != "reads" { // reads by users change no pod
 			f.add(frame{time: m[1], actor: m[2]}, m[3])
 		}
 	}

@@ -27,7 +27,7 @@ const (
 	chart = root + "/charts/rollset"
 )
 
-// run runs a program and returns what it prints.
+// run runs a program and returns its output.
 func run(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -40,13 +40,13 @@ func run(t *testing.T, name string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// template renders a chart as helm install would, in the namespace that config/default has.
+// template renders a chart as helm install would, in the namespace of config/default.
 func template(t *testing.T, chart string, args ...string) (string, error) {
 	t.Helper()
 	return run(t, "go", append([]string{"tool", "helm", "template", "rollset", chart, "--namespace=rollset-system"}, args...)...)
 }
 
-// TestSameWithHelm3 is that Helm 3 renders and refuses what Helm 4 does.
+// TestSameWithHelm3 checks that Helm 3 renders and rejects the same as Helm 4.
 func TestSameWithHelm3(t *testing.T) {
 	for _, values := range []string{
 		"replicas=2", "replicas=1", "namespaces={team-a,team-b}", "networkPolicy=true,metrics.serviceMonitor=true,metrics.rules=true",
@@ -58,7 +58,7 @@ func TestSameWithHelm3(t *testing.T) {
 			t.Fatal(err)
 		}
 		by3, err3 := run(t, "go", "-C", "v3", "tool", "helm", "template", "rollset", path, "--namespace=rollset-system", "--set="+values,
-			"--kube-version=1.37.0") // a release of Helm 3 knows the newest one; this one was built without that knowledge
+			"--kube-version=1.37.0") // a release of Helm 3 knows the newest version; this build does not
 		if (err3 == nil) != (err4 == nil) {
 			t.Errorf("%s: Helm 3 says %v, Helm 4 %v", values, err3, err4)
 		}
@@ -78,7 +78,7 @@ func kustomize(t *testing.T, folder string) string {
 	return built
 }
 
-// objects returns those of a manifest, by kind, namespace and name, without what Helm and kustomize say of themselves.
+// objects returns the objects of a manifest, by kind, namespace and name, without the labels of Helm and kustomize.
 func objects(t *testing.T, manifest string) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}
@@ -132,7 +132,7 @@ func TestSameAsKustomize(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, got := objects(t, kustomize(t, c.folder)), objects(t, rendered)
-			delete(want, "Namespace  rollset-system") // helm install --create-namespace makes it
+			delete(want, "Namespace  rollset-system") // helm install --create-namespace creates it
 			for _, list := range []map[string]map[string]any{want, got} {
 				for _, o := range list {
 					sortArgs(t, o)
@@ -150,7 +150,7 @@ func TestSameAsKustomize(t *testing.T) {
 	}
 }
 
-// sortArgs puts the manager's flags in order, which has no meaning.
+// sortArgs sorts the manager's flags, because their order has no meaning.
 func sortArgs(t *testing.T, object map[string]any) {
 	t.Helper()
 	containers, _, _ := unstructured.NestedSlice(object, "spec", "template", "spec", "containers")
@@ -175,7 +175,8 @@ func sortArgs(t *testing.T, object map[string]any) {
 	}
 }
 
-// TestWithoutNamespaceObject is that helm install --create-namespace does not meet a Namespace of the chart.
+// TestWithoutNamespaceObject checks that the chart has no Namespace that would conflict with helm install
+// --create-namespace.
 func TestWithoutNamespaceObject(t *testing.T) {
 	rendered, err := template(t, chart)
 	if err != nil {
@@ -186,7 +187,7 @@ func TestWithoutNamespaceObject(t *testing.T) {
 	}
 }
 
-// TestKept is that the CRD outlives the release, unless a user wants otherwise.
+// TestKept checks that the CRD outlives the release, unless a user wants otherwise.
 func TestKept(t *testing.T) {
 	for values, want := range map[string]string{"crds.keep=true": "helm.sh/resource-policy: keep", "crds.keep=false": ""} {
 		rendered, err := template(t, chart, "--set="+values, "--show-only=templates/crd.yaml")
@@ -206,7 +207,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestImages are the ways to name an image.
+// TestImages checks the ways to name an image.
 func TestImages(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	for values, want := range map[string]string{
@@ -224,7 +225,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestRefusedValues are values that contradict each other or mean nothing. Helm refuses them before it does anything.
+// TestRefusedValues checks values that contradict each other or have no meaning. Helm must reject them before it does
+// anything.
 func TestRefusedValues(t *testing.T) {
 	for values, want := range map[string]string{
 		"metrics.enabled=false,metrics.serviceMonitor=true":    "serviceMonitor",
@@ -251,7 +253,7 @@ func TestRefusedValues(t *testing.T) {
 	}
 }
 
-// TestFiles is that the chart has the generated files of config as they are.
+// TestFiles checks that the chart contains the generated files of config unchanged.
 func TestFiles(t *testing.T) {
 	for file, from := range map[string]string{
 		"crd.yaml":                      "config/crd/bases/apps.rollset.dev_rollsets.yaml",
@@ -277,7 +279,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestLint has Helm judge the charts.
+// TestLint lints the charts with Helm.
 func TestLint(t *testing.T) {
 	for _, folder := range []string{chart, root + "/charts/application"} {
 		if _, err := run(t, "go", "tool", "helm", "lint", "--strict", folder); err != nil {
@@ -286,7 +288,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestArtifactHub is that what Artifact Hub reads from annotations is YAML, and names the CRD that there is.
+// TestArtifactHub checks that the annotations for Artifact Hub are YAML, and name the existing CRD.
 func TestArtifactHub(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(chart, "Chart.yaml"))
 	if err != nil {

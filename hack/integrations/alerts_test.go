@@ -48,8 +48,8 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 	return byName
 }
 
-// TestAlertsAreDocumented asks of each alert that it asks for documented metrics, says how bad it is, names only labels
-// that it has, and links to a section that says what to do.
+// TestAlertsAreDocumented checks that each alert uses documented metrics, has a severity, names only labels that it has, and
+// links to a section that tells what to do.
 func TestAlertsAreDocumented(t *testing.T) {
 	t.Parallel()
 	metrics := documented(t)
@@ -93,8 +93,8 @@ func TestAlertsFire(t *testing.T) {
 	tests := map[string]struct {
 		alert  string
 		series []string
-		// quiet is the last minute at which the alert does not fire yet, want what labels it has at the next; nil if it
-		// does not fire then either.
+		// quiet is the last minute at which the alert does not fire yet. want are its labels at the next one; nil if it does
+		// not fire then either.
 		quiet int
 		want  map[string]string
 	}{
@@ -115,7 +115,7 @@ func TestAlertsFire(t *testing.T) {
 			},
 			want: with(ofSet, "reason", "InvalidSpec"),
 		},
-		"a gate that nobody writes": {
+		"a gate that no program writes": {
 			alert: "RollSetStepWaits", quiet: 62,
 			series: []string{
 				`rollset_rollout_step{` + set + `,phase="Soaking"} 2x2 stale`,
@@ -193,7 +193,7 @@ func TestAlertsFire(t *testing.T) {
 			alert: "RollSetManagerAbsent", quiet: 30,
 			series: []string{`rollset_expectations_unmet{` + manager + `} 0x40`},
 		},
-		"nobody leads": {
+		"no manager leads": {
 			alert: "RollSetManagerNotLeading", quiet: 4,
 			series: []string{
 				`leader_election_master_status{` + manager + `,name="manager.rollset.dev"} 0x10`,
@@ -235,8 +235,8 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// firing returns the labels of what a rule tells in a minute: what its expression has given for as long as the rule
-// asks; nil if there is nothing. At most one series is expected.
+// firing returns the labels of a rule's alert at a minute: its expression has been true for as long as the rule requires. It
+// returns nil if there is none. At most one series is expected.
 func firing(t *testing.T, rule rulefmt.Rule, played storage.Queryable, minute int) map[string]string {
 	t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})
@@ -264,7 +264,7 @@ func firing(t *testing.T, rule rulefmt.Rule, played storage.Queryable, minute in
 	return found
 }
 
-// play returns a storage that holds series, which are written as Prometheus' own tests write them: one sample a minute.
+// play returns a storage with series, in the notation of Prometheus' own tests: one sample a minute.
 func play(t *testing.T, descriptions []string) storage.Queryable {
 	t.Helper()
 	var all []storage.Series

@@ -26,7 +26,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// decode reads a file of the project, in which nothing may stand that the type does not know.
+// decode reads a file of the project. It may not have unknown fields.
 func decode(t *testing.T, path string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict(read(t, path), into); err != nil {

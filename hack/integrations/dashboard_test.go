@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// dashboard is what is checked of a dashboard of Grafana.
+// dashboard is the part of a Grafana dashboard that is checked.
 type dashboard struct {
 	UID, Title string
 	Panels     []struct {
@@ -27,7 +27,7 @@ type dashboard struct {
 	}
 }
 
-// TestDashboard asks of each query that it parses, and asks for nothing but what is documented.
+// TestDashboard checks that each query parses, and uses only what is documented.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	var d dashboard
@@ -79,7 +79,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestDashboardLayout looks for panels that hide one another.
+// TestDashboardLayout looks for panels that overlap.
 func TestDashboardLayout(t *testing.T) {
 	t.Parallel()
 	var d dashboard

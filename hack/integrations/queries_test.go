@@ -16,13 +16,13 @@ import (
 	"rollset.dev/rollset/test/metricsdoc"
 )
 
-// targetLabels returns those that Prometheus adds to what it scrapes by a ServiceMonitor.
+// targetLabels returns the labels that Prometheus adds to what it scrapes by a ServiceMonitor.
 func targetLabels() []string {
 	return []string{"namespace", "pod", "job", "instance", "service", "container", "endpoint"}
 }
 
-// checkQuery returns what is wrong with a query: it does not parse, or asks for a metric or a label that nobody serves. The
-// labels are those that its result is expected to have.
+// checkQuery returns what is wrong with a query: it does not parse, or uses a metric or a label that is not served. want are
+// the expected labels of its result.
 func checkQuery(documented map[string]metricsdoc.Metric, query string, want ...string) error {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {
@@ -94,7 +94,7 @@ func selectorLabels(documented map[string]metricsdoc.Metric, selector *parser.Ve
 	return served, nil
 }
 
-// TestCheckQuery breaks queries one by one: what the other tests rely on must see it.
+// TestCheckQuery breaks queries one by one. The check that the other tests use must detect it.
 func TestCheckQuery(t *testing.T) {
 	t.Parallel()
 	documented := map[string]metricsdoc.Metric{

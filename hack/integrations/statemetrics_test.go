@@ -53,7 +53,8 @@ func inRollout(t *testing.T) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// TestStateMetrics lets kube-state-metrics tell of a set in the middle of a rollout, and compares it with the documentation.
+// TestStateMetrics runs kube-state-metrics on a set in the middle of a rollout, and compares its output with the
+// documentation.
 func TestStateMetrics(t *testing.T) {
 	t.Parallel()
 	factory, err := customresourcestate.NewCustomResourceMetrics(stateMetrics(t))
@@ -175,7 +176,7 @@ func TestStateMetricsPaths(t *testing.T) {
 	}
 }
 
-// follow returns the schema at the end of a path. Of a list it is that of the items.
+// follow returns the schema at the end of a path. For a list it is that of the items.
 func follow(schema *apiextensionsv1.JSONSchemaProps, path []string) (*apiextensionsv1.JSONSchemaProps, error) {
 	at := schema
 	for i, name := range path {

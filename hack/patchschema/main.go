@@ -91,7 +91,8 @@ func schema(in io.Reader) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// definition describes a RollSet as far as patches need it: kustomize merges the other fields as it would without a schema.
+// definition describes the fields of a RollSet that patches need. kustomize merges the other fields as it would without a
+// schema.
 func definition() map[string]any {
 	return map[string]any{
 		"type": "object",
@@ -107,7 +108,7 @@ func definition() map[string]any {
 	}
 }
 
-// without returns a schema without its descriptions and defaults, which merging does not need.
+// without returns a schema without descriptions and defaults, which merging does not need.
 func without(s map[string]any) map[string]any {
 	kept := map[string]any{}
 	for key, value := range s {
@@ -125,7 +126,7 @@ func without(s map[string]any) map[string]any {
 	return kept
 }
 
-// withoutEach returns properties without their descriptions and defaults.
+// withoutEach returns properties without descriptions and defaults.
 func withoutEach(properties map[string]any) map[string]any {
 	kept := map[string]any{}
 	for name, property := range properties {

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// architectures returns those that the manager is built for.
+// architectures returns the architectures that the manager is built for.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
-// binaryPath returns where the binary for an architecture lies.
+// binaryPath returns the path of the binary for an architecture.
 func binaryPath(out, arch string) string { return filepath.Join(out, "manager-linux-"+arch) }
 
-// target is what a program is built of, and for what.
+// target is a program to build, and its platform.
 type target struct {
 	// program is the folder of the program, relative to that of the project.
 	program  string
@@ -43,13 +43,14 @@ func build(ctx context.Context, root string, t target, path string) error {
 	return nil
 }
 
-// binary is a binary and what it says of itself.
+// binary is a binary, with its build information.
 type binary struct {
 	path, arch string
 	info       *debug.BuildInfo
 }
 
-// inspect reads what a binary says of itself. What is made of it says the same, so there is one place for a version.
+// inspect reads the build information of a binary. Everything made from the binary uses it, so the version has a single
+// source.
 func inspect(path, arch string) (binary, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -70,16 +71,16 @@ func (b binary) setting(key string) string {
 func (b binary) version() string  { return b.info.Main.Version }
 func (b binary) revision() string { return b.setting("vcs.revision") }
 
-// committed returns when its commit was made: the only time that all builds of it agree on.
+// committed returns when its commit was made: the only time that is the same for all builds of it.
 func (b binary) committed() (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, b.setting("vcs.time"))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s does not say of which commit it is, build it in a git work tree: %w", b.path, err)
+		return time.Time{}, fmt.Errorf("%s does not record its commit, build it in a git work tree: %w", b.path, err)
 	}
 	return at, nil
 }
 
-// checkVersion returns what keeps a binary from being released under a version.
+// checkVersion returns why a binary cannot be released under a version.
 func (b binary) checkVersion(version string) error {
 	switch {
 	case b.setting("vcs.modified") != "false":

@@ -17,13 +17,13 @@ import (
 // chartFolder is the folder of the manager's Helm chart in the project.
 const chartFolder = "charts/rollset"
 
-// chartName returns the name of the archive of the chart of a version, as helm package gives it.
+// chartName returns the name of the archive of a version's chart, as helm package chooses it.
 func chartName(version string) string {
 	return "rollset-" + strings.TrimPrefix(version, "v") + ".tgz"
 }
 
-// writeChart packs the chart with the version of the release and, as its default, the image that was built. The only time in it
-// is that of the commit.
+// writeChart packs the chart with the version of the release and, as its default, the image that was built. Its only time is
+// that of the commit.
 func writeChart(root, out, version, image string) error {
 	if version == "" || image == "" {
 		return errors.New("-version and -to are missing: the chart names the image of the release")
@@ -56,7 +56,7 @@ func writeChart(root, out, version, image string) error {
 	return os.WriteFile(filepath.Join(out, chartName(version)), archive.Bytes(), 0o644)
 }
 
-// chartFiles returns the files of a chart, in the order of their names, with new values for lines of some of them.
+// chartFiles returns the files of a chart, sorted by name, with new values in some lines.
 func chartFiles(folder string, values map[string]map[string]string) ([]packed, error) {
 	var files []packed
 	tree := os.DirFS(folder)

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// TestChart packs the chart of this project with a release of another, and has Helm render what came out.
+// TestChart packs the chart of this project with a release of another, and lets Helm render the result.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	out := release(t, project(t))
@@ -64,7 +64,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartRefused says what a chart cannot be packed without.
+// TestChartRefused checks what a chart cannot be packed without.
 func TestChartRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -22,8 +22,7 @@ const (
 	installerName  = "install.yaml"
 )
 
-// writeDocuments writes, of the binaries and the image that lie in a folder, the bills of materials, the provenance and
-// the checksums.
+// writeDocuments writes the bills of materials, the provenance and the checksums of the binaries and the image in a folder.
 func writeDocuments(out string) error {
 	var binaries []binary
 	for _, arch := range architectures() {
@@ -70,7 +69,7 @@ func writeDocuments(out string) error {
 	return writeChecksums(out)
 }
 
-// describe gives the digests of files of a folder.
+// describe returns the digests of files of a folder.
 func describe(folder string, names []string) ([]descriptor, error) {
 	var all []descriptor
 	for _, name := range names {

@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// imageName is the image within the folder that is written to: an OCI image layout, as an archive.
+	// imageName is the file of the image: an OCI image layout, as an archive.
 	imageName = "image.tar"
 	// digestName is the digest that the image has in a registry.
 	digestName = "image.digest"
 )
 
-// writeImage builds the binaries, and writes the image of them and its digest.
+// writeImage builds the binaries, and writes their image and its digest.
 func writeImage(ctx context.Context, root, out, version string) error {
 	if err := os.MkdirAll(out, 0o750); err != nil {
 		return err
@@ -124,15 +124,15 @@ func imageIndex(binaries []binary) (v1.ImageIndex, error) {
 	return annotated, nil
 }
 
-// notArtifact is an image that an index lists without a type of artifact, which only things that are no images have; the
-// library would name that of its configuration.
+// notArtifact is an image that an index lists without an artifact type, which only other things than images have. The
+// library would use the type of its configuration.
 type notArtifact struct{ v1.Image }
 
 // ArtifactType returns an empty string.
 func (notArtifact) ArtifactType() (string, error) { return "", nil }
 
-// platformImage returns the image for one platform: the binary, and nothing else. It needs no shell, no users, no time
-// zones, and no certificates: the only server that it talks to is the API server, whose authority every pod is given.
+// platformImage returns the image for one platform: only the binary. It needs no shell, users, time zones or certificates:
+// the only server that it talks to is the API server, and every pod is given its certificate authority.
 func platformImage(b binary) (v1.Image, error) {
 	created, err := b.committed()
 	if err != nil {
@@ -175,7 +175,7 @@ type entry struct {
 	content []byte
 }
 
-// archiveOf returns a tar of files that belong to root and were all changed at one time.
+// archiveOf returns a tar of files that belong to root and have the same time.
 func archiveOf(entries []entry, at time.Time) ([]byte, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -194,7 +194,7 @@ func archiveOf(entries []entry, at time.Time) ([]byte, error) {
 	return archive.Bytes(), err
 }
 
-// labels say what the image is, in the words of the OCI.
+// labels describe the image, with the keys of the OCI.
 func labels(b binary) map[string]string {
 	const prefix = "org.opencontainers.image."
 	return map[string]string{

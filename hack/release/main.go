@@ -1,9 +1,9 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release builds what a release consists of: the manager for each platform, an OCI image of it, and documents
-// that say what is in it and where it comes from. It needs Go and git, and no container engine. The same commit gives the
-// same bytes, on any machine and in any folder.
+// Command release builds the files of a release: the manager for each platform, an OCI image of it, and documents about
+// their content and origin. It needs Go and git, and no container engine. The same commit gives the same bytes, on any
+// machine and in any folder.
 //
 //	release image -root ../.. -out ../../dist -version v1.2.3   binaries, the image and its digest
 //	release plugin -root ../.. -out ../../dist -downloads URL   archives of the kubectl plugin, and its manifest for krew

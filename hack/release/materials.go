@@ -12,7 +12,7 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// materials returns the bill of materials of a binary: the modules that the linker put into it, and the standard library.
+// materials returns the bill of materials of a binary: the modules that were linked into it, and the standard library.
 func materials(b binary) *cyclonedx.BOM {
 	self := component(&b.info.Main, cyclonedx.ComponentTypeApplication)
 	self.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}}
@@ -40,7 +40,7 @@ func materials(b binary) *cyclonedx.BOM {
 	return bom
 }
 
-// component returns a module in the words of CycloneDX.
+// component returns a module as a CycloneDX component.
 func component(module *debug.Module, kind cyclonedx.ComponentType) cyclonedx.Component {
 	url := "pkg:golang/" + module.Path + "@" + strings.ReplaceAll(module.Version, "+", "%2B")
 	c := cyclonedx.Component{BOMRef: url, Type: kind, Name: module.Path, Version: module.Version, PackageURL: url}

@@ -31,7 +31,7 @@ const (
 	windows     = "windows"
 )
 
-// plugins returns what the plugin is built for.
+// plugins returns the platforms that the plugin is built for.
 func plugins() []target {
 	var all []target
 	for _, system := range []string{"linux", "darwin", windows} {
@@ -59,7 +59,7 @@ func (t target) file() string {
 	return pluginName
 }
 
-// writePlugin builds the plugin for all platforms and writes an archive and a bill of materials for each, and the manifest
+// writePlugin builds the plugin for all platforms. It writes an archive and a bill of materials for each, and the manifest
 // for krew.
 func writePlugin(ctx context.Context, root, out, version, downloads string) error {
 	if downloads == "" {
@@ -111,7 +111,7 @@ func (t target) publish(b binary, license, out string) (sum string, err error) {
 	return sha256Of(archive)
 }
 
-// pack writes a binary and its license into an archive. The only time in it is that of the commit.
+// pack writes a binary and its license into an archive. Its only time is that of the commit.
 func (t target) pack(b binary, license, path string) error {
 	committed, err := b.committed()
 	if err != nil {
@@ -225,7 +225,7 @@ func newKrew() krew {
 	}
 }
 
-// platform returns what a manifest says of an archive.
+// platform returns the entry of an archive in a manifest.
 func (t target) platform(downloads, sum string) krewPlatform {
 	return krewPlatform{
 		Selector: krewSelector{map[string]string{"os": t.os, "arch": t.arch}},

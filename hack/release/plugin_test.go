@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// checkKrew shows the manifest of the plugin to krew's own validator, and lets krew install each archive.
+// checkKrew checks the manifest of the plugin with krew's own validator, and lets krew install each archive.
 func checkKrew(t *testing.T, out string) {
 	t.Helper()
 	manifest := filepath.Join(out, krewManifest)

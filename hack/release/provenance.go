@@ -32,15 +32,15 @@ type builder struct {
 	ID string `json:"id"`
 }
 
-// descriptor names something by its digest.
+// descriptor names an object by its digest.
 type descriptor struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// provenance returns what the subjects were built from and how. It has no times and no name of a machine, for anybody can
-// build the same again; whoever signs it adds who.
+// provenance returns what the subjects were built from and how. It contains no times and no machine names, because the build
+// is reproducible. The signer adds who built it.
 func provenance(b binary, subjects []descriptor) statement {
 	repository := "git+https://" + b.info.Main.Path
 	return statement{

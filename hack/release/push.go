@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// pushImage sends the image that lies in a folder to a registry, byte for byte, so that it has the digest there that the
-// installer names. Credentials are those of docker login, or podman login.
+// pushImage pushes the image in a folder to a registry, byte for byte, so that it has the digest that the installer names.
+// Credentials are those of docker login, or podman login.
 func pushImage(ctx context.Context, out, to string) error {
 	target, err := name.NewTag(to, name.StrictValidation)
 	if err != nil {

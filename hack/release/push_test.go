@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// TestPush pushes an image to a registry, where it has to have the digest that was written down.
+// TestPush pushes an image to a registry, where it must have the recorded digest.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -48,7 +48,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushRefused says what cannot be pushed, and where to.
+// TestPushRefused checks what cannot be pushed, and where to.
 func TestPushRefused(t *testing.T) {
 	t.Parallel()
 	broken := t.TempDir()

@@ -106,7 +106,7 @@ func files(t *testing.T, folder string) map[string]string {
 	return all
 }
 
-// TestRelease releases the same commit twice, from two folders into two others, and looks at what came out.
+// TestRelease releases the same commit twice, from two folders into two others, and checks the results.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	out := release(t, project(t))
@@ -195,7 +195,7 @@ func checkImage(t *testing.T, out string) {
 	}
 }
 
-// checkPlatform says what is wrong with the image for one platform.
+// checkPlatform returns what is wrong with the image for one platform.
 func checkPlatform(t *testing.T, image v1.Image, arch, out string) {
 	t.Helper()
 	config, err := image.ConfigFile()
@@ -249,7 +249,7 @@ func checkPlatform(t *testing.T, image v1.Image, arch, out string) {
 	}
 }
 
-// TestMaterials takes this test itself for what is released: it has modules in it.
+// TestMaterials uses this test's own binary, because it contains modules.
 func TestMaterials(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -364,7 +364,7 @@ func checkProvenance(t *testing.T, out string) {
 	}
 }
 
-// checkSums lets sha256sum check a release, and then one in which somebody changed a byte.
+// checkSums lets sha256sum check a release, and then one in which a byte was changed.
 func checkSums(t *testing.T, out string) {
 	t.Helper()
 	check := func() error {

@@ -57,7 +57,7 @@ func prepare(set *v1alpha1.RollSet) {
 	apiserver.Default(set)
 }
 
-// SamplePod returns a pod of a set's template without an owner, for a dry run on the API server.
+// SamplePod returns a pod of a set's template without an owner. It is used in a dry run on the API server.
 func SamplePod(set *v1alpha1.RollSet) *corev1.Pod {
 	id := "plan0"
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {

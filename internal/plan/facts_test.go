@@ -403,7 +403,7 @@ func (f *facts) passes(to side) bool {
 	return f.available == 0 && together && f.unavailableLong[to] >= max(1, f.set.Limits.MaxUnavailable)
 }
 
-// waiting counts the pods that wait, or are to wait, for a hook before they are deleted.
+// waiting counts the pods that wait or are to wait for a hook before they are deleted.
 func (f *facts) waiting() int {
 	n := len(f.prepares)
 	for i := range f.set.Replicas {

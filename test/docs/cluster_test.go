@@ -159,7 +159,7 @@ func (s *shell) expect(ctx context.Context, e exchange) string {
 	}
 }
 
-// describe returns the state of the namespace, for the log of a failure.
+// describe returns the state of the namespace. A failing test logs it.
 func (s *shell) describe(ctx context.Context) string {
 	out, err := s.run(ctx, `kubectl get rollsets,pods,persistentvolumeclaims -o wide
 kubectl get rollsets -o jsonpath='{range .items[*].status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\n"}{end}'

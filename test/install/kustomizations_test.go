@@ -94,7 +94,7 @@ metadata: {name: argocd-cm}
 data: {url: "https://example.org"}
 `
 
-// composed returns the folder itself or, for a component, a folder that adds it to what it changes.
+// composed returns the folder itself. For a component it returns a folder that adds it to what it changes.
 func composed(t *testing.T, folder string) string {
 	t.Helper()
 	dir := t.TempDir()

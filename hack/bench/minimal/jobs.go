@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// retryAfter is how long a job that failed is left alone.
+// retryAfter is how long a failed job is left alone.
 const retryAfter = 100 * time.Millisecond
 
-// job is one or more requests for one pod. It is done again until it succeeds.
+// job is one or more requests for one pod. It is repeated until it succeeds.
 type job func(context.Context) error
 
-// jobs are what the workers have to do, in order.
+// jobs is the work of the workers, in order.
 type jobs struct {
 	mu     sync.Mutex // guards the two below
 	queue  []job
@@ -45,7 +45,7 @@ func (j *jobs) close() {
 	j.more.Broadcast()
 }
 
-// next waits for a job; nil when there will be none any more.
+// next waits for a job; nil if no more will come.
 func (j *jobs) next() job {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -25,12 +25,12 @@ const protobuf = "application/vnd.kubernetes.protobuf"
 type client struct {
 	api  kubernetes.Interface
 	jobs *jobs
-	mu   sync.Mutex // guards the sets and all in them
+	mu   sync.Mutex // guards the sets and everything in them
 	sets map[cache.ObjectName]*set
 }
 
-// Run serves all sets of a cluster with as many workers as given, until the context ends. It calls ready when it knows
-// what there is.
+// Run serves all sets of a cluster with the given number of workers, until the context ends. It calls ready when it knows
+// the existing objects.
 func Run(ctx context.Context, config *rest.Config, workers int, ready func()) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.ContentType, config.DisableCompression = -1, protobuf, true
@@ -105,7 +105,7 @@ func (c *client) podEvents() cache.ResourceEventHandler {
 	}
 }
 
-// with lets the set of a pod take note of it, and do what follows.
+// with lets the set of a pod record the pod, and do what follows.
 func (c *client) with(pod *corev1.Pod, note func(*set, *corev1.Pod)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *client) seeSet(object *corev1.ConfigMap) {
 	s.advance()
 }
 
-// forgetSet leaves the pods of a set that is gone to the garbage collector.
+// forgetSet leaves the pods of a deleted set to the garbage collector.
 func (c *client) forgetSet(name cache.ObjectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,35 +11,35 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// set is what is known of a set and its pods.
+// set is what is known about a set and its pods.
 type set struct {
 	name   cache.ObjectName
 	uid    types.UID
 	client *client
 	spec   Spec
-	// metadataOnly says that the present revision differs from the one before in labels and annotations only.
+	// metadataOnly is true if the present revision differs from the one before only in labels and annotations.
 	metadataOnly bool
 	pods         map[string]*pod
-	// live and available count pods; stale are those to move to the present revision.
+	// live and available count pods. stale holds those to move to the present revision.
 	live, available int
 	stale           []*pod
 	serial          int
 }
 
-// pod is what is known of a pod: what was seen, and what was asked for and is not seen yet.
+// pod is what is known about a pod: what was seen, and what was requested and is not seen yet.
 type pod struct {
 	name, revision string
 	ready          bool
-	// gone is true once it has been decided that the pod goes.
+	// gone is true once the pod is to be deleted.
 	gone bool
-	// moving is true while the pod is updated in place behind its gate; container is the one that ran before.
+	// moving is true while the pod is updated in place behind its gate. container is the one that ran before.
 	moving    bool
 	container string
 	// opening is true from the decision to open the gate until that is seen.
 	opening bool
 }
 
-// change changes what is known of a pod, and keeps the counts right.
+// change changes what is known about a pod, and keeps the counts right.
 func (s *set) change(p *pod, by func()) {
 	s.count(p, -1)
 	by()
@@ -56,7 +56,7 @@ func (s *set) count(p *pod, by int) {
 	}
 }
 
-// want takes note of a new spec.
+// want records a new spec.
 func (s *set) want(uid types.UID, spec *Spec) {
 	moved := spec.Revision != s.spec.Revision
 	s.metadataOnly = moved && image(&spec.Template) == image(&s.spec.Template)
@@ -79,7 +79,7 @@ func image(template *corev1.PodTemplateSpec) string {
 	return template.Spec.Containers[0].Image
 }
 
-// see takes note of a pod.
+// see records a pod.
 func (s *set) see(object *corev1.Pod) {
 	p := s.pods[object.Name]
 	if p == nil {
@@ -105,7 +105,7 @@ func (s *set) see(object *corev1.Pod) {
 	p.container = container(object).ContainerID
 }
 
-// expect begins to count a pod that is there, or will be.
+// expect starts to count a pod that exists, or will.
 func (s *set) expect(name string) *pod {
 	p := &pod{name: name, revision: s.spec.Revision}
 	s.pods[name] = p
@@ -113,7 +113,7 @@ func (s *set) expect(name string) *pod {
 	return p
 }
 
-// lose takes note that a pod is not there any more.
+// lose records that a pod no longer exists.
 func (s *set) lose(object *corev1.Pod) {
 	if p := s.pods[object.Name]; p != nil {
 		s.count(p, -1)
@@ -121,7 +121,7 @@ func (s *set) lose(object *corev1.Pod) {
 	}
 }
 
-// runsAnew reports whether the pod shows another container than before, with the image of its spec.
+// runsAnew reports whether the pod runs another container than before, with the image of its spec.
 func (p *pod) runsAnew(object *corev1.Pod) bool {
 	now := container(object)
 	return now.Ready && now.ContainerID != p.container && now.Image == object.Spec.Containers[0].Image
@@ -143,7 +143,7 @@ func condition(object *corev1.Pod, kind corev1.PodConditionType) corev1.Conditio
 	return ""
 }
 
-// advance asks for everything that may be done now.
+// advance requests everything that may be done now.
 func (s *set) advance() {
 	for s.live < s.spec.Replicas {
 		s.client.jobs.add(s.create(s.expectNext()))
@@ -184,7 +184,7 @@ func (s *set) affordable(p *pod) bool {
 	return s.metadataOnly && s.spec.InPlace || !p.ready || s.available > s.spec.Replicas-s.spec.MaxUnavailable
 }
 
-// move brings a pod to the present revision.
+// move moves a pod to the present revision.
 func (s *set) move(p *pod) {
 	switch {
 	case !s.spec.InPlace:

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestWrites counts what is sent: it has to be the least that the work needs, or it is no floor.
+// TestWrites counts the writes. They must be the fewest that the work needs, because the client is the lower bound.
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -63,14 +63,14 @@ func inPlace(s *Spec) *Spec {
 	return s
 }
 
-// world is an API server with a kubelet that is done at once, and the client.
+// world is an API server with a kubelet that takes no time, and the client.
 type world struct {
 	t      *testing.T
 	api    *fake.Clientset
 	client *client
 	set    *set
 	starts int
-	// most is the largest number of pods that were once ready and were not at a time.
+	// most is the largest number of pods that were ready once and unready at the same time.
 	most int
 }
 
@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// want lets the client do all that a spec asks for.
+// want lets the client do everything that a spec asks for.
 func (w *world) want(s *Spec) {
 	w.t.Helper()
 	w.set.want("uid", s)
@@ -102,7 +102,7 @@ func (w *world) want(s *Spec) {
 	}
 }
 
-// show brings all pods up to date, and shows them to the client.
+// show completes all pods, and shows them to the client.
 func (w *world) show() {
 	w.t.Helper()
 	list, err := w.api.CoreV1().Pods("default").List(w.t.Context(), metav1.ListOptions{})
@@ -124,7 +124,7 @@ func (w *world) show() {
 	w.set.advance()
 }
 
-// run makes the status that which the spec asks for, as a kubelet does.
+// run sets the status that the spec asks for, as a kubelet does.
 func (w *world) run(object *corev1.Pod) {
 	image := object.Spec.Containers[0].Image
 	if now := container(object); now.Image != image {

@@ -1,11 +1,11 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package minimal is a client that does with pods what a workload controller has to do, and nothing else: the floor that
-// controllers are measured against.
+// Package minimal is a client that manages pods as a workload controller must, and does nothing else. It is the lower bound
+// to compare controllers with.
 //
-// It learns by watches what there is, keeps counts instead of looking at all pods, sends no write that the work does not
-// need, writes no status, keeps no history, and trusts that nobody interferes. Sets are ConfigMaps.
+// It learns from watches what exists, keeps counts instead of reading all pods, and sends only the writes that the work
+// needs. It writes no status, keeps no history, and assumes that no other client interferes. Sets are ConfigMaps.
 package minimal
 
 import (
@@ -19,7 +19,7 @@ import (
 const (
 	// SetLabel is on every ConfigMap that is a set, and on its pods. Its value is the set's name.
 	SetLabel = "bench.example.com/set"
-	// RevisionLabel carries the revision of a pod.
+	// RevisionLabel holds the revision of a pod.
 	RevisionLabel = "bench.example.com/revision"
 	// Gate is the readiness gate of pods that are updated in place.
 	Gate = corev1.PodConditionType("bench.example.com/InPlaceUpdateReady")
@@ -27,13 +27,13 @@ const (
 	specKey = "spec"
 )
 
-// Spec is what a set wants.
+// Spec is the desired state of a set.
 type Spec struct {
 	Replicas       int                    `json:"replicas"`
 	MaxUnavailable int                    `json:"maxUnavailable"`
 	Revision       string                 `json:"revision"`
 	Template       corev1.PodTemplateSpec `json:"template"`
-	// InPlace says that pods are patched, and gated meanwhile if the image changes.
+	// InPlace is true if pods are patched. They are gated meanwhile if the image changes.
 	InPlace bool `json:"inPlace,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// both does one job and then another; it does not repeat the first if the second has to be.
+// both does one job and then another. If the second is retried, the first is not repeated.
 func both(first, second job) job {
 	done := false
 	return func(ctx context.Context) error {
@@ -39,7 +39,7 @@ func (s *set) create(name string) job {
 	}
 }
 
-// build makes a pod of the template. All pods share the template's spec, which nobody changes.
+// build makes a pod of the template. All pods share the template's spec, which is never changed.
 func (s *set) build(name string) *corev1.Pod {
 	template := &s.spec.Template
 	return &corev1.Pod{

@@ -1,9 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema finds its way in the OpenAPI schema of a custom resource. A path is written as the field would be in
-// an error message, with [] for the items of a list and {} for the values of a map:
-// spec.selector.matchExpressions[].values[].
+// Package schema finds fields in the OpenAPI schema of a custom resource. A path is written like a field in an error
+// message, with [] for the items of a list and {} for the values of a map: spec.selector.matchExpressions[].values[].
 package schema
 
 import (
@@ -27,8 +26,8 @@ func Of(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.JSONSch
 	return validation.OpenAPIV3Schema, nil
 }
 
-// Change lets a function change the schema at a path. Schemas hold one another by value, so that whoever changes one
-// must put it back into all that surround it; Change does.
+// Change lets a function change the schema at a path. Schemas hold one another by value, so a changed schema must be written
+// back into all that contain it; Change does that.
 func Change(root *apiextensionsv1.JSONSchemaProps, path string, change func(*apiextensionsv1.JSONSchemaProps)) error {
 	if err := descend(root, steps(path), change); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -63,8 +62,7 @@ func descend(s *apiextensionsv1.JSONSchemaProps, path []string, change func(*api
 	}
 }
 
-// Walk calls visit for a schema and for everything below it, in a fixed order, parents first. What visit changes stays
-// changed.
+// Walk calls visit for a schema and for everything below it, in a fixed order, parents first. Changes by visit are kept.
 func Walk(root *apiextensionsv1.JSONSchemaProps, visit func(path string, s *apiextensionsv1.JSONSchemaProps)) {
 	walk("", root, visit)
 }
@@ -84,7 +82,8 @@ func walk(path string, s *apiextensionsv1.JSONSchemaProps, visit func(string, *a
 	}
 }
 
-// Depth returns the number of fields that lie between a path and one that surrounds it; -1 if that one does not surround it.
+// Depth returns the number of fields between a path and a path that contains it; -1 if the second does not contain the
+// first.
 func Depth(path, surrounding string) int {
 	outer, inner := steps(surrounding), steps(path)
 	if len(inner) < len(outer) || !slices.Equal(inner[:len(outer)], outer) {
@@ -106,7 +105,7 @@ func steps(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "."), func(step string) bool { return step == "" })
 }
 
-// AddRule adds a validation rule to a schema, unless it is there already.
+// AddRule adds a validation rule to a schema, unless it exists already.
 func AddRule(s *apiextensionsv1.JSONSchemaProps, rule, message string) {
 	if slices.ContainsFunc(s.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule }) {
 		return

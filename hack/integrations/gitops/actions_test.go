@@ -31,7 +31,7 @@ func actions(t *testing.T) resourceActions {
 	return a
 }
 
-// offered returns the actions that can be chosen for a set.
+// offered returns the actions that a user can choose for a set.
 func offered(t *testing.T, set *unstructured.Unstructured) []string {
 	t.Helper()
 	state := newState(t)
@@ -53,7 +53,7 @@ func offered(t *testing.T, set *unstructured.Unstructured) []string {
 	return names
 }
 
-// act returns what an action makes of a set.
+// act returns the set after an action.
 func act(t *testing.T, name string, set *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	for _, d := range actions(t).Definitions {
@@ -102,7 +102,7 @@ func TestOfferedActions(t *testing.T) {
 	}
 }
 
-// TestActions runs each action, and compares what it changes with what is meant.
+// TestActions runs each action, and checks what it changes.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	annotation := func(key string) []string { return []string{"metadata", "annotations", key} }

@@ -27,7 +27,7 @@ func overdue() status.Input {
 	return in
 }
 
-// four is a set of four pods that goes to another revision.
+// four is a set of four pods that moves to another revision.
 const four = "ordinal R=4 mu=2 v1>v2"
 
 // judged returns the gates of a step, judged.
@@ -115,7 +115,7 @@ func TestHealth(t *testing.T) {
 				}
 			}
 			expect(tt.argo, tt.kstatus)
-			tt.set.SetGeneration(tt.set.GetGeneration() + 1) // nobody has looked since
+			tt.set.SetGeneration(tt.set.GetGeneration() + 1) // the controller has not seen this generation
 			expect("Progressing", kstatus.InProgressStatus)
 			tt.set.SetDeletionTimestamp(&metav1.Time{Time: snapshottest.Now()})
 			if result, err := kstatus.Compute(tt.set); err != nil || result.Status != kstatus.TerminatingStatus {
@@ -125,7 +125,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// argoHealth runs the script as Argo CD does: in an interpreter that has the object as the global obj.
+// argoHealth runs the script as Argo CD does: in an interpreter with the object as the global obj.
 func argoHealth(t *testing.T, set *unstructured.Unstructured) (health, message string) {
 	t.Helper()
 	state := newState(t)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// script is one of Karmada's customization of a kind.
+// script is a script in Karmada's customization of a kind.
 type script struct {
 	Lua string `json:"luaScript"`
 }
@@ -79,7 +79,7 @@ func TestKarmadaHealth(t *testing.T) {
 	}
 }
 
-// TestKarmadaStatus brings the status of two clusters back, and adds it up.
+// TestKarmadaStatus reflects the status of two clusters, and aggregates it.
 func TestKarmadaStatus(t *testing.T) {
 	t.Parallel()
 	reflected := func(state string) map[string]any {

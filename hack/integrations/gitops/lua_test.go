@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gitops tests what config gives to Argo CD, to those who use kstatus, and to Karmada, on sets with the status that
+// Package gitops tests what config provides for Argo CD, tools that use kstatus, and Karmada, on sets with the status that
 // the controller writes.
 package gitops
 
@@ -25,7 +25,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// decode reads a file of the project, in which nothing may stand that the type does not know.
+// decode reads a file of the project. It may not have unknown fields.
 func decode(t *testing.T, path string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict(read(t, path), into); err != nil {
@@ -33,8 +33,8 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// newState makes an interpreter with none of the libraries that reach out of it. Its modules are those that Argo CD and
-// Karmada give to scripts: os with a date, and kube.
+// newState returns an interpreter without the libraries that reach out of it. Its modules are those that Argo CD and Karmada
+// give to scripts: os with a date, and kube.
 func newState(t *testing.T) *lua.LState {
 	t.Helper()
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})
@@ -63,7 +63,7 @@ func newState(t *testing.T) *lua.LState {
 	return state
 }
 
-// preload gives a module with one function to scripts.
+// preload adds a module with one function for scripts.
 func preload(state *lua.LState, module, name string, function func(*lua.LState) lua.LValue) {
 	state.PreloadModule(module, func(l *lua.LState) int {
 		table := l.NewTable()
@@ -76,7 +76,7 @@ func preload(state *lua.LState, module, name string, function func(*lua.LState) 
 	})
 }
 
-// toLua converts what JSON can hold.
+// toLua converts a JSON value to Lua.
 func toLua(state *lua.LState, value any) lua.LValue {
 	switch v := value.(type) {
 	case map[string]any:
@@ -104,7 +104,7 @@ func toLua(state *lua.LState, value any) lua.LValue {
 	}
 }
 
-// fromLua returns the way back. A table with items is a list.
+// fromLua converts a Lua value to JSON. A table with items is a list.
 func fromLua(value lua.LValue) any {
 	switch v := value.(type) {
 	case *lua.LTable:

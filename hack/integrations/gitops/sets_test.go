@@ -22,17 +22,17 @@ import (
 	"rollset.dev/rollset/internal/update/steps"
 )
 
-// generation is that of every set here.
+// generation is the generation of every set here.
 const generation = 3
 
-// inState returns what the controller knows of a set, in the words of snapshottest.
+// inState returns what the controller knows about a set, in the notation of snapshottest.
 func inState(configuration, state string) status.Input {
 	set := snapshottest.Parse(configuration, state)
 	return status.Input{Set: set, Generation: generation, Plan: plan.Next(set)}
 }
 
-// inStep returns a set whose rollout in three steps has got to where the pods and the gates, by their status, let it: the
-// controller looks at it until its status says nothing new.
+// inStep returns a set whose rollout in three steps has come as far as the pods and the gates allow. The controller runs
+// until the status no longer changes.
 func inStep(t *testing.T, configuration, state string, gates map[string]metav1.ConditionStatus, options ...string) status.Input {
 	t.Helper()
 	set := snapshottest.Parse(configuration, state)
