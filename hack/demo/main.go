@@ -88,7 +88,7 @@ func run(ctx context.Context) (err error) {
 }
 
 // addControllers adds the parts of a cluster that the demo did not need: garbage collection, which deletes the
-// pods of a deleted set, and with Kubernetes' own workloads.
+// pods of a deleted set, and Kubernetes' own workloads.
 func addControllers(ctx context.Context, cluster *testbed.Cluster, say func(string)) error {
 	fmt.Println("\nMaking it a whole cluster, for kubectl")
 	wanted := []string{"kube-controller-manager"}

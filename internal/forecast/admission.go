@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// admission returns what a dry run of one pod of the new template met, for all its pods: a refusal, or the defaults and
+// admission returns what a dry run of one pod of the new template met: a refusal, or the defaults and
 // changes of the API server and its webhooks.
 func admission(in Input) []apiserver.Admission {
 	if in.Refusal == "" && in.Sample == nil {

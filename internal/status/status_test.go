@@ -343,9 +343,9 @@ func TestConditions(t *testing.T) {
 				in.Plan = plan.Next(in.Set)
 			},
 			want: `
-				Ready=False Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of somebody else
+				Ready=False Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of another owner
 				Available=True MinimumPodsAvailable: 1 of 2 pods available, at least 1 needed
-				Progressing=True Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of somebody else
+				Progressing=True Scaling: 1 of 2 pods available; waiting for web-1: the name is taken by a pod of another owner
 				ReplicaFailure=True NameConflict: web-1: the name is taken by a pod of another owner`,
 			wantBlocking: status.BlockedByRefusal,
 		},

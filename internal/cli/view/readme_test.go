@@ -33,7 +33,7 @@ const (
 	below = "```\n"
 )
 
-// inTheMiddle returns a rollout of six pods of which two may be unavailable.
+// inTheMiddle returns a rollout of six pods with maxUnavailable 2.
 func inTheMiddle() objects {
 	o := objects{
 		set: &v1alpha1.RollSet{
