@@ -15,8 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// ours splits off the pods that the selector does not match any more: what the set makes of the others does not wait until
-// they are released.
+// ours splits off the pods that the selector no longer matches. The set does not wait until they are released.
 func (o *observer) ours() (replicas []snapshot.Replica, leaving []*corev1.Pod) {
 	leaves := func(r *snapshot.Replica) bool {
 		return r.Pod != nil && !r.Terminating && !o.Selector.Matches(labels.Set(r.Pod.Labels))
@@ -34,7 +33,8 @@ func (o *observer) ours() (replicas []snapshot.Replica, leaving []*corev1.Pod) {
 	return replicas, leaving
 }
 
-// nameless says which identities cannot get a pod because one has the name that the set does not get, or does not get rid of.
+// nameless returns the identities that cannot get a pod because another pod has the name and the set can neither adopt nor
+// release it.
 func (o *observer) nameless() map[string]snapshot.Block {
 	blocked := map[string]snapshot.Block{}
 	for _, pod := range o.out.Leaving {
@@ -50,10 +50,10 @@ func (o *observer) nameless() map[string]snapshot.Block {
 	return blocked
 }
 
-// blockedByClaims says which identities without a pod have claims that cannot be used. Events of these claims lead to the set.
+// blockedByClaims returns the identities without a pod whose claims cannot be used. Events of these claims lead to the set.
 func blockedByClaims(s *snapshot.Set) map[string]snapshot.Block {
 	blocked := map[string]snapshot.Block{}
-	var wanted *desired.State // costs as much as the set has pods, and is rarely needed
+	var wanted *desired.State // computed only if needed, because it costs as much as the set has pods
 	for i := range s.Replicas {
 		r := &s.Replicas[i]
 		if r.Pod != nil {

@@ -16,8 +16,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Identify returns the identity of a pod. A pod that was adopted under a name that the set would not give goes by its
-// whole name.
+// Identify returns the identity of a pod. A pod that was adopted under a name that the set would not give has its whole name
+// as identity.
 func Identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		if n, ok := identity.ParseOrdinal(set.Name, pod); ok {
@@ -31,22 +31,22 @@ func Identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
 	return pod, -1
 }
 
-// claimTemplates are the names of the claim templates of the spec, and of all revisions that can be used.
+// claimTemplates returns the names of the claim templates of the spec, and of all usable revisions.
 func (o *Objects) claimTemplates(m *Memory) []string {
 	var names []string
 	for i := range o.Set.Spec.VolumeClaimTemplates {
 		names = append(names, o.Set.Spec.VolumeClaimTemplates[i].Name)
 	}
 	for _, object := range o.Revisions {
-		_, recorded, _ := m.Decoder.Decode(object) // of what cannot be used it says none
+		_, recorded, _ := m.Decoder.Decode(object) // an unusable revision has none
 		names = append(names, recorded...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// identifyClaim returns the identity that a claim belongs to: by its labels or, if another kind of workload left it
-// without or a user made it, by its name and those of the templates.
+// identifyClaim returns the identity of a claim: by its labels or, if another kind of workload or a user made it without
+// labels, by its name and those of the templates.
 func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
 	key := v1alpha1.InstanceIDLabel
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
@@ -60,7 +60,7 @@ func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.Pers
 	return id, ordinal, known == id // else nothing that we would write
 }
 
-// ClassesOf returns what matters of storage classes, by their names.
+// ClassesOf returns the needed part of storage classes, by their names.
 func ClassesOf(items []storagev1.StorageClass) map[string]snapshot.Class {
 	classes := make(map[string]snapshot.Class, len(items))
 	for i := range items {

@@ -18,11 +18,11 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// judge fills in which pods are updating, specified and available, and how far their updates in place are.
+// judge sets which pods are updating, specified and available, and the progress of their updates in place.
 func (o *observer) judge() {
 	for i := range o.out.Replicas {
 		r := &o.out.Replicas[i]
-		if r.Pod != nil && !r.Terminating { // also one that has ended waits for the hook before it is deleted
+		if r.Pod != nil && !r.Terminating { // a finished pod too waits for the hook before it is deleted
 			r.State = lifecycle.StateOf(&o.Set.Spec, r.Pod)
 		}
 		if !r.Live() {
@@ -34,14 +34,14 @@ func (o *observer) judge() {
 		r.Hook = lifecycle.Waits(&o.Set.Spec, r.Pod)
 		r.Withdrawn = lifecycle.Withdraws(&o.Set.Spec, r.State)
 		if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
-			r.Specified = true // it is not going to serve again
+			r.Specified = true // it will not serve again
 		}
 		r.Updating = r.State != "" || r.Gate.Closed() || r.Restarting
 		r.Available = r.Available && !r.Updating
 	}
 }
 
-// seeProgress fills in how far the update in place of a pod is.
+// seeProgress sets the progress of a pod's update in place.
 func (o *observer) seeProgress(r *snapshot.Replica) {
 	to := o.out.Known[r.Revision].Template
 	if r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
@@ -58,9 +58,9 @@ func (o *observer) seeProgress(r *snapshot.Replica) {
 	}
 }
 
-// seeResize fills in whether a pod has the resources of its revision, and if not whether it can get them where
-// it is. What the API server refused it never asked the node for. Nobody tells us when it would agree: it is asked again
-// after a while.
+// seeResize sets whether a pod has the resources of its revision, and if not, whether it can get them on its node. If the
+// API server refused them, the node was never asked. No event shows when the API server would accept them, so it is asked
+// again after a while.
 func seeResize(r *snapshot.Replica, o *snapshot.Set) {
 	to := o.Known[r.Revision].Template
 	if inplace.Asked(r.Pod, to, r.InPlace) {
@@ -73,15 +73,15 @@ func seeResize(r *snapshot.Replica, o *snapshot.Set) {
 	}
 }
 
-// unproven is since when a pod with ready containers has been waiting for a proof that they are the new ones.
+// unproven is since when a pod with ready containers has been waiting for proof that they are the new ones.
 type unproven struct {
-	// generation is the one of the update.
+	// generation is the generation of the update.
 	generation int64
 	since      time.Time
 }
 
-// seeProof fills in how long a proof is still waited for that the containers of a pod are the new ones. What is known of the
-// time is lost with the manager: then the wait begins anew. A container that is still to end has its grace period for that.
+// seeProof sets how much longer to wait for proof that the containers of a pod are the new ones. The start of the wait is
+// lost with the manager, and then the wait starts again. A container that is still to end has its grace period in addition.
 func (o *observer) seeProof(r *snapshot.Replica) {
 	wait, limited := o.out.ProgressDeadline()
 	if !limited {
@@ -103,7 +103,7 @@ func (o *observer) seeProof(r *snapshot.Replica) {
 	}
 }
 
-// forgetProofs forgets since when pods have been waiting that do not wait any more.
+// forgetProofs forgets pods that no longer wait for proof.
 func (m *Memory) forgetProofs(o *snapshot.Set) {
 	if len(m.proofs) == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"rollset.dev/rollset/internal/model/identity"
 )
 
-// placeOf is the place of an id in the sequence of a set with random names; -1 if it has none.
+// placeOf returns the place of an id in the sequence of a set with random names; -1 if it has none.
 func placeOf(set *v1alpha1.RollSet, id string) int {
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		return -1
@@ -16,8 +16,8 @@ func placeOf(set *v1alpha1.RollSet, id string) int {
 	return identity.NewSequence(set.UID).PlaceOf(id)
 }
 
-// issued is how many ids the set has given out: as many as its status says, or as were seen earlier or are seen now, also
-// those of pods that came and went between two looks. It notes when the cache has shown all of them.
+// issued returns how many ids the set has given out: the largest of the number in its status and those seen earlier and now,
+// including pods that came and went between two looks. It records when the cache has shown all of them.
 func (o *observer) issued() int {
 	if o.out.Ordinal() {
 		return 0
@@ -48,14 +48,15 @@ func (o *observer) issued() int {
 	return m.issued
 }
 
-// told is how many ids the set is known to have given out.
+// told returns how many ids the set is known to have given out.
 func (m *Memory) told(set *v1alpha1.RollSet) int { return max(int(set.Status.IssuedIDs), m.issued) }
 
-// Unshown returns how many ids the set has given out, and up to which of them the cache has shown all pods, if these are fewer.
+// Unshown returns how many ids the set has given out, and up to which of them the cache has shown all pods, if these are
+// fewer.
 func (m *Memory) Unshown(set *v1alpha1.RollSet) (issued, shown int, some bool) {
 	told := m.told(set)
 	return told, m.shown, m.shown < told
 }
 
-// Shown notes that the pods of all ids that were given out are accounted for.
+// Shown records that the pods of all issued ids are accounted for.
 func (m *Memory) Shown(set *v1alpha1.RollSet) { m.shown = m.told(set) }

@@ -16,8 +16,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Join joins pods and claims by identity, in the order of identities. What a pod says is taken from the last look if the
-// pod has not changed since: of a large set nearly none has, and to read it takes longer than all the rest.
+// Join joins pods and claims by identity, in the order of identities. The content of a pod is taken from the last look if
+// the pod has not changed since. In a large set almost no pod has, and reading it takes longer than everything else.
 func (o *Objects) Join(m *Memory) []snapshot.Replica {
 	toDelete := map[string]bool{}
 	if s := o.Set.Spec.ScaleStrategy; s != nil && o.Set.Spec.PodIdentity != v1alpha1.OrdinalIdentity { // whose names come back
@@ -34,7 +34,7 @@ func (o *Objects) Join(m *Memory) []snapshot.Replica {
 	m.keep(all) // before the time and the spec make a difference
 	for i := range all {
 		r := &all[i]
-		if r.Ready && r.Live() { // a pod that is going stays Ready until its containers have ended
+		if r.Ready && r.Live() { // a terminating pod stays Ready until its containers have ended
 			r.Available = podstate.Available(r.ReadySince, minReady, o.Now)
 		}
 		if len(toDelete) > 0 && r.Pod != nil {
@@ -44,7 +44,7 @@ func (o *Objects) Join(m *Memory) []snapshot.Replica {
 	return all
 }
 
-// keep remembers what pods said, in the place of what they said before, and where each of them is.
+// keep remembers the content of pods in place of the last one, and where each of them is.
 func (m *Memory) keep(all []snapshot.Replica) {
 	if !m.areAt(all) {
 		m.at = make(map[types.UID]int, len(all))
@@ -59,11 +59,11 @@ func (m *Memory) keep(all []snapshot.Replica) {
 		return
 	}
 	replicas := m.replicas[:cap(m.replicas)]
-	clear(replicas[copy(replicas, all):]) // nobody needs a pod that is gone
+	clear(replicas[copy(replicas, all):]) // release the pods that are gone
 	m.replicas = replicas[:len(all)]
 }
 
-// areAt says whether the same pods are where those remembered are.
+// areAt reports whether the same pods are where the remembered ones are.
 func (m *Memory) areAt(all []snapshot.Replica) bool {
 	if len(all) != len(m.replicas) {
 		return false
@@ -77,15 +77,15 @@ func (m *Memory) areAt(all []snapshot.Replica) bool {
 	return true
 }
 
-// place is who has an identity. It is what replicas are sorted as, being so much smaller.
+// place is the owner of an identity. It is sorted instead of replicas because it is much smaller.
 type place struct {
 	id      string
 	ordinal int
-	// place is that of the id in the sequence of a set with random names; -1 if it has none.
+	// place is the place of the id in the sequence of a set with random names; -1 if it has none.
 	place  int
 	pod    *corev1.Pod
 	claims []*corev1.PersistentVolumeClaim
-	// before is the replica that the pod was at the last look; nil if it is new.
+	// before is the replica of the pod at the last look; nil if the pod is new.
 	before *snapshot.Replica
 }
 
@@ -103,7 +103,7 @@ func (p *place) read(r *snapshot.Replica) {
 	r.ID, r.Ordinal, r.Place, r.Claims = p.id, p.ordinal, p.place, p.claims
 }
 
-// places are the places in the order of identities. Pods that were there at the last look are in that order still.
+// places returns the places in the order of identities. Pods of the last look are already in that order.
 func (o *Objects) places(m *Memory) []place {
 	known := make([]place, len(m.replicas))
 	var fresh []place

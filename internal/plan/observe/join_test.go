@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// seenPod is a pod of the set web, ready since a number of seconds.
+// seenPod returns a pod of the set web that has been ready since a number of seconds.
 func seenPod(uid, id string, version int, since int64) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-" + id, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version)},
@@ -27,8 +27,8 @@ func seenPod(uid, id string, version int, since int64) *corev1.Pod {
 	}
 }
 
-// TestReplicasAreRemembered looks at the pods of a set again and again: one that has not changed is not read again, and
-// what the time and the spec say of it is said anew at each look.
+// TestReplicasAreRemembered looks at the pods of a set repeatedly. An unchanged pod is not read again, and what depends on
+// the time and the spec is computed at each look.
 func TestReplicasAreRemembered(t *testing.T) {
 	t.Parallel()
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
@@ -50,7 +50,7 @@ func TestReplicasAreRemembered(t *testing.T) {
 				text += " specified"
 			}
 			said = append(said, text)
-			r.Updating, r.Waiting = true, "spoilt" // what is made of a look is not for the next one
+			r.Updating, r.Waiting = true, "spoilt" // changes to one look must not appear in the next one
 		}
 		for i := range all {
 			if memory.replicas[i].Updating || memory.replicas[i].Waiting != "" {

@@ -3,9 +3,9 @@
 
 // Package observe makes the snapshot that planners decide on from what the cache shows of a set.
 //
-// The rule: what a pod says by itself is read once for each version of the pod; what the spec and the time make of it is
-// decided at each look. Which pods are available, updating, specified, surge or leaving is decided here and nowhere else. The
-// caller gives the objects, the time, and what it remembers of the last look in a [Memory], the only thing that is changed.
+// The rule: the content of a pod is read once for each version of the pod. What depends on the spec and the time is decided
+// at each look. Which pods are available, updating, specified, surge or leaving is decided here and nowhere else. The caller
+// gives the objects, the time, and its [Memory] of the last look, which is the only argument that is changed.
 package observe
 
 import (
@@ -27,12 +27,12 @@ import (
 	"rollset.dev/rollset/internal/update/steps"
 )
 
-// Objects are a set and what it owns, as the cache shows them at a time. The objects belong to the cache and are not changed.
+// Objects are a set and what it owns, as the cache shows them at a time. They belong to the cache and are not changed.
 type Objects struct {
 	Set *v1alpha1.RollSet
 	// Selector is the selector of the set, parsed.
 	Selector labels.Selector
-	// Pods and Revisions are those that the set controls. Claims carry its label, or its name in theirs.
+	// Pods and Revisions are those that the set controls. Claims carry its label, or have its name in theirs.
 	Pods      []*corev1.Pod
 	Revisions []*appsv1.ControllerRevision
 	Claims    []corev1.PersistentVolumeClaim
@@ -44,27 +44,27 @@ type Objects struct {
 }
 
 // Memory is what is remembered of a set from one look to the next. It may be lost at any time: then pods are read again, and
-// waiting for a proof begins anew. The zero Memory is ready to use.
+// waits for proof start again. The zero Memory is ready to use.
 type Memory struct {
-	// Decoder remembers what the revisions hold.
+	// Decoder remembers the content of revisions.
 	Decoder revision.Decoder
-	// replicas are what the pods said at the last look, in the order of identities, and at is the index of each pod there.
+	// replicas are the pods at the last look, in the order of identities. at is the index of each pod in them.
 	replicas []snapshot.Replica
 	at       map[types.UID]int
-	// proofs is since when pods have been waiting for a proof of their update in place, by their UIDs.
+	// proofs is since when pods have been waiting for proof of their update in place, by their UIDs.
 	proofs map[types.UID]unproven
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
 }
 
-// Spec is what a spec says in numbers and selectors.
+// Spec holds the numbers and selectors of a spec, resolved.
 type Spec struct {
 	Limits     snapshot.Limits
 	Priorities snapshot.Priorities
 	Ordinals   identity.Ordinals
 }
 
-// Resolve resolves the numbers and selectors of a spec. Beside an error, it returns what can be understood.
+// Resolve resolves the numbers and selectors of a spec. With an error, it also returns what it could resolve.
 func Resolve(spec *v1alpha1.RollSetSpec) (s Spec, err error) {
 	if s.Limits, err = snapshot.ResolveLimits(spec); err != nil {
 		return s, err
@@ -90,7 +90,7 @@ type Input struct {
 	Replicas []snapshot.Replica
 	// Resolution says which revisions the set has.
 	Resolution revision.Resolution
-	// Gone are the names of pods that have gone since the last look.
+	// Gone are the names of pods that were deleted since the last look.
 	Gone []string
 	// Sighting returns what events showed of a pod.
 	Sighting func(pod types.UID) inplace.Sighting
@@ -108,7 +108,7 @@ type observer struct {
 	out    *snapshot.Set
 }
 
-// Snapshot returns the snapshot of a set. Which identities cannot get a pod it says as far as the objects show it.
+// Snapshot returns the snapshot of a set. It includes the identities that cannot get a pod, as far as the objects show it.
 func Snapshot(in Input, m *Memory) *snapshot.Set {
 	found := in.Resolution
 	o := observer{Input: in, memory: m, out: &snapshot.Set{
@@ -135,7 +135,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	return o.out
 }
 
-// RevisionInput is what the revisions of a set are resolved from.
+// RevisionInput returns the input to resolve the revisions of a set.
 func (o *Objects) RevisionInput(replicas []snapshot.Replica, m *Memory) revision.Input {
 	in := revision.Input{
 		Set:       o.Set,

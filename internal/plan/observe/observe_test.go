@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// words are what a snapshot says of a replica.
+// words describes a replica of a snapshot.
 func words(r *snapshot.Replica) string {
 	var said []string
 	for _, w := range []struct {
@@ -128,7 +128,7 @@ func TestWhatAPodCountsAs(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreTaken has a pod that the selector does not match any more, and an orphan that may not be adopted.
+// TestNamesThatAreTaken has a pod that the selector no longer matches, and an orphan that may not be adopted.
 func TestNamesThatAreTaken(t *testing.T) {
 	t.Parallel()
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}

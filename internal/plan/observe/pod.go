@@ -14,8 +14,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// newReplica is what a pod says by itself, whatever the spec and the time. Before is what it said at the last look; nil if it
-// was not there.
+// newReplica returns the content of a pod, independent of the spec and the time. before is its content at the last look; nil
+// if the pod is new.
 func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 	r := snapshot.Replica{
 		Pod:          pod,
@@ -41,16 +41,17 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 	return r
 }
 
-// stateOf is the state of a pod's last update in place, which takes longer to read than all the rest and changes less often.
+// stateOf returns the state of a pod's last update in place. It takes longer to read than everything else, and rarely
+// changes.
 func stateOf(pod *corev1.Pod, before *snapshot.Replica) inplace.State {
 	if before != nil && before.Revision == pod.Labels[v1alpha1.RevisionLabel] && before.Pod.Generation <= pod.Generation &&
 		before.Pod.Annotations[inplace.StateAnnotation] == pod.Annotations[inplace.StateAnnotation] && !before.InPlace.Empty() {
 		return before.InPlace
 	}
-	s, _ := inplace.StateOf(pod) // what cannot be read counts for nothing
+	s, _ := inplace.StateOf(pod) // an unreadable state counts for nothing
 	return s
 }
 
-// interned is the same text, in the place where all that are equal to it are: what is compared in every look is in few
-// places then.
+// interned returns the same text, shared with all equal ones. So the texts that every look compares are in few places in
+// memory.
 func interned[T ~string](text T) T { return unique.Make(text).Value() }
