@@ -87,7 +87,7 @@ func Resolve(in Input) (Resolution, error) {
 	return resolve(in, digest)
 }
 
-// resolve returns Resolve for any digest, so that tests can make digests collide.
+// resolve is Resolve for any digest, so that tests can make digests collide.
 func resolve(in Input, digest digestFunc) (Resolution, error) {
 	r := &resolver{Input: in, digest: digest}
 	r.read()
