@@ -503,7 +503,7 @@ type RollSetStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	IssuedIDs int64 `json:"issuedIDs,omitempty"`
 
-	// labelSelector is the selector as a string, for the scale subresource.
+	// labelSelector is the selector as a string. The scale subresource shows it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	LabelSelector string `json:"labelSelector,omitempty"`

@@ -186,8 +186,8 @@ func (t *memoryTrial) foreign(ctx context.Context) error {
 	return err
 }
 
-// liveHeap returns what the garbage collector found in use, in bytes. It waits for two collections, the second of which
-// began after the call. Requests for metrics allocate enough to cause them.
+// liveHeap returns what the garbage collector found in use, in bytes. It waits for two collections. The second began after the
+// call. Requests for metrics allocate enough to cause them.
 func liveHeap(ctx context.Context, p process) (float64, error) {
 	const cycles, live = "go_gc_cycles_total_gc_cycles_total", "go_gc_heap_live_bytes"
 	begun := 0.0

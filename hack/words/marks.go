@@ -10,29 +10,29 @@ import (
 	"strings"
 )
 
-// mark is a phrase that a translation leaves behind, and how English documentation says it.
+// mark is a phrase that a translation leaves behind, why it is hard to read, and how English documentation says it.
 type mark struct {
-	name, better string
-	pattern      *regexp.Regexp
+	name, reason, better string
+	pattern              *regexp.Regexp
 }
 
 // allMarks returns the phrases to avoid.
 func allMarks() []mark {
 	return []mark{
-		{"nobody", "no one; or name the subject: no client, no user", phrase(`nobody`)},
-		{"somebody", "a user, another client", phrase(`(?:some|any)body`)},
-		{"whoever", "anyone who, the client that", phrase(`who(?:so)?ever`)},
-		{"of which", "whose, or two sentences", phrase(`of (?:which|whom)`)},
-		{", for", "because", regexp.MustCompile(`(?i), for (?:a|an|all|any|he|it|its|no|none|nothing|one|that|the|then|there|these|they|this|those|we|what|who)\s`)},
-		{"says whether", "reports whether", phrase(`(?:says?|tells?) whether`)},
-		{"as to", "about", regexp.MustCompile(`(?i)\bas to (?:how|its|the|what|when|where|which|who|why)\b`)},
-		{"any more", "no longer", phrase(`any ?more`)},
-		{"in vain", "without effect", phrase(`in vain`)},
-		{"thereby", "so, by this", phrase(`(?:t?here|where)by`)},
-		{"for ever", "forever, or how long", phrase(`for ever`)},
-		{"what becomes of", "what happens to", phrase(`what (?:becomes|became) of`)},
-		{"goes wrong", "fails", phrase(`(?:go|goes|went) wrong`)},
-		{"as good as", "almost", phrase(`as good as`)},
+		{"nobody", "hides the subject", "no client, no user, no other controller", phrase(`nobody`)},
+		{"somebody", "hides the subject", "a user, another client", phrase(`(?:some|any)body`)},
+		{"whoever", "hides the subject", "a user who, the client that", phrase(`who(?:so)?ever`)},
+		{"of which", "puts the relative clause before its noun", "whose, or two sentences", phrase(`of (?:which|whom)`)},
+		{", for", "reads as a purpose until the end of the sentence", "because", regexp.MustCompile(`(?i), for (?:a|an|all|any|he|it|its|no|none|nothing|one|that|the|then|there|these|they|this|those|we|what|who)\s`)},
+		{"says whether", "gives a wish to a thing; Go's own documentation has another verb", "reports whether", phrase(`(?:says?|tells?) whether`)},
+		{"as to", "is legal language", "about", regexp.MustCompile(`(?i)\bas to (?:how|its|the|what|when|where|which|who|why)\b`)},
+		{"any more", "needs its negation far before it", "no longer", phrase(`any ?more`)},
+		{"in vain", "is literary", "without effect", phrase(`in vain`)},
+		{"thereby", "is legal language", "so, by this", phrase(`(?:t?here|where)by`)},
+		{"for ever", "is literary", "without end, or how long", phrase(`for ever`)},
+		{"what becomes of", "is literary", "what happens to", phrase(`what (?:becomes|became) of`)},
+		{"goes wrong", "does not say what failed", "fails", phrase(`(?:go|goes|went) wrong`)},
+		{"as good as", "is ambiguous", "almost", phrase(`as good as`)},
 	}
 }
 

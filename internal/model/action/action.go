@@ -207,7 +207,7 @@ func (p *Plan) Wake(d time.Duration) {
 	p.RequeueAfter = Sooner(p.RequeueAfter, d)
 }
 
-// Sooner returns the shorter of two waits, of which one that is not positive means never.
+// Sooner returns the shorter of two waits. A wait that is not positive means never.
 func Sooner(a, b time.Duration) time.Duration {
 	if b > 0 && (a <= 0 || b < a) {
 		return b
