@@ -104,7 +104,7 @@ func TestOwners(t *testing.T) {
 		"a change of the policy is made good": {
 			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: retain, whenScaled: retain,
 			claims: map[string]*corev1.PersistentVolumeClaim{"0": claim("0", "1Gi", set)},
-			want:   "own claim data-web-0 by nobody (retention policy)",
+			want:   "disown claim data-web-0 (retention policy)",
 		},
 		"a reference that does not control is made one that does": {
 			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: remove, whenScaled: retain,
@@ -137,7 +137,7 @@ func TestOwners(t *testing.T) {
 		"the policy may change while it goes": {
 			config: "ordinal R=1 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: retain,
 			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},
-			want:   "own claim data-web-1 by nobody (retention policy)",
+			want:   "disown claim data-web-1 (retention policy)",
 		},
 		"of a pod with a random name that is going they stay as they are": {
 			config: "random R=1 v1", state: "a:v1+ b:v1x", whenDeleted: remove, whenScaled: remove,
@@ -146,7 +146,7 @@ func TestOwners(t *testing.T) {
 		"they are saved if it is wanted again before it is gone": {
 			config: "ordinal R=2 v1", state: "0:v1+ 1:v1x", whenDeleted: retain, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi", owner("Pod", "web-1", "uid-1"))},
-			want:   "own claim data-web-1 by nobody (retention policy)",
+			want:   "disown claim data-web-1 (retention policy)",
 		},
 		"claims of another controller are left alone": {
 			config: "ordinal R=1 v1", state: "0:v1+", whenDeleted: remove, whenScaled: remove,

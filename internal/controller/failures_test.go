@@ -61,7 +61,7 @@ var _ = Describe("When things go wrong,", func() {
 		}
 		Expect(shared.client.Create(f, stranger)).To(Succeed())
 		Expect(shared.client.Create(f, f.set)).To(Succeed())
-		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "the name is taken by a pod that nobody controls")
+		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "the name is taken by a pod that has no controller")
 		Eventually(func() []string { return names(f.pods()) }).Should(Equal([]string{"web-0", "web-2"}))
 		attempts := f.requests("create")
 		Consistently(func() int { return f.requests("create") }, 2*time.Second).Should(Equal(attempts))

@@ -86,7 +86,7 @@ func TestHooks(t *testing.T) {
 		},
 		"a pod that is no longer to be deleted goes back": {
 			hook: "preDelete", state: "PreparingDelete", marks: "LF",
-			want: "set web-a to Normal (it is not to be deleted any more)\n",
+			want: "set web-a to Normal (it is no longer to be deleted)\n",
 		},
 		"a set without hooks writes no states": {state: "PreparingDelete", marks: "LF"},
 		"a pod with a mark is prepared for its update": {
@@ -106,7 +106,7 @@ func TestHooks(t *testing.T) {
 		},
 		"an update that is no longer wanted": {
 			hook: "inPlaceUpdate", state: "PreparingUpdate", marks: "L",
-			want: "set web-a to Normal (it is not to be updated any more)\n",
+			want: "set web-a to Normal (it is no longer to be updated)\n",
 		},
 		"an updated pod waits for all marks": {
 			hook: "inPlaceUpdate", state: "Updating", marks: "L", want: "set web-a to Updated (the update is done)\n",

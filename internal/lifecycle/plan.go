@@ -180,10 +180,10 @@ func (h *Hooks) next(r *snapshot.Replica) (state v1alpha1.LifecycleState, reason
 			return v1alpha1.LifecycleUpdated, "the update is done"
 		}
 	case v1alpha1.LifecyclePreparingUpdate:
-		return v1alpha1.LifecycleNormal, "it is not to be updated any more"
+		return v1alpha1.LifecycleNormal, "it is no longer to be updated"
 	case v1alpha1.LifecyclePreparingDelete:
 		if !r.Specified {
-			return v1alpha1.LifecycleNormal, "it is not to be deleted any more"
+			return v1alpha1.LifecycleNormal, "it is no longer to be deleted"
 		}
 	case v1alpha1.LifecycleNormal:
 	}

@@ -433,23 +433,23 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1+",
 			want: []string{
 				"delete web-1 (its ordinal is not in use)",
-				"hold web-0: its ordinal is not in use any more; it goes when enough other pods are available",
-				"hold web-1: its ordinal is not in use any more; it goes before another comes",
+				"hold web-0: its ordinal is out of range; it is deleted when enough other pods are available",
+				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"and fills the places they leave": {
 			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1x",
 			want: []string{
 				"create 2 at v1 (missing)",
-				"hold web-0: its ordinal is not in use any more; it goes when enough other pods are available",
-				"hold web-0: its ordinal is not in use any more; it goes before another comes",
+				"hold web-0: its ordinal is out of range; it is deleted when enough other pods are available",
+				"hold web-0: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"a reserved ordinal gives way": {
 			config: "ordinal R=3 reserve=1 v1", state: "0:v1+ 1:v1+ 2:v1+",
 			want: []string{
 				"delete web-1 (its ordinal is not in use)",
-				"hold web-1: its ordinal is not in use any more; it goes before another comes",
+				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"Recreate deletes all at once": {
@@ -541,8 +541,8 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=2 recreate rejected v1>v2", state: "2:v1+",
 			want: []string{
 				"create 0 at v1 (missing)",
-				"hold web-2: its ordinal is not in use any more; it goes when enough other pods are available",
-				"hold web-2: its ordinal is not in use any more; it goes before another comes",
+				"hold web-2: its ordinal is out of range; it is deleted when enough other pods are available",
+				"hold web-2: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"Recreate takes old pods before their turn, or the others would wait for them": {
@@ -592,8 +592,8 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=3 start=3 v1", state: "0:v1+ 1:v1. 3:v1+ 4:v1.",
 			want: []string{
 				"delete web-1 (its ordinal is not in use)",
-				"hold web-0: its ordinal is not in use any more; it goes when enough other pods are available",
-				"hold web-1: its ordinal is not in use any more; it goes before another comes",
+				"hold web-0: its ordinal is out of range; it is deleted when enough other pods are available",
+				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"an ended pod that would come back as it was waits": {
@@ -687,7 +687,7 @@ func TestNextUnmarks(t *testing.T) {
 		o.Replicas[i].Replaced = true
 	}
 	p := plan.Next(o)
-	if diff := cmp.Diff("unmark web-b (podsToDelete does not name it any more)\n", p.String()); diff != "" {
+	if diff := cmp.Diff("unmark web-b (podsToDelete no longer names it)\n", p.String()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

@@ -57,7 +57,7 @@ func removeOutside(o *snapshot.Set, w *desired.State, p *action.Plan) {
 			tooMany--
 			budget.Spend(r)
 		default:
-			p.Hold(action.HeldByBudget, r.Pod.Name, "its ordinal is not in use any more; it goes when enough other pods are available")
+			p.Hold(action.HeldByBudget, r.Pod.Name, "its ordinal is out of range; it is deleted when enough other pods are available")
 			continue
 		}
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: "its ordinal is not in use"})

@@ -133,7 +133,7 @@ func room(o *snapshot.Set, w *desired.State, p *action.Plan) int {
 	if o.Ordinal() { // pods out of range count until they are gone
 		free := max(0, o.Limits.Replicas-o.Live())
 		if free < room && len(w.Outside) > 0 {
-			p.Hold(action.HeldByOrder, w.Outside[0].Pod.Name, "its ordinal is not in use any more; it goes before another comes")
+			p.Hold(action.HeldByOrder, w.Outside[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
 		}
 		room = min(room, free)
 	}

@@ -253,7 +253,7 @@ func TestAdopt(t *testing.T) {
 				u.fails(t, 1, []string{"release", "web"}, "the way back to a CloneSet is OpenKruise's")
 				return
 			}
-			contains(t, u.run(t, "release", "web"), "1. keep what becomes of rollset/web", "Nothing was done; --yes does it.")
+			contains(t, u.run(t, "release", "web"), "1. record the move of rollset/web", "Nothing was done; --yes does it.")
 			for step = 1; u.killAfter(t, step, "release", "web", "--yes"); {
 				step++
 			}

@@ -138,7 +138,7 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 	}
 	a := answer{Set: key.Name, Next: []string{}, Holds: []hold{}}
 	if !objects.Set.DeletionTimestamp.IsZero() {
-		a.Waiting = "the set is being deleted; nothing is made or changed any more"
+		a.Waiting = "the set is being deleted; nothing is created or changed"
 		return a, nil
 	}
 	if ready := meta.FindStatusCondition(objects.Set.Status.Conditions, v1alpha1.ConditionReady); ready != nil {

@@ -71,7 +71,7 @@ func New(s *session.Session) *cobra.Command {
 	flags.StringVar(&c.measure.query, "query", "", "What it is asked")
 	flags.DurationVar(&c.measure.window, "for", 0, "For how long the answer must be good; 0 asks once")
 	flags.DurationVar(&c.measure.interval, "interval", 15*time.Second, "How often it is asked")
-	flags.DurationVar(&c.timeout, "timeout", 0, "How long to wait for the step at most; 0 is for ever")
+	flags.DurationVar(&c.timeout, "timeout", 0, "How long to wait for the step at most; 0 means no limit")
 	return cmd
 }
 

@@ -43,7 +43,7 @@ func newAdopt(s *session.Session) *cobra.Command {
 			pod that differs from what the RollSet's template gives would be replaced; that is an error unless --allow-restarts.
 
 			It can be ended at any time: the same command goes on where it was. What it has to remember is in the ConfigMap
-			NAME-rollset-adoption, which is also how release knows the way back. While it works nobody replaces a pod that is lost.`),
+			NAME-rollset-adoption, which is also how release knows the way back. While it works, no controller replaces a lost pod.`),
 		Example: templates.Examples(`
 			kubectl rollset adopt statefulset/db
 			kubectl rollset adopt statefulset/db --yes`),

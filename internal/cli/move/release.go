@@ -166,7 +166,7 @@ func (m *mover) ownPods(ctx context.Context, set *v1alpha1.RollSet) (map[string]
 // release returns the steps from a RollSet back to its old kind.
 func (m *mover) release() []step {
 	name, old := m.Set.GetName(), describe(m.Old)
-	keep := step{"keep what becomes of rollset/" + name + " in configmap/" + recordName(name), func(ctx context.Context) error {
+	keep := step{"record the move of rollset/" + name + " in configmap/" + recordName(name), func(ctx context.Context) error {
 		return m.save(ctx, m.client, m.namespace, nil)
 	}}
 	letGo := step{"delete rollset/" + name + ", and leave what it owns", func(ctx context.Context) error {

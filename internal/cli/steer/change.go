@@ -62,7 +62,7 @@ func newChange(s *session.Session, cmd *cobra.Command, done string) *change {
 	c.printer.AddFlags(cmd)
 	addDryRun(cmd, &c.dryRun)
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "Wait until the change is carried out, as status does")
-	cmd.Flags().DurationVar(&c.await.Timeout, "timeout", 0, "How long to wait at most; 0 is for ever")
+	cmd.Flags().DurationVar(&c.await.Timeout, "timeout", 0, "How long to wait at most; 0 means no limit")
 	cmd.ValidArgsFunction = s.CompleteNames
 	return c
 }

@@ -52,7 +52,7 @@ func newDeletePod(s *session.Session) *cobra.Command {
 	d.printer.AddFlags(cmd)
 	addDryRun(cmd, &d.dryRun)
 	cmd.Flags().BoolVar(&d.wait, "wait", false, "Wait until the pods are gone")
-	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait at most; 0 is for ever")
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait at most; 0 means no limit")
 	return cmd
 }
 

@@ -46,7 +46,7 @@ func newStatus(s *session.Session) *cobra.Command {
 	}
 	target.AddFlag(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "Wait for the end of the rollout")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "How long to wait at most; 0 is for ever")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "How long to wait at most; 0 means no limit")
 	return cmd
 }
 

@@ -273,7 +273,7 @@ func (a Relabel) String() string {
 
 // String returns the line of logs and golden files.
 func (a Unmark) String() string {
-	return fmt.Sprintf("unmark %s (podsToDelete does not name it any more)", a.Pod.Name)
+	return fmt.Sprintf("unmark %s (podsToDelete no longer names it)", a.Pod.Name)
 }
 
 // String returns the line of logs and golden files.
@@ -281,11 +281,10 @@ func (a CreateClaims) String() string { return fmt.Sprintf("create claims of %s 
 
 // String returns the line of logs and golden files.
 func (a OwnClaim) String() string {
-	owner := "nobody"
-	if a.Owner != nil {
-		owner = a.Owner.Kind + " " + a.Owner.Name
+	if a.Owner == nil {
+		return fmt.Sprintf("disown claim %s (%s)", a.Claim.Name, a.Reason)
 	}
-	return fmt.Sprintf("own claim %s by %s (%s)", a.Claim.Name, owner, a.Reason)
+	return fmt.Sprintf("own claim %s by %s %s (%s)", a.Claim.Name, a.Owner.Kind, a.Owner.Name, a.Reason)
 }
 
 // String returns the line of logs and golden files.
