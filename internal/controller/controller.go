@@ -46,12 +46,13 @@ const (
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server. The cache needs the indexes of package informer.
 	Client client.Client
-	// Live reads past the cache. It is asked before an adoption, before a new pod uses a claim that is there already, before
-	// a revision is made again, or given up or tried again as a user asks, at the first sight of a rollout in steps, before the
-	// partition is ignored because its revision was
-	// never complete, after the API server said that a name is taken or that
-	// a pod changed before it could be written, and when a cache that has just been filled shows none of the pods that a
-	// status tells of, or pods are to be made and it has never shown the newest one that a status tells of.
+	// Live reads past the cache. It is asked
+	//   - before an adoption, and before a new pod uses a claim that exists;
+	//   - before a revision is recorded again, and before it is given up or tried again for a user;
+	//   - at the first sight of a rollout in steps, and before the partition is ignored because its revision was never complete;
+	//   - after the API server said that a name is taken, or that a pod changed before it could be written;
+	//   - when a new cache shows no pod of a set whose status counts pods, and before pods are created while it has not shown
+	//     the newest one that the status knows of.
 	Live client.Reader
 	// Pods reads the pods of sets from the cache.
 	Pods informer.Pods
@@ -91,13 +92,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	return answer(later(r.reporter().report(ctx, s)), s.failure)
 }
 
-// later is the result that asks for another reconcile after a while; for none if that is zero. It comes after users' edits.
+// later returns the result that asks for another reconcile after a wait, behind users' edits. A wait of zero asks for none.
 func later(wait time.Duration) ctrl.Result {
+	if wait <= 0 {
+		return ctrl.Result{}
+	}
 	return ctrl.Result{RequeueAfter: wait, Priority: new(watch.Priority)}
 }
 
-// answer tells the queue when to come back. A conflict is no error: somebody was faster, and an event is on its way.
-// Nor is a namespace that is being deleted: nothing can be made in it any more, and the set goes with it.
+// answer returns what the queue is told. A conflict is not an error: another client was faster, and an event is on its way. Nor
+// is a namespace that is being deleted an error: nothing can be created in it, and the set is deleted with it.
 func answer(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -124,8 +128,8 @@ func (r *Reconciler) forget(set client.Object) {
 	r.Metrics.Forget(client.ObjectKeyFromObject(set))
 }
 
-// forgetIfGone is for the end of a reconcile: what it noted of a set whose deletion was handled meanwhile would stay. If the
-// cache still shows the set, its deletion is yet to be handled.
+// forgetIfGone forgets a set whose deletion was handled during its reconcile; what the reconcile noted would stay forever. If
+// the cache still shows the set, its deletion is yet to be handled.
 func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
 	now := &v1alpha1.RollSet{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), now, client.UnsafeDisableDeepCopy)

@@ -44,7 +44,7 @@ type setMemory struct {
 
 // reportMemory is what is remembered of the reports on one set.
 type reportMemory struct {
-	// written is when the status was last written, hurried when all urgent writes that did not wait will have been paid for.
+	// written is when the status was last written. By hurried, all urgent writes that did not wait are paid for.
 	written, hurried time.Time
 	// progress is what the last report knew of the progress of rollouts.
 	progress status.Progress
@@ -83,7 +83,7 @@ func (m *reportMemory) hold(now time.Time) time.Duration {
 	return hold
 }
 
-// hurry says whether a write that is urgent need not wait, and charges it.
+// hurry reports whether an urgent write need not wait, and charges it.
 func (m *reportMemory) hurry(now time.Time) bool {
 	const credit = maxHurried * reportEvery
 	paid := m.hurried

@@ -27,7 +27,7 @@ import (
 // no event of it leads here.
 const claimRecheck = 30 * time.Second
 
-// takenNames knows the identities whose names, or whose claims, others have.
+// takenNames tracks the identities whose names or claims belong to objects that the set does not own.
 type takenNames struct {
 	*view
 
@@ -89,8 +89,8 @@ func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) 
 	return snapshot.Block{}, false
 }
 
-// mark marks the identities with nothing but claims whose names pods have that are not the set's. It matters only where such
-// claims are deleted: else there may be many.
+// mark marks claim-only identities whose pod name is held by a pod that the set does not own. It matters only where such claims
+// are deleted; elsewhere there may be many.
 func (n takenNames) mark(ctx context.Context, o *snapshot.Set) {
 	if o.Ordinal() {
 		return

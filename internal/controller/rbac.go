@@ -8,7 +8,7 @@ package controller
 // namespace at a time.
 //
 // Sets are read; only their status is written. The finalizers subresources are what a cluster that enforces permissions on
-// owner references (OpenShift does, and the local cluster) wants of whoever makes a set the blocking owner of a pod, or a
+// owner references (OpenShift does, and the local cluster) requires of a client that makes a set the blocking owner of a pod, or a
 // pod that of its claim.
 // +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets/status,verbs=patch

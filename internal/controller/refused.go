@@ -17,8 +17,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// refusedWrite is what keeps the plan from being made, or what the API server refuses of it. That somebody else was faster
-// is no refusal.
+// refusedWrite returns what keeps the plan from being made, or what the API server refuses of it. A conflict is not a refusal.
 func (s *step) refusedWrite() *status.Failure {
 	if s.failure != nil && !apierrors.IsConflict(s.failure) {
 		return &status.Failure{Reason: podcontrol.FailedUpdate, Message: s.failure.Error()}

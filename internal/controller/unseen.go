@@ -26,7 +26,7 @@ import (
 // for. Acting on such a cache would mean to create all pods once more, and to report that there are none.
 //
 // A cache only goes forward. So it is doubted until it has shown a pod of the set for the first time in the life of
-// this process, and only if the status speaks of pods: they were lost while nobody looked, or the cache was filled by an
+// this process, and only if the status speaks of pods: they were lost while no manager ran, or the cache was filled by an
 // API server that lags behind. One look past the cache tells.
 func (v *view) unseen(ctx context.Context, live client.Reader) (time.Duration, error) {
 	m := v.memory

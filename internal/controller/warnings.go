@@ -34,9 +34,9 @@ func (r *reporter) tellStalled(s *step, now []metav1.Condition) {
 	}
 }
 
-// tellOverlap warns of pods that the selector of a new set matches and that somebody else controls: a ReplicaSet that was left
-// when its Deployment went, or another set. They are counted once, when the set is seen first, for it takes a look at all pods
-// of the namespace.
+// tellOverlap warns of pods that the selector of a new set matches and that another object controls, such as a ReplicaSet that
+// was left behind by its Deployment, or another set. It looks at all pods of the namespace, so it does so once, when the set is
+// first seen.
 func (r *reporter) tellOverlap(ctx context.Context, s *step) {
 	pods := &corev1.PodList{}
 	if err := r.client.List(ctx, pods, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -48,7 +48,7 @@ func (r *reporter) tellOverlap(ctx context.Context, s *step) {
 	}
 }
 
-// overlap says whose pods the selector of a set matches, too; empty if nobody's.
+// overlap returns the warning about pods of others that the selector of a set matches; empty if there are none.
 func overlap(v *view, pods []corev1.Pod) string {
 	var names []string
 	owners := map[string]bool{}

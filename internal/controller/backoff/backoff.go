@@ -6,7 +6,7 @@
 // The rule: an attempt is a verb and an object. The first one is free, then the wait doubles from one failure to the next,
 // up to a bound. It begins anew after a success, when what is attempted changes, and after a long time without an attempt.
 // What was refused may be refused for ever; an API server in trouble soon has no trouble any more, so the bound is lower.
-// Whoever was overtaken by another writer tries again with what that one wrote, a few times; from then on a conflict is a
+// An attempt that another writer overtook is made again on what that one wrote, a few times; from then on a conflict is a
 // refusal like any other.
 package backoff
 
@@ -44,7 +44,7 @@ type Failure struct {
 	Refused bool
 	// Longest bounds the wait in place of the bounds that are usual; zero if they will do.
 	Longest time.Duration
-	// Overtaken is true if somebody else seems to have been faster, which may happen and is no refusal yet.
+	// Overtaken is true if another writer seems to have been faster. That is not a refusal yet.
 	Overtaken bool
 }
 

@@ -51,7 +51,7 @@ func sameAnnotations(a, b map[string]string, template func() map[string]string) 
 	return sameAt(a, b, matters) && sameAt(b, a, matters)
 }
 
-// sameAt says whether b has the entries of a at all keys that matter.
+// sameAt reports whether b has the entries of a at all keys that matter.
 func sameAt(a, b map[string]string, matters func(key string) bool) bool {
 	for key, value := range a {
 		if got, ok := b[key]; (!ok || got != value) && matters(key) {

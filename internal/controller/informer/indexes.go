@@ -19,7 +19,7 @@ import (
 
 // The fields by which the cache finds objects.
 const (
-	// ControllerIndex finds pods and revisions by the UID of the set that controls them, and those that nobody controls by
+	// ControllerIndex finds pods and revisions by the UID of the set that controls them, and those without a controller by
 	// Orphan.
 	ControllerIndex = "controller"
 	// SetIndex finds claims by the name of the set in their label, and those without by all that their name allows for.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pods returns the pods of a namespace that have a value in ControllerIndex. They belong to the cache: nobody changes them.
+// Pods returns the pods of a namespace that have a value in ControllerIndex. They belong to the cache and must not be changed.
 type Pods func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error)
 
 // NewPods returns the pods of a manager's cache, which is read by the reader.

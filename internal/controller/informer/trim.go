@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// Trim takes out of pods what nobody here reads, before they come into the cache: its Pod is the transform of a cache. Of
+// Trim takes out of pods what this program does not read, before they come into the cache: its Pod is the transform of a cache. Of
 // the pods of others, which are most of what a cluster has, little more is left than whose they are. Ready pods of one
 // revision have in common what is equal in their specs.
 type Trim struct {
@@ -79,8 +79,8 @@ func (t *Trim) Pod(object any) (any, error) {
 	}
 }
 
-// strangerOf is what is kept of a pod that somebody else controls: that it has its name, whose it is, and which selectors match
-// it. What it has in common with its siblings is kept once.
+// strangerOf keeps of a pod that another object controls only its name, its owner and its labels. What it has in common with its
+// siblings is kept once.
 func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1.Pod {
 	bare := &corev1.Pod{}
 	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID
@@ -112,8 +112,8 @@ func (t *Trim) kinOf(controller *metav1.OwnerReference, labels map[string]string
 	return shared
 }
 
-// orphanOf is what is kept of a pod that nobody controls: also what a set judges it by before it adopts it. All of it comes
-// with the event of the adoption.
+// orphanOf keeps of a pod without a controller also what a set judges it by before an adoption. The rest comes with the event of
+// the adoption.
 func (t *Trim) orphanOf(pod *corev1.Pod) *corev1.Pod {
 	bare := &corev1.Pod{}
 	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID

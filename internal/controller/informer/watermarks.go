@@ -16,7 +16,7 @@ import (
 )
 
 // Watermarks returns the resourceVersion that the cache of a kind has reached for a namespace: whatever was written up
-// to it is in the cache. It is empty where nobody knows.
+// to it is in the cache. It is empty where that is unknown.
 type Watermarks func(kind schema.GroupKind, namespace string) string
 
 // NewWatermarks returns the watermarks of a manager's cache.

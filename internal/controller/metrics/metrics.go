@@ -208,7 +208,7 @@ func (m *Metrics) judged(o Observation, was *Shown) {
 	was.troubles = now
 }
 
-// amiss says whether a condition of ours asks for attention. That a set is not ready does not: it may be on its way.
+// amiss reports whether a condition of ours asks for attention. That a set is not ready does not: it may be on its way.
 func amiss(c *metav1.Condition) bool {
 	switch c.Type {
 	case v1alpha1.ConditionAvailable:

@@ -16,7 +16,7 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// Complete notes on the update revision that it is complete.
+// Complete records on the update revision that it is complete.
 func (c *Control) Complete(ctx context.Context, v *Look, o *snapshot.Set) {
 	for _, seen := range v.Revisions {
 		if seen.Name != o.Update.Name {
@@ -28,7 +28,7 @@ func (c *Control) Complete(ctx context.Context, v *Look, o *snapshot.Set) {
 	}
 }
 
-// Reject notes on the update revision that its rollout was given up, so that nobody forgets it.
+// Reject records on the update revision that its rollout was given up, so that the verdict outlives the status.
 func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict string) {
 	for _, seen := range v.Revisions {
 		if seen.Name != o.Update.Name {

@@ -51,7 +51,7 @@ type Memory struct {
 	Collisions *int32
 	// recorded is the name of the revision that was written last.
 	recorded string
-	// unproven is the name of the revision of which the API server said that it was never completed.
+	// unproven is the revision that was never completed, as the API server confirmed.
 	unproven string
 	// pruned are the versions of revisions that were deleted, by their UIDs. The cache may still show them.
 	pruned map[types.UID]string
@@ -131,7 +131,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 		}
 		return taken, nil
 	}
-	if v.Memory.recorded == name { // and somebody deleted it
+	if v.Memory.recorded == name { // and it was deleted
 		if err := podcontrol.CheckStays(ctx, c.Live, v.Set); err != nil {
 			return made, fmt.Errorf("create revision %s: %w", name, err)
 		}
@@ -250,8 +250,7 @@ func (v *Look) leave(k action.Key, seen *appsv1.ControllerRevision, err error) {
 	}
 }
 
-// isNewest says whether the spec, and what users ask for beside it, is the newest, past the cache. If it is not, the cache is
-// waited for.
+// isNewest reports whether the API server has the same spec and the same requests of users. If not, the cache is waited for.
 func (c *Control) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, error) {
 	live := &v1alpha1.RollSet{}
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
@@ -264,8 +263,8 @@ func (c *Control) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, er
 	return false, nil
 }
 
-// Prune deletes the revisions that nobody needs any more, if they are still as they were seen: one that was given
-// away is not the set's to delete.
+// Prune deletes the revisions that are not needed, if they are still as they were seen: one that was given away is not the set's
+// to delete.
 func (c *Control) Prune(ctx context.Context, v *Look, names []string) {
 	for _, object := range v.Revisions {
 		if !slices.Contains(names, object.Name) || v.Memory.pruned[object.UID] == object.ResourceVersion {

@@ -99,7 +99,7 @@ func (e events) ofSets() handler.EventHandler {
 	}
 }
 
-// edited says whether more than the status of a set changed.
+// edited reports whether more than the status of a set changed.
 func edited(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() ||
 		before.GetGeneration() != after.GetGeneration() ||
@@ -108,7 +108,7 @@ func edited(before, after client.Object) bool {
 }
 
 // ofPods takes note of what each event shows of a pod, and wakes the sets that it concerns. Pods are written to by kubelets,
-// schedulers, network plugins and whoever puts annotations on them; an update without anything in it that a decision or a
+// schedulers, network plugins and whatever else annotates them; an update without anything in it that a decision or a
 // message depends on concerns no set, because a look at a set costs as much as the set has pods.
 func (e events) ofPods() handler.EventHandler {
 	return podWatch{wakeUp{events: e, sets: e.setsOfPod, changed: e.podChanged}}
@@ -134,7 +134,7 @@ func (e events) templateAnnotations(ctx context.Context, pod *corev1.Pod) map[st
 	return set.Spec.Template.Annotations
 }
 
-// setsOfPod returns the set that controls a pod; for a pod that nobody controls, the sets that may adopt it; and for a
+// setsOfPod returns the set that controls a pod; for a pod without a controller, the sets that may adopt it; and for a
 // pod of others, the set that waits for its name.
 func (e events) setsOfPod(ctx context.Context, pod client.Object) []reconcile.Request {
 	var requests []reconcile.Request
@@ -194,7 +194,7 @@ func (e events) exists(ctx context.Context, key types.NamespacedName) bool {
 	return e.Cache.Get(ctx, key, &v1alpha1.RollSet{}, client.UnsafeDisableDeepCopy) == nil
 }
 
-// setsWithClaims returns all sets that have claims: storage classes change so rarely that nobody needs to know which.
+// setsWithClaims returns all sets that have claims: storage classes change too rarely to tell them apart.
 func (e events) setsWithClaims(ctx context.Context, _ client.Object) []reconcile.Request {
 	sets := &v1alpha1.RollSetList{}
 	if err := e.Cache.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {

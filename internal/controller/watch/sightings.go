@@ -89,7 +89,7 @@ func (w podWatch) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 	w.wakeUp.Delete(ctx, e, q)
 }
 
-// noteGone notes that a pod of a set has gone. Nothing is noted of a set that is gone, for nobody would forget it.
+// noteGone notes that a pod of a set has gone. Nothing is noted of a set that is gone, because it would never be forgotten.
 func (w podWatch) noteGone(ctx context.Context, pod client.Object) {
 	key, ok := informer.SetOf(pod)
 	if !ok {

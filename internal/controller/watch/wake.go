@@ -29,7 +29,7 @@ type wakeUp struct {
 
 	// sets are those that an object concerns.
 	sets handler.MapFunc
-	// changed says whether an update concerns them; nil if each one does.
+	// changed reports whether an update concerns them; nil if every update does.
 	changed func(ctx context.Context, before, after client.Object) bool
 }
 
