@@ -5,7 +5,7 @@
 //
 // The rule: at most one revision is recorded or changed before the cache is waited for. What the API server refuses is left
 // aside for a while, and the set lives on with the revisions that it has. What a user asked for is not done again, nor undone,
-// on the word of an old cache.
+// on the word of an old cache. The suite of package controller and the scenarios of the simulator test it.
 package revisions
 
 import (
