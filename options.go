@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// options are what the command line says. docs/install.md lists them all.
+// options are what the command line says. docs/install.md lists them all. Each flag has a field.
 type options struct {
 	metricsAddress  string
 	metricsSecure   bool

@@ -45,7 +45,8 @@ type Surroundings struct {
 	Judged bool
 }
 
-// cluster is what the manager works on: the API server with its objects, and everything that acts on them.
+// cluster is what the manager works on: the API server with its objects, and everything that acts on them. Each actor has
+// fields of its own; one clock and one queue of events order them all.
 type cluster struct {
 	Surroundings
 

@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Forecast is what will happen to a set.
+// Forecast is what will happen to a set. Each field is one that the text, the page and the JSON show.
 type Forecast struct {
 	// Set is its namespace and name.
 	Set string

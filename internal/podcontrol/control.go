@@ -176,7 +176,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 	return w.result
 }
 
-// writer applies one plan.
+// writer applies one plan. It has a method or two for each kind of write; all of them share the result and the limits.
 type writer struct {
 	*Control
 

@@ -12,7 +12,8 @@ import (
 // count is a number of pods. Ready pods are live, and available ones are ready.
 type count struct{ live, ready, available int }
 
-// facts is what is derived from the input once and used by every part of the status.
+// facts is what is derived from the input once and used by every part of the status. It has many methods because each is one
+// fact or one condition. They only read, so smaller types would share all of it.
 type facts struct {
 	in       *Input
 	set      *snapshot.Set

@@ -19,21 +19,21 @@ import (
 )
 
 // mover makes the moves of one plan. For each it decides whether the pod is recreated or changed in place, and whether the
-// budget allows that now.
+// budget allows that now. Its methods are these decisions, which all share the budget that is left.
 type mover struct {
 	set    *snapshot.Set
 	budget budget
 	plan   *action.Plan
 	// differences holds the differences between revisions that were computed.
-	differences map[leap]*difference
+	differences map[transition]*difference
 	// moving holds the pods that are being moved.
 	moving map[types.UID]bool
 	// resizing counts, for each revision, the pods that get other resources while they serve.
 	resizing map[string]int
 }
 
-// leap is a move from one revision to another.
-type leap struct{ from, to string }
+// transition is a move from one revision to another.
+type transition struct{ from, to string }
 
 // difference is what differs between two revisions: a change, or why it cannot be made in place.
 type difference struct {
@@ -41,8 +41,8 @@ type difference struct {
 	cannot string
 }
 
-// manner is how a pod is moved.
-type manner struct {
+// method is how a pod is moved.
+type method struct {
 	// change is what changes in place; nil if the pod is recreated.
 	change *inplace.Change
 	// cannot is why a pod is recreated although the policy prefers a change in place.
@@ -50,18 +50,18 @@ type manner struct {
 }
 
 // recreates reports whether the pod is deleted.
-func (h manner) recreates() bool { return h.change == nil }
+func (h method) recreates() bool { return h.change == nil }
 
 // silent reports whether the containers notice nothing.
-func (h manner) silent() bool { return h.change != nil && h.change.MetadataOnly() }
+func (h method) silent() bool { return h.change != nil && h.change.MetadataOnly() }
 
 // gentle reports whether containers get other resources without being restarted.
-func (h manner) gentle() bool {
+func (h method) gentle() bool {
 	return h.change != nil && !h.change.MetadataOnly() && !h.change.NeedsRestart()
 }
 
 func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
-	v := &mover{set: o, budget: b, plan: p, differences: map[leap]*difference{}, moving: map[types.UID]bool{}, resizing: map[string]int{}}
+	v := &mover{set: o, budget: b, plan: p, differences: map[transition]*difference{}, moving: map[types.UID]bool{}, resizing: map[string]int{}}
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Live() && r.Progress.Resize != "" {
 			v.resizing[r.Revision]++
@@ -72,7 +72,7 @@ func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 
 // move makes a move or its next step, or adds the hold that blocks it.
 func (v *mover) move(m desired.Move) {
-	how := v.manner(m)
+	how := v.method(m)
 	if v.held(m, how) {
 		return
 	}
@@ -80,7 +80,7 @@ func (v *mover) move(m desired.Move) {
 	if !how.recreates() {
 		var err error
 		if next, err = v.step(m, how); err != nil {
-			how = manner{cannot: err.Error()}
+			how = method{cannot: err.Error()}
 			if v.held(m, how) {
 				return
 			}
@@ -96,34 +96,34 @@ func (v *mover) move(m desired.Move) {
 	}
 }
 
-// manner decides how a pod is moved.
-func (v *mover) manner(m desired.Move) manner {
+// method decides how a pod is moved.
+func (v *mover) method(m desired.Move) method {
 	if m.Named || v.set.Strategy() != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
-		return manner{}
+		return method{}
 	}
-	d := v.difference(leap{from: m.Replica.Revision, to: m.To})
+	d := v.difference(transition{from: m.Replica.Revision, to: m.To})
 	if d.cannot != "" {
-		return manner{cannot: d.cannot}
+		return method{cannot: d.cannot}
 	}
 	if reader := d.change.ReadBy(m.Replica.Pod); reader != "" { // injected: the template has no such container
-		return manner{cannot: reader}
+		return method{cannot: reader}
 	}
-	return manner{change: &d.change}
+	return method{change: &d.change}
 }
 
-// difference returns what differs between the ends of a leap. Most moves are the same leap.
-func (v *mover) difference(over leap) *difference {
-	d, known := v.differences[over]
+// difference returns what differs between the two revisions of a transition. Most moves share one.
+func (v *mover) difference(t transition) *difference {
+	d, known := v.differences[t]
 	if !known {
 		d = &difference{}
-		d.change, d.cannot = v.set.Change(over.from, over.to)
-		v.differences[over] = d
+		d.change, d.cannot = v.set.Change(t.from, t.to)
+		v.differences[t] = d
 	}
 	return d
 }
 
 // held holds a move that cannot be made now, or not at all.
-func (v *mover) held(m desired.Move, how manner) bool {
+func (v *mover) held(m desired.Move, how method) bool {
 	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
@@ -141,7 +141,7 @@ func (v *mover) held(m desired.Move, how manner) bool {
 }
 
 // lost holds a pod that would be deleted and could not come back with its claims.
-func (v *mover) lost(m desired.Move, how manner) bool {
+func (v *mover) lost(m desired.Move, how method) bool {
 	if !how.recreates() {
 		return false
 	}
@@ -155,7 +155,7 @@ func (v *mover) lost(m desired.Move, how manner) bool {
 // refuses returns what keeps a move from being made now; empty if nothing does. A change that the containers do not notice
 // costs nothing. A change that they notice without a restart costs no availability, but it may fail, so at most
 // maxUnavailable pods make one at a time. A move that has begun continues, because its budget is already spent.
-func (v *mover) refuses(m desired.Move, how manner) action.HoldKind {
+func (v *mover) refuses(m desired.Move, how method) action.HoldKind {
 	switch {
 	case how.silent(), begun(m.Replica, how):
 		return ""
@@ -174,7 +174,7 @@ func (v *mover) refuses(m desired.Move, how manner) action.HoldKind {
 
 // begun reports whether a lifecycle hook is preparing a pod for this very move, and nothing else has been done yet. A gate
 // does not show what it was closed for.
-func begun(r *snapshot.Replica, how manner) bool {
+func begun(r *snapshot.Replica, how method) bool {
 	switch {
 	case how.recreates():
 		return r.State == v1alpha1.LifecyclePreparingDelete
@@ -185,7 +185,7 @@ func begun(r *snapshot.Replica, how manner) bool {
 	}
 }
 
-func (v *mover) explain(why action.HoldKind, m desired.Move, how manner) string {
+func (v *mover) explain(why action.HoldKind, m desired.Move, how method) string {
 	if why == action.HeldByBudget && how.gentle() {
 		return fmt.Sprintf("maxUnavailable %d: %d pods are being resized", v.set.Limits.MaxUnavailable, v.resizing[m.To])
 	}
@@ -193,7 +193,7 @@ func (v *mover) explain(why action.HoldKind, m desired.Move, how manner) string 
 }
 
 // spend takes a move into account.
-func (v *mover) spend(m desired.Move, how manner) {
+func (v *mover) spend(m desired.Move, how method) {
 	switch {
 	case how.silent():
 		if !m.Replica.Available {

@@ -25,7 +25,7 @@ import (
 // poll is how often to check for something that is waited for.
 const poll = 200 * time.Millisecond
 
-// mover runs the steps of a move in a namespace.
+// mover runs the steps of a move in a namespace. Each step is a method or two, with what it prints.
 type mover struct {
 	session   *session.Session
 	client    client.WithWatch

@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 )
 
-// logs is the command logs.
+// logs is the command logs. Most fields are its flags.
 type logs struct {
 	session                 *session.Session
 	target                  session.Target

@@ -43,18 +43,18 @@ func New(config *rest.Config, options client.Options) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of pods: %w", err)
 	}
-	return terse{Client: usual, core: core.RESTClient()}, nil
+	return podWriter{Client: usual, core: core.RESTClient()}, nil
 }
 
-// terse writes pods and reads only the metadata of the answer, unless it is an error.
-type terse struct {
+// podWriter writes pods and reads only the metadata of the answer, unless it is an error.
+type podWriter struct {
 	client.Client
 
 	core rest.Interface
 }
 
 // Create implements client.Writer.
-func (t terse) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+func (t podWriter) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
 	var options client.CreateOptions
 	options.ApplyOptions(opts)
 	pod, ok := object.(*corev1.Pod)
@@ -66,7 +66,7 @@ func (t terse) Create(ctx context.Context, object client.Object, opts ...client.
 }
 
 // Patch implements client.Writer.
-func (t terse) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (t podWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return t.Client.Patch(ctx, object, patch, opts...)
@@ -77,7 +77,7 @@ func (t terse) Patch(ctx context.Context, object client.Object, patch client.Pat
 }
 
 // Delete implements client.Writer.
-func (t terse) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
+func (t podWriter) Delete(ctx context.Context, object client.Object, opts ...client.DeleteOption) error {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return t.Client.Delete(ctx, object, opts...)
@@ -89,20 +89,20 @@ func (t terse) Delete(ctx context.Context, object client.Object, opts ...client.
 }
 
 // SubResource implements client.SubResourceClientConstructor.
-func (t terse) SubResource(name string) client.SubResourceClient {
-	return terseSubResource{SubResourceClient: t.Client.SubResource(name), terse: t, name: name}
+func (t podWriter) SubResource(name string) client.SubResourceClient {
+	return podSubResourceWriter{SubResourceClient: t.Client.SubResource(name), podWriter: t, name: name}
 }
 
-// terseSubResource patches subresources of pods as terse does.
-type terseSubResource struct {
+// podSubResourceWriter patches subresources of pods as podWriter does.
+type podSubResourceWriter struct {
 	client.SubResourceClient
 
-	terse terse
-	name  string
+	podWriter podWriter
+	name      string
 }
 
 // Patch implements client.SubResourceWriter.
-func (s terseSubResource) Patch(
+func (s podSubResourceWriter) Patch(
 	ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
 	var options client.SubResourcePatchOptions
@@ -111,10 +111,10 @@ func (s terseSubResource) Patch(
 	if !ok || options.SubResourceBody != nil {
 		return s.SubResourceClient.Patch(ctx, object, patch, opts...)
 	}
-	return s.terse.patch(ctx, pod, patch, options.AsPatchOptions(), s.name)
+	return s.podWriter.patch(ctx, pod, patch, options.AsPatchOptions(), s.name)
 }
 
-func (t terse) patch(
+func (t podWriter) patch(
 	ctx context.Context, pod *corev1.Pod, patch client.Patch, options *metav1.PatchOptions, subresource ...string,
 ) error {
 	data, err := patch.Data(pod)

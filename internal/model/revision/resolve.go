@@ -101,6 +101,7 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 	return r.out, nil
 }
 
+// resolver computes one Resolution. Its methods are the steps of Resolve, a file for each concern; all fill the same result.
 type resolver struct {
 	Input
 	digest digestFunc

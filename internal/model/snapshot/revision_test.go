@@ -31,9 +31,9 @@ func TestChangeOfClaims(t *testing.T) {
 		{"both", "data"}:   "volumeClaimTemplates: log is removed",
 		{"lost", "data"}:   "the template that the pod was made from is lost",
 	}
-	for leap, want := range tests {
-		if _, got := o.Change(leap[0], leap[1]); got != want {
-			t.Errorf("from %s to %s: cannot = %q, want %q", leap[0], leap[1], got, want)
+	for transition, want := range tests {
+		if _, got := o.Change(transition[0], transition[1]); got != want {
+			t.Errorf("from %s to %s: cannot = %q, want %q", transition[0], transition[1], got, want)
 		}
 	}
 }

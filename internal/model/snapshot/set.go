@@ -21,7 +21,8 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// Set is the snapshot of a RollSet and everything that it owns. It is immutable once built.
+// Set is the snapshot of a RollSet and everything that it owns. It is immutable once built. It is large because it is all that
+// planners may know. Its methods are the questions that several planners ask.
 type Set struct {
 	Name string
 	UID  types.UID
@@ -125,7 +126,8 @@ type Block struct {
 	Retry time.Duration
 }
 
-// Replica is one identity: its pod, if there is one, and its claims.
+// Replica is one identity: its pod, if there is one, and its claims. It is one flat value, because a look copies, sorts and
+// compares thousands of them. Each field is what one planner at least asks of a pod.
 type Replica struct {
 	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
 	// its whole name as ID.

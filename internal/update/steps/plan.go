@@ -60,6 +60,7 @@ func Plan(in Input) snapshot.Rollout {
 	return p.out
 }
 
+// planner plans the step at work. Its methods judge one condition each, on the same status and set.
 type planner struct {
 	Input
 	sizes []int
