@@ -126,9 +126,10 @@ func (v *view) rememberPreflights(answers map[string]snapshot.Preflight) {
 	}
 }
 
-// forgetPreflights forgets the answers for revisions that no longer exist.
-func (v *view) forgetPreflights() {
+// forgetPreflights forgets the answers for revisions that no longer exist. The update revision has no ControllerRevision if that
+// was deleted after a newer API server had changed the template.
+func (v *view) forgetPreflights(update string) {
 	maps.DeleteFunc(v.memory.preflights, func(name string, _ snapshot.Preflight) bool {
-		return !slices.ContainsFunc(v.Revisions, func(object *appsv1.ControllerRevision) bool { return object.Name == name })
+		return name != update && !slices.ContainsFunc(v.Revisions, func(object *appsv1.ControllerRevision) bool { return object.Name == name })
 	})
 }

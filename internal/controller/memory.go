@@ -36,8 +36,8 @@ type setMemory struct {
 	preflights map[string]snapshot.Preflight
 	// sawPods is true once the cache has shown a pod of the set.
 	sawPods bool
-	// sawSteps is true once the API server said how far the set has come in steps.
-	sawSteps  bool
+	// sawStatus is true once the API server said whether the cache shows the newest status.
+	sawStatus bool
 	revisions revisions.Memory
 	reports   reportMemory
 }

@@ -107,19 +107,18 @@ func (r *Reconciler) observe(ctx context.Context, s *step) (ctrl.Result, error) 
 	}, &s.memory.seen)
 	maps.Copy(s.observed.Blocked, s.names.blocked(ctx, s.observed))
 	s.names.mark(ctx, s.observed)
-	behind, err := s.checkSteps(ctx, r.Live, r.Expectations)
-	if !behind || err != nil {
-		return ctrl.Result{}, err
-	}
-	return later(lookAgain), nil
+	return ctrl.Result{}, nil
 }
 
-// plan decides what is to be done, unless pods would be made on a cache that does not show all of them.
+// plan decides what is to be done, unless the cache does not show what that depends on.
 func (r *Reconciler) plan(ctx context.Context, s *step) (ctrl.Result, error) {
 	if s.undecided() {
 		return ctrl.Result{}, nil
 	}
 	s.plan = plan.Next(s.observed)
+	if behind, err := s.isBehind(ctx, r.Live, r.Expectations); behind || err != nil {
+		return later(lookAgain), err
+	}
 	wait, err := s.unshown(ctx, r.Live, s.plan)
 	return later(wait), err
 }
@@ -171,7 +170,7 @@ func (r *Reconciler) remember(s *step) {
 	}
 	s.rememberPreflights(s.result.Preflights)
 	s.names.remember(s.result.Blocked)
-	s.forgetPreflights()
+	s.forgetPreflights(s.observed.Update.Name)
 	s.memory.seen.Decoder.Keep(s.Revisions)
 	s.memory.revisions.Keep(s.Revisions)
 	r.Metrics.Wrote(s.result)

@@ -4,38 +4,13 @@
 package controller
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/controller/informer"
-	"rollset.dev/rollset/internal/expectations"
 )
-
-// checkSteps asks the API server, once in the life of this process, how far a set has come in steps, and reports whether the
-// cache is behind. The status says which step is at work: one from before a step would take pods back that the step has moved.
-// What this process writes itself its cache is waited for to show.
-func (s *step) checkSteps(ctx context.Context, api client.Reader, store *expectations.Store) (behind bool, err error) {
-	if s.observed.Rollout.Next == nil || s.memory.sawSteps {
-		return false, nil
-	}
-	live := &v1alpha1.RollSet{}
-	if err := api.Get(ctx, client.ObjectKeyFromObject(s.Set), live); err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("ask how far the set has come in steps: %w", err)
-	}
-	s.memory.sawSteps = true
-	if live.UID != s.Set.UID || live.ResourceVersion == s.Set.ResourceVersion {
-		return false, nil
-	}
-	store.Wrote(s.Set.UID, informer.SetKind(), live.ResourceVersion)
-	return true, nil
-}
 
 // tellStep tells users that a step has begun, waits for a gate or a person, or has failed, once the status says so.
 func (r *reporter) tellStep(s *step, now *v1alpha1.RolloutStatus) {

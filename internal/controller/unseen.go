@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -19,8 +20,32 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 )
+
+// isBehind asks the API server, once in the life of this process, whether the cache shows a set from before its newest status:
+// before the first pod is made, and at the first sight of a rollout in steps. Some of what the status says is nowhere else: how
+// many ids were given out, and which step is at work. A cache from before would give ids once more, and take pods back that a
+// step has moved. What this process writes itself its cache is waited for to show.
+func (s *step) isBehind(ctx context.Context, live client.Reader, store *expectations.Store) (bool, error) {
+	m := s.memory
+	needed := s.observed.Rollout.Next != nil || slices.ContainsFunc(s.plan.Actions, isCreate)
+	if m.sawStatus || m.revisions.New || !needed {
+		return false, nil
+	}
+	set := &v1alpha1.RollSet{}
+	if err := live.Get(ctx, client.ObjectKeyFromObject(s.Set), set); err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("ask for the newest status of the set: %w", err)
+	}
+	m.sawStatus = true
+	if set.UID != s.Set.UID || set.ResourceVersion == s.Set.ResourceVersion {
+		return false, nil
+	}
+	store.Wrote(s.Set.UID, informer.SetKind(), set.ResourceVersion)
+	return true, nil
+}
 
 // unseen says how long to wait because a set has pods that the cache does not show; zero if there is nothing to wait
 // for. Acting on such a cache would mean to create all pods once more, and to report that there are none.

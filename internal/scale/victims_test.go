@@ -50,6 +50,18 @@ func TestVictimsInARollout(t *testing.T) {
 			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v0.* c:v1+ d:v2.*", claims: true,
 			want: "delete web-b (the rollout needs no more surge)",
 		},
+		"named by a user it goes at once while pods are too many": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1.", claims: true,
+			want: "delete web-b (the rollout needs no more surge)",
+		},
+		"named by a user it stays as long as it stands in for one that is going": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1x$", claims: true,
+			want: "hold web-b: it is to be deleted when enough other pods are available",
+		},
+		"where no pod comes before it is gone it goes whatever it is worth": {
+			config: "random R=4 recreate v1>v2", state: "a:v2+ b:v1+*", claims: true,
+			want: "delete web-b (the rollout needs no more surge)\nhold web-b: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
+		},
 		"a scale-down takes none of it": {
 			config: "random R=1 surge=1 v1>v2", state: "a:v1+ b:v2+* c:v2.", claims: true,
 			want: "delete web-a (scale down to 2)",

@@ -49,6 +49,8 @@ type Control struct {
 type Memory struct {
 	// Collisions is how many names of revisions were found taken; status has it only after the next report.
 	Collisions *int32
+	// New is true if this process has made the first revision of the set.
+	New bool
 	// recorded is the name of the revision that was written last.
 	recorded string
 	// unproven is the revision that was never completed, as the API server confirmed.
@@ -139,7 +141,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 	err := c.Client.Create(ctx, wanted)
 	switch {
 	case err == nil:
-		v.Memory.recorded = name
+		v.Memory.recorded, v.Memory.New = name, v.Memory.New || len(v.Revisions) == 0
 		v.Writes.Succeeded(k)
 		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)

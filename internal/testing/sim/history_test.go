@@ -220,6 +220,21 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nsteps 1,soak=2\nreplicas 4", 2},
 		// All pods have to go back before one may go on, and the API server has refused what they would go on to.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndeny\nannotate team=a\nmaxSurge 99%\nsettle", 1},
+		// A manager starts with a cache from before the first ids were noted, and a pod has gone since.
+		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrewind 37", 10000894},
+		// The pods that the cache does not show are there still, and a stranger that it shows has the name of a pod.
+		{"replicas 3\nclaims data\nstranger qdl8b\nsettle\nimage app:v2\nleave\nrewind 37\nimage app:broken", 250},
+		// A user names a pod of surge that stands in for a pod of a lost node.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nimage app:quorum\nlabel-back a\nwhenScaled Delete\n" +
+			"delete a\nlose e\nlabel rank=2 b\nexpensive b\nmaxSurge 99%\npodsToDelete l\nsettle\npodsToDelete h\nhistory 1", 15212},
+		// A delete is under way for longer than the manager waits for it.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\npodsToDelete b c d\nstrategy OnDelete\nuncordon\n" +
+			"podsToDelete\nminReady 3\nquota 2\nrewind 19\ndeadline 11", 10008666},
+		// A set is scaled up and its strategy becomes Recreate while surge serves at a revision that is not wanted any more.
+		{"replicas 3\nclaims data\nsettle\nmaxSurge 50%\nminReady 3\nimage app:v2\nrun 4.5s\nimage app:v3\nstrategy Recreate\nreplicas 6\nsettle", 0},
+		// The revision of a template that the API server has changed is deleted, and its pods are asked about in dry runs.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nabort\napi-default\nlose-status\nmaxSurge 0%\nsettle\n" +
+			"maxSurge 100%\nmaxUnavailable 1\nrestart\nforget", 20015672},
 		// Surge is allowed while a step that has come to all pods waits for a person.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 100%\napi-default", 452},
 		// A pod is made after its create has timed out, and the cache shows those that were asked for after it.

@@ -43,10 +43,12 @@ type Checker struct {
 	// silent holds the pods that this reconcile updated in place without a new image. A write that was decided before
 	// may be committed after it.
 	silent map[apiserver.Key]bool
-	// latest is the last write of a manager. unanswered holds the versions of writes whose answer was lost; a manager
-	// relies on them for a limited time only.
-	latest     *apiserver.Entry
-	unanswered map[int64]bool
+	// latest is the last write of a manager.
+	latest *apiserver.Entry
+	// sent is when a manager gave up waiting for writes that are still under way. unanswered is the same for writes that were
+	// committed, by their versions. A manager counts on them for a while only.
+	sent       map[attempt]time.Time
+	unanswered map[int64]time.Time
 	// done holds what each manager knows to be done.
 	done map[string]done
 	data data
@@ -80,7 +82,8 @@ func NewChecker(cluster *Cluster) *Checker {
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
 
-		unanswered: make(map[int64]bool),
+		sent:       make(map[attempt]time.Time),
+		unanswered: make(map[int64]time.Time),
 	}
 }
 
@@ -148,7 +151,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
-		c.unanswered[e.Version] = true // if a manager sent it, it has given up on the answer
+		c.arrives(e)
 		return
 	}
 	c.latest = e
@@ -175,6 +178,25 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	}
 }
 
+// attempt identifies a write while it is under way.
+type attempt struct {
+	actor string
+	verb  apiserver.Verb
+	key   apiserver.Key
+}
+
+func attemptOf(w apiserver.Write) attempt { return attempt{w.Actor, w.Verb, w.Key} }
+
+// arrives records a write outside of reconciles. If a manager sent it, the manager has given up on the answer.
+func (c *Checker) arrives(e *apiserver.Entry) {
+	since, ok := c.sent[attemptOf(e.Write)]
+	if !ok {
+		since = e.At
+	}
+	delete(c.sent, attemptOf(e.Write))
+	c.unanswered[e.Version] = since
+}
+
 // generation returns the generation of the set as the running reconcile sees it; 0 if there is none.
 func (c *Checker) generation() int64 {
 	if c.reconcile == nil {
@@ -188,8 +210,12 @@ func (c *Checker) generation() int64 {
 
 // Tried records the outcome of a write that a manager tried.
 func (c *Checker) Tried(w apiserver.Write, err error) {
-	if lost := (*url.Error)(nil); errors.As(err, &lost) && c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
-		c.unanswered[c.latest.Version] = true
+	if lost := (*url.Error)(nil); errors.As(err, &lost) {
+		if c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
+			c.unanswered[c.latest.Version] = c.latest.At
+		} else {
+			c.sent[attemptOf(w)] = c.world.now()
+		}
 	}
 	c.creates.note(w, err)
 	if wrong := cmp.Or(c.bounds.try(w, err, c.world.now()), c.again(w, err)); wrong != "" && c.Violation == nil {

@@ -44,7 +44,8 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 		if own.Version >= e.Version {
 			break
 		}
-		doubtful := c.unanswered[own.Version] && e.At.Sub(own.At) >= expectations.DoubtTimeout
+		since, unanswered := c.unanswered[own.Version]
+		doubtful := unanswered && e.At.Sub(since) >= expectations.DoubtTimeout
 		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
 			v.know(own.Key, own.New)
 		}
