@@ -1,0 +1,550 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+const (
+	namespace = "default"
+	manager   = "manager"
+	other     = types.UID("another")
+)
+
+// court is a store with a set in it, and a checker of what its manager writes.
+type court struct {
+	t       *testing.T
+	clock   *clocktesting.FakePassiveClock
+	store   *apiserver.Store
+	view    *apiserver.View
+	client  *apiserver.Client
+	cluster *Cluster
+	checker *Checker
+	set     *v1alpha1.RollSet
+}
+
+// newCourt creates a set at revision web-1, changed by edit, whose update revision is web-2.
+func newCourt(t *testing.T, edit func(*v1alpha1.RollSet)) *court {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	c := &court{t: t, clock: clock, store: apiserver.NewStore(clock.Now)}
+	c.view = apiserver.NewView(c.store)
+	c.cluster = NewCluster(c.store, apiserver.Key{Kind: apiserver.RollSets, Namespace: namespace, Name: "web"}, clock.Now)
+	c.checker = NewChecker(c.cluster)
+	c.store.OnWrite(c.checker.Observe)
+	c.client = apiserver.NewClient(c.view, manager, apiserver.NewScheme())
+	c.client.Tried, c.client.Vain = c.checker.Tried, c.checker.Vain
+	c.checker.Restart(manager)
+
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	set.Spec.Replicas = new(int32(3))
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.Template = template("app:v1")
+	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
+	edit(set)
+	c.set = apiserver.MustBe[*v1alpha1.RollSet](c.create(set))
+	c.create(c.revision("web-1", template("app:v1")))
+	c.create(c.revision("web-2", template("app:v2")))
+	c.status(func(s *v1alpha1.RollSetStatus) {
+		s.CurrentRevision, s.UpdateRevision = "web-1", "web-2"
+		s.ObservedGeneration = c.set.Generation
+		s.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Testing"}}
+	})
+	return c
+}
+
+func asItIs(*v1alpha1.RollSet) {}
+
+// rolling has the update revision in its template.
+func rolling(set *v1alpha1.RollSet) { set.Spec.Template = template("app:v2") }
+
+func ordinals(set *v1alpha1.RollSet) { set.Spec.PodIdentity = v1alpha1.OrdinalIdentity }
+
+// lenient lets all pods be unavailable, and pauses the rollout.
+func lenient(set *v1alpha1.RollSet) {
+	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
+	set.Spec.UpdateStrategy.RollingUpdate.Paused = true
+}
+
+// stepped has three steps.
+func stepped(set *v1alpha1.RollSet) {
+	rolling(set)
+	for n := range int32(3) {
+		steps := &set.Spec.UpdateStrategy.RollingUpdate.Steps
+		*steps = append(*steps, v1alpha1.RolloutStep{Updated: intstr.FromInt32(n + 1)})
+	}
+}
+
+func template(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}},
+	}
+}
+
+// revision returns a revision of the set that holds a template, and templates of claims.
+func (c *court) revision(name string, t corev1.PodTemplateSpec, claims ...string) *appsv1.ControllerRevision {
+	spec := map[string]any{"template": t}
+	var templates []corev1.PersistentVolumeClaim
+	for _, claim := range claims {
+		templates = append(templates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim}})
+	}
+	spec["volumeClaimTemplates"] = templates
+	data, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, OwnerReferences: c.owners()},
+		Data:       runtime.RawExtension{Raw: data},
+		Revision:   1,
+	}
+}
+
+func (c *court) owners() []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(c.set, v1alpha1.GroupVersion.WithKind("RollSet"))}
+}
+
+// pod returns a pod of the set at a version.
+func (c *court) pod(name, version string) *corev1.Pod {
+	t := template("app:" + version)
+	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
+	pod.Namespace, pod.Name, pod.OwnerReferences = namespace, name, c.owners()
+	pod.Labels[v1alpha1.RevisionLabel] = strings.Replace(version, "v", "web-", 1)
+	return pod
+}
+
+func gated(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+	return pod
+}
+
+func mounting(pod *corev1.Pod, claim string) *corev1.Pod {
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}}
+	return pod
+}
+
+// create stores an object without judging it.
+func (c *court) create(obj client.Object) client.Object {
+	c.t.Helper()
+	created, err := c.store.Create(apiserver.Write{Actor: User}, obj)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return apiserver.Clone(created)
+}
+
+// update replaces an object, or its status, without judging it.
+func (c *court) update(obj client.Object, subresource string) {
+	c.t.Helper()
+	if _, err := c.store.Update(apiserver.Write{Actor: User, Subresource: subresource}, obj); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// delete removes an object without judging it.
+func (c *court) delete(obj client.Object) {
+	c.t.Helper()
+	if err := c.store.Delete(apiserver.Write{Actor: User, Key: apiserver.KeyOf(obj)}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// status changes the status of the set without judging it.
+func (c *court) status(change func(*v1alpha1.RollSetStatus)) {
+	c.t.Helper()
+	set := apiserver.Clone(c.cluster.Set())
+	change(&set.Status)
+	c.update(set, "status")
+}
+
+// ready creates a pod that has been ready for an hour.
+func (c *court) ready(pod *corev1.Pod) *corev1.Pod {
+	c.t.Helper()
+	pod = apiserver.MustBe[*corev1.Pod](c.create(pod))
+	since := metav1.NewTime(c.clock.Now().Add(-time.Hour))
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: since})
+	c.update(pod, "status")
+	return apiserver.Clone(apiserver.MustBe[*corev1.Pod](c.store.Get(apiserver.KeyOf(pod))))
+}
+
+// begin lets the manager reconcile, with caches that show everything.
+func (c *court) begin() {
+	for _, kind := range apiserver.Kinds() {
+		c.view.Relist(kind, c.store.Version())
+	}
+	c.checker.Begin(&Reconcile{
+		Manager: manager, Set: apiserver.KeyOf(c.set), View: c.view, Clock: c.clock, Born: c.store.Version(),
+	})
+}
+
+// creates lets the manager create an object.
+func (c *court) creates(obj client.Object) { _ = c.client.Create(c.t.Context(), obj) }
+
+// deletes lets the manager delete an object as it should.
+func (c *court) deletes(obj client.Object, opts ...client.DeleteOption) {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	opts = append(opts, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	_ = c.client.Delete(c.t.Context(), obj, opts...)
+}
+
+// patches lets the manager patch an object.
+func (c *court) patches(obj client.Object, format string, args ...any) {
+	_ = c.client.Patch(c.t.Context(), obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)))
+}
+
+// tells lets the manager write the status of the set.
+func (c *court) tells(change func(*v1alpha1.RollSetStatus)) {
+	set := apiserver.Clone(c.cluster.Set())
+	change(&set.Status)
+	_ = c.client.Status().Update(c.t.Context(), set)
+}
+
+// breach is a set, and what its manager does wrong.
+type breach struct {
+	edit func(*v1alpha1.RollSet)
+	do   func(c *court)
+}
+
+// moveInPlace moves one pod to the update revision in place.
+func moveInPlace(c *court, pod *corev1.Pod, image string) {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"web-2"}},"spec":{"containers":[{"name":"app","image":%q}]}}`, v1alpha1.RevisionLabel, image)
+	_ = c.client.Patch(c.t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, patch))
+}
+
+// breaches has for every rule a write that breaks it, and no rule before it.
+func breaches() map[string]breach {
+	rollout := func(step int32, change func(*v1alpha1.RollSetStatus)) func(*v1alpha1.RollSetStatus) {
+		return func(s *v1alpha1.RollSetStatus) {
+			s.Rollout = &v1alpha1.RolloutStatus{Revision: "web-2", Step: step, Steps: 3, Updated: new(intstr.FromInt32(step)), Phase: v1alpha1.RolloutSoaking}
+			change(s)
+		}
+	}
+	nothing := func(*v1alpha1.RollSetStatus) {}
+	return map[string]breach{
+		"I14 scope": {asItIs, func(c *court) {
+			c.begin()
+			c.patches(c.set, `{"metadata":{"resourceVersion":%q},"spec":{"replicas":7}}`, c.cluster.Set().ResourceVersion)
+		}},
+		"I2 ownership": {asItIs, func(c *court) {
+			pod := c.pod("web-a", "v1")
+			pod.OwnerReferences[0].UID = other
+			created := c.create(pod)
+			c.begin()
+			c.deletes(created)
+		}},
+		"no name twice": {asItIs, func(c *court) {
+			earlier := c.create(c.pod("web-a", "v1"))
+			c.begin()
+			c.delete(earlier)
+			c.begin()
+			c.creates(c.pod("web-a", "v1"))
+		}},
+		"names counted": {asItIs, func(c *court) {
+			c.status(func(s *v1alpha1.RollSetStatus) { s.IssuedIDs = 5 })
+			c.begin()
+			c.tells(func(s *v1alpha1.RollSetStatus) { s.IssuedIDs = 4 })
+		}},
+		"I1 identity": {asItIs, func(c *court) {
+			pod := c.create(c.pod("web-a", "v1"))
+			c.begin()
+			c.deletes(pod, client.GracePeriodSeconds(0))
+		}},
+		"I3 upper bound": {func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(1)) }, func(c *court) {
+			c.create(c.pod("web-a", "v1"))
+			c.begin()
+			c.creates(c.pod("web-b", "v1"))
+		}},
+		"I4 availability": {asItIs, func(c *court) {
+			pod := c.ready(c.pod("web-a", "v1"))
+			c.ready(c.pod("web-b", "v1"))
+			c.create(c.pod("web-c", "v1"))
+			c.begin()
+			c.deletes(pod)
+		}},
+		"I4 availability in place": {rolling, func(c *court) {
+			pod := c.ready(c.pod("web-a", "v1"))
+			c.ready(c.pod("web-b", "v1"))
+			c.create(c.pod("web-c", "v1"))
+			c.begin()
+			moveInPlace(c, pod, "app:v2")
+		}},
+		"I4 gate": {rolling, func(c *court) {
+			pod := c.ready(gated(c.pod("web-a", "v1")))
+			c.ready(c.pod("web-b", "v1"))
+			c.ready(c.pod("web-c", "v1"))
+			c.begin()
+			moveInPlace(c, pod, "app:v2")
+		}},
+		"I4 evidence": {rolling, func(c *court) {
+			pod := c.ready(gated(c.pod("web-a", "v2")))
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionFalse})
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", ContainerID: "x", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			}}
+			c.update(pod, "status")
+			c.begin()
+			patch := `{"status":{"conditions":[{"type":%q,"status":"True"}]}}`
+			_ = c.client.Status().Patch(c.t.Context(), pod, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, v1alpha1.InPlaceUpdateReady)))
+		}},
+		"I5 order": {ordinals, func(c *court) {
+			c.begin()
+			c.creates(c.pod("web-1", "v1"))
+		}},
+		"I6 revision": {lenient, func(c *court) {
+			pod := c.ready(c.pod("web-a", "v1"))
+			c.begin()
+			c.deletes(pod)
+		}},
+		"I6 revision in place": {lenient, func(c *court) {
+			pod := c.ready(c.pod("web-a", "v1"))
+			c.begin()
+			moveInPlace(c, pod, "app:v2")
+		}},
+		"I6 content": {rolling, func(c *court) {
+			pod := c.create(c.pod("web-a", "v1"))
+			c.begin()
+			moveInPlace(c, apiserver.MustBe[*corev1.Pod](pod), "app:v9")
+		}},
+		"I7 storage": {ordinals, func(c *court) {
+			claim := c.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-0", OwnerReferences: c.owners()}})
+			c.begin()
+			c.deletes(claim)
+		}},
+		"claims first": {asItIs, func(c *court) {
+			c.begin()
+			c.creates(mounting(c.pod("web-a", "v1"), "data-web-a"))
+		}},
+		"claims of its revision": {asItIs, func(c *court) {
+			c.create(c.revision("web-3", template("app:v1"), "data"))
+			c.begin()
+			pod := c.pod("web-a", "v1")
+			pod.Labels[v1alpha1.RevisionLabel] = "web-3"
+			c.creates(pod)
+		}},
+		"revisions in use": {asItIs, func(c *court) {
+			c.create(c.pod("web-a", "v1"))
+			c.begin()
+			c.deletes(c.store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: namespace, Name: "web-1"}))
+		}},
+		"completion": {asItIs, func(c *court) {
+			c.begin()
+			r := c.revision("web-3", template("app:v3"))
+			r.Annotations = map[string]string{revision.CompletedAnnotation: "3"}
+			c.creates(r)
+		}},
+		"I8 adoption": {asItIs, func(c *court) {
+			pod := c.pod("web-a", "v1")
+			pod.Labels["app"], pod.OwnerReferences = "another", nil
+			orphan := c.create(pod)
+			c.begin()
+			owners, err := json.Marshal(c.owners())
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			c.patches(orphan, `{"metadata":{"uid":%q,"resourceVersion":%q,"ownerReferences":%s}}`, orphan.GetUID(), orphan.GetResourceVersion(), owners)
+		}},
+		"I12 status": {asItIs, func(c *court) {
+			c.begin()
+			c.tells(func(s *v1alpha1.RollSetStatus) { s.ReadyReplicas = 1 })
+		}},
+		"I12 words": {asItIs, func(c *court) {
+			c.begin()
+			c.tells(func(s *v1alpha1.RollSetStatus) { s.Conditions[0].Message = "3 of 2 pods are ready" })
+		}},
+		"I13 deletion": {func(s *v1alpha1.RollSet) { s.Finalizers = []string{"example.com/stays"} }, func(c *court) {
+			c.delete(c.set)
+			c.begin()
+			c.creates(c.pod("web-a", "v1"))
+		}},
+		"I10, I11 bounded writes": {asItIs, func(c *court) {
+			pod := c.create(c.pod("web-a", "v1"))
+			c.begin()
+			for n := range maxInARow + 1 {
+				c.patches(pod, `{"metadata":{"annotations":{"n":"%d"}}}`, n)
+			}
+		}},
+		"I15 bounded growth": {asItIs, func(c *court) {
+			pod := c.create(c.pod("web-a", "v1"))
+			c.begin()
+			c.patches(pod, `{"metadata":{"annotations":{"n":%q}}}`, strings.Repeat("n", maxNotes))
+		}},
+		"guard": {rolling, func(c *court) {
+			c.ready(c.pod("web-a", "v1"))
+			pod := c.create(c.pod("web-b", "v1"))
+			c.create(c.pod("web-c", "v2"))
+			c.begin()
+			c.deletes(pod)
+		}},
+		"steps in turn": {stepped, func(c *court) {
+			c.status(rollout(1, nothing))
+			c.begin()
+			c.tells(rollout(3, nothing))
+		}},
+		"I9 soak": {stepped, func(c *court) {
+			c.status(rollout(1, nothing))
+			c.begin()
+			c.tells(func(s *v1alpha1.RollSetStatus) { s.Conditions[0].Reason = "Another" })
+		}},
+		"I12 steps": {stepped, func(c *court) {
+			c.begin()
+			c.tells(rollout(1, func(s *v1alpha1.RollSetStatus) {
+				s.Conditions[0].Status, s.Conditions[0].LastTransitionTime = metav1.ConditionTrue, metav1.NewTime(c.clock.Now())
+			}))
+		}},
+	}
+}
+
+// TestEveryRuleCanFail breaks every rule once, by a write of the manager.
+func TestEveryRuleCanFail(t *testing.T) {
+	t.Parallel()
+	all := breaches()
+	if len(all) != len(rules()) {
+		t.Errorf("%d writes for %d rules", len(all), len(rules()))
+	}
+	for _, r := range rules() {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			b, ok := all[r.name]
+			if !ok {
+				t.Fatal("no write breaks this rule")
+			}
+			c := newCourt(t, b.edit)
+			b.do(c)
+			if err := c.checker.Violation; err == nil || !strings.HasPrefix(err.Error(), r.name+" broken") {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
+
+// TestTriedWrites breaks the rules about writes that the API server may have refused.
+func TestTriedWrites(t *testing.T) {
+	t.Parallel()
+	for want, do := range map[string]func(*court){
+		"I11 again: web-a is created": func(c *court) {
+			c.creates(c.pod("web-a", "v1"))
+			c.creates(c.pod("web-a", "v1"))
+		},
+		"I11 again: web-a is deleted": func(c *court) {
+			pod := c.create(gated(c.pod("web-a", "v1")))
+			pod.SetFinalizers([]string{"example.com/stays"})
+			c.update(pod, "")
+			c.begin()
+			for range 2 {
+				c.deletes(c.store.Get(apiserver.KeyOf(pod)))
+			}
+		},
+		"I10 hot loop": func(c *court) {
+			for range maxFailures + 1 {
+				c.deletes(c.pod("web-a", "v1"))
+			}
+		},
+		"silence broken": func(c *court) {
+			pod := c.create(c.pod("web-a", "v1"))
+			c.begin()
+			c.patches(pod, `{"metadata":{"labels":{"app":"web"}}}`)
+		},
+		"I17 data broken": func(c *court) {
+			claim := c.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-a"}})
+			c.ready(mounting(c.pod("web-a", "v1"), "data-web-a"))
+			c.status(func(s *v1alpha1.RollSetStatus) {
+				s.Conditions[0].Status, s.Conditions[0].ObservedGeneration = metav1.ConditionTrue, c.set.Generation
+			})
+			c.begin()
+			c.deletes(claim)
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(1)) })
+			c.begin()
+			do(c)
+			if err := c.checker.Violation; err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("violation: %v", err)
+			}
+		})
+	}
+}
+
+// TestCheckWanted compares a set with what is there at the end of a rollout.
+func TestCheckWanted(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(1)) })
+	c.ready(c.pod("web-a", "v1"))
+	c.status(func(s *v1alpha1.RollSetStatus) {
+		s.UpdateRevision = "web-1"
+		s.Replicas, s.ReadyReplicas, s.AvailableReplicas = 1, 1, 1
+		s.Conditions[0].Status, s.Conditions[0].ObservedGeneration = metav1.ConditionTrue, c.set.Generation
+	})
+	if err := c.cluster.CheckWanted(c.cluster.Set(), false); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(set *v1alpha1.RollSet){
+		"1 live pods, 2 wanted":                 func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(2)) },
+		"a is not available":                    func(s *v1alpha1.RollSet) { s.Spec.MinReadySeconds = 7200 },
+		"a is a stray at v1":                    func(s *v1alpha1.RollSet) { s.Spec.Template, s.Status.CurrentRevision = template("app:v2"), "web-2" },
+		"0 pods at the update revision v2":      rolling,
+		"the rollout is over":                   func(s *v1alpha1.RollSet) { s.Status.UpdateRevision = "web-2" },
+		"generation 0 is observed":              func(s *v1alpha1.RollSet) { s.Status.ObservedGeneration = 0 },
+		"status says 4 replicas":                func(s *v1alpha1.RollSet) { s.Status.Replicas = 4 },
+		"status says 0 ready":                   func(s *v1alpha1.RollSet) { s.Status.ReadyReplicas = 0 },
+		"condition Ready is True: false":        func(s *v1alpha1.RollSet) { s.Status.Conditions[0].Status = metav1.ConditionFalse },
+		"condition Ready is about generation 0": func(s *v1alpha1.RollSet) { s.Status.Conditions[0].ObservedGeneration = 0 },
+		"1 unused revisions":                    func(s *v1alpha1.RollSet) { s.Spec.RevisionHistoryLimit = new(int32(0)) },
+	} {
+		set := apiserver.Clone(c.cluster.Set())
+		change(set)
+		isWanted := func(line string) bool { return strings.HasPrefix(line, want) }
+		err := c.cluster.CheckWanted(set, false)
+		if err == nil || !slices.ContainsFunc(strings.Split(err.Error(), "\n"), isWanted) {
+			t.Errorf("want %q, got: %v", want, err)
+		}
+	}
+}
+
+// TestCheckService leaves a healthy pod out of service for too long.
+func TestCheckService(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, asItIs)
+	pod := c.ready(gated(c.pod("web-a", "v1")))
+	closed := metav1.NewTime(c.clock.Now())
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+		corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: closed})
+	c.update(pod, "status")
+	tended := func(is bool) func(types.UID) bool { return func(types.UID) bool { return is } }
+	for _, tc := range []struct {
+		after  time.Duration
+		tended bool
+		broken bool
+	}{{time.Minute, true, false}, {time.Hour, false, false}, {time.Hour, true, true}} {
+		c.clock.SetTime(closed.Add(tc.after))
+		if err := c.cluster.CheckService(tended(tc.tended)); (err != nil) != tc.broken {
+			t.Errorf("after %s, tended %t: %v", tc.after, tc.tended, err)
+		}
+	}
+}
