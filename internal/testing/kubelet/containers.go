@@ -141,8 +141,8 @@ func (v *visit) killCode() int32 {
 	return 0
 }
 
-// crashDelay returns how long the container is held back after its last exit: not at all after the first, nor if what
-// the spec asks for has changed since.
+// crashDelay returns the back-off of the container after its last exit. There is none after the first exit, or if the
+// container's spec has changed since.
 func (v *visit) crashDelay(c member) time.Duration {
 	count := v.memory.crashCount(c.spec.Name, v.backOffKey(c))
 	if count < 2 {
@@ -157,7 +157,7 @@ func (v *visit) crashDelay(c member) time.Duration {
 	return delay
 }
 
-// backOffKey returns what a back-off holds for: the same container with the same image and resources.
+// backOffKey returns the key of a back-off: the container with its image and resources.
 func (v *visit) backOffKey(c member) string {
 	r := v.resourcesFor(c)
 	return fmt.Sprintf("%s|%s/%s|%s/%s", c.spec.Image,

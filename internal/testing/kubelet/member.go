@@ -16,7 +16,7 @@ const (
 	initOnce      // an ordinary init container: runs once, and is never looked at again
 )
 
-// member is one container of the pod: what the spec asks for, and what is reported of it.
+// member is one container of the pod: its spec and its reported status.
 type member struct {
 	role   role
 	spec   *corev1.Container

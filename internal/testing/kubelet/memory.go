@@ -10,15 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Memory is what a kubelet knows about a pod and does not report: since when it has been waiting for what, and how
-// often containers crashed. Callers keep it from one Step to the next and do not look inside.
+// Memory is what a kubelet knows about a pod and does not report: what it waits for since when, and how often
+// containers crashed. Callers keep it from one Step to the next and do not look inside.
 //
 // The zero value is the memory of a kubelet that has just started: it takes the containers as the pod's status has
 // them, forgets that readiness probes have passed until they pass again, and starts every back-off over. Memory is
 // immutable, so that copies of it may be kept and gone back to.
 type Memory struct {
 	awake bool
-	// tasks are what the pod's worker is doing, all of them until busyUntil. Meanwhile it reads no change of the pod.
+	// tasks are the tasks of the pod's worker. It is busy with them until busyUntil, and reads no change of the pod
+	// before.
 	tasks     []task
 	busyUntil time.Time
 	alarms    []alarm
@@ -27,8 +28,8 @@ type Memory struct {
 	terminatingSince, removedAt time.Time
 }
 
-// task is one container's share in what the pod's worker is doing. It carries what the spec said when the worker
-// began: a later change has to wait.
+// task is the worker's task for one container. It carries the spec from the time when the worker began: a later change
+// must wait.
 type task struct {
 	container string
 	act       act

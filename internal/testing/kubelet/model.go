@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet models what a kubelet does to one pod, as far as the API server's clients can see it.
+// Package kubelet models a kubelet's work on one pod, as far as the API server's clients can see it.
 //
 // The model is a pure state machine. Step takes the pod, the kubelet's memory of it and the time, and returns the
 // status that a kubelet would report next. It has no clock, no client and no randomness. So one table of behavior
@@ -81,8 +81,8 @@ type Model struct {
 	// BackOff is the first delay of a crash loop, doubled at every crash up to 30 times as long, and the time between
 	// two attempts to pull a missing image. Zero means 10 s.
 	BackOff time.Duration
-	// Allocatable is what the node has for one pod. A resize that asks for more is infeasible. What is not named is
-	// not limited.
+	// Allocatable is what the node has for one pod. A resize that requests more is infeasible. Resources that are not
+	// listed have no limit.
 	Allocatable corev1.ResourceList
 	// HostIP is the node's address. Empty means one of the addresses kept for documentation.
 	HostIP string
@@ -105,7 +105,7 @@ func Recorded() Model {
 
 // Outcome is what a kubelet does about one pod at one instant.
 type Outcome struct {
-	// Status is the status to write; nil if the one that stands is right.
+	// Status is the status to write; nil if it has not changed.
 	Status *corev1.PodStatus
 	// Memory is what the kubelet remembers of the pod from now on. It goes with Status: a caller that could not
 	// write the status keeps the memory it had.

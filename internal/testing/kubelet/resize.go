@@ -44,7 +44,7 @@ func (v *visit) considerResize() {
 	}
 }
 
-// refuseResize returns why the resources asked for cannot be had, now or ever; empty if they can.
+// refuseResize returns why a resize is deferred or infeasible; empty if it is neither.
 func (v *visit) refuseResize() (reason, message string) {
 	for _, name := range resizable() {
 		capacity, limited := v.model.Allocatable[name]
@@ -66,7 +66,7 @@ func (v *visit) refuseResize() (reason, message string) {
 	return "", ""
 }
 
-// requested returns the sum of what the pod's long-running containers ask for.
+// requested returns the sum of the requests of the pod's long-running containers.
 func (v *visit) requested(name corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for _, c := range v.members() {
@@ -85,12 +85,12 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// isResizing reports whether the container runs and is to get other resources that were accepted.
+// isResizing reports whether the container runs and a resize of it was accepted and not carried out yet.
 func (v *visit) isResizing(c member) bool {
 	return c.isOutOfSize() && v.condition(corev1.PodResizeInProgress) != nil
 }
 
-// isOutOfSize reports whether the container runs with other resources than the spec asks for.
+// isOutOfSize reports whether the container runs with other resources than its spec has.
 func (m member) isOutOfSize() bool {
 	return m.role != initOnce && m.status.State.Running != nil && m.status.Resources != nil &&
 		slices.ContainsFunc(resizable(), m.isChanged)

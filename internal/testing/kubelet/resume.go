@@ -16,8 +16,8 @@ type Stepper interface {
 	Step(pod *corev1.Pod, memory Memory, now time.Time) Outcome
 }
 
-// Resume returns the memory of a kubelet that goes on with a pod where its status stands, and when it looks at the pod
-// next; due is false if it does only when the pod changes. What it waits for has been under way since the pod last changed.
+// Resume returns the memory of a kubelet that continues from a pod's status, and the time of its next Step. due is
+// false if the next Step comes only with a change of the pod. The kubelet has waited since the pod's last change.
 func Resume(s Stepper, pod *corev1.Pod, now time.Time) (memory Memory, next time.Time, due bool) {
 	memory = Memory{awake: true}
 	since := lastChange(pod)

@@ -25,7 +25,7 @@ const (
 	makeSandbox     // the pod's sandbox and network stand
 )
 
-// transition is what happens to a container next if nothing changes.
+// transition is the next event of a container if nothing changes.
 type transition struct {
 	act   act
 	after time.Duration
@@ -40,7 +40,7 @@ const crashReportDelay = time.Second
 // pullReportDelay is the time that a status shows a failed pull before it shows the back-off that follows.
 const pullReportDelay = time.Second
 
-// next returns the table of the model: what a container does next, by the state it is in.
+// next returns the next transition of a container by its state. It is the table of the model.
 func (v *visit) next(c member) transition {
 	switch {
 	case c.status.State.Running != nil:
@@ -117,7 +117,7 @@ func (v *visit) nextWhileWaiting(c member) transition {
 	return v.beginAfter(wanted, v.model.StartDelay)
 }
 
-// mayStart reports whether the sandbox stands and every init container before this one lets it start.
+// mayStart reports whether the sandbox exists and every init container before this one lets it start.
 func (v *visit) mayStart(c member) bool {
 	if !v.hasSandbox() {
 		return false
@@ -176,8 +176,8 @@ func (v *visit) alarmFor(s situation, after time.Duration) alarm {
 	return alarm{situation: s, at: at}
 }
 
-// waitForAlarms asks for a look when the next alarm rings. One that rang and was not heard, since the worker was
-// busy, waits for the worker.
+// waitForAlarms requests a Step when the next alarm rings. An alarm that rang while the worker was busy waits for the
+// worker.
 func (v *visit) waitForAlarms() {
 	for _, a := range v.memory.alarms {
 		if !v.isBusy() || a.at.After(v.now) {
@@ -188,7 +188,7 @@ func (v *visit) waitForAlarms() {
 
 func (v *visit) isBusy() bool { return len(v.memory.tasks) > 0 && v.now.Before(v.memory.busyUntil) }
 
-// perform carries out what the worker has been doing.
+// perform finishes the worker's tasks.
 func (v *visit) perform() {
 	members := v.members()
 	for _, t := range v.memory.tasks {
@@ -200,7 +200,7 @@ func (v *visit) perform() {
 	v.memory.tasks = nil
 }
 
-// ring carries out what the alarms that are due were set for, as far as it is heard.
+// ring carries out the transitions of the alarms that are due, unless the worker is too busy to notice.
 func (v *visit) ring(heard func(act) bool) {
 	if !v.hasSandbox() && v.isDue(situation{act: makeSandbox}) {
 		v.setCondition(corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue})

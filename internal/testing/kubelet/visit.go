@@ -37,7 +37,7 @@ func (v *visit) outcome() Outcome {
 	return o
 }
 
-// waitUntil asks for another look at the latest at t, or as soon as possible if t is not in the future.
+// waitUntil requests another Step at t at the latest, or as soon as possible if t is not in the future.
 func (v *visit) waitUntil(t time.Time) {
 	wait := max(t.Sub(v.now), time.Nanosecond)
 	if v.again == 0 || wait < v.again {
@@ -86,9 +86,9 @@ func waitingContainers(containers []corev1.Container, reason string) []corev1.Co
 	return statuses
 }
 
-// work is the life of a pod from its first event until its deletion. While the worker is busy, nothing but a probe
-// is heard of; when it is done, what it did, and the newest generation, come in one event. Only then does it read
-// the pod again and plan what to do next: so no plan is ever carried out in the event that announces it.
+// work is the life of a pod from its first event until its deletion. While the worker is busy, only probes cause
+// events. When it is done, its work and the newest generation come in one event. Only then does it read the pod again
+// and plan what to do next: so no plan is ever carried out in the event that announces it.
 func (v *visit) work() {
 	v.wake()
 	if v.isBusy() {
@@ -105,7 +105,7 @@ func (v *visit) work() {
 	v.plan()
 }
 
-// wake is what a restarted kubelet does: it does not know that probes have passed until they pass again.
+// wake restarts the kubelet: it does not know that probes have passed until they pass again.
 func (v *visit) wake() {
 	if v.memory.awake {
 		return

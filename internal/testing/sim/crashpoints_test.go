@@ -75,7 +75,8 @@ func (w *World) plan(points []crashPoint) apiserver.FaultPlan {
 	}
 }
 
-// lastEditOfPod returns the version of the last write of a user to a pod, which a manager has to know to do what is asked for.
+// lastEditOfPod returns the version of the last write of a user to a pod, which a manager must know to do what the user
+// asks for.
 func (w *World) lastEditOfPod() int64 {
 	last := int64(0)
 	for e := range w.Store.History(apiserver.Pods) {

@@ -67,7 +67,7 @@ func (c *Cluster) keepRunning(p *process) {
 	}
 }
 
-// startAgain starts the successor of a component that has ended; nil if there is to be none.
+// startAgain starts the successor of a component that has ended; nil means no successor.
 func (c *Cluster) startAgain(ended *process) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()

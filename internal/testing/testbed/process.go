@@ -171,7 +171,7 @@ func probeLocal(ctx context.Context, a *authority, port int) error {
 	return err
 }
 
-// getLocal asks a component other than the API server for what it serves at a path.
+// getLocal returns what a component other than the API server serves at a path.
 func getLocal(ctx context.Context, a *authority, port int, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

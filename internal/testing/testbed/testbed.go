@@ -31,7 +31,7 @@ import (
 // startTimeout bounds the start of a cluster, once its binaries are there.
 const startTimeout = time.Minute
 
-// Options say what a cluster is made of. The zero value is a whole one with three nodes.
+// Options describe a cluster. The zero value is a complete cluster with three nodes.
 type Options struct {
 	// BinDir is the folder of the control plane's binaries. Empty: they are found, or built, by package assets.
 	BinDir string
@@ -83,8 +83,8 @@ type Cluster struct {
 	stopErr    error
 }
 
-// Start starts a cluster and returns when pods can be created in it. The cluster runs until Stop is called or ctx
-// ends. If it cannot be started, what was started of it is stopped again.
+// Start starts a cluster and returns when pods can be created in it. The cluster runs until Stop is called or ctx ends.
+// If it cannot be started, the parts that were started are stopped again.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	c, err := prepare(options)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	return nil
 }
 
-// awaitComponents waits for what a first pod needs: its service account, and a scheduler.
+// awaitComponents waits until a first pod can run: its service account exists, and the scheduler has started.
 func (c *Cluster) awaitComponents(ctx context.Context, client kubernetes.Interface) error {
 	if !c.options.WithoutControllerManager {
 		err := c.await(ctx, "default service account", func() error {

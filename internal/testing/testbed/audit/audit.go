@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit reads what an API server has noted of the requests that a user sent.
+// Package audit reads an API server's audit log of a user's requests.
 package audit
 
 import (
@@ -64,7 +64,7 @@ func (l Log) Requests(user string) ([]Request, error) {
 	return list, err
 }
 
-// Rights returns what the user asked for, as "verb group/resource", and whether it was ever forbidden.
+// Rights returns the user's requests as "verb group/resource", and whether each was ever forbidden.
 func (l Log) Rights(user string) (map[string]bool, error) {
 	forbidden := map[string]bool{}
 	err := l.read(user, func(e *auditv1.Event) {
@@ -77,7 +77,7 @@ func (l Log) Rights(user string) (map[string]bool, error) {
 	return forbidden, err
 }
 
-// read reads what concerns the user's requests for objects.
+// read reads the entries about the user's requests for objects.
 func (l Log) read(user string, note func(*auditv1.Event)) error {
 	file, err := os.Open(l.path)
 	if err != nil {
@@ -92,7 +92,7 @@ func (l Log) read(user string, note func(*auditv1.Event)) error {
 	mark := []byte(`"username":"` + user + `"`)
 	for lines.Scan() {
 		if !bytes.Contains(lines.Bytes(), mark) {
-			continue // most lines are others'; decoding them all takes long
+			continue // most lines belong to other users; decoding them all takes long
 		}
 		event := &auditv1.Event{}
 		if err := json.Unmarshal(lines.Bytes(), event); err != nil {

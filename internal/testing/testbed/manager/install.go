@@ -29,7 +29,7 @@ import (
 const (
 	// User is whom the manager acts as.
 	User = "rollset-manager"
-	// fieldManager is who applies what is installed.
+	// fieldManager is the field manager of the installed objects.
 	fieldManager = "rollset-testbed"
 	// crdTimeout bounds the time until the API server serves the CRD.
 	crdTimeout = 20 * time.Second

@@ -57,7 +57,7 @@ func (f *Fleet) fitting(pod *corev1.Pod) []string {
 	return names
 }
 
-// unboundClaim returns what the pod's claims are waiting for, in a scheduler's words; empty if for nothing.
+// unboundClaim returns the scheduler's message if a claim of the pod is not bound; empty if all are.
 func (f *Fleet) unboundClaim(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		source := pod.Spec.Volumes[i].PersistentVolumeClaim

@@ -175,7 +175,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	}
 }
 
-// grow gives a bound claim the size it asks for, as a resizer does: the volume first, the claim's capacity last.
+// grow resizes a bound claim to its request, as a resizer does: the volume first, the claim's capacity last.
 func (q *claimQueue) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	want, has := claim.Spec.Resources.Requests.Storage(), claim.Status.Capacity.Storage()
 	if want.Cmp(*has) <= 0 {

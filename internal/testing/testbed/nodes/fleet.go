@@ -31,7 +31,7 @@ const (
 	defaultWorkers = 16
 )
 
-// Options say which nodes to simulate, and what else to stand in for.
+// Options describe the nodes to simulate, and the components to stand in for.
 type Options struct {
 	// Count is the number of nodes. Zero means 3.
 	Count int

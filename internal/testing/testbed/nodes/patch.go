@@ -22,8 +22,8 @@ type patchMeta struct {
 	UID types.UID `json:"uid"`
 }
 
-// statusPatch writes what a kubelet changed and nothing else: conditions are merged by type, so that those which
-// other owners write at the same time stay as they are. The pod's own status is what the change is measured against.
+// statusPatch returns a patch with the kubelet's changes to the pod's status. Conditions are merged by type, so that
+// those of other writers stay as they are.
 func statusPatch(pod *corev1.Pod, status *corev1.PodStatus) ([]byte, error) {
 	old, changed := &pod.Status, map[string]any{}
 	note := func(field string, before, after any) {

@@ -85,7 +85,7 @@ func TestConditionThatGoes(t *testing.T) {
 	}
 }
 
-// applied returns what the API server makes of a patch.
+// applied returns the result of a patch as the API server computes it.
 func applied(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	t.Helper()
 	body, err := json.Marshal(pod)

@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/internal/testing/kubelet"
 )
 
-// podKey names a pod; podQueue holds those to look at, now or at a given time. It never hands out one pod to two
+// podKey names a pod; podQueue holds the pods to handle, now or at a given time. It never hands out one pod to two
 // workers.
 type (
 	podKey   = types.NamespacedName
@@ -29,7 +29,7 @@ type (
 
 func newPodQueue() podQueue { return workqueue.NewTypedDelayingQueue[podKey]() }
 
-// sighting is what the fleet keeps of a pod from one look to the next.
+// sighting is what the fleet remembers of a pod from one look to the next.
 type sighting struct {
 	uid    types.UID
 	node   string
@@ -110,7 +110,7 @@ func (f *Fleet) look(ctx context.Context, key podKey) (time.Duration, error) {
 	return outcome.Next, nil
 }
 
-// sight returns what is kept of the pod. One of the same name and another UID is another pod.
+// sight returns the memory of a pod. A pod with the same name and another UID is another pod.
 func (f *Fleet) sight(key podKey, pod *corev1.Pod) (*sighting, kubelet.Memory) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// leaseSeconds is how long a node's heartbeat is good for, beatEvery how often it comes: as a kubelet's.
+	// leaseSeconds is the duration of a node's lease, and beatEvery the interval of its heartbeat, as a kubelet has
+	// them.
 	leaseSeconds = 40
 	beatEvery    = 10 * time.Second
 	// registerTimeout bounds the wait for the namespace of the leases, which a fresh API server makes in its own time.
 	registerTimeout = 20 * time.Second
 )
 
-// capacity returns what each node has. The API server itself refuses resizes beyond it.
+// capacity returns the capacity of each node. The API server itself refuses resizes beyond it.
 func capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("1000"),
@@ -56,8 +57,8 @@ func (f *Fleet) register(ctx context.Context) error {
 	return nil
 }
 
-// registerNode makes the node anew if it is there already, from a fleet before. The taint that admission gives to
-// new nodes goes at once: nothing on this node takes time to become ready.
+// registerNode registers a node, and replaces the node of an earlier fleet. It removes the taint that admission gives
+// to new nodes, because nothing on this node takes time to become ready.
 func (f *Fleet) registerNode(ctx context.Context, name string) error {
 	api := f.client.CoreV1().Nodes()
 	_, err := api.Create(ctx, f.node(name), metav1.CreateOptions{})

@@ -46,7 +46,7 @@ const (
 	logTail = 4000
 )
 
-// Options say what a node is like.
+// Options describe a node.
 type Options struct {
 	// Dir is the folder for the node's data and logs. Empty means a temporary one that Stop removes.
 	Dir string

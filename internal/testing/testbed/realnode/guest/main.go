@@ -34,7 +34,7 @@ const (
 	crashAfter = 500 * time.Millisecond
 )
 
-// Reply is what a client gets.
+// Reply is the answer to a client.
 type Reply struct {
 	Version string `json:"version"`
 	// Ending is true after the container was asked to end. No client should reach it then.

@@ -151,7 +151,7 @@ func (i image) allNames(digest string) []string {
 	return names
 }
 
-// manifest writes what an image's manifest refers to, and returns the manifest.
+// manifest writes the content of an image, and returns its manifest.
 func (a *archive) manifest(i image) ([]byte, error) {
 	config, err := json.Marshal(object{
 		"architecture": runtime.GOARCH, "os": "linux",

@@ -25,7 +25,7 @@ const (
 	OK           = "ok"
 )
 
-// Node is what a supervisor needs to know of its node.
+// Node holds the settings that a supervisor needs for its node.
 type Node struct {
 	// Name is the name of the node's object.
 	Name string `json:"name"`
@@ -56,7 +56,7 @@ func (n Node) Log(component string) string { return filepath.Join(n.Dir, "logs",
 // Volume returns the folder of the i-th local volume.
 func (n Node) Volume(i int) string { return filepath.Join(n.Dir, "volumes", strconv.Itoa(i)) }
 
-// Private returns the folder that stands inside the node where path is outside.
+// Private returns the folder that replaces path inside the node.
 func (n Node) Private(path string) string { return filepath.Join(n.Dir, "private", path) }
 
 // Write writes the settings for the supervisor, and returns the file's path.

@@ -68,7 +68,7 @@ func joinCgroups(name string) (cgroups, error) {
 	return all, nil
 }
 
-// placesOf returns where the node's cgroups are to be, one for each hierarchy.
+// placesOf returns the paths of the node's cgroups, one for each hierarchy.
 func placesOf(name string, unified bool) (all cgroups, err error) {
 	// Read as a whole: the lines change while this process moves.
 	raw, err := os.ReadFile("/proc/self/cgroup")

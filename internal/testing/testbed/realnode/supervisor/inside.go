@@ -98,8 +98,7 @@ func mountAll(node setup.Node) error {
 	return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 }
 
-// hideSettings puts files in the place of the kernel's settings that a kubelet wants otherwise, and that are the whole
-// machine's.
+// hideSettings puts files in the place of kernel settings that a kubelet changes but that belong to the whole machine.
 func hideSettings(node setup.Node) error {
 	dir := node.Private("sysctl")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

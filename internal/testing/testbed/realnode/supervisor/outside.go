@@ -59,10 +59,10 @@ func cgroupName(dir string) string {
 	return fmt.Sprintf("rollset-node-%08x", h.Sum32())
 }
 
-// nothing is what check starts in new namespaces.
+// nothing is the command that check starts in new namespaces.
 const nothing = "nothing"
 
-// check tries what a node needs of this machine.
+// check returns an error if this machine lacks what a node needs.
 func check() error {
 	groups, err := joinCgroups(fmt.Sprintf("rollset-node-check-%d", os.Getpid()))
 	if err != nil {
