@@ -37,7 +37,7 @@ the standard object metadata
 {{- end -}}
 {{- end -}}
 
-{{- /* An enum is a string with limits; a link to a page about numbers helps nobody. */ -}}
+{{- /* An enum is a string with limits; a link to a page about numbers does not help. */ -}}
 {{- define "kind" -}}
 {{- if and .IsAlias (not .Members) -}}
 string

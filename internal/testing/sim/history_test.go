@@ -230,7 +230,7 @@ func TestHistoriesAgain(t *testing.T) {
 		// A delete is under way for longer than the manager waits for it.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\npodsToDelete b c d\nstrategy OnDelete\nuncordon\n" +
 			"podsToDelete\nminReady 3\nquota 2\nrewind 19\ndeadline 11", 10008666},
-		// A set is scaled up and its strategy becomes Recreate while surge serves at a revision that is not wanted any more.
+		// A set is scaled up and its strategy becomes Recreate while surge serves at a revision that is no longer wanted.
 		{"replicas 3\nclaims data\nsettle\nmaxSurge 50%\nminReady 3\nimage app:v2\nrun 4.5s\nimage app:v3\nstrategy Recreate\nreplicas 6\nsettle", 0},
 		// The revision of a template that the API server has changed is deleted, and its pods are asked about in dry runs.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nabort\napi-default\nlose-status\nmaxSurge 0%\nsettle\n" +
