@@ -235,6 +235,11 @@ func TestHistoriesAgain(t *testing.T) {
 		// The revision of a template that the API server has changed is deleted, and its pods are asked about in dry runs.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nabort\napi-default\nlose-status\nmaxSurge 0%\nsettle\n" +
 			"maxSurge 100%\nmaxUnavailable 1\nrestart\nforget", 20015672},
+		// A quorum is complete when an orphan has been adopted.
+		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
+		// Claims are left of an earlier set of the same name, and pods use them again.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 50%\ndeny-image app:v2\ndelete-set Orphan\n" +
+			"managers 2\nresync\ncpu 1\ndeny-image app:v3\nsettle\ncreate-set\nwhenScaled Delete", 30060958},
 		// Surge is allowed while a step that has come to all pods waits for a person.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 100%\napi-default", 452},
 		// A pod is made after its create has timed out, and the cache shows those that were asked for after it.

@@ -44,6 +44,9 @@ type tended struct {
 
 // observe schedules a kubelet to handle a pod that was written.
 func (k *kubelets) observe(e *apiserver.Entry) {
+	if e.Key.Kind == apiserver.RollSets && e.Old != nil && e.New != nil && e.Old.GetGeneration() != e.New.GetGeneration() {
+		k.wakeMembers(e.At) // fewer of them may be wanted
+	}
 	if e.Key.Kind != apiserver.Pods {
 		return
 	}
@@ -57,12 +60,17 @@ func (k *kubelets) observe(e *apiserver.Entry) {
 		k.pods = append(k.pods, t)
 	}
 	t.due, t.at = apiserver.MustBe[*corev1.Pod](e.New).Spec.NodeName != "", e.At
-	if e.Verb == apiserver.Create || e.Subresource == "binding" || e.Old.GetGeneration() != e.New.GetGeneration() {
-		// Members of a quorum notice the new one.
-		for _, other := range k.pods {
-			if pod, ok := k.world.Store.Get(other.key).(*corev1.Pod); ok && isMember(pod) && !other.due {
-				other.due, other.at = pod.Spec.NodeName != "", e.At
-			}
+	if e.Verb == apiserver.Create || e.Subresource == "binding" || e.Old.GetGeneration() != e.New.GetGeneration() ||
+		invariants.OwnerOf(e.Old) != invariants.OwnerOf(e.New) {
+		k.wakeMembers(e.At)
+	}
+}
+
+// wakeMembers lets all members of a quorum notice that there may be another one.
+func (k *kubelets) wakeMembers(at time.Time) {
+	for _, t := range k.pods {
+		if pod, ok := k.world.Store.Get(t.key).(*corev1.Pod); ok && isMember(pod) && !t.due {
+			t.due, t.at = pod.Spec.NodeName != "", at
 		}
 	}
 }
