@@ -97,12 +97,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// allowed is how many marks the comments of a folder may still have. A number may fall and never grow; a folder without
-// marks leaves the list. The comments of all other folders have none.
-var allowed = map[string]int{
-	"internal/controller/": 62,
-}
-
 // TestComments keeps the phrases to avoid out of the comments of Go files.
 func TestComments(t *testing.T) {
 	sources, err := read(os.DirFS("../.."), ".go")
@@ -112,30 +106,11 @@ func TestComments(t *testing.T) {
 	if len(sources) < 500 {
 		t.Fatalf("%d Go files; is this the root of the project?", len(sources))
 	}
-	old := map[string][]found{}
 	for _, s := range sources {
-		folder := oldFolder(s.path)
-		old[folder] = append(old[folder], search(allMarks(), s.path, comments(s.text))...)
-	}
-	for folder, all := range old {
-		if len(all) <= allowed[folder] {
-			continue
-		}
-		t.Errorf("%d phrases to avoid in comments of %q, want at most %d", len(all), folder, allowed[folder])
-		for _, f := range all {
+		for _, f := range search(allMarks(), s.path, comments(s.text)) {
 			t.Errorf("%s: %q in %q %s", f.path, f.mark, f.context, advice(f.mark))
 		}
 	}
-}
-
-// oldFolder returns the folder of a file that may still have marks; empty if it may not.
-func oldFolder(path string) string {
-	for folder := range allowed {
-		if strings.HasPrefix(path, folder) {
-			return folder
-		}
-	}
-	return ""
 }
 
 // advice returns why a mark is to be avoided, and what to write instead.

@@ -117,7 +117,7 @@ type restingSet struct {
 	pods       []*corev1.Pod
 }
 
-// newRestingSet lets the controller itself bring the set to where it writes nothing any more.
+// newRestingSet lets the controller itself bring the set to where it has nothing left to write.
 func newRestingSet(tb testing.TB, n, strangers int) *restingSet {
 	tb.Helper()
 	s := &restingSet{set: settled.Set(n)}
@@ -143,7 +143,7 @@ func newRestingSet(tb testing.TB, n, strangers int) *restingSet {
 	return s
 }
 
-// settle has the set reconciled beside these objects until nothing is written any more.
+// settle reconciles the set, with these objects in the cache, until nothing is left to write.
 func (s *restingSet) settle(tb testing.TB, objects []client.Object) {
 	tb.Helper()
 	for range 3 {
@@ -171,8 +171,8 @@ func (s *restingSet) disturb(tb testing.TB) {
 	})
 }
 
-// updateInPlace makes the pods what an update in place leaves. The pods have no gate: that their update is done shows in
-// the content of the image, which is another one than before, to whoever looks at them.
+// updateInPlace puts the pods in the state after an update in place. The pods have no gate. Their status shows that the
+// update is done, because the content of the image is another one than before.
 func (s *restingSet) updateInPlace(tb testing.TB) {
 	tb.Helper()
 	s.change(tb, func(i int, pod *corev1.Pod) {

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// faults are what goes wrong on purpose, by namespace, and what the manager asked of the API server.
+// faults are injected failures, by namespace, and the manager's requests.
 type faults struct {
 	mu sync.Mutex
 	// lags is how long the cache takes to show an event of a pod.
 	lags map[string]time.Duration
-	// creates is asked what becomes of each create of a pod.
+	// creates decides the result of each create of a pod.
 	creates map[string]func(pod *corev1.Pod, create func() error) error
 	// requests counts by namespace and verb.
 	requests map[string]map[string]int

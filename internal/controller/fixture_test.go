@@ -156,7 +156,7 @@ func (f *fixture) eventuallyCondition(name string, status metav1.ConditionStatus
 	}).Should(Succeed())
 }
 
-// haveCondition matches conditions of which one has the name and the status.
+// haveCondition matches conditions that include one with the name and the status.
 func haveCondition(name string, status metav1.ConditionStatus) OmegaMatcher {
 	return ContainElement(And(HaveField("Type", name), HaveField("Status", status)))
 }

@@ -285,7 +285,7 @@ func (w writes) since(before writes) string {
 	return strings.Join(parts, ", ")
 }
 
-// turnGate writes the condition of a pod's gate as nobody but the controller should.
+// turnGate writes the condition of a pod's gate, as no client but the controller should.
 func (f *fixture) turnGate(pod *corev1.Pod, status corev1.ConditionStatus) {
 	GinkgoHelper()
 	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q}]}}`, v1alpha1.InPlaceUpdateReady, status)

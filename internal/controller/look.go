@@ -99,7 +99,7 @@ func (v *view) list(ctx context.Context, cache client.Reader, into client.Object
 	return cache.List(ctx, into, client.InNamespace(v.Set.Namespace), by, client.UnsafeDisableDeepCopy)
 }
 
-// answers are the answers to preflights as planners see them. A revision that may not be recorded is as good as refused.
+// answers returns the answers to preflights as planners see them. A revision that may not be recorded counts as refused.
 func (v *view) answers(update string) map[string]snapshot.Preflight {
 	answers := make(map[string]snapshot.Preflight, len(v.memory.preflights))
 	for name, answer := range v.memory.preflights {

@@ -96,7 +96,7 @@ var _ = Describe("Ownership", func() {
 		f.create()
 		before := names(f.pods())
 		Expect(shared.client.Delete(f, f.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		// Nobody collects garbage here, so the set stays and would have every chance.
+		// No garbage collector runs here, so the set stays and would have every chance.
 		victim := f.pods()[0]
 		Expect(shared.client.Delete(f, &victim)).To(Succeed())
 		Expect(shared.client.Create(f, bare("lonely", map[string]string{"app": "web"}))).To(Succeed())

@@ -30,7 +30,7 @@ const reportEvery = time.Second
 // what is urgent, would else write as fast as they can.
 const maxHurried = 5
 
-// reporter reports what became of a reconcile: in the status, in events and in metrics.
+// reporter reports the result of a reconcile: in the status, in events and in metrics.
 type reporter struct {
 	client       client.Client
 	expectations *expectations.Store
@@ -121,7 +121,7 @@ func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Repor
 	}
 }
 
-// mark notes on the update revision what became of its rollout, so that it outlives the status.
+// mark records the result of a rollout on the update revision, so that it outlives the status.
 func (r *reporter) mark(ctx context.Context, s *step, report status.Report) {
 	switch {
 	case report.Verdict != "":

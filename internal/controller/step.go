@@ -38,7 +38,7 @@ type step struct {
 	// found says which revisions the set has, and failure what kept them from being recorded: then nothing is planned.
 	found   revision.Resolution
 	failure error
-	// observed is the snapshot, plan what the core planned on it, and result what became of that.
+	// observed is the snapshot, plan what the planners planned on it, and result the result of the plan.
 	observed *snapshot.Set
 	plan     action.Plan
 	result   podcontrol.Result

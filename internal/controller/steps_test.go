@@ -14,7 +14,8 @@ import (
 	"rollset.dev/rollset/internal/plan/observe"
 )
 
-// TestStepEvents follows a rollout through its steps: users are told when a step begins, waits for somebody or fails, once.
+// TestStepEvents follows a rollout through its steps: users get one event when a step begins, waits for a person or program,
+// or fails.
 func TestStepEvents(t *testing.T) {
 	t.Parallel()
 	recorder := events.NewFakeRecorder(10)

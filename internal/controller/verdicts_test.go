@@ -129,7 +129,7 @@ var _ = Describe("The deadline", func() {
 	It("lets a set that waits be at rest: its status is not written again and again", func() {
 		f.set.Spec.ProgressDeadlineSeconds = new(int32(600))
 		f.create()
-		f.setImage("missing") // of which the kubelet tells in turns that it pulls, fails and backs off
+		f.setImage("missing") // the kubelet reports in turns that it pulls, fails and backs off
 		f.eventuallyCondition("Progressing", metav1.ConditionTrue, "1 of 3 pods updated; waiting for web-")
 		version := ""
 		Eventually(func() bool {

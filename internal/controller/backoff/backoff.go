@@ -1,12 +1,12 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backoff paces attempts that fail, each apart from all others.
+// Package backoff paces attempts that fail, each separately from all others.
 //
-// The rule: an attempt is a verb and an object. The first one is free, then the wait doubles from one failure to the next,
-// up to a bound. It begins anew after a success, when what is attempted changes, and after a long time without an attempt.
-// What was refused may be refused for ever; an API server in trouble soon has no trouble any more, so the bound is lower.
-// An attempt that another writer overtook is made again on what that one wrote, a few times; from then on a conflict is a
+// The rule: an attempt is a verb and an object. The first one is free. Then the wait doubles from one failure to the next,
+// up to a bound. It starts again after a success, when the attempted content changes, and after a long time without an
+// attempt. A refused write may be refused without end. An API server that fails recovers soon, so the bound for it is lower.
+// An attempt that lost against another writer is repeated a few times on what that one wrote. After that a conflict is a
 // refusal like any other.
 package backoff
 
@@ -28,7 +28,7 @@ const (
 // patience is how many times in a row an attempt may be overtaken and be made again as soon as the object has changed.
 const patience = 3
 
-// Failure is one attempt in vain.
+// Failure is a failed attempt.
 type Failure struct {
 	// Version is what was attempted. Another version waits for nothing.
 	Version string

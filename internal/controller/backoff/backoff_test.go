@@ -20,24 +20,24 @@ func TestWait(t *testing.T) {
 	trouble := backoff.Failure{Version: "a", Message: "out of order"}
 	overtaken := backoff.Failure{Version: "a", Seen: "7", Message: "conflict"}
 	for name, tt := range map[string]struct {
-		// fails are attempts in vain, each after the wait that it had to keep, and a pause behind the last.
+		// fails is the number of failed attempts, each after its wait. pause is the time after the last one.
 		fails         int
 		failure       backoff.Failure
 		pause         time.Duration
 		version, seen string
 		want          time.Duration
 	}{
-		"the first attempt is free":                          {failure: refused, version: "a"},
-		"the second waits":                                   {fails: 1, failure: refused, version: "a", want: backoff.Shortest},
-		"each waits twice as long":                           {fails: 4, failure: refused, version: "a", want: 8 * backoff.Shortest},
-		"but not for ever":                                   {fails: 30, failure: refused, version: "a", want: backoff.Longest},
-		"trouble is soon over":                               {fails: 30, failure: trouble, version: "a", want: backoff.LongestTrouble},
-		"time passes":                                        {fails: 3, failure: refused, pause: 3 * time.Second, version: "a", want: time.Second},
-		"another version is free":                            {fails: 5, failure: refused, version: "b"},
-		"a clock that jumps back adds nothing":               {fails: 1, failure: refused, pause: -time.Hour, version: "a", want: backoff.Shortest},
-		"one that was overtaken waits":                       {fails: 1, failure: overtaken, version: "a", seen: "7", want: backoff.Shortest},
-		"until it has seen what overtook it":                 {fails: 3, failure: overtaken, version: "a", seen: "8"},
-		"but whoever is always overtaken waits all the same": {fails: 4, failure: overtaken, version: "a", seen: "8", want: 8 * backoff.Shortest},
+		"the first attempt is free":                  {failure: refused, version: "a"},
+		"the second waits":                           {fails: 1, failure: refused, version: "a", want: backoff.Shortest},
+		"each waits twice as long":                   {fails: 4, failure: refused, version: "a", want: 8 * backoff.Shortest},
+		"but up to a bound":                          {fails: 30, failure: refused, version: "a", want: backoff.Longest},
+		"trouble is soon over":                       {fails: 30, failure: trouble, version: "a", want: backoff.LongestTrouble},
+		"time passes":                                {fails: 3, failure: refused, pause: 3 * time.Second, version: "a", want: time.Second},
+		"another version is free":                    {fails: 5, failure: refused, version: "b"},
+		"a clock that jumps back adds nothing":       {fails: 1, failure: refused, pause: -time.Hour, version: "a", want: backoff.Shortest},
+		"one that was overtaken waits":               {fails: 1, failure: overtaken, version: "a", seen: "7", want: backoff.Shortest},
+		"until it has seen what overtook it":         {fails: 3, failure: overtaken, version: "a", seen: "8"},
+		"but an attempt that always conflicts waits": {fails: 4, failure: overtaken, version: "a", seen: "8", want: 8 * backoff.Shortest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -90,7 +90,7 @@ func (w *Writes) Overtaken(k action.Key, seen string, err error) {
 // Succeeded forgets the failures of an attempt.
 func (w *Writes) Succeeded(k action.Key) { w.table.Succeeded(k) }
 
-// Attempted notes what became of a write of the plan.
+// Attempted records the result of a write of the plan.
 func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
 	if a.Err == nil {
 		w.Succeeded(action.Any(a.Key.Verb))
@@ -104,7 +104,7 @@ func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
 		w.Note(a.Key, Failure{Refused: true})
 	case a.Overtaken:
 		w.Overtaken(a.Key, a.Seen, a.Err)
-	case a.Key.Verb == action.Creating && namespaceGone: // nothing can be made in it any more, and the set goes with it
+	case a.Key.Verb == action.Creating && namespaceGone: // nothing can be created in the namespace, and the set is deleted with it
 		w.table.Rest(a.Key, Failure{Version: w.version(a.Key), Message: a.Err.Error(), Refused: true}, w.objects.Now, Longest)
 	default:
 		w.Failed(a.Key, a.Err)

@@ -119,7 +119,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfAPodIsDecidedOn fails when an upgrade of the API brings a field that nobody has thought about.
+// TestEveryFieldOfAPodIsDecidedOn fails when an upgrade of the API adds a field that is neither kept nor dropped on purpose.
 func TestEveryFieldOfAPodIsDecidedOn(t *testing.T) {
 	t.Parallel()
 	const matters, ignored = true, false

@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/testing/settled"
 )
 
-// TestPods reads the pods of a set, and those of nobody, from the indexer of a cache and by lists.
+// TestPods reads the pods of a set, and those without a controller, from the indexer of a cache and by lists.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	set := settled.Set(4)
@@ -36,7 +36,7 @@ func TestPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for controller, want := range map[string][]string{string(set.UID): {ours.Name}, Orphan: {orphan.Name}, "nobody": nil} {
+		for controller, want := range map[string][]string{string(set.UID): {ours.Name}, Orphan: {orphan.Name}, "unknown": nil} {
 			found, err := pods(t.Context(), set.Namespace, controller)
 			if err != nil {
 				t.Fatal(err)

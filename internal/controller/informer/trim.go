@@ -185,7 +185,7 @@ func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 	}
 }
 
-// split takes a spec apart: what pods of a revision should have in common, and the volumes, of which some may be each pod's
+// split separates a spec into the part that pods of a revision should share, and the volumes. Some volumes may be each pod's
 // own.
 func split(spec *corev1.PodSpec) (common, volumes corev1.PodSpec) {
 	common = *spec

@@ -130,8 +130,8 @@ func TestMemoryOfPods(t *testing.T) { // not parallel: memory is measured for th
 		"of a stranger": {change: func(p *corev1.Pod) {
 			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps/v1", "ReplicaSet"
 		}, most: 2_000},
-		"of nobody": {change: func(p *corev1.Pod) { p.OwnerReferences = nil }, most: 2_600},
-		"of nobody, one of many": {change: func(p *corev1.Pod) {
+		"without an owner": {change: func(p *corev1.Pod) { p.OwnerReferences = nil }, most: 2_600},
+		"without an owner, one of many": {change: func(p *corev1.Pod) {
 			p.OwnerReferences, p.Labels = nil, map[string]string{"app": "batch", "team": "storefront"}
 		}, most: 2_000},
 	}
@@ -187,7 +187,7 @@ func liveHeap() uint64 {
 	return stats.HeapAlloc
 }
 
-// TestTrim trims pods that nobody has touched before, and such as share a spec with one that was seen.
+// TestTrim trims pods with new specs, and pods that share a spec with an earlier one.
 func TestTrim(t *testing.T) {
 	t.Parallel()
 	set := settled.Set(1)
@@ -205,11 +205,11 @@ func TestTrim(t *testing.T) {
 		"with other resources": func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 		},
-		"of nobody":                func(p *corev1.Pod) { p.OwnerReferences = nil },
-		"of nobody, ended":         func(p *corev1.Pod) { p.OwnerReferences, p.Status.Phase = nil, corev1.PodFailed },
-		"of nobody, but not alone": func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
-		"of nobody, with no label": func(p *corev1.Pod) { p.OwnerReferences, p.Labels = nil, nil },
-		"of nobody, terminating":   func(p *corev1.Pod) { p.OwnerReferences, p.DeletionTimestamp = nil, new(metav1.Unix(300, 0)) },
+		"without an owner":                func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"without an owner, ended":         func(p *corev1.Pod) { p.OwnerReferences, p.Status.Phase = nil, corev1.PodFailed },
+		"without a controller, but owned": func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
+		"without an owner, with no label": func(p *corev1.Pod) { p.OwnerReferences, p.Labels = nil, nil },
+		"without an owner, terminating":   func(p *corev1.Pod) { p.OwnerReferences, p.DeletionTimestamp = nil, new(metav1.Unix(300, 0)) },
 		"of a ReplicaSet": func(p *corev1.Pod) {
 			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps/v1", "ReplicaSet"
 		},

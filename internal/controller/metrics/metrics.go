@@ -101,7 +101,7 @@ func New(registry prometheus.Registerer, store *expectations.Store) *Metrics {
 	return m
 }
 
-// Wrote counts what became of a plan.
+// Wrote counts the results of a plan.
 func (m *Metrics) Wrote(result podcontrol.Result) {
 	m.created.WithLabelValues(resultDone).Add(float64(result.Creates.Done))
 	m.created.WithLabelValues(resultFailed).Add(float64(result.Creates.Failed))

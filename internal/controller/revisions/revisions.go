@@ -109,7 +109,7 @@ func (c *Control) settle(ctx context.Context, v *Look, found revision.Resolution
 	return c.bump(ctx, v, found.Bump)
 }
 
-// outcome is what became of a revision that was to be recorded.
+// outcome is the result of recording a revision.
 type outcome int
 
 const (
@@ -185,7 +185,7 @@ func (c *Control) bump(ctx context.Context, v *Look, wanted *appsv1.ControllerRe
 			continue
 		}
 		k := keyOf(backoff.PatchingRevision, seen)
-		if v.Due = append(v.Due, k); v.Writes.Wait(k) > 0 { // nothing is asked in vain
+		if v.Due = append(v.Due, k); v.Writes.Wait(k) > 0 { // no request is sent during the wait
 			continue
 		}
 		if _, rejected := seen.Annotations[revision.RejectedAnnotation]; rejected || revision.Judged(seen, wanted) {

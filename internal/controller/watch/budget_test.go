@@ -62,7 +62,7 @@ func TestBudgetIsPaidOff(t *testing.T) {
 	var b budget
 	set := types.NamespacedName{Namespace: "default", Name: "web"}
 	now := time.Unix(1_000, 0)
-	for range 1_000 { // somebody edits the set, which does not wait
+	for range 1_000 { // a user edits the set, which does not wait
 		b.charge(set, now, Look{Pods: 10_000})
 	}
 	if wait := b.wait(set, now); wait > maxCost {

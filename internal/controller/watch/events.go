@@ -175,8 +175,8 @@ func (e events) setsSelecting(ctx context.Context, pod client.Object) []reconcil
 	return requests
 }
 
-// setsOfClaim returns the set of a claim's label; for a claim without it, the sets that its name may be
-// made for: templates that the spec has not any more count as well.
+// setsOfClaim returns the set in a claim's label. For a claim without the label it returns the sets that its name may be
+// made for, also from templates that the spec no longer has.
 func (e events) setsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	_, labeled := claim.GetLabels()[v1alpha1.SetLabel]
 	var requests []reconcile.Request

@@ -51,7 +51,7 @@ func (r *Router) Await(pod, set types.NamespacedName) {
 	n.waiting[pod] = set
 }
 
-// StopAwaiting notes that no set waits for the name of a pod any more.
+// StopAwaiting records that no set waits for the name of a pod.
 func (r *Router) StopAwaiting(pod types.NamespacedName) {
 	n := &r.names
 	n.mu.Lock()
