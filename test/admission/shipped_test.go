@@ -71,7 +71,7 @@ func TestShipped(t *testing.T) {
 			"rollset.spec.volumeClaimTemplates.metadata.name":               "name of the template, and of the pods' volume",
 			"rollset.status.conditions":                                     "conditions are Ready, Available, Progressing",
 			"rollset.spec.lifecycle.preDelete.labelsHandler":                "labelsHandler are labels that mark a pod as hooked",
-			"rollset.spec.updateStrategy.rollingUpdate.priorityStrategy":    "priorityStrategy says which pods are updated first",
+			"rollset.spec.updateStrategy.rollingUpdate.priorityStrategy":    "priorityStrategy selects which pods are updated first",
 			"rollset.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "whenDeleted is what happens to all claims",
 		} {
 			text := strings.Join(strings.Fields(kubectl.on(t).must("explain", field)), " ")
