@@ -17,10 +17,10 @@ import (
 
 // removeVictims deletes the surplus of a set with random names. Unavailable pods are deleted freely. Of the available pods,
 // only those above spec.replicas are deleted, so that a scale-down during a bad rollout takes the bad pods although the good
-// ones are at the old revision. Pods that a user named are deleted in any case while there are too many pods. Surge that is no
-// longer needed is deleted by itself, and no other pod in its place.
+// ones are at the old revision. Pods that a user named are deleted in any case. Surge that is no longer needed is deleted by
+// itself, and no other pod in its place; if a user named it, it still stands in for pods that are not available.
 func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	v, all := victims{set: o, spare: o.Available() - o.Limits.Replicas, tooMany: o.Live() - o.Limits.Replicas}, ranked(o, w)
+	v, all := victims{set: o, spare: o.Available() - o.Limits.Replicas}, ranked(o, w)
 	why := fmt.Sprintf("scale down to %d", o.Live()-w.SurplusSurge-w.Surplus)
 	left := w.Surplus - v.take(all.named, w.Surplus, why, p)
 	v.take(all.surge, w.SurplusSurge, "the rollout needs no more surge", p)
@@ -36,8 +36,8 @@ func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
 // victims collects the pods that a scale-down deletes.
 type victims struct {
 	set *snapshot.Set
-	// spare is how many available pods may still be deleted, and tooMany how many live pods there are above spec.replicas.
-	spare, tooMany int
+	// spare is how many available pods may still be deleted.
+	spare int
 }
 
 // take deletes up to n of the pods, and returns how many it deleted.
@@ -47,8 +47,9 @@ func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Pl
 		if taken == n {
 			break
 		}
-		serves := r.Available || r.Surge && r.Ready // ready surge may become available next
-		if serves && !desired.IsOld(v.set, r) && v.spare <= 0 && (!r.Specified || v.tooMany <= 0) {
+		serves := r.Available || r.Surge && r.Ready    // ready surge may become available next
+		inTheWay := r.Surge && desired.IsOld(v.set, r) // no pod is created before it is gone
+		if serves && !inTheWay && v.spare <= 0 && (!r.Specified || r.Surge) {
 			if r.Specified {
 				p.Hold(action.HeldByBudget, r.Pod.Name, "it is to be deleted when enough other pods are available")
 			}
@@ -57,7 +58,6 @@ func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Pl
 		if r.Available {
 			v.spare--
 		}
-		v.tooMany--
 		taken++
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
 	}

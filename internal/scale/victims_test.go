@@ -50,9 +50,13 @@ func TestVictimsInARollout(t *testing.T) {
 			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v0.* c:v1+ d:v2.*", claims: true,
 			want: "delete web-b (the rollout needs no more surge)",
 		},
-		"named by a user it goes at once while pods are too many": {
-			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1.", claims: true,
+		"named by a user it goes when all others are available": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1+", claims: true,
 			want: "delete web-b (the rollout needs no more surge)",
+		},
+		"and not before": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1.", claims: true,
+			want: "hold web-b: it is to be deleted when enough other pods are available",
 		},
 		"named by a user it stays as long as it stands in for one that is going": {
 			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1x$", claims: true,
