@@ -361,5 +361,7 @@ node-down: ## Stop the local cluster with the real node.
 	go run ./hack/cluster down -real
 
 .PHONY: demo
+# The binaries of the cluster are built so too: the compiler builds the packages that they share once.
+demo: export CGO_ENABLED = 0
 demo: ## Show a rollout on a local cluster.
 	go run ./hack/demo
