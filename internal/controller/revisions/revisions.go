@@ -141,7 +141,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 	err := c.Client.Create(ctx, wanted)
 	switch {
 	case err == nil:
-		v.Memory.recorded, v.Memory.New = name, v.Memory.New || len(v.Revisions) == 0 && v.Set.Status.ObservedGeneration == 0
+		v.Memory.recorded, v.Memory.New = name, v.Memory.New || len(v.Revisions) == 0 && v.Set.Status.ObservedGeneration < 1
 		v.Writes.Succeeded(k)
 		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
