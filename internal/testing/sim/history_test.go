@@ -240,6 +240,13 @@ func TestHistoriesAgain(t *testing.T) {
 		// Claims are left of an earlier set of the same name, and pods use them again.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 50%\ndeny-image app:v2\ndelete-set Orphan\n" +
 			"managers 2\nresync\ncpu 1\ndeny-image app:v3\nsettle\ncreate-set\nwhenScaled Delete", 30060958},
+		// The API server gets a default, and the image of the revision before that is wanted again.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nreplicas 6\n" +
+			"scaleMaxUnavailable 3\ncordon\npodsToDelete\nweight 100 zone=b\napi-default\nunspecify 4\nsettle\nimage app:v1\nleave\nrun 1s\nquota 2", 40009647},
+		// A plan replaces a broken pod that was adopted, and scales down to the pod that a user named.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ngate B True\nsettle\nlabel zone=a g\nrun 500ms\n" +
+			"gate B True\nreplicas 5\nuncordon\nwhenDeleted Retain\ncordon\nlabel rank=2 b\nmislabel a\nsettle\nunmark j\n" +
+			"rewind 9 PersistentVolumeClaim\npodsToDelete b c d\norphan 12345\nstranger qdl8b\nhistory 1\nsettle\npodsToDelete b c d", 40017416},
 		// Surge is allowed while a step that has come to all pods waits for a person.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 100%\napi-default", 452},
 		// A pod is made after its create has timed out, and the cache shows those that were asked for after it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -140,6 +141,13 @@ func noteBytes(obj client.Object) int {
 	return n
 }
 
+// runsSpec reports whether a pod runs the template in the spec, as far as that is known. Two revisions of one version differ in
+// a default of a newer API server.
+func (v *verdict) runsSpec(pod *corev1.Pod) bool {
+	template := v.world.TemplateOf(pod.Labels[v1alpha1.RevisionLabel])
+	return template == nil || equality.Semantic.DeepEqual(template, &v.set.Spec.Template)
+}
+
 // guardsMoves checks the guard: while the allowed number of pods at the update revision is unavailable, no other pod is
 // moved to it, by a delete or in place. It applies only where every pod is wanted at that revision and none is surplus.
 func guardsMoves(v *verdict) string {
@@ -152,7 +160,7 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	broken := v.count(func(pod *corev1.Pod) bool {
-		return apiserver.KeyOf(pod) != v.Key && IsLive(pod) && v.world.Version(pod) == update && !v.isAvailable(pod) &&
+		return apiserver.KeyOf(pod) != v.Key && IsLive(pod) && v.world.Version(pod) == update && v.runsSpec(pod) && !v.isAvailable(pod) &&
 			!v.outside(pod) && !v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
 	})
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(v.count(isSurge), live-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {

@@ -88,7 +88,7 @@ func withinBudget(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	if v.specified(pod) && v.count(IsLive) > l.Replicas {
+	if v.specified(pod) && pod.Labels[v1alpha1.SurgeLabel] == "" && v.checker.live > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(v.isAvailable)
