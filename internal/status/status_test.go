@@ -200,6 +200,14 @@ func TestConditions(t *testing.T) {
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
 				Progressing=True PartitionReached: 1 of 3 pods updated, as the partition wants it`,
 		},
+		"only pods that a user named are left to move": {
+			config: "random R=3 v1>v2", state: "a:v1+@ b:v1+@ c:v2+",
+			want: `
+				Ready=False RollingUpdate: 1 of 3 pods updated; waiting for web-a: 1 unavailable at revision v2, no more are moved to it
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True RollingUpdate: 1 of 3 pods updated; waiting for web-a: 1 unavailable at revision v2, no more are moved to it`,
+			wantBlocking: "guard",
+		},
 		"at the partition an old pod breaks": {
 			config: "ordinal R=3 p=2 v1>v2", state: "0:v1+ 1:v1. 2:v2+",
 			want: `

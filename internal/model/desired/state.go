@@ -74,6 +74,16 @@ func Excess(o *snapshot.Set) map[string]int {
 	return s.Excess
 }
 
+// NamedToMove returns how many pods that users named are to be replaced by pods at another revision. Excess does not count them.
+func NamedToMove(o *snapshot.Set) (n int) {
+	for _, m := range Of(o).Candidates {
+		if m.Named && m.To != m.Replica.Revision {
+			n++
+		}
+	}
+	return n
+}
+
 // Of compares a set with its wanted state.
 func Of(o *snapshot.Set) *State {
 	if o.Ordinal() {

@@ -240,6 +240,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// Claims are left of an earlier set of the same name, and pods use them again.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 50%\ndeny-image app:v2\ndelete-set Orphan\n" +
 			"managers 2\nresync\ncpu 1\ndeny-image app:v3\nsettle\ncreate-set\nwhenScaled Delete", 30060958},
+		// The last pods that a rollout is to move are ones that a user named.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\npodsToDelete a b\npromote all\nquota none", 40018394},
 		// The API server gets a default, and the image of the revision before that is wanted again.
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nreplicas 6\n" +
 			"scaleMaxUnavailable 3\ncordon\npodsToDelete\nweight 100 zone=b\napi-default\nunspecify 4\nsettle\nimage app:v1\nleave\nrun 1s\nquota 2", 40009647},
