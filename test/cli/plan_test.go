@@ -160,6 +160,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 				what := e.edit()
 				patch := e.patch(t)
 				u.awaitSteady(t, e.set.Spec.PodIdentity)
+				steady := time.Now()
 				planned, broken := u.plan(t, "--patch", patch)
 				if what == "claims" && broken > 0 {
 					t.Errorf("-seed=%d: %d pods would break, though no new ones come", seed, broken)
@@ -177,7 +178,8 @@ func TestPlanIsWhatHappens(t *testing.T) {
 				if diff := gocmp.Diff(byObject(planned), byObject(made)); diff != "" {
 					t.Fatalf("-seed=%d, %s: %s\n(-planned +made):\n%s\nmade:\n%s", seed, what, patch, diff, strings.Join(made, "\n"))
 				}
-				if oneByOne(&e.set.Spec) && !slices.Equal(batches(planned, planned), batches(planned, made)) {
+				inTime := time.Since(steady) < soon+atRest // on a busy machine ages may have changed the order meanwhile
+				if inTime && oneByOne(&e.set.Spec) && !slices.Equal(batches(planned, planned), batches(planned, made)) {
 					t.Fatalf("-seed=%d, %s: the order differs (-planned +made):\n%s", seed, what, gocmp.Diff(planned, made))
 				}
 			}
