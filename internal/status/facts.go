@@ -50,7 +50,7 @@ func gather(in *Input) *facts {
 	f.want = want(in.Set)
 	f.outdated = f.total.live - f.revision(in.Set.Update.Name).live
 	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected) {
-		f.excess, f.moving = desired.Excess(in.Set), desired.NamedToMove(in.Set)
+		f.excess, f.moving = desired.Moving(in.Set)
 	}
 	for _, n := range f.excess {
 		f.moving += n

@@ -65,23 +65,23 @@ type State struct {
 	lacking string
 }
 
-// Excess returns how many live pods of each revision are surplus, as in State.
-func Excess(o *snapshot.Set) map[string]int {
+// Moving returns how many live pods of each revision are surplus, as in State, and how many pods that users named are to be
+// replaced by pods at another revision.
+func Moving(o *snapshot.Set) (surplus map[string]int, named int) {
+	var s *State
 	if o.Ordinal() {
-		return ordinal(o).Excess
+		s = ordinal(o)
+	} else {
+		pods := count(o)
+		s, _ = excess(o, pods)
+		s.findCandidates(o, pods)
 	}
-	s, _ := excess(o, count(o))
-	return s.Excess
-}
-
-// NamedToMove returns how many pods that users named are to be replaced by pods at another revision. Excess does not count them.
-func NamedToMove(o *snapshot.Set) (n int) {
-	for _, m := range Of(o).Candidates {
+	for _, m := range s.Candidates {
 		if m.Named && m.To != m.Replica.Revision {
-			n++
+			named++
 		}
 	}
-	return n
+	return s.Excess, named
 }
 
 // Of compares a set with its wanted state.
