@@ -31,8 +31,7 @@ import (
 // step has moved. What this process writes itself its cache is waited for to show.
 func (s *step) isBehind(ctx context.Context, live client.Reader, store *expectations.Store) (bool, error) {
 	m := s.memory
-	needed := s.observed.Rollout.Next != nil || slices.ContainsFunc(s.plan.Actions, isCreate)
-	if m.sawStatus || m.revisions.New || !needed {
+	if m.sawStatus || m.revisions.New || s.observed.Rollout.Next == nil && !slices.ContainsFunc(s.plan.Actions, isCreate) {
 		return false, nil
 	}
 	set := &v1alpha1.RollSet{}
@@ -47,7 +46,7 @@ func (s *step) isBehind(ctx context.Context, live client.Reader, store *expectat
 	return true, nil
 }
 
-// unseen says how long to wait because a set has pods that the cache does not show; zero if there is nothing to wait
+// unseen returns how long to wait because a set has pods that the cache does not show; zero if there is nothing to wait
 // for. Acting on such a cache would mean to create all pods once more, and to report that there are none.
 //
 // A cache only goes forward. So it is doubted until it has shown a pod of the set for the first time in the life of
