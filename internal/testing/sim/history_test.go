@@ -240,6 +240,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// Claims are left of an earlier set of the same name, and pods use them again.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nmaxSurge 50%\ndeny-image app:v2\ndelete-set Orphan\n" +
 			"managers 2\nresync\ncpu 1\ndeny-image app:v3\nsettle\ncreate-set\nwhenScaled Delete", 30060958},
+		// A pod takes over the id of claims that a deleted set of the same name has left.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndelete-set Background\ncreate-set\nuncordon\n" +
+			"onStepFailed Rollback\npolicy InPlaceIfPossible\nannotate team=b\nimage app:v1\nhistory 1\nforget\nbusy 5s\nno-claims data", 50016170},
 		// The last pods that a rollout is to move are ones that a user named.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\npodsToDelete a b\npromote all\nquota none", 40018394},
 		// The API server gets a default, and the image of the revision before that is wanted again.

@@ -18,10 +18,12 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// More than maxTurnsAtOnce turns at one time, and turnsOfPod for each pod, are a hot loop.
+// More than maxTurnsAtOnce turns at one time, and turnsOfPod for each pod, are a hot loop. A step of the clock below sameTime
+// counts as no step: a manager may ask for the next reconcile in a nanosecond, again and again.
 const (
 	maxTurnsAtOnce = 5000
 	turnsOfPod     = 20
+	sameTime       = time.Millisecond
 )
 
 // World is a simulated cluster with the real controller in it.
@@ -183,8 +185,10 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 		if next.After(deadline) {
 			return false, nil
 		}
+		if next.Sub(w.Now()) >= sameTime {
+			w.atOnce = 0
+		}
 		w.clock.SetTime(next)
-		w.atOnce = 0
 		return true, nil
 	}
 	if w.atOnce++; w.atOnce > maxTurnsAtOnce+turnsOfPod*len(w.kubelets.pods) {
