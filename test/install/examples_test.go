@@ -70,13 +70,13 @@ func TestExamplesOfDelivery(t *testing.T) {
 	argo := module{"github.com/argoproj/argo-cd/v3", "v3.1.0", "h1:2+gPskQKCyPC9DzRSWQ1AvmS3WiIlRR7bKz/FO3DozI="}
 	source := module{"github.com/fluxcd/source-controller", "v1.7.0", "h1:/fBgS4CSmT5Jj/fjQDF92y+pC3gst1GJjgNSzY8Ff9I="}
 	flux := module{"github.com/fluxcd/kustomize-controller", "v1.7.3", "h1:SzNnGn/4ObAPEHHleM5U7y/AKxKXph3Vj6ZhteeXw8M="}
-	for _, crd := range []string{
-		filepath.Join(argo.files(t), "manifests", "crds", "application-crd.yaml"),
-		filepath.Join(source.files(t), "config", "crd", "bases", "source.toolkit.fluxcd.io_gitrepositories.yaml"),
-		filepath.Join(flux.files(t), "config", "crd", "bases", "kustomize.toolkit.fluxcd.io_kustomizations.yaml"),
+	for name, file := range map[string]string{
+		"applications.argoproj.io":                   filepath.Join(argo.files(t), "manifests", "crds", "application-crd.yaml"),
+		"gitrepositories.source.toolkit.fluxcd.io":   filepath.Join(source.files(t), "config", "crd", "bases", "source.toolkit.fluxcd.io_gitrepositories.yaml"),
+		"kustomizations.kustomize.toolkit.fluxcd.io": filepath.Join(flux.files(t), "config", "crd", "bases", "kustomize.toolkit.fluxcd.io_kustomizations.yaml"),
 	} {
-		kubectl(t, "", "apply", "--server-side", "-f", crd)
-		kubectl(t, "", "wait", "-f", crd, "--for=condition=Established")
+		kubectl(t, "", "apply", "--server-side", "-f", file)
+		established(t, name)
 	}
 	for _, namespace := range []string{"argocd", "flux-system"} {
 		if err := client.IgnoreAlreadyExists(shared.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})); err != nil {

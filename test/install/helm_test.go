@@ -160,7 +160,7 @@ func (h helm) life(t *testing.T, namespace string, end func()) {
 		t.Error(err)
 	}
 	h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
-	kubectl(t, "", "wait", "--for=condition=Established", "crd/rollsets.apps.rollset.dev")
+	established(t, "rollsets.apps.rollset.dev")
 	sameAs(t, "helm uninstall", set, before)
 
 	h.must(t, install...) // the CRD that was left belongs to the release

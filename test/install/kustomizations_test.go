@@ -43,7 +43,7 @@ func TestKustomizations(t *testing.T) {
 	apply(t, kustomize(t, "config/default"))
 	for plural, kind := range map[string]string{"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"} {
 		kubectl(t, fmt.Sprintf(monitoring, plural, kind), "apply", "-f", "-")
-		kubectl(t, "", "wait", "--for=condition=Established", "crd/"+plural+".monitoring.coreos.com")
+		established(t, plural+".monitoring.coreos.com")
 	}
 	for _, name := range []string{"system", "team-a", "team-b"} {
 		ensureNamespace(t, name)
