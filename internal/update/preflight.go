@@ -82,7 +82,7 @@ func acceptedRevisions(o *snapshot.Set) map[string]bool {
 	accepted := map[string]bool{}
 	last := ""
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && r.Revision != last { // most have the same
+		if r := &o.Replicas[i]; r.Pod != nil && (len(accepted) == 0 || r.Revision != last) { // most have the same
 			accepted[r.Revision] = true
 			last = r.Revision
 		}

@@ -30,7 +30,7 @@ func ordinal(o *snapshot.Set) *State {
 		inRange++
 		taken[k] = true
 		if r.Live() {
-			s.judge(o, r, target(o, r, k))
+			s.judge(o, r, k)
 		}
 	}
 	slices.SortFunc(s.Outside, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
@@ -48,11 +48,11 @@ func ordinal(o *snapshot.Set) *State {
 	return s
 }
 
-// judge records a live pod that is not the one wanted in its place, or that a user wants replaced.
-func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, to string) {
-	switch {
+// judge records a live pod that is not the one wanted at the k-th place, or that a user wants replaced.
+func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, k int) {
+	switch to := target(o, r, k); {
 	case r.Specified && replaceable(o, r):
-		s.Candidates = append(s.Candidates, Move{Replica: r, To: to, Named: true})
+		s.Candidates = append(s.Candidates, Move{Replica: r, To: comesBackAt(o, at(o, k)), Named: true})
 	case to != r.Revision:
 		s.Excess[r.Revision]++
 		s.Candidates = append(s.Candidates, Move{Replica: r, To: to})

@@ -192,7 +192,7 @@ func (s *State) destination(o *snapshot.Set, from string) string {
 // successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
 // pods.
 func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods mix) string {
-	if Frozen(o) || pods.short(r.Revision) > 0 || pods.short(s.lacking) == 0 {
+	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(s.lacking) == 0 {
 		return r.Revision
 	}
 	return comesBackAt(o, s.lacking)

@@ -68,7 +68,10 @@ func TestOf(t *testing.T) {
 		"ordinals: nothing moves in a pause":                        {"ordinal R=2 paused v1>v2", "0:v1+ 1:v1+", ""},
 		"ordinals: in a pause pods come at the current revision":    {"ordinal R=2 paused v1>v2", "0:v1+", "+1:v1"},
 		"ordinals: nothing moves under OnDelete":                    {"ordinal R=2 ondelete v1>v2", "0:v1+ 1:v1+", ""},
-		"ordinals: a lost template is wanted of no new pod":         {"ordinal R=2 p=2 forgotten v1>v2", "0:v1+", "+1:v2"},
+		"ordinals: under OnDelete a pod that a user named comes back at the update revision": {
+			"ordinal R=2 ondelete v1>v2", "0:v1+@ 1:v1+", "0>v2@",
+		},
+		"ordinals: a lost template is wanted of no new pod": {"ordinal R=2 p=2 forgotten v1>v2", "0:v1+", "+1:v2"},
 
 		"random: nothing differs":                       {"random R=2 v1", "a:v1+ b:v1+", ""},
 		"random: a pod is missing":                      {"random R=2 v1", "a:v1+", "+new:v1"},
@@ -86,7 +89,10 @@ func TestOf(t *testing.T) {
 			"random R=3 p=2 v1>v2", "a:v1+ b:v2+", "+new:v1",
 		},
 		"random: a pod that a user named is replaced": {"random R=2 v1", "a:v1+@ b:v1+", "a>v1@"},
-		"random: nothing moves in a pause":            {"random R=2 paused v1>v2", "a:v1+ b:v1+", ""},
+		"random: under OnDelete a pod that a user named comes back at the update revision": {
+			"random R=2 ondelete v1>v2", "a:v1+@ b:v1+", "a>v2@",
+		},
+		"random: nothing moves in a pause": {"random R=2 paused v1>v2", "a:v1+ b:v1+", ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

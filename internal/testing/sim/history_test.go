@@ -235,6 +235,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// The revision of a template that the API server has changed is deleted, and its pods are asked about in dry runs.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nabort\napi-default\nlose-status\nmaxSurge 0%\nsettle\n" +
 			"maxSurge 100%\nmaxUnavailable 1\nrestart\nforget", 20015672},
+		// Under OnDelete a user names a pod that has no revision.
+		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrename-claims data store\nrestart\nreplicas 4\nquota 2\n" +
+			"strategy OnDelete\nreplicas 1\nuncordon\nresize 300m e 4\norphan 12345\npodsToDelete a b\nmanagers 2", 50014714},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.

@@ -48,7 +48,13 @@ type Manager struct {
 	born int64
 	// working is the request that it reconciles.
 	working reconcile.Request
+	// hurries is how many of its reconciles in a row asked for another one at once.
+	hurries int
 }
+
+// maxHurries is how many reconciles in a row may ask for another one at once, because an answer of the API server changed what is
+// to be done. More are a hot loop, which delays of the queue may hide from the count of turns.
+const maxHurries = 8
 
 // skewed is the clock of a manager.
 type skewed struct {
@@ -115,9 +121,16 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", m.working, result, err)
 		}
 	case result.RequeueAfter > 0:
+		if m.hurries++; result.RequeueAfter >= sameTime {
+			m.hurries = 0
+		}
+		if m.hurries > maxHurries {
+			return fmt.Errorf("hot loop: %d reconciles of %s in a row asked for another one at once", m.hurries, m.working)
+		}
 		m.queue.Forget(m.working)
 		m.queue.AddAfter(m.working, result.RequeueAfter)
 	default:
+		m.hurries = 0
 		m.queue.Forget(m.working)
 	}
 	return nil
