@@ -40,51 +40,33 @@ const (
 // New registers the metrics. Those about the cache are read from the store.
 func New(registry prometheus.Registerer, store *expectations.Store) *Metrics {
 	m := &Metrics{
-		created: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rollset_pods_created_total",
-			Help: "Pods created, by result.",
-		}, []string{"result"}),
-		deleted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rollset_pods_deleted_total",
-			Help: "Pods deleted, by result.",
-		}, []string{"result"}),
-		updated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rollset_pod_updates_total",
-			Help: "Writes for updates of pods in place, by result.",
-		}, []string{"result"}),
+		created: counter("rollset_pods_created_total", "Pods created, by result."),
+		deleted: counter("rollset_pods_deleted_total", "Pods deleted, by result."),
+		updated: counter("rollset_pod_updates_total", "Writes for updates of pods in place, by result."),
 		rollouts: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:                        "rollset_rollout_duration_seconds",
 			Help:                        "Time from a new revision to its completion.",
 			Buckets:                     prometheus.ExponentialBuckets(1, 2, 14), // 1 s to 2¼ h
 			NativeHistogramBucketFactor: 1.1,
 		}),
-		unavailable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "rollset_replicas_unavailable",
-			Help: "Wanted pods that are missing or not available.",
-		}, []string{"namespace", "rollset"}),
-		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "rollset_blocked",
-			Help: "1 for sets that wait, by what they wait for first.",
-		}, []string{"namespace", "rollset", "reason"}),
-		unhealthy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "rollset_unhealthy",
-			Help: "1 for each condition of a set that is as it should not be: Available=False, ReplicaFailure and Stalled.",
-		}, []string{"namespace", "rollset", "condition", "reason"}),
-		step: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "rollset_rollout_step",
-			Help: "The step at work of a rollout in steps, by what it waits for. One more than there are when all are done, 0 while the revision is given up.",
-		}, []string{"namespace", "rollset", "phase"}),
-		steps: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "rollset_rollout_steps",
-			Help: "How many steps a rollout in steps has.",
-		}, []string{"namespace", "rollset"}),
-		stepSince: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "rollset_rollout_since_timestamp_seconds",
-			Help: "When the pods of the step at work became available; while the phase is Rolling, when that began.",
-		}, []string{"namespace", "rollset"}),
+		unavailable: gauge("rollset_replicas_unavailable", "Wanted pods that are missing or not available."),
+		blocked:     gauge("rollset_blocked", "1 for sets that wait, by what they wait for first.", "reason"),
+		unhealthy: gauge("rollset_unhealthy",
+			"1 for each condition of a set that is as it should not be: Available=False, ReplicaFailure and Stalled.", "condition", "reason"),
+		step: gauge("rollset_rollout_step", "The step at work of a rollout in steps, by what it waits for. "+
+			"One more than there are when all are done, 0 while the revision is given up.", "phase"),
+		steps: gauge("rollset_rollout_steps", "How many steps a rollout in steps has."),
+		stepSince: gauge("rollset_rollout_since_timestamp_seconds",
+			"When the pods of the step at work became available; while the phase is Rolling, when that began."),
 	}
-	registry.MustRegister(m.created, m.deleted, m.updated, m.rollouts, m.unavailable, m.blocked, m.unhealthy,
-		m.step, m.steps, m.stepSince,
+	registry.MustRegister(m.created, m.deleted, m.updated, m.rollouts, m.unavailable, m.blocked, m.unhealthy, m.step, m.steps, m.stepSince)
+	ofCache(registry, store)
+	return m
+}
+
+// ofCache registers the metrics about writes that the cache does not show yet.
+func ofCache(registry prometheus.Registerer, store *expectations.Store) {
+	registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "rollset_expectations_unmet",
 			Help: "Sets whose last writes the cache does not show yet, as far as has been looked.",
@@ -98,7 +80,16 @@ func New(registry prometheus.Registerer, store *expectations.Store) *Metrics {
 			Help: "Writes that the cache never showed.",
 		}, func() float64 { return float64(store.Expired()) }),
 	)
-	return m
+}
+
+// counter returns a counter of writes by result.
+func counter(name, help string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"result"})
+}
+
+// gauge returns a gauge of each set, by more labels.
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{"namespace", "rollset"}, labels...))
 }
 
 // Wrote counts the results of a plan.
