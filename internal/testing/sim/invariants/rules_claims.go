@@ -76,6 +76,10 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
 	}
+	unseen := func(pod *corev1.Pod) bool { return c.reconcile != nil && c.reconcile.View.Cached(apiserver.KeyOf(pod)) == nil }
+	if slices.ContainsFunc(live, unseen) { // the status speaks of other pods
+		return
+	}
 	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(live)}
 	for uid, name := range c.data.claims {
 		kept := func(t corev1.PersistentVolumeClaim) bool { return strings.HasPrefix(name, t.Name+"-"+set.Name+"-") }
