@@ -80,6 +80,7 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 			v.Memory.Collisions = n
 		}
 		if found.Create == nil {
+			v.Writes.Succeeded(action.Key{Verb: backoff.CreatingRevision, Object: found.Update.Name})
 			break
 		}
 		name := found.Create.Name

@@ -238,6 +238,14 @@ func TestHistoriesAgain(t *testing.T) {
 		// Under OnDelete a user names a pod that has no revision.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrename-claims data store\nrestart\nreplicas 4\nquota 2\n" +
 			"strategy OnDelete\nreplicas 1\nuncordon\nresize 300m e 4\norphan 12345\npodsToDelete a b\nmanagers 2", 50014714},
+		// A revision that could not be recorded again is shown by the cache, which was behind.
+		{"identity Ordinal\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrewind 40", 71009929},
+		// A manager that does not see that a pod is gone takes the surge that it makes for the third of three replicas.
+		{"replicas 3\nclaims data\nlabel zone=a i\nmaxSurge 1\nsettle\nhistory 1\nreplicas 3\nrestart\nforget\npartition 1\nstranger qdl8b\n" +
+			"podsToDelete b c d\nkill b\npartition 99%\nlose-status\nrun 0s\nenv A=2\nsettle\nrewind 9 RollSet\nuncordon\ndeadline 13\nmaxSurge 4", 70012742},
+		// The first revision is recorded late, after pods were made at the second.
+		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nstranger qdl8b\npodsToDelete b c d\nmaxUnavailable 99%\n" +
+			"onStepFailed Rollback\nlabel zone=a c\nreplicas 6\ncpu 64", 71010914},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.

@@ -90,6 +90,9 @@ func scaled(v *intstr.IntOrString, replicas, up int) int {
 // stepAtWork returns the current step in the status of a set, counted from 0. It is not ok if there is none.
 func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
+	if c.unproven(set) { // the status may show steps from when the current revision could not be seen
+		return 0, false
+	}
 	if r == nil || r.Step < 1 || int(r.Step) > len(steps) || c.VersionNamed(r.Revision) != c.VersionOf(&set.Spec.Template) {
 		return 0, false
 	}

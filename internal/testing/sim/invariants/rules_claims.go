@@ -76,7 +76,9 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
 	}
-	unseen := func(pod *corev1.Pod) bool { return c.reconcile != nil && c.reconcile.View.Cached(apiserver.KeyOf(pod)) == nil }
+	unseen := func(pod *corev1.Pod) bool {
+		return c.reconcile != nil && c.reconcile.View.Cached(apiserver.KeyOf(pod)) == nil
+	}
 	if slices.ContainsFunc(live, unseen) { // the status speaks of other pods
 		return
 	}

@@ -471,6 +471,7 @@ func TestTriedWrites(t *testing.T) {
 		"I17 data broken": func(c *court) {
 			claim := c.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-a"}})
 			c.ready(mounting(c.pod("web-a", "v1"), "data-web-a"))
+			c.begin()
 			c.status(func(s *v1alpha1.RollSetStatus) {
 				s.Conditions[0].Status, s.Conditions[0].ObservedGeneration = metav1.ConditionTrue, c.set.Generation
 			})
