@@ -309,12 +309,32 @@ func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 		if owner == nil || owner.UID != c.set.UID || claim.DeletionTimestamp != nil {
 			continue // any client can copy labels; only an owner reference proves that a claim may go
 		}
+		if !c.hasTemplate(r, claim) {
+			continue // the template was removed, and the revision that had it is lost: nobody knows whether pods may want it
+		}
 		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
 			p.Wake(wait)
 			continue
 		}
 		p.Add(action.DeleteClaim{ID: r.ID, Claim: claim, Reason: "retention policy, and no pod needs it"})
 	}
+}
+
+// hasTemplate reports whether the spec or a revision has the template of a claim.
+func (c planner) hasTemplate(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
+	for i := range c.set.Spec.VolumeClaimTemplates {
+		if Name(c.set.Name, c.set.Spec.VolumeClaimTemplates[i].Name, r.ID) == claim.Name {
+			return true
+		}
+	}
+	for _, revision := range c.set.Known {
+		for _, template := range revision.Claims {
+			if Name(c.set.Name, template.Name, r.ID) == claim.Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // find returns the replica's claim with this name; nil if it has none.

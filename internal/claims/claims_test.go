@@ -188,6 +188,28 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// TestKeepsLeftoverOfLostTemplate: of a claim whose template no revision has any more, nobody knows whether pods may want it.
+func TestKeepsLeftoverOfLostTemplate(t *testing.T) {
+	t.Parallel()
+	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", set)})
+	o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1alpha1.DeleteClaims}
+	templates := o.Spec.VolumeClaimTemplates
+	o.Spec.VolumeClaimTemplates = nil
+	known := o.Known["v1"]
+	for name, revision := range o.Known {
+		revision.Claims = nil
+		o.Known[name] = revision
+	}
+	if diff := cmp.Diff("", plan(o)); diff != "" {
+		t.Errorf("plan while nothing has the template (-want +got):\n%s", diff)
+	}
+	known.Claims = []snapshot.ClaimTemplate{{Name: templates[0].Name}}
+	o.Known["v1"] = known
+	if diff := cmp.Diff("delete claim data-web-b (retention policy, and no pod needs it)", plan(o)); diff != "" {
+		t.Errorf("plan while a revision has the template (-want +got):\n%s", diff)
+	}
+}
+
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	o := observe("ordinal R=1 v1", "0:v1.", "1Gi", nil)

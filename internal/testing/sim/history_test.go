@@ -246,6 +246,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// The first revision is recorded late, after pods were made at the second.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nstranger qdl8b\npodsToDelete b c d\nmaxUnavailable 99%\n" +
 			"onStepFailed Rollback\nlabel zone=a c\nreplicas 6\ncpu 64", 71010914},
+		// Only the claims tell that the pods had any: the template is removed, and the revisions are deleted.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nfail e\nforget\nlose-status\nno-claims data\n" +
+			"maxSurge 99%\nkill j\nminReady 3\nonDeadline Hold\nunspecify a\nlabel-back i\nsettle", 73003900},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.
