@@ -249,6 +249,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// Only the claims tell that the pods had any: the template is removed, and the revisions are deleted.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nfail e\nforget\nlose-status\nno-claims data\n" +
 			"maxSurge 99%\nkill j\nminReady 3\nonDeadline Hold\nunspecify a\nlabel-back i\nsettle", 73003900},
+		// A pod is moved in place while surge at the same revision, which is not ready, is about to be deleted.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndeny-image app:v3\ncreate-set\npolicy Recreate\n" +
+			"maxSurge 2\ngrace 1\nmanagers 2\nsettle\ngate B Unknown\nrefuse create a conflict\npaused false\nmaxSurge 0%\norder zone", 73009450},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.

@@ -159,11 +159,13 @@ func guardsMoves(v *verdict) string {
 	if l.Partition > 0 || !v.movesTo(update, live <= l.Replicas) {
 		return ""
 	}
+	surge := v.count(isSurge)
+	goes := func(pod *corev1.Pod) bool { return isSurge(pod) && surge > l.maxSurge } // as the same plan may have it
 	broken := v.count(func(pod *corev1.Pod) bool {
-		return apiserver.KeyOf(pod) != v.Key && IsLive(pod) && v.world.Version(pod) == update && v.runsSpec(pod) && !v.isAvailable(pod) &&
+		return apiserver.KeyOf(pod) != v.Key && IsLive(pod) && !goes(pod) && v.world.Version(pod) == update && v.runsSpec(pod) && !v.isAvailable(pod) &&
 			!v.outside(pod) && !v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
 	})
-	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(v.count(isSurge), live-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
+	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, live-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""
