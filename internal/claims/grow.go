@@ -76,8 +76,8 @@ func turns(o *snapshot.Set) []*snapshot.Replica {
 }
 
 // growable returns the claims of a replica that are smaller than their template and can grow.
-func growable(o *snapshot.Set, r *snapshot.Replica) []action.GrowClaim {
-	var actions []action.GrowClaim
+func growable(o *snapshot.Set, r *snapshot.Replica) []action.ExpandClaim {
+	var actions []action.ExpandClaim
 	for i := range o.Spec.VolumeClaimTemplates {
 		template := &o.Spec.VolumeClaimTemplates[i]
 		claim := find(r, Name(o.Name, template.Name, r.ID))
@@ -85,7 +85,7 @@ func growable(o *snapshot.Set, r *snapshot.Replica) []action.GrowClaim {
 			continue
 		}
 		if size := requested(template); size.Cmp(requested(claim)) > 0 && hindrance(o, claim) == "" {
-			actions = append(actions, action.GrowClaim{Claim: claim, Size: size})
+			actions = append(actions, action.ExpandClaim{Claim: claim, Size: size})
 		}
 	}
 	return actions

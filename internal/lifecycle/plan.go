@@ -62,7 +62,7 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 			h.asking = true
 			applied.Add(a)
 		case action.Create, action.Adopt, action.Release, action.Relabel, action.Unmark, action.OpenGate, action.Resize,
-			action.SetState, action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
+			action.SetState, action.CreateClaims, action.OwnClaim, action.ExpandClaim, action.DeleteClaim:
 			applied.Add(a)
 		}
 	}
@@ -126,7 +126,7 @@ func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
 	for _, held := range update.Held {
 		resting[held.Subject] = resting[held.Subject] || held.Kind == action.HeldByGrace
 	}
-	for _, r := range w.Outside {
+	for _, r := range w.Condemned {
 		h.prepared[r.Pod.UID] = true
 	}
 	rests := scaling.ScalesDown()

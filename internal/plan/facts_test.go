@@ -145,7 +145,7 @@ func written(a action.Action) *corev1.Pod {
 		return a.Pod
 	case action.Unmark:
 		return a.Pod
-	case action.Adopt, action.Release, action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.GrowClaim, action.OpenGate, action.OwnClaim,
+	case action.Adopt, action.Release, action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.ExpandClaim, action.OpenGate, action.OwnClaim,
 		action.Preflight, action.Relabel, action.Resize, action.UpdateInPlace:
 		return nil
 	default:

@@ -153,7 +153,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 			relabels = append(relabels, a)
 		case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 			updates = append(updates, a)
-		case action.CreateClaims, action.OwnClaim, action.GrowClaim, action.DeleteClaim:
+		case action.CreateClaims, action.OwnClaim, action.ExpandClaim, action.DeleteClaim:
 			keeps = append(keeps, a)
 		}
 	}

@@ -34,13 +34,13 @@ func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	return nil
 }
 
-// removeOutside deletes the pods whose ordinal is not in use: all at once, or from the highest, each after the last one is
+// removeCondemned deletes the pods whose ordinal is not in use: all at once, or from the highest, each after the last one is
 // gone. Pods that are unavailable, or that Recreate wants gone, do not reduce availability. While the set has no more than
 // spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it.
-func removeOutside(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	victims := w.Outside
+func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
+	victims := w.Condemned
 	if o.OrderedReady() {
-		victims = nextOutside(o, w, p)
+		victims = nextCondemned(o, w, p)
 	}
 	budget := o.Budget(o.Limits.MinAvailable())
 	tooMany := o.Live() - o.Limits.Replicas
@@ -64,20 +64,20 @@ func removeOutside(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	}
 }
 
-// nextOutside returns the pod to delete in an OrderedReady set: a broken one if there is one, otherwise the highest. It
+// nextCondemned returns the pod to delete in an OrderedReady set: a broken one if there is one, otherwise the highest. It
 // waits until the previous one is gone and every pod below that stays is available. Pods that Recreate wants gone do not
 // wait for the highest when it must wait or is only misplaced, because no new pod is created before they are gone.
-func nextOutside(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
-	victim := w.Outside[0]
+func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
+	victim := w.Condemned[0]
 	below := firstUnavailableBelow(o, victim.Ordinal)
 	inTurn := below == nil && o.Live() > o.Limits.Replicas
-	for _, r := range w.Outside {
+	for _, r := range w.Condemned {
 		if r.Broken() || !inTurn && desired.IsOld(o, r) {
 			victim, below = r, nil
 			break
 		}
 	}
-	if going := terminatingOutside(o); going != nil {
+	if going := terminatingCondemned(o); going != nil {
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
 		return nil
 	}
@@ -88,8 +88,8 @@ func nextOutside(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.
 	return []*snapshot.Replica{victim}
 }
 
-// terminatingOutside returns a pod that was scaled down and is not yet gone; nil if there is none.
-func terminatingOutside(o *snapshot.Set) *snapshot.Replica {
+// terminatingCondemned returns a pod that was scaled down and is not yet gone; nil if there is none.
+func terminatingCondemned(o *snapshot.Set) *snapshot.Replica {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if !r.Terminating {

@@ -24,7 +24,7 @@ func Plan(o *snapshot.Set, w *desired.State) action.Plan {
 	switch {
 	case w.Surplus+w.SurplusSurge == 0:
 	case o.Ordinal():
-		removeOutside(o, w, &p)
+		removeCondemned(o, w, &p)
 	default:
 		removeVictims(o, w, &p)
 	}
@@ -132,8 +132,8 @@ func room(o *snapshot.Set, w *desired.State, p *action.Plan) int {
 	room := len(w.Places)
 	if o.Ordinal() { // pods out of range count until they are gone
 		free := max(0, o.Limits.Replicas-o.Live())
-		if free < room && len(w.Outside) > 0 {
-			p.Hold(action.HeldByOrder, w.Outside[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
+		if free < room && len(w.Condemned) > 0 {
+			p.Hold(action.HeldByOrder, w.Condemned[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
 		}
 		room = min(room, free)
 	}

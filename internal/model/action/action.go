@@ -93,8 +93,8 @@ type OwnClaim struct {
 	Reason string
 }
 
-// GrowClaim requests more storage for a claim.
-type GrowClaim struct {
+// ExpandClaim requests more storage for a claim.
+type ExpandClaim struct {
 	// Claim is the claim as observed.
 	Claim *corev1.PersistentVolumeClaim
 	// Size is the storage to request, in bytes; it is larger than what the claim requests now.
@@ -251,7 +251,7 @@ func (CreateClaims) isAction() {}
 
 func (OwnClaim) isAction() {}
 
-func (GrowClaim) isAction() {}
+func (ExpandClaim) isAction() {}
 
 func (DeleteClaim) isAction() {}
 
@@ -288,7 +288,9 @@ func (a OwnClaim) String() string {
 }
 
 // String returns the line of logs and golden files.
-func (a GrowClaim) String() string { return fmt.Sprintf("grow claim %s to %s", a.Claim.Name, &a.Size) }
+func (a ExpandClaim) String() string {
+	return fmt.Sprintf("grow claim %s to %s", a.Claim.Name, &a.Size)
+}
 
 // String returns the line of logs and golden files.
 func (a DeleteClaim) String() string {

@@ -39,7 +39,7 @@ func TestActions(t *testing.T) {
 		{action.SetState{Pod: pod, State: "Normal", Reason: "why"}, action.OfPod(action.SettingState, pod), "web-a", "7", "set web-a to Normal (why)"},
 		{action.CreateClaims{ID: "a", Reason: "why"}, action.Key{Verb: action.MakingClaims, Object: "a"}, "web-a", "", "create claims of a (why)"},
 		{action.OwnClaim{Claim: claim, Reason: "why"}, action.Key{Verb: action.OwningClaim, Object: "c"}, "data-web-a", "8", "disown claim data-web-a (why)"},
-		{action.GrowClaim{Claim: claim, Size: resource.MustParse("2Gi")}, action.Key{Verb: action.GrowingClaim, Object: "c"}, "data-web-a", "8", "grow claim data-web-a to 2Gi"},
+		{action.ExpandClaim{Claim: claim, Size: resource.MustParse("2Gi")}, action.Key{Verb: action.GrowingClaim, Object: "c"}, "data-web-a", "8", "grow claim data-web-a to 2Gi"},
 		{action.DeleteClaim{Claim: claim, Reason: "why"}, action.Key{Verb: action.DeletingClaim, Object: "c"}, "data-web-a", "8", "delete claim data-web-a (why)"},
 		{action.Preflight{Revision: "v1"}, action.Key{Verb: action.Preflighting, Object: "v1"}, "web-v1", "", "preflight v1"},
 	}

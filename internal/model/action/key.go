@@ -109,7 +109,7 @@ func parts(a Action) (verb Verb, object metav1.Object, id string) {
 		return MakingClaims, nil, a.ID
 	case OwnClaim:
 		return OwningClaim, a.Claim, ""
-	case GrowClaim:
+	case ExpandClaim:
 		return GrowingClaim, a.Claim, ""
 	case DeleteClaim:
 		return DeletingClaim, a.Claim, ""

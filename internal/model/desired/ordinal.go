@@ -23,7 +23,7 @@ func ordinal(o *snapshot.Set) *State {
 		k, used := o.InUse(r.Ordinal)
 		if !used {
 			if r.Live() {
-				s.Outside = append(s.Outside, r)
+				s.Condemned = append(s.Condemned, r)
 			}
 			continue
 		}
@@ -33,8 +33,8 @@ func ordinal(o *snapshot.Set) *State {
 			s.judge(o, r, k)
 		}
 	}
-	slices.SortFunc(s.Outside, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
-	s.Surplus = len(s.Outside)
+	slices.SortFunc(s.Condemned, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
+	s.Surplus = len(s.Condemned)
 	s.Missing = o.Limits.Replicas - inRange
 	for k := 0; len(s.Places) < min(s.Missing, Batch); k++ {
 		ordinal := o.Ordinals.At(k)

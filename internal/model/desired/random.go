@@ -34,7 +34,7 @@ func random(o *snapshot.Set) *State {
 
 // excess returns a State that holds only how many pods of each revision must be replaced. misplaced is how many others may
 // come in their place.
-func excess(o *snapshot.Set, pods mix) (s *State, misplaced int) {
+func excess(o *snapshot.Set, pods census) (s *State, misplaced int) {
 	s = &State{Excess: map[string]int{}, Short: map[string]int{}, want: pods.want, lacking: obtainable(o, pods.lacking(o))}
 	for revision := range pods.want {
 		s.Short[revision] = pods.short(revision)
@@ -48,8 +48,8 @@ func excess(o *snapshot.Set, pods mix) (s *State, misplaced int) {
 	return s, misplaced
 }
 
-// mix holds the numbers of pods of a set with random names.
-type mix struct {
+// census holds the numbers of pods of a set with random names.
+type census struct {
 	// want, have and broken are how many pods of each revision are wanted, exist, and are broken. Pods that users named are
 	// not counted, because they are deleted; the pods that replace them will be.
 	want, have, broken map[string]int
@@ -59,8 +59,8 @@ type mix struct {
 }
 
 // count counts the pods of a set with random names.
-func count(o *snapshot.Set) mix {
-	pods := mix{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
+func count(o *snapshot.Set) census {
+	pods := census{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Surge:
@@ -111,11 +111,11 @@ func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
 }
 
 // short returns how many pods of a revision are missing.
-func (m mix) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
+func (m census) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
 
 // lacking returns the revision of the next new pod. It is the current one if that lacks pods, because it is known to work,
 // or if no other is wanted.
-func (m mix) lacking(o *snapshot.Set) string {
+func (m census) lacking(o *snapshot.Set) string {
 	if m.short(o.Current.Name) > 0 || m.want[o.Update.Name] == 0 {
 		return o.Current.Name
 	}
@@ -124,7 +124,7 @@ func (m mix) lacking(o *snapshot.Set) string {
 
 // countExcess records how many pods of each revision must be replaced, and returns how many others may come in their place.
 // If there is only one revision, its excess pods are surplus, not misplaced.
-func (s *State) countExcess(o *snapshot.Set, pods mix) (misplaced int) {
+func (s *State) countExcess(o *snapshot.Set, pods census) (misplaced int) {
 	for revision, n := range pods.have {
 		excess := n - pods.want[revision]
 		if excess <= 0 || !o.Rolling() && revision == o.Update.Name {
@@ -141,7 +141,7 @@ func (s *State) countExcess(o *snapshot.Set, pods mix) (misplaced int) {
 
 // broken returns how many of the pods to be replaced are broken and stay under InPlaceOnly. No extra pod is created for
 // those.
-func (s *State) broken(o *snapshot.Set, pods mix) int {
+func (s *State) broken(o *snapshot.Set, pods census) int {
 	if o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
 		return 0
 	}
@@ -166,7 +166,7 @@ func (s *State) missed(o *snapshot.Set, revision string) bool {
 }
 
 // findCandidates records the pods that may have to move, and returns how many of them were named by users.
-func (s *State) findCandidates(o *snapshot.Set, pods mix) (named int) {
+func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
@@ -191,7 +191,7 @@ func (s *State) destination(o *snapshot.Set, from string) string {
 
 // successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
 // pods.
-func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods mix) string {
+func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods census) string {
 	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(s.lacking) == 0 {
 		return r.Revision
 	}

@@ -54,8 +54,8 @@ type State struct {
 	// Surplus is how many live pods exceed what the set may have now, including surge. SurplusSurge is how many further
 	// surge pods are no longer needed and are deleted.
 	Surplus, SurplusSurge int
-	// Outside are the live pods whose ordinal is not in use, the highest first.
-	Outside []*snapshot.Replica
+	// Condemned are the live pods whose ordinal is not in use, the highest first.
+	Condemned []*snapshot.Replica
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
 

@@ -35,7 +35,7 @@ func line(s *desired.State) string {
 		}
 		words = append(words, word)
 	}
-	for _, r := range s.Outside {
+	for _, r := range s.Condemned {
 		words = append(words, "outside "+r.ID)
 	}
 	for _, revision := range slices.Sorted(maps.Keys(s.Excess)) {

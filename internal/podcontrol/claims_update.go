@@ -56,7 +56,7 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 		return w.ensureClaims(ctx, revision, action.Create{ID: a.ID, Surge: w.replica(a.ID).Surge})
 	case action.OwnClaim:
 		return outcome{err: w.own(ctx, a)}
-	case action.GrowClaim:
+	case action.ExpandClaim:
 		return outcome{err: w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) {
 			if c.Spec.Resources.Requests == nil {
 				c.Spec.Resources.Requests = corev1.ResourceList{}
