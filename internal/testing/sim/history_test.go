@@ -252,6 +252,10 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod is moved in place while surge at the same revision, which is not ready, is about to be deleted.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndeny-image app:v3\ncreate-set\npolicy Recreate\n" +
 			"maxSurge 2\ngrace 1\nmanagers 2\nsettle\ngate B Unknown\nrefuse create a conflict\npaused false\nmaxSurge 0%\norder zone", 73009450},
+		// The first revision cannot be recorded until the API server has another default.
+		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrefuse any revision conflict\nrewind 0\nannotate team=a\n" +
+			"label zone=b d\nquota none\ndeny-image app:v2\npolicy InPlaceIfPossible\nmaxSurge 0%\ndeny-image app:v2\nsettle\napi-default\n" +
+			"deny-image app:v2\npaused false\nrewind 9 RollSet\nresync\nrewind 1\nresync\nabort\nsettle\nexpensive h", 20027450},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.

@@ -74,10 +74,10 @@ func (c *Cluster) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func
 	current := c.VersionNamed(set.Status.CurrentRevision)
 	updated := 0
 	for _, pod := range live {
-		switch c.Version(pod) {
-		case update:
+		switch named := pod.Labels[v1alpha1.RevisionLabel]; {
+		case c.Version(pod) == update, named == set.Status.UpdateRevision && c.TemplateOf(named) == nil: // it could not be recorded
 			updated++
-		case current:
+		case c.Version(pod) == current:
 		default:
 			check(false, "%s is a stray at %s", c.Name(pod), c.Version(pod))
 		}
