@@ -18,7 +18,7 @@ type verdict struct {
 }
 
 // progressing returns the condition Progressing. A pause makes it Unknown, as in Deployment, because a paused rollout
-// neither moves nor fails to.
+// neither moves nor fails to. A step that failed before the pause has still failed.
 func (f *facts) progressing(t timing) verdict {
 	switch {
 	case f.in.Invalid != "":
@@ -27,6 +27,8 @@ func (f *facts) progressing(t timing) verdict {
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonRolledBack}
 	case f.refusesTemplate():
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate}
+	case f.stepHolds():
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonStepFailed}
 	case f.set.Paused() && f.outdated > 0:
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonPaused}
 	case t.exceeded:

@@ -45,6 +45,7 @@ func TestSteps(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set          *snapshot.Set
 		rollback     bool
+		paused       bool
 		want         string
 		wantBlocking status.Blocking
 		wantVerdict  string
@@ -98,6 +99,13 @@ func TestSteps(t *testing.T) {
 				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Stalled=True StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
 		},
+		"failed before a pause": {
+			set: inStep(half, v1alpha1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, paused: true,
+			want: `
+				Ready=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
+				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
+				Stalled=True StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
+		},
 		"failed, and goes back": {
 			set: inStep(half, v1alpha1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, rollback: true,
 			want: `
@@ -125,6 +133,7 @@ func TestSteps(t *testing.T) {
 			if tc.rollback {
 				tc.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed = v1alpha1.RollbackOnStepFailed
 			}
+			tc.set.Spec.UpdateStrategy.RollingUpdate.Paused = tc.paused
 			r := status.Compute(in)
 			var lines []string
 			for line := range strings.Lines(show(&r.Status)) {

@@ -256,6 +256,10 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrefuse any revision conflict\nrewind 0\nannotate team=a\n" +
 			"label zone=b d\nquota none\ndeny-image app:v2\npolicy InPlaceIfPossible\nmaxSurge 0%\ndeny-image app:v2\nsettle\napi-default\n" +
 			"deny-image app:v2\npaused false\nrewind 9 RollSet\nresync\nrewind 1\nresync\nabort\nsettle\nexpensive h", 20027450},
+		// A user pauses a rollout whose step has failed.
+		{"identity Ordinal\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nlose-status\nsettle\nbusy 1s\nquota none\n" +
+			"steps 1,gate=A:5 50%,pause\nrefuse delete a forbidden\nunmark 0\ncpu 64\npaused false\nhistory 2\ncpu 1\nreserve 0\nreplicas 3\nsettle\n" +
+			"run 500ms\nretry\nclose-gate 2\ndeny\npaused true\nexpensive 6", 75011977},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.
