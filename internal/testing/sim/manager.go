@@ -48,8 +48,9 @@ type Manager struct {
 	born int64
 	// working is the request that it reconciles.
 	working reconcile.Request
-	// hurries is how many of its reconciles in a row asked for another one at once.
+	// hurries is how many of its reconciles in a row asked for another one at once, and hurried when the last of them was.
 	hurries int
+	hurried time.Time
 }
 
 // maxHurries is how many reconciles in a row may ask for another one at once, because an answer of the API server changed what is
@@ -121,8 +122,11 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", m.working, result, err)
 		}
 	case result.RequeueAfter > 0:
-		if m.hurries++; result.RequeueAfter >= sameTime {
+		switch now := m.clock.Now(); {
+		case result.RequeueAfter >= sameTime:
 			m.hurries = 0
+		case now.After(m.hurried): // otherwise events led to this one
+			m.hurries, m.hurried = m.hurries+1, now
 		}
 		if m.hurries > maxHurries {
 			return fmt.Errorf("hot loop: %d reconciles of %s in a row asked for another one at once", m.hurries, m.working)

@@ -22,6 +22,7 @@ import (
 // of a hot loop.
 const (
 	maxInARow     = 6                // writes of one manager to one pod, claim or revision without a write of another client between them
+	maxWasted     = 40               // pods that a manager created and deleted again, with no write of another client to them or to the set
 	maxStatuses   = 10               // writes of the status in a second, by one life of a manager
 	maxFailures   = 40               // failures of the same write in failureWindow, by one life of a manager
 	failureWindow = 10 * time.Minute //
@@ -34,6 +35,7 @@ type bounds struct {
 	inARow   map[apiserver.Key]streak
 	statuses map[string][]time.Time
 	failures map[string][]time.Time
+	wasted   int // pods that managers created and deleted before anything happened to them
 }
 
 // streak counts the writes in a row of one manager to an object during one generation of the set.
@@ -41,6 +43,7 @@ type streak struct {
 	actor      string
 	generation int64 // of the set that the manager knows
 	writes     int
+	created    bool // by the first of the writes
 }
 
 func newBounds() *bounds {
@@ -65,13 +68,17 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 		last := b.inARow[e.Key]
 		// Two managers with different caches may undo each other's work, and a manager with a late cache its own.
 		if last.actor != e.Actor || last.generation != generation {
-			last = streak{actor: e.Actor, generation: generation}
+			last = streak{actor: e.Actor, generation: generation, created: e.Verb == apiserver.Create}
+		}
+		if last.created && e.Verb == apiserver.Delete && e.Key.Kind == apiserver.Pods {
+			b.wasted++
 		}
 		last.writes++
 		b.inARow[e.Key] = last
 	case e.Key.Kind == apiserver.RollSets:
 		clear(b.inARow) // the set has changed
 		clear(b.failures)
+		b.wasted = 0
 	case e.Actor == User && e.Key.Kind == apiserver.Pods && e.Subresource == "status":
 		// The gate of one pod decides what the guard allows for the others.
 		maps.DeleteFunc(b.inARow, func(key apiserver.Key, _ streak) bool { return key.Kind == apiserver.Pods })
@@ -106,6 +113,8 @@ func writesLittle(v *verdict) string {
 	switch b := v.checker.bounds; {
 	case b.inARow[v.Key].writes > maxInARow:
 		return fmt.Sprintf("the object was written %d times in a row, and nothing else happened to it", b.inARow[v.Key].writes)
+	case b.wasted > maxWasted:
+		return fmt.Sprintf("%d pods were created and deleted again, and nothing else happened to them", b.wasted)
 	case len(b.statuses[v.Actor]) > maxStatuses:
 		return fmt.Sprintf("the status was written %d times in a second", len(b.statuses[v.Actor]))
 	default:

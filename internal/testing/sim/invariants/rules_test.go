@@ -491,6 +491,22 @@ func TestTriedWrites(t *testing.T) {
 	}
 }
 
+// TestWaste creates pods, and deletes them before anything happens to them.
+func TestWaste(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t, asItIs)
+	c.begin()
+	for i := range maxWasted + 1 {
+		pod := c.pod(fmt.Sprintf("web-%d", i), "v1")
+		c.creates(pod)
+		c.begin()
+		c.deletes(c.store.Get(apiserver.KeyOf(pod)))
+	}
+	if err := c.checker.Violation; err == nil || !strings.Contains(err.Error(), "pods were created and deleted again") {
+		t.Errorf("violation: %v", err)
+	}
+}
+
 // TestCheckWanted compares a set with what is there at the end of a rollout.
 func TestCheckWanted(t *testing.T) {
 	t.Parallel()
