@@ -124,3 +124,22 @@ type RolloutStatus struct {
 	// +kubebuilder:validation:MaxLength=317
 	IgnoredPromotion string `json:"ignoredPromotion,omitempty"`
 }
+
+// FailureDomains divide the pods of a set by a label. Pods with the same value of the label are in one failure domain.
+type FailureDomains struct {
+	// labelKey is the key of the label of pods whose value names the domain, such as topology.kubernetes.io/zone. The API
+	// server copies that label from the node to the pod since Kubernetes 1.35. A pod without the label is a domain of its
+	// own.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be the key of a label, such as \"topology.kubernetes.io/zone\""
+	LabelKey string `json:"labelKey"`
+
+	// soakSeconds is how long all updated pods must stay available, without a container restarting, before the next domain
+	// begins.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	SoakSeconds int32 `json:"soakSeconds,omitempty"`
+}

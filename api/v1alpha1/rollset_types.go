@@ -247,6 +247,7 @@ type ScaleStrategy struct {
 
 // UpdateStrategy configures how pods are moved to a new template.
 // +kubebuilder:validation:XValidation:fieldPath=".rollingUpdate.steps",rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.steps) || size(self.rollingUpdate.steps) == 0 || !has(self.type) || self.type == 'RollingUpdate'",message="must not be set unless type is RollingUpdate: the other types move pods by other rules"
+// +kubebuilder:validation:XValidation:fieldPath=".rollingUpdate.domains",rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.domains) || !has(self.type) || self.type == 'RollingUpdate'",message="must not be set unless type is RollingUpdate: the other types move pods by other rules"
 type UpdateStrategy struct {
 	// type is RollingUpdate (within partition, maxUnavailable and maxSurge), OnDelete (a pod moves when a user deletes it)
 	// or Recreate (all old pods are deleted before new ones are created).
@@ -330,6 +331,12 @@ type RollingUpdate struct {
 	// +optional
 	// +kubebuilder:default=Hold
 	OnStepFailed StepFailurePolicy `json:"onStepFailed,omitempty"`
+
+	// domains makes the update disturb the pods of one failure domain at a time, such as a zone. An available pod is updated
+	// or replaced only while every unavailable pod of the set is in the same domain. maxUnavailable, partition and steps
+	// apply as well.
+	// +optional
+	Domains *FailureDomains `json:"domains,omitempty"`
 }
 
 // InPlaceUpdateStrategy configures updates in place.

@@ -39,6 +39,8 @@ type Surroundings struct {
 	Refuses func(*corev1.Pod) string
 	// Nodes are the nodes that pods can be bound to. There must be one.
 	Nodes []string
+	// Labels are what a pod gets of the labels of its node, by the names of nodes.
+	Labels map[string]map[string]string
 	// Prepare changes the API server before anything happens; nil leaves it unchanged.
 	Prepare func(*apiserver.Store)
 	// Judged is true if each step of a rollout that waits for a gate or a person continues at once. Otherwise it waits.

@@ -83,7 +83,8 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, in.Before) })
 	times := measure(pods, &in.After.Spec.Template.Spec)
 	around := Surroundings{
-		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods), Refuses: schedulerOf(pods), Judged: true,
+		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods), Labels: domainsOf(pods, domainKey(in.After)),
+		Refuses: schedulerOf(pods), Judged: true,
 	}
 	good, err := simulate(ctx, in, around)
 	if err != nil {
@@ -293,6 +294,7 @@ type writeJSON struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Name     string `json:"name"`
+	Domain   string `json:"domain,omitempty"`
 	Reason   string `json:"reason"`
 }
 
@@ -321,7 +323,7 @@ func (f *Forecast) JSON(w io.Writer) error {
 		CannotKnow: slices.Concat([]string{}, f.CannotKnow, f.InTheWay),
 	}
 	for i, write := range f.Writes {
-		out.Writes[i] = writeJSON{Step: write.Step, Verb: write.Verb, Resource: write.Resource, Name: write.Name, Reason: write.Reason}
+		out.Writes[i] = writeJSON{Step: write.Step, Verb: write.Verb, Resource: write.Resource, Name: write.Name, Domain: write.Domain, Reason: write.Reason}
 	}
 	for _, wait := range f.Waits {
 		out.Waits = append(out.Waits, waitJSON{

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -46,6 +47,8 @@ type Write struct {
 	Resource string
 	// Name is the name of the object.
 	Name string
+	// Domain is the failure domain of the pod, such as its zone; empty if the set has no domains, or the pod is in none yet.
+	Domain string
 	// Reason is the reason in the controller's log.
 	Reason string
 }
@@ -85,7 +88,9 @@ type record struct {
 	start    time.Time
 	minReady time.Duration
 	actor    string
-	writes   []Write
+	// domainKey is the label with the failure domain of pods; empty if the set has none.
+	domainKey string
+	writes    []Write
 	// since is the index of the first write of the current reconcile.
 	since int
 	lanes []*Lane
@@ -105,7 +110,7 @@ func newRecord(start time.Time, minReady time.Duration, pods []*corev1.Pod) *rec
 func (r *record) observe(e *apiserver.Entry) {
 	if e.Actor == r.actor && resourceOf(e) != "" {
 		r.writes = append(r.writes, Write{
-			At: e.At.Sub(r.start), Verb: string(e.Verb), Resource: resourceOf(e), Name: e.Key.Name,
+			At: e.At.Sub(r.start), Verb: string(e.Verb), Resource: resourceOf(e), Name: e.Key.Name, Domain: r.domainOf(e),
 		})
 	}
 	if e.Key.Kind != apiserver.Pods {
@@ -117,6 +122,14 @@ func (r *record) observe(e *apiserver.Entry) {
 		return
 	}
 	r.end(r.named[e.Key.Name], e.At)
+}
+
+// domainOf returns the failure domain of the pod that is written.
+func (r *record) domainOf(e *apiserver.Entry) string {
+	if pod, ok := e.Old.(*corev1.Pod); ok && r.domainKey != "" {
+		return snapshot.DomainOf(pod, r.domainKey).In(r.domainKey)
+	}
+	return ""
 }
 
 // resourceOf returns the name of the resource that is written; empty for one that is not reported. The status of a set

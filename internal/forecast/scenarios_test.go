@@ -23,8 +23,8 @@ import (
 )
 
 // unforeseen matches words whose effect cannot be predicted: pods that become ready only with others, late kubelets and
-// caches, policies against single objects.
-var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|refuse) )`)
+// caches, zones that go down, policies against single objects.
+var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|refuse|zone-down) )`)
 
 // scripts returns the golden rollouts of the simulator that can be predicted.
 func scripts(t *testing.T) map[string]sim.Script {
@@ -56,7 +56,7 @@ func scripts(t *testing.T) map[string]sim.Script {
 // asIn returns the surroundings that pods have in a world.
 func asIn(w *sim.World) Surroundings {
 	return Surroundings{
-		Kubelet: w.Kubelet(), Nodes: w.Nodes(),
+		Kubelet: w.Kubelet(), Nodes: w.Nodes(), Labels: w.NodeLabels(),
 		Refuses: func(pod *corev1.Pod) string {
 			bare := pod.DeepCopy()
 			bare.Spec.Volumes = nil // the claims of the world are not those of the forecast

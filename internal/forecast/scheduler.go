@@ -44,6 +44,9 @@ func (c *cluster) schedule() error {
 		return err
 	}
 	pod.Spec.NodeName = slices.MinFunc(c.Nodes, func(a, b string) int { return cmp.Compare(c.load[a], c.load[b]) })
+	for key, value := range c.Labels[pod.Spec.NodeName] {
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value)
+	}
 	_, err := c.store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
 	return err
 }

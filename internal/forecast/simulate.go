@@ -86,6 +86,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	}
 	minReady := time.Duration(in.After.Spec.MinReadySeconds) * time.Second
 	record := newRecord(in.Now, minReady, podsAmong(objects))
+	record.domainKey = domainKey(in.After)
 	c.store.OnWrite(record.observe)
 	record.actor = sim.ManagerActor
 	c.onWork = func() { record.since = len(record.writes) }

@@ -56,7 +56,7 @@ func tableOf(w io.Writer, writes []Write, wide bool) {
 		return
 	}
 	for _, one := range writes {
-		fmt.Fprintf(w, "%d\t%s\t%s %s %s\t%s\n", one.Step, spelled(one.At), one.Verb, one.Resource, one.Name, one.Reason)
+		fmt.Fprintf(w, "%d\t%s\t%s %s %s%s\t%s\n", one.Step, spelled(one.At), one.Verb, one.Resource, one.Name, within(one.Domain), one.Reason)
 	}
 }
 
@@ -125,10 +125,23 @@ func some(names []string) string {
 // folded is a line about several writes.
 type folded struct{ steps, after, what, why string }
 
-// group is the writes of one step to objects of one resource, with one reason.
+// group is the writes of one step to objects of one resource in one failure domain, with one reason.
 type group struct {
-	verb, resource, why string
-	names               []string
+	verb, resource, domain, why string
+	names                       []string
+}
+
+// is reports whether a write with a reason belongs to the group.
+func (g *group) is(w Write, why string) bool {
+	return g.verb == w.Verb && g.resource == w.Resource && g.domain == w.Domain && g.why == why
+}
+
+// within returns where a write happens: " in zone a"; empty outside of failure domains.
+func within(domain string) string {
+	if domain == "" {
+		return ""
+	}
+	return " in " + domain
 }
 
 // step is one moment at which the controller writes.
@@ -142,7 +155,7 @@ type step struct {
 func (s step) key() string {
 	var b strings.Builder
 	for _, g := range s.groups {
-		fmt.Fprintf(&b, "%s %s %d %s\n", g.verb, g.resource, len(g.names), g.why)
+		fmt.Fprintf(&b, "%s %s %d %s %s\n", g.verb, g.resource, len(g.names), g.domain, g.why)
 	}
 	return b.String()
 }
@@ -155,10 +168,10 @@ func stepsOf(writes []Write) []step {
 		}
 		s := &steps[len(steps)-1]
 		why := strings.ReplaceAll(w.Reason, w.Name, "the pod")
-		i := slices.IndexFunc(s.groups, func(g group) bool { return g.verb == w.Verb && g.resource == w.Resource && g.why == why })
+		i := slices.IndexFunc(s.groups, func(g group) bool { return g.is(w, why) })
 		if i < 0 {
 			i = len(s.groups)
-			s.groups = append(s.groups, group{verb: w.Verb, resource: w.Resource, why: why})
+			s.groups = append(s.groups, group{verb: w.Verb, resource: w.Resource, domain: w.Domain, why: why})
 		}
 		s.groups[i].names = append(s.groups[i].names, w.Name)
 	}
@@ -219,7 +232,7 @@ func linesOf(s step) []folded {
 		if len(g.names) > 1 {
 			what = fmt.Sprintf("%s %d %s: %s", g.verb, len(g.names), g.resource, some(g.names))
 		}
-		lines[i] = folded{what: what, why: g.why}
+		lines[i] = folded{what: what + within(g.domain), why: g.why}
 		if i == 0 {
 			lines[i].steps, lines[i].after = strconv.Itoa(s.number), spelled(s.at)
 		}

@@ -146,10 +146,12 @@ func (f *facts) refusal() blocker {
 	}
 }
 
-// holdOfItsOwn returns the first hold of the plan that is not about a budget that other pods have spent.
+// holdOfItsOwn returns the first hold of the plan that is not about what other pods have spent, or must do first.
 func (f *facts) holdOfItsOwn() blocker {
 	for i := range f.in.Plan.Held {
-		if h := &f.in.Plan.Held[i]; h.Kind != action.HeldByBudget && h.Kind != action.HeldByGuard {
+		switch h := &f.in.Plan.Held[i]; h.Kind {
+		case action.HeldByBudget, action.HeldByGuard, action.HeldByDomain:
+		default:
 			return f.held(h)
 		}
 	}

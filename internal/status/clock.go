@@ -64,11 +64,14 @@ func (f *facts) tellTime() timing {
 	return t
 }
 
-// idle reports whether the clock is stopped: everything wanted is there, or a user has stopped it. Terminating pods do not
-// count. If a node is gone for good they never vanish, and the revision is not to blame.
+// idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, or a failure domain soaks.
+// Terminating pods do not count. If a node is gone for good they never vanish, and the revision is not to blame.
 func (f *facts) idle() bool {
-	return f.in.Invalid != "" || f.set.Paused() || f.set.Rollout.Rests() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
+	return f.in.Invalid != "" || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
+
+// soaks reports whether the next failure domain waits only for time to pass.
+func (f *facts) soaks() bool { return !f.in.Plan.SoaksUntil.IsZero() }
 
 // advance records what was reached. The clock starts again at every new revision, and whenever more was reached than ever
 // before. When only the wanted numbers change, the clock continues and the marks are taken again.

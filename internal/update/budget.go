@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// budget is how much may still be disturbed.
+// budget is how much may still be disturbed. It is large because each rule counts other pods.
 type budget struct {
 	snapshot.Budget
 
@@ -36,6 +36,10 @@ type budget struct {
 	unavailable map[string]int
 	// unreadySince holds, for each revision, when its live pods among those became unready.
 	unreadySince map[string][]time.Time
+	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
+	// then above spec.replicas, without those that are marked.
+	created []string
+	surplus int
 	// lowest is the unavailable pod with the lowest ordinal in use; nil if all are available.
 	lowest *snapshot.Replica
 	// yieldsAfter is when time alone makes the guard yield; zero if it does not.
@@ -59,6 +63,9 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		if created, ok := a.(action.Create); ok && !o.RefusesCreate(created.ID) {
 			pods++
 			b.unavailable[created.Revision]++
+			if !created.Surge {
+				b.created = append(b.created, o.PodName(created.ID))
+			}
 		}
 		if deleted, ok := a.(action.Delete); ok {
 			b.going[deleted.Pod.UID] = true
@@ -72,7 +79,9 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 			b.count(r, w)
 		}
 	}
-	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(b.surging(scaling), pods-o.Limits.Replicas)))
+	surging := b.surging(scaling)
+	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(surging, pods-o.Limits.Replicas)))
+	b.surplus = max(0, pods-surging-o.Limits.Replicas)
 	return b
 }
 

@@ -24,6 +24,8 @@ type mover struct {
 	set    *snapshot.Set
 	budget budget
 	plan   *action.Plan
+	// domains are the failure domains of the set; nil if it has none.
+	domains *domains
 	// differences holds the differences between revisions that were computed.
 	differences map[transition]*difference
 	// moving holds the pods that are being moved.
@@ -137,6 +139,9 @@ func (v *mover) held(m desired.Move, how method) bool {
 	}
 	v.plan.HoldBecause(why, m.Replica.Pod.Name, func() string { return v.explain(why, m, how) })
 	v.plan.Wake(v.budget.yieldsAfter)
+	if why == action.HeldByDomain {
+		v.domains.rest(m, v.plan)
+	}
 	return true
 }
 
@@ -154,11 +159,14 @@ func (v *mover) lost(m desired.Move, how method) bool {
 
 // refuses returns what keeps a move from being made now; empty if nothing does. A change that the containers do not notice
 // costs nothing. A change that they notice without a restart costs no availability, but it may fail, so at most
-// maxUnavailable pods make one at a time. A move that has begun continues, because its budget is already spent.
+// maxUnavailable pods make one at a time. A move that has begun continues, because its budget is already spent. Only changes
+// that the containers notice wait for a failure domain.
 func (v *mover) refuses(m desired.Move, how method) action.HoldKind {
 	switch {
 	case how.silent(), begun(m.Replica, how):
 		return ""
+	case v.domains.refuses(m):
+		return action.HeldByDomain
 	case how.gentle() && !m.Replica.OutOfService():
 		if v.budget.unavailable[m.To] >= v.budget.limit {
 			return action.HeldByGuard
@@ -186,10 +194,14 @@ func begun(r *snapshot.Replica, how method) bool {
 }
 
 func (v *mover) explain(why action.HoldKind, m desired.Move, how method) string {
-	if why == action.HeldByBudget && how.gentle() {
+	switch {
+	case why == action.HeldByDomain:
+		return v.domains.explain(m)
+	case why == action.HeldByBudget && how.gentle():
 		return fmt.Sprintf("maxUnavailable %d: %d pods are being resized", v.set.Limits.MaxUnavailable, v.resizing[m.To])
+	default:
+		return v.budget.explain(why, m)
 	}
-	return v.budget.explain(why, m)
 }
 
 // spend takes a move into account.
@@ -201,8 +213,10 @@ func (v *mover) spend(m desired.Move, how method) {
 		}
 	case how.gentle() && !m.Replica.OutOfService():
 		v.resizing[m.To]++
+		v.domains.disturb(m.Replica)
 	default:
 		v.budget.spend(m)
+		v.domains.disturb(m.Replica)
 	}
 }
 

@@ -11,24 +11,24 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// candidate is a move with its urgency: the smaller the class, the sooner. Loss is filled only if it decides.
+// candidate is a move with its urgency. Loss is filled only if it decides.
 type candidate struct {
 	desired.Move
 
-	class int
+	class class
 	loss  rank.Loss
 }
 
 // inOrder sorts the candidates by urgency. Within a class the user's priorities decide, then the order of the identity.
 // Finally, pods that share a label are spread. Priorities do not apply to broken pods.
-func inOrder(o *snapshot.Set, moves []desired.Move) []*candidate {
+func inOrder(o *snapshot.Set, moves []desired.Move, d *domains) []*candidate {
 	if len(moves) == 0 {
 		return nil
 	}
 	all := make([]candidate, len(moves))
 	sorted := make([]*candidate, len(moves))
 	for i, m := range moves {
-		all[i] = candidate{Move: m, class: classOf(o, m.Replica)}
+		all[i] = candidate{Move: m, class: classOf(o, m.Replica, d.rank(m.Replica))}
 		sorted[i] = &all[i]
 	}
 	if !o.Ordinal() {
@@ -38,8 +38,8 @@ func inOrder(o *snapshot.Set, moves []desired.Move) []*candidate {
 		}
 	}
 	slices.SortFunc(sorted, func(a, b *candidate) int {
-		if a.class != b.class {
-			return a.class - b.class
+		if c := slices.Compare(a.class[:], b.class[:]); c != 0 {
+			return c
 		}
 		if o.Priorities.Any() {
 			if c := prioritizedFirst(o.Priorities, a.Replica, b.Replica); c != 0 {
@@ -52,19 +52,27 @@ func inOrder(o *snapshot.Set, moves []desired.Move) []*candidate {
 	return sorted
 }
 
+// class is the urgency of a move, the smaller the sooner: of pods that are out of service anyway, of their failure domain, and
+// within it.
+type class [3]int
+
 // classOf returns the urgency of moving a pod. First come pods that are already out of service for it, then broken pods,
-// then healthy ones. Among both, strays come first, so that at most two revisions remain; then pods that users named; then
-// those not yet available.
-func classOf(o *snapshot.Set, r *snapshot.Replica) int {
+// then healthy ones, those of each failure domain together. Among them, strays come first, so that at most two revisions
+// remain; then pods that users named; then those not yet available.
+func classOf(o *snapshot.Set, r *snapshot.Replica, domain int) class {
 	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
-	class := 0
-	for _, sooner := range [...]bool{r.Updating, r.Broken(), stray, r.Specified, !r.Available} {
-		class <<= 1
+	return class{inBits(r.Updating, r.Broken()), domain, inBits(stray, r.Specified, !r.Available)}
+}
+
+// inBits returns a number that is the smaller the sooner its conditions are true.
+func inBits(conditions ...bool) (n int) {
+	for _, sooner := range conditions {
+		n <<= 1
 		if !sooner {
-			class++
+			n++
 		}
 	}
-	return class
+	return n
 }
 
 // byIdentity puts the highest ordinal first, or the least useful pod first. Broken pods of an OrderedReady set start from

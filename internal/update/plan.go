@@ -7,7 +7,8 @@
 // only if at least spec.replicas − maxUnavailable pods are available afterwards. A guard limits both: while maxUnavailable
 // pods at the target revision are unavailable, no more are moved to it. So a bad template breaks that many pods and no more,
 // and is corrected like any other. Every pod is judged before the budget is spent. No pod above, below or missing keeps a
-// broken pod from being replaced.
+// broken pod from being replaced. Where the set has failure domains, a healthy pod is moved only while no pod of another
+// domain is unavailable.
 package update
 
 import (
@@ -46,7 +47,9 @@ func (v *mover) moveDue(w *desired.State) {
 		}
 		return goes
 	})
-	for _, c := range inOrder(v.set, v.vetted(staying)) {
+	movable := v.vetted(staying)
+	v.domains = newDomains(v.set, w, movable, &v.budget)
+	for _, c := range inOrder(v.set, movable, v.domains) {
 		// While scaling deletes pods, those that no revision lacks may be deleted next.
 		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)
 		if !surplus && (c.Named || due.take(c.Replica.Revision)) {

@@ -217,6 +217,8 @@ func liftedBy(set string, h action.Hold) string {
 		return "more pods becoming available, or a larger updateStrategy.rollingUpdate.maxUnavailable"
 	case action.HeldByGuard:
 		return "the pods that were updated becoming available, or another template: kubectl rollset undo " + set
+	case action.HeldByDomain:
+		return "the other domain being updated and available"
 	case action.HeldByName:
 		return "the end of the pod that has the name"
 	case action.HeldByClaim:

@@ -148,6 +148,7 @@ const (
 	HeldByName      HoldKind = "name"      // the name is taken until the old pod is gone
 	HeldByClaim     HoldKind = "claim"     // a claim cannot be used
 	HeldByBackOff   HoldKind = "back-off"  // a finished pod is replaced later
+	HeldByDomain    HoldKind = "domain"    // pods of another failure domain come first, or are unavailable
 	HeldByLimit     HoldKind = "limit"     // scaleStrategy.maxUnavailable
 	HeldByPause     HoldKind = "pause"     // updateStrategy.rollingUpdate.paused
 	HeldByOnDelete  HoldKind = "on-delete" // updateStrategy.type OnDelete
@@ -170,6 +171,8 @@ type Plan struct {
 	Aside []Key
 	// RequeueAfter is when time alone could change the plan; zero means never.
 	RequeueAfter time.Duration
+	// SoaksUntil is when a failure domain begins that waits for nothing but the time since the last one; zero if none does.
+	SoaksUntil time.Time
 	// EveryHold is true if Held keeps every hold, and not only the first of each kind.
 	EveryHold bool
 }
@@ -207,6 +210,12 @@ func (p *Plan) Wake(d time.Duration) {
 	p.RequeueAfter = Sooner(p.RequeueAfter, d)
 }
 
+// Soak records that a failure domain begins when the pods of the last one have been available for long enough.
+func (p *Plan) Soak(until, now time.Time) {
+	p.SoaksUntil = until
+	p.Wake(until.Sub(now))
+}
+
 // Sooner returns the shorter of two waits. A wait that is not positive means never.
 func Sooner(a, b time.Duration) time.Duration {
 	if b > 0 && (a <= 0 || b < a) {
@@ -223,6 +232,9 @@ func (p *Plan) Join(q Plan) {
 	p.Actions = slices.Concat(p.Actions, q.Actions)
 	p.Held = slices.Concat(p.Held, q.Held)
 	p.Aside = slices.Concat(p.Aside, q.Aside)
+	if p.SoaksUntil.IsZero() {
+		p.SoaksUntil = q.SoaksUntil
+	}
 	p.Wake(q.RequeueAfter)
 }
 

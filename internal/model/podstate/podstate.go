@@ -22,6 +22,12 @@ func Scheduled(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" || conditionTrue(pod, corev1.PodScheduled)
 }
 
+// Unschedulable reports whether the scheduler found no node for the pod when it last tried, or may not try.
+func Unschedulable(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodScheduled)
+	return c != nil && c.Status == corev1.ConditionFalse
+}
+
 // ReadySince returns when the pod became ready, and whether it is ready. It is the zero time for a ready pod whose status
 // does not say since when.
 func ReadySince(pod *corev1.Pod) (time.Time, bool) {

@@ -145,12 +145,23 @@ func (f *Film) snapshot() string {
 	set := w.Set()
 	states := make([]string, len(pods))
 	for i, pod := range pods {
-		states[i] = f.world.Name(pod) + ":" + w.Version(pod) + w.Mark(pod)
+		states[i] = f.domainOf(set, pod) + f.world.Name(pod) + ":" + w.Version(pod) + w.Mark(pod)
 		if set == nil || invariants.OwnerOf(pod) != set.UID {
 			states[i] = "(" + states[i] + ")"
 		}
 	}
 	return strings.Join(states, " ")
+}
+
+// domainOf returns the failure domain of a pod with a slash, if its set has any and the pod is in one.
+func (*Film) domainOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
+	if set == nil || set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+		return ""
+	}
+	if domain, ok := pod.Labels[set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey]; ok {
+		return domain + "/"
+	}
+	return ""
 }
 
 // withLog adds a logger that puts the reasons in the controller's log into the strip.

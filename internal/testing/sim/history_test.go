@@ -64,6 +64,7 @@ func specWords() []word {
 		{"rename-claims", among("data store", "store data")},
 		{"steps", among("1,soak=2", "1,gate=A:5 50%,pause", "25%,pause 50%,gate=A 100%,soak=3", "2 3,gate=A:4,gate=B", "1 2 3,pause 100%,gate=B", "none")},
 		{"onStepFailed", among("Hold", "Rollback")},
+		{"domains", among("zone", "zone 2", "zone 20", "rank", "example.com/none 1", "none")},
 	}
 }
 
@@ -92,6 +93,7 @@ func worldWords() []word {
 		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision")},
 		{"skew", among("-20s", "-1s", "1s", "20s")},
 		{"gate", among("A True", "A False", "B True", "B Unknown")},
+		{"zone-down", among("a", "b", "c")},
 		{"promote", among("1", "2", "3", "all", "old", "junk")},
 		{"delete-set", among("Background", "Foreground", "Orphan")},
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
@@ -104,7 +106,7 @@ func worldWords() []word {
 
 // loneWords stand alone.
 func loneWords() []string {
-	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "abort", "retry", "podsToDelete"}
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "zone-up", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "abort", "retry", "podsToDelete"}
 }
 
 // randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
@@ -155,7 +157,7 @@ const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"
 
 // relief removes what can keep the set from its wanted state permanently. Pods that a fast clock showed as available
 // need time to become so. Released pods are removed at the end.
-const relief = "quota none\nuncordon\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
+const relief = "quota none\nuncordon\nzone-up\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
 func live(ctx context.Context, text string, seed uint64) (*World, error) {

@@ -116,7 +116,7 @@ func (k *kubelets) forget(uid types.UID) {
 
 func (k *kubelets) turns(add func(turn)) {
 	for _, t := range k.pods {
-		if t.due && !t.lost {
+		if t.due && !t.lost && !k.isDown(t) {
 			add(turn{who: kubeletActor, about: string(t.uid), at: t.at, take: func(context.Context) error { return k.step(t) }})
 		}
 	}
@@ -200,6 +200,12 @@ func (k *kubelets) lose(pod *corev1.Pod) error {
 	return client.IgnoreNotFound(k.world.Store.Delete(w))
 }
 
+// isDown reports whether the zone of a pod's node is down.
+func (k *kubelets) isDown(t *tended) bool {
+	pod, ok := k.world.Store.Get(t.key).(*corev1.Pod)
+	return ok && k.world.scheduler.down[pod.Labels[corev1.LabelTopologyZone]] && pod.Spec.NodeName != ""
+}
+
 // uidOf returns the UID of an object; empty for nil.
 func uidOf(obj client.Object) types.UID {
 	if obj == nil {
@@ -211,5 +217,5 @@ func uidOf(obj client.Object) types.UID {
 // isTended reports whether a kubelet runs a pod.
 func (w *World) isTended(pod types.UID) bool {
 	t := w.kubelets.find(pod)
-	return t != nil && !t.lost
+	return t != nil && !t.lost && !w.kubelets.isDown(t)
 }

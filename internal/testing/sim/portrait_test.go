@@ -82,6 +82,7 @@ func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 	content := w.contentOf(p.Labels[v1alpha1.RevisionLabel])
 	delete(p.Labels, v1alpha1.RevisionLabel)
 	delete(p.Labels, v1alpha1.LifecycleStateLabel)
+	delete(p.Labels, corev1.LabelTopologyZone)
 	delete(p.Annotations, inplace.StateAnnotation)
 	p.Spec.NodeName, p.Spec.ReadinessGates = "", nil
 	var claims []string

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
@@ -29,6 +30,8 @@ type scheduler struct {
 	waiting  []apiserver.Key // pods to schedule, oldest first
 	refused  []apiserver.Key // unscheduled pods; a change of the nodes, of their claims or of their requests brings them back
 	load     [nodes]int
+	// down are the zones whose nodes take no pods.
+	down map[string]bool
 }
 
 func (s *scheduler) observe(e *apiserver.Entry) {
@@ -59,6 +62,9 @@ func onNode(obj any, i int) int {
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+// zoneOf returns the zone of a node: each is in its own.
+func zoneOf(i int) string { return invariants.Letters(i) }
 
 // changeNodes cordons all nodes or none.
 func (s *scheduler) changeNodes(cordoned bool) {
@@ -103,9 +109,22 @@ func (s *scheduler) schedule() error {
 		_, err := s.world.Store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "status"}, pod)
 		return err
 	}
-	pod.Spec.NodeName = nodeName(slices.Index(s.load[:], slices.Min(s.load[:])))
+	node := s.emptiest()
+	pod.Spec.NodeName = nodeName(node)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, corev1.LabelTopologyZone, zoneOf(node))
 	_, err := s.world.Store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
 	return err
+}
+
+// emptiest returns the node with the fewest pods, of those in zones that are up.
+func (s *scheduler) emptiest() int {
+	best := -1
+	for i, load := range s.load {
+		if !s.down[zoneOf(i)] && (best < 0 || load < s.load[best]) {
+			best = i
+		}
+	}
+	return best
 }
 
 // refuse returns the scheduler's message if no node fits the pod; empty if one does.
@@ -117,7 +136,7 @@ func (s *scheduler) refuse(pod *corev1.Pod) string {
 	}
 	switch {
 	case why != "":
-	case s.cordoned:
+	case s.cordoned, s.emptiest() < 0:
 		why = fmt.Sprintf("%d node(s) were unschedulable.", nodes)
 	case cpu.Cmp(resource.MustParse(nodeCPU)) > 0:
 		why = fmt.Sprintf("%d Insufficient cpu.", nodes)

@@ -98,3 +98,12 @@ func (*World) Nodes() []string {
 	}
 	return names
 }
+
+// NodeLabels returns the labels that pods get from their nodes, by the names of nodes.
+func (*World) NodeLabels() map[string]map[string]string {
+	labels := map[string]map[string]string{}
+	for i := range nodes {
+		labels[nodeName(i)] = map[string]string{corev1.LabelTopologyZone: zoneOf(i)}
+	}
+	return labels
+}

@@ -69,6 +69,8 @@ func (c *configuration) readNumber(key, value string) {
 		l.ScaleMaxUnavailable = n
 	case "start":
 		c.start = int32(number)
+	case "soak":
+		c.set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: Zone, SoakSeconds: int32(number)}
 	case "wait":
 		c.set.FinishedWait = time.Duration(n) * time.Second
 	default:

@@ -7,7 +7,8 @@
 // ago, ',' not ready for an hour, ~ taken out of service for an update in place, x terminating, X terminating and overdue, ! finished; "a:-" are claims without a
 // pod. A * at the very end marks what surge made and what goes again. An @ at the end marks a pod that a user named for deletion, a $ one that has claims. With the word hooked, a & marks a
 // pod that carries the mark of the hook preDelete, a ^ one that is in PreparingDelete and carries it, a % one that is in
-// PreparingDelete and does not. For example "0:v1+ 1:v1. 2:v2x".
+// PreparingDelete and does not. For example "0:v1+ 1:v1. 2:v2x". A pod in a zone has its name before the identity: "a/0:v1+".
+// A pod in the zone ? has no node, and in the zone ! none can be found for it.
 package snapshottest
 
 import (
@@ -26,6 +27,9 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
+// Zone is the label with the zones of pods.
+const Zone = "topology.kubernetes.io/zone"
+
 // Now returns the time of every parsed observation.
 func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
@@ -40,6 +44,7 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //	unasked                                     the API server was not asked about the revisions
 //	forgotten                                   the template of the current revision is gone
 //	wait=60                                     seconds until ended pods may be replaced
+//	soak=60                                     zones are failure domains, with so many seconds between them
 //	reserve=3-5                                 an entry of reserveOrdinals
 //
 // It panics on anything else: a test's input is wrong, not what it tests.
@@ -68,6 +73,10 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	if !ok || rest == "" {
 		panic(fmt.Sprintf("state %q: want identity:revision and a mark", word))
 	}
+	zone, id, zoned := strings.Cut(id, "/")
+	if !zoned {
+		id = zone
+	}
 	r := snapshot.Replica{ID: id, Ordinal: -1}
 	rest, r.Surge = strings.CutSuffix(rest, "*")
 	if n, err := strconv.Atoi(id); err == nil {
@@ -94,6 +103,9 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	r.Pod.Spec.NodeName = "node-" + id
 	r.Scheduled = true
 	setMark(o, &r, mark)
+	if zoned {
+		setZone(&r, zone)
+	}
 	if hook != "" {
 		setHook(o, &r, hook)
 	}
@@ -117,6 +129,19 @@ func setHook(o *snapshot.Set, r *snapshot.Replica, hook string) {
 	}
 	if hook != "&" {
 		r.State, r.Updating, r.Available = v1alpha1.LifecyclePreparingDelete, true, false
+	}
+}
+
+// setZone puts a pod into a zone, or takes its node away.
+func setZone(r *snapshot.Replica, zone string) {
+	switch zone {
+	case "!":
+		r.Pod.Status.Conditions = append(r.Pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse})
+		fallthrough
+	case "?":
+		r.Pod.Spec.NodeName, r.Scheduled = "", false
+	default:
+		r.Pod.Labels = map[string]string{Zone: zone}
 	}
 }
 

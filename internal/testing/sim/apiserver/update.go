@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -121,9 +122,14 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 		pod.Spec = old.Spec
 		pod.OwnerReferences = old.OwnerReferences
 	case "binding":
-		node := pod.Spec.NodeName
+		node, labels := pod.Spec.NodeName, pod.Labels
 		*pod = *old.DeepCopy()
 		pod.Spec.NodeName = node
+		for key, value := range labels { // since Kubernetes 1.35 a binding brings labels of the node along
+			if _, has := pod.Labels[key]; !has {
+				metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value)
+			}
+		}
 		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	case "resize":
 		resized := pod.Spec

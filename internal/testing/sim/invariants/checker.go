@@ -141,6 +141,7 @@ func rules() []rule {
 		{"I10, I11 bounded writes", writesLittle},
 		{"I15 bounded growth", staysSmall},
 		{"guard", guardsMoves},
+		{"domains", oneDomainAtATime},
 		{"steps in turn", stepsInTurn},
 		{"I9 soak", soaksInSilence},
 		{"I12 steps", readyWhenDone},

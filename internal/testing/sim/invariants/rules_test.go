@@ -86,6 +86,14 @@ func lenient(set *v1alpha1.RollSet) {
 	set.Spec.UpdateStrategy.RollingUpdate.Paused = true
 }
 
+// zoned lets all pods of a zone be unavailable.
+func zoned(set *v1alpha1.RollSet) {
+	rolling(set)
+	set.Spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
+	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
+	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: corev1.LabelTopologyZone}
+}
+
 // stepped has three steps.
 func stepped(set *v1alpha1.RollSet) {
 	rolling(set)
@@ -136,6 +144,11 @@ func (c *court) pod(name, version string) *corev1.Pod {
 
 func gated(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+	return pod
+}
+
+func inZone(pod *corev1.Pod, zone string) *corev1.Pod {
+	pod.Labels[corev1.LabelTopologyZone], pod.Spec.NodeName = zone, "node-"+zone
 	return pod
 }
 
@@ -396,6 +409,12 @@ func breaches() map[string]breach {
 			c.ready(c.pod("web-a", "v1"))
 			pod := c.create(c.pod("web-b", "v1"))
 			c.create(c.pod("web-c", "v2"))
+			c.begin()
+			c.deletes(pod)
+		}},
+		"domains": {zoned, func(c *court) {
+			pod := c.ready(inZone(c.pod("web-a", "v1"), "a"))
+			c.create(inZone(c.pod("web-b", "v1"), "b"))
 			c.begin()
 			c.deletes(pod)
 		}},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -76,6 +77,7 @@ func (f *Fleet) node(name string) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+			corev1.LabelTopologyZone: f.zoneOf(name),
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:    capacity(),
@@ -95,6 +97,12 @@ func (f *Fleet) node(name string) *corev1.Node {
 		})
 	}
 	return node
+}
+
+// zoneOf returns the zone of a node. The nodes are in the zones a, b and c in turn.
+func (f *Fleet) zoneOf(name string) string {
+	zones := [...]string{"a", "b", "c"}
+	return zones[max(0, slices.Index(f.names, name))%len(zones)]
 }
 
 // beat renews the leases of all nodes that are not silent, and reports those Ready that came back.

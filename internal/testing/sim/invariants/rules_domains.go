@@ -1,0 +1,79 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// oneDomainAtATime checks that no available pod is moved or replaced while a pod of another failure domain is unavailable, as
+// far as the manager knows.
+func oneDomainAtATime(v *verdict) string {
+	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+		return ""
+	}
+	pod := v.disturbed()
+	if pod == nil {
+		return ""
+	}
+	key := v.set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey
+	for _, other := range v.pods {
+		if v.lacks(other) && domainOf(other, key) != domainOf(pod, key) {
+			return fmt.Sprintf("a pod of domain %s is disturbed while %s in domain %s is unavailable", domainOf(pod, key), v.world.Name(other), domainOf(other, key))
+		}
+	}
+	return ""
+}
+
+// disturbed returns the available pod that a write takes out of service for another reason than scaling down; nil if it takes
+// none.
+func (v *verdict) disturbed() *corev1.Pod {
+	pod := v.pod()
+	if pod == nil || !v.isAvailable(pod) || restarts(pod) || preparing(pod) {
+		return nil
+	}
+	u, patched := v.update()
+	withdraws := patched && (!u.sameImages() || IsUpdating(u.after) && !IsUpdating(u.before) || preparing(u.after) && !preparing(u.before))
+	if !withdraws && !v.deletesPod() || v.outside(pod) || isSurge(pod) {
+		return nil
+	}
+	if old := v.world.Version(pod) != v.world.VersionOf(&v.set.Spec.Template); v.checker.live > v.world.Limits(v.set).Replicas && !old {
+		return nil // it may be surplus
+	}
+	return pod
+}
+
+// preparing reports whether a pod waits for a lifecycle hook. The set does not count on it then.
+func preparing(pod *corev1.Pod) bool {
+	state := pod.Labels[v1alpha1.LifecycleStateLabel]
+	return state != "" && state != string(v1alpha1.LifecycleNormal)
+}
+
+// lacks reports whether a pod of the set is unavailable and holds other domains. Pods without a node are in no domain. Surge
+// that starts is not needed yet, and a terminating pod is not missed once there are enough others.
+func (v *verdict) lacks(pod *corev1.Pod) bool {
+	switch {
+	case pod.Spec.NodeName == "", v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
+		return false
+	case pod.DeletionTimestamp != nil:
+		return v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)
+	default:
+		return v.checker.live <= int(*v.set.Spec.Replicas)
+	}
+}
+
+// isGoing reports whether a pod is terminating.
+func isGoing(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+// domainOf returns the failure domain of a pod: the value of a label, or the pod itself.
+func domainOf(pod *corev1.Pod, key string) string {
+	if value, ok := pod.Labels[key]; ok {
+		return value
+	}
+	return "of " + pod.Name
+}

@@ -1,0 +1,87 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// zoneCommands returns the commands about failure domains. The nodes are in the zones a, b and c.
+func zoneCommands() []command {
+	return []command{
+		{"domains", 1, setDomains},
+		{"zone-down", 1, zoneDown},
+		{"zone-up", 0, zoneUp},
+	}
+}
+
+// setDomains makes the values of a label failure domains: "domains zone", "domains rack 10" with a soak, or "domains none".
+// The word zone stands for the label that nodes have.
+func setDomains(_ context.Context, w *World, args []string) error {
+	var domains *v1alpha1.FailureDomains
+	switch key := args[0]; key {
+	case "none":
+	case "zone":
+		domains = &v1alpha1.FailureDomains{LabelKey: corev1.LabelTopologyZone}
+	default:
+		domains = &v1alpha1.FailureDomains{LabelKey: key}
+	}
+	what := "domains " + args[0]
+	if domains != nil && len(args) > 1 {
+		soak, err := strconv.ParseInt(args[1], 10, 32)
+		if err != nil {
+			return err
+		}
+		domains.SoakSeconds = int32(soak)
+		what += " " + args[1]
+	}
+	return w.Edit(what, func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Domains = domains })
+}
+
+// zoneDown cuts the nodes of a zone off: the node controller marks their pods as not ready, and nothing happens to these any
+// more until the zone is up again.
+func zoneDown(_ context.Context, w *World, args []string) error {
+	w.note("zone " + args[0] + " goes down")
+	if w.scheduler.down == nil {
+		w.scheduler.down = map[string]bool{}
+	}
+	w.scheduler.down[args[0]] = true
+	for _, pod := range w.Pods() {
+		if pod.Labels[corev1.LabelTopologyZone] != args[0] || pod.Spec.NodeName == "" {
+			continue
+		}
+		reported := apiserver.Clone(pod)
+		apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: w.Store.Stamp(),
+		})
+		_, err := w.Store.Update(apiserver.Write{Actor: nodeActor, Subresource: "status"}, reported)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// zoneUp brings all zones back: their kubelets report again.
+func zoneUp(_ context.Context, w *World, _ []string) error {
+	if len(w.scheduler.down) == 0 {
+		return nil
+	}
+	w.note("all zones are up")
+	for _, t := range w.kubelets.pods {
+		if w.kubelets.isDown(t) {
+			t.due, t.at = true, w.Now()
+		}
+	}
+	w.scheduler.down = nil
+	w.scheduler.retry(func(apiserver.Key) bool { return true })
+	return nil
+}
