@@ -68,7 +68,9 @@ func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Move, b *budg
 			terminating = append(terminating, r)
 		case isCandidate && r.Node != "":
 			d.of(r).left++
-			d.wait(r, !r.Available)
+			if !r.Available {
+				d.wait(r)
+			}
 		case isCandidate: // it is replaced wherever others are
 		case !r.Available && !r.Finished:
 			fresh = append(fresh, r)
@@ -101,8 +103,8 @@ func (d *domains) of(r *snapshot.Replica) *domain {
 }
 
 // wait makes a domain wait for a pod of it. A pod without a node is in no domain yet.
-func (d *domains) wait(r *snapshot.Replica, waits bool) {
-	if !waits || r.Node == "" {
+func (d *domains) wait(r *snapshot.Replica) {
+	if r.Node == "" {
 		return
 	}
 	own := d.of(r)
@@ -114,7 +116,9 @@ func (d *domains) wait(r *snapshot.Replica, waits bool) {
 
 // stays counts a pod that is not to be disturbed.
 func (d *domains) stays(r *snapshot.Replica) {
-	d.wait(r, !r.Available || r.Waiting != "")
+	if !r.Available || r.Waiting != "" {
+		d.wait(r)
+	}
 	if d.excess[r.Revision] > 0 || r.Finished {
 		return // it did not move
 	}
@@ -165,7 +169,7 @@ func (d *domains) leave(terminating []*snapshot.Replica) {
 		terminating = terminating[:min(missing, len(terminating))]
 	}
 	for _, r := range terminating {
-		d.wait(r, true)
+		d.wait(r)
 	}
 }
 
@@ -214,7 +218,7 @@ func takesTurns(m desired.Move) bool { return m.Named || m.To != m.Replica.Revis
 // disturb counts a pod that is disturbed by this plan.
 func (d *domains) disturb(r *snapshot.Replica) {
 	if d != nil {
-		d.wait(r, true)
+		d.wait(r)
 	}
 }
 

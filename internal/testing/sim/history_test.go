@@ -148,9 +148,12 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 			return w.name + " " + w.arg.Draw(t, "argument")
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
-		return preface.Draw(t, "preface") + "\n" + among("", "", "", midstep).Draw(t, "beginning") + strings.Join(lines, "\n")
+		return preface.Draw(t, "preface") + "\n" + among("", "", midstep, zonal, zonal+midstep).Draw(t, "beginning") + strings.Join(lines, "\n")
 	})
 }
+
+// zonal makes the zones of a set its failure domains.
+const zonal = "domains zone\nmaxUnavailable 2\n"
 
 // midstep brings a set into the midst of a rollout in steps.
 const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"

@@ -5,13 +5,13 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -125,11 +125,8 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 		node, labels := pod.Spec.NodeName, pod.Labels
 		*pod = *old.DeepCopy()
 		pod.Spec.NodeName = node
-		for key, value := range labels { // since Kubernetes 1.35 a binding brings labels of the node along
-			if _, has := pod.Labels[key]; !has {
-				metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value)
-			}
-		}
+		maps.Copy(labels, pod.Labels)
+		pod.Labels = labels // since Kubernetes 1.35 a binding brings labels of the node along
 		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	case "resize":
 		resized := pod.Spec
