@@ -95,6 +95,7 @@ func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1
 func (t *Trim) kinOf(controller *metav1.OwnerReference, labels map[string]string) kin {
 	for _, key := range []string{
 		v1alpha1.PodNameLabel, v1alpha1.PodIndexLabel, v1alpha1.InstanceIDLabel, "apps.kruise.io/cloneset-instance-id",
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, // copied from nodes since Kubernetes 1.35
 	} {
 		delete(labels, key)
 	}

@@ -130,6 +130,10 @@ func TestMemoryOfPods(t *testing.T) { // not parallel: memory is measured for th
 		"of a stranger": {change: func(p *corev1.Pod) {
 			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps/v1", "ReplicaSet"
 		}, most: 2_000},
+		"of a ReplicaSet over many zones": {change: func(p *corev1.Pod) {
+			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps/v1", "ReplicaSet"
+			p.Labels[corev1.LabelTopologyZone], p.Labels[corev1.LabelTopologyRegion] = "zone-"+p.Name[len(p.Name)-1:], "region"
+		}, most: 2_000},
 		"without an owner": {change: func(p *corev1.Pod) { p.OwnerReferences = nil }, most: 2_600},
 		"without an owner, one of many": {change: func(p *corev1.Pod) {
 			p.OwnerReferences, p.Labels = nil, map[string]string{"app": "batch", "team": "storefront"}
