@@ -46,8 +46,8 @@ func setDomains(_ context.Context, w *World, args []string) error {
 	return w.Edit(what, func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Domains = domains })
 }
 
-// zoneDown cuts the nodes of a zone off: the node controller marks their pods as not ready, and nothing happens to these any
-// more until the zone is up again.
+// zoneDown cuts the nodes of a zone off: the node controller marks their pods as not ready. Then nothing happens to these pods
+// until the zone is up again.
 func zoneDown(_ context.Context, w *World, args []string) error {
 	w.note("zone " + args[0] + " goes down")
 	if w.scheduler.down == nil {
