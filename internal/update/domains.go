@@ -26,9 +26,10 @@ type domains struct {
 	inTurn []*domain
 	// busy are the domains with a pod that is not available or is still being changed.
 	busy []*domain
-	// coming is the name of a pod that was created for the set and has no node yet. Its domain is not known. It is empty if
-	// there is none, or if the scheduler found no node for it.
-	coming string
+	// coming is the name of a pod that was created a moment ago and has no node yet, so that its domain is not known; empty if
+	// there is none, or if the scheduler found no node for it. It is waited for until a time.
+	coming      string
+	comingUntil time.Time
 	// atWork is the domain of the first healthy pod that is to be disturbed by this plan; nil until one was judged.
 	atWork *domain
 }
@@ -134,12 +135,12 @@ func (d *domains) stays(r *snapshot.Replica) {
 }
 
 // await counts the unavailable pods that stay, but not those that are surplus: the newest stand in for pods that are there
-// still. Without a node, a pod says only that some domain is not complete, and only until the scheduler has seen it.
+// still. Without a node, a pod says only that some domain is not complete, and only for a moment.
 func (d *domains) await(fresh []*snapshot.Replica, b *budget) {
 	surplus := b.surplus
 	if surplus <= len(b.created) {
 		for _, name := range b.created[surplus:] {
-			d.coming = cmp.Or(d.coming, name)
+			d.expect(name, d.set.Now)
 		}
 		surplus = 0
 	} else {
@@ -153,8 +154,18 @@ func (d *domains) await(fresh []*snapshot.Replica, b *budget) {
 		case r.Node != "":
 			d.stays(r)
 		case !podstate.Unschedulable(r.Pod):
-			d.coming = cmp.Or(d.coming, r.Pod.Name)
+			d.expect(r.Pod.Name, r.Pod.CreationTimestamp.Time)
 		}
+	}
+}
+
+// binds is how long a new pod may take to get a node before others do not wait for it any longer.
+const binds = time.Minute
+
+// expect counts a pod that has no node yet.
+func (d *domains) expect(pod string, created time.Time) {
+	if until := created.Add(binds); until.After(d.set.Now) && until.After(d.comingUntil) {
+		d.coming, d.comingUntil = pod, until
 	}
 }
 

@@ -27,7 +27,7 @@ func TestDomains(t *testing.T) {
 	)
 	tests := map[string]struct {
 		config, state string
-		// young are pods that became ready a minute ago.
+		// young are pods that became ready a minute ago or, without a node, were created half a minute ago.
 		young string
 		want  string
 	}{
@@ -89,15 +89,19 @@ func TestDomains(t *testing.T) {
 				"zone d: 0 of 1 pods moved, zone e: 0 of 1 pods moved, zone f: 0 of 1 pods moved, zone g: 0 of 1 pods moved, zone h: 0 of 1 pods moved, and 2 more",
 		},
 		"a pod on its way to a node keeps another domain from beginning": {
-			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+",
+			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+", young: "0",
 			want: "5: zone b waits for web-0, which has no node yet; zone a: 2 of 2 pods moved, zone b: 0 of 3 pods moved",
 		},
 		"so does one that is created now": {
 			config: six, state: "b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+",
 			want: "5: zone b waits for web-0, which has no node yet; zone a: 2 of 2 pods moved, zone b: 0 of 3 pods moved",
 		},
+		"but not for long": {
+			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+",
+			want: "delete 5",
+		},
 		"it does not keep one from going on": {
-			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v2+",
+			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v2+", young: "0",
 			want: "delete 3",
 		},
 		"one without a node to go to holds nothing": {
@@ -169,7 +173,11 @@ func TestDomains(t *testing.T) {
 			t.Parallel()
 			o := snapshottest.Parse(tt.config, tt.state)
 			for i := range o.Replicas {
-				if r := &o.Replicas[i]; strings.Contains(tt.young, r.ID) {
+				switch r := &o.Replicas[i]; {
+				case !strings.Contains(tt.young, r.ID):
+				case r.Node == "":
+					r.Pod.CreationTimestamp = metav1.NewTime(o.Now.Add(-30 * time.Second))
+				default:
 					r.ReadySince = o.Now.Add(-time.Minute)
 				}
 			}

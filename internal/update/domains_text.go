@@ -78,10 +78,14 @@ func (d *domains) progress() string {
 	return text
 }
 
-// rest records in a plan that a pod waits for the end of a soak.
+// rest records in a plan when time alone lets a pod wait no longer.
 func (d *domains) rest(m desired.Move, p *action.Plan) {
-	if o := d.obstacle(m, d.of(m.Replica)); o.kind == soak {
+	switch o := d.obstacle(m, d.of(m.Replica)); o.kind {
+	case soak:
 		p.Soak(o.began.Add(d.soak()), d.set.Now)
+	case arrival:
+		p.Wake(d.comingUntil.Sub(d.set.Now))
+	case nothing, turn, unavailable:
 	}
 }
 
