@@ -268,6 +268,9 @@ func assumptions(in Input, times Times) []string {
 	if in.After.Spec.Lifecycle != nil {
 		known = append(known, "hooks: what holds pods by labels or finalizers is assumed to keep holding them")
 	}
+	if domainKey(in.After) != "" {
+		known = append(known, "failure domains: a new pod is assumed to be in the domain of the other pods on its node")
+	}
 	if in.Sample == nil && in.Refusal == "" {
 		known = append(known, "admission: no API server was asked whether it accepts the pods")
 	}

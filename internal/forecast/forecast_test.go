@@ -366,6 +366,31 @@ func TestTextFoldsStepsThatRepeat(t *testing.T) {
 	}
 }
 
+// TestTextGroupsByDomain updates two pods in each of three zones, one zone after the other.
+func TestTextGroupsByDomain(t *testing.T) {
+	t.Parallel()
+	zones := func(s *v1alpha1.RollSetSpec) {
+		s.Replicas, s.PodManagementPolicy = new(int32(6)), v1alpha1.ParallelPodManagement
+		s.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: corev1.LabelTopologyZone, SoakSeconds: 60}
+	}
+	f := forecastOf(t, web(zones, unavailable(2)), web(zones, unavailable(2), image("web:2")))
+	var folded, wide bytes.Buffer
+	if err := errors.Join(f.Text(&folded, false), f.Text(&wide, true)); err != nil {
+		t.Fatal(err)
+	}
+	for zone, pods := range map[string]string{"a": "web-3, web-0", "b": "web-4, web-1", "c": "web-5, web-2"} {
+		if line := "delete 2 pods: " + pods + " in zone " + zone; !strings.Contains(folded.String(), line) {
+			t.Errorf("%q is missing:\n%s", line, &folded)
+		}
+	}
+	if !strings.Contains(wide.String(), "delete pods web-3 in zone a") {
+		t.Errorf("the wide table does not name the zone:\n%s", &wide)
+	}
+	if f.Takes < 2*time.Minute {
+		t.Errorf("it takes %s, although two zones soak for a minute each", f.Takes)
+	}
+}
+
 func TestPictureIsWellFormedAndFolds(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int32{12, 500} {
