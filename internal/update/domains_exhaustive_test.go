@@ -6,6 +6,7 @@ package update_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,7 +153,7 @@ func TestDomainsExhaustively(t *testing.T) {
 func eachKind(config string, kinds []string) (replicas [9][]snapshot.Replica) {
 	for i := range replicas {
 		for _, kind := range kinds {
-			id := fmt.Sprint(i)
+			id := strconv.Itoa(i)
 			if strings.HasPrefix(config, "random") {
 				id = string(rune('a' + i))
 			}
