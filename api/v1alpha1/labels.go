@@ -37,6 +37,10 @@ const (
 	// LifecycleStateLabel holds the state of a pod in a set that uses lifecycle hooks.
 	LifecycleStateLabel = "lifecycle.rollset.dev/state"
 
+	// LifecycleSinceAnnotation holds, on a pod, since when it has been in its lifecycle state. The state is repeated, because
+	// the label may have been changed by hand.
+	LifecycleSinceAnnotation = "lifecycle.rollset.dev/since"
+
 	// InPlaceUpdateReady is the readiness gate that stops traffic while a pod is updated in place.
 	InPlaceUpdateReady = "apps.rollset.dev/InPlaceUpdateReady"
 

@@ -20,3 +20,14 @@ const (
 	// LifecyclePreparingDelete means that a pod is to be deleted once the marks of the hook preDelete are gone.
 	LifecyclePreparingDelete LifecycleState = "PreparingDelete"
 )
+
+// HookTimeoutPolicy is what happens when a pod has waited for a lifecycle hook as long as it may.
+// +kubebuilder:validation:Enum=Hold;Proceed
+type HookTimeoutPolicy string
+
+const (
+	// HoldOnTimeout reports the missed limit and keeps waiting.
+	HoldOnTimeout HookTimeoutPolicy = "Hold"
+	// ProceedOnTimeout continues without the hook.
+	ProceedOnTimeout HookTimeoutPolicy = "Proceed"
+)

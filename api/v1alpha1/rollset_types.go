@@ -421,6 +421,8 @@ type Lifecycle struct {
 }
 
 // LifecycleHook is the marks of a hooked pod, and what happens while the pod waits.
+// +kubebuilder:validation:XValidation:fieldPath=".onTimeout",rule="!has(self.onTimeout) || self.onTimeout != 'Proceed' || has(self.timeoutSeconds)",message="must be Hold unless timeoutSeconds is set: without a limit, nothing says when to proceed"
+// +kubebuilder:validation:XValidation:fieldPath=".onTimeout",rule="!has(self.onTimeout) || self.onTimeout != 'Proceed' || self.?finalizersHandler.orValue([]).size() == 0",message="must be Hold if finalizersHandler is set: the controller never removes finalizers, so a pod with one cannot proceed"
 type LifecycleHook struct {
 	// labelsHandler are labels that mark a pod as hooked.
 	// +optional
@@ -441,6 +443,19 @@ type LifecycleHook struct {
 	// markPodNotReady takes a pod out of service while it waits.
 	// +optional
 	MarkPodNotReady bool `json:"markPodNotReady,omitempty"`
+
+	// timeoutSeconds is how long a pod may wait for the hook, counted from when it entered the state in which it waits; a new
+	// pod waits for preNormal from its creation. Unset means no limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// onTimeout is what happens when a pod has waited for timeoutSeconds: Hold (report it, and keep waiting) or Proceed (report
+	// it, and continue as if the program behind the hook had agreed). Proceed needs timeoutSeconds and excludes
+	// finalizersHandler.
+	// +optional
+	// +kubebuilder:default=Hold
+	OnTimeout HookTimeoutPolicy `json:"onTimeout,omitempty"`
 }
 
 // RollSetStatus is the observed state of a RollSet.

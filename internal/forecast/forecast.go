@@ -266,7 +266,7 @@ func assumptions(in Input, times Times) []string {
 		known = append(known, "names: those of claims and pods without ordinals depend on the UID that the set gets")
 	}
 	if in.After.Spec.Lifecycle != nil {
-		known = append(known, "hooks: what holds pods by labels or finalizers is assumed to keep holding them")
+		known = append(known, "hooks: what holds pods by labels or finalizers is assumed to keep holding them, up to the limits of the hooks")
 	}
 	if domainKey(in.After) != "" {
 		known = append(known, "failure domains: a new pod is assumed to be in the domain of the other pods on its node")

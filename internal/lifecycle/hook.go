@@ -7,7 +7,9 @@
 // mark of inPlaceUpdate has no container restarted by an update until its marks are gone. After such an update, and after
 // its creation under preNormal, a pod is not available until it carries all marks. An update that the containers do not
 // notice waits for no hook. A label holds the state of a pod, and only in sets that use the hook in question. Without the
-// hook the label means nothing, so removing a hook from the spec releases every pod.
+// hook the label means nothing, so removing a hook from the spec releases every pod. An annotation, written together with the
+// label, says since when. It is the only memory of a wait, so the limit of a hook counts on over restarts of the manager. A pod
+// whose hook has passed its limit goes on only if the hook says so, and never past a finalizer.
 package lifecycle
 
 import (
@@ -69,28 +71,6 @@ func Withdraws(spec *v1alpha1.RollSetSpec, states ...v1alpha1.LifecycleState) bo
 		h := hookOf(spec, state)
 		return h.LifecycleHook != nil && h.MarkPodNotReady
 	})
-}
-
-// Waits describes what a pod waits for in its state; empty if it waits for nothing.
-func Waits(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) string {
-	state := StateOf(spec, pod)
-	h := hookOf(spec, state)
-	switch state {
-	case v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecycleUpdated:
-		if mark := h.missing(pod); mark != "" {
-			return "lifecycle hook " + h.name + " waits for " + mark
-		}
-	case v1alpha1.LifecyclePreparingUpdate, v1alpha1.LifecyclePreparingDelete:
-		if mark := h.present(pod); mark != "" {
-			return h.waitsToLose(mark)
-		}
-	case v1alpha1.LifecycleNormal, v1alpha1.LifecycleUpdating:
-	}
-	return ""
-}
-
-func (h hook) waitsToLose(mark string) string {
-	return "lifecycle hook " + h.name + " waits until " + mark + " is gone"
 }
 
 // present returns the first mark of the hook that a pod carries; empty if it carries none.

@@ -48,13 +48,41 @@ func observe(hook, state, marks string) *snapshot.Set {
 		r.Pod.Finalizers = []string{"example.com/hook"}
 	}
 	r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
-	r.State, r.Hook = lifecycle.StateOf(o.Spec, r.Pod), lifecycle.Waits(o.Spec, r.Pod)
+	show(o)
 	return o
+}
+
+// show sets what a snapshot says about the hook of the only pod.
+func show(o *snapshot.Set) {
+	r := &o.Replicas[0]
+	r.State = lifecycle.StateOf(o.Spec, r.Pod)
+	r.Hook, r.Overdue = lifecycle.Wait(o.Spec, r.Pod, o.Now)
+}
+
+// planned returns the plan for a set of one pod with which the planners want to do something.
+func planned(o *snapshot.Set, do string) action.Plan {
+	restart := inplace.Change{Images: map[string]string{"app": "v2"}, Restarts: []string{"app"}}
+	pod := o.Replicas[0].Pod
+	var p action.Plan
+	switch do {
+	case "delete":
+		p.Add(action.Delete{Pod: pod, Reason: "why"})
+	case "close":
+		p.Add(action.CloseGate{Pod: pod, Reason: "why"})
+	case "annotate":
+		p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2"})
+	case "update":
+		p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2", Change: restart})
+	}
+	hooks := lifecycle.New(o)
+	p = hooks.Apply(p)
+	hooks.Keep(&desired.State{}, p, p)
+	p.Join(hooks.Settle())
+	return p
 }
 
 func TestHooks(t *testing.T) {
 	t.Parallel()
-	restart := inplace.Change{Images: map[string]string{"app": "v2"}, Restarts: []string{"app"}}
 	tests := map[string]struct {
 		hook, state, marks string
 		// do is what the planners want to do with the pod.
@@ -131,22 +159,7 @@ func TestHooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observe(tt.hook, tt.state, tt.marks)
-			pod := o.Replicas[0].Pod
-			var p action.Plan
-			switch tt.do {
-			case "delete":
-				p.Add(action.Delete{Pod: pod, Reason: "why"})
-			case "close":
-				p.Add(action.CloseGate{Pod: pod, Reason: "why"})
-			case "annotate":
-				p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2"})
-			case "update":
-				p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2", Change: restart})
-			}
-			hooks := lifecycle.New(o)
-			p = hooks.Apply(p)
-			hooks.Keep(&desired.State{}, p, p)
-			p.Join(hooks.Settle())
+			p := planned(o, tt.do)
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -167,6 +180,10 @@ func TestApplyMarksUpdates(t *testing.T) {
 	want := map[string]string{"tier": "front", v1alpha1.LifecycleStateLabel: "Updating"}
 	if diff := cmp.Diff(want, got.Change.Labels.Set); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	date := lifecycle.Record(v1alpha1.LifecycleUpdating, o.Now, action.Passed{})
+	if got := got.Change.Annotations.Set[v1alpha1.LifecycleSinceAnnotation]; got != date {
+		t.Errorf("the date of the state is %q, want %q", got, date)
 	}
 	if len(shared) != 1 {
 		t.Errorf("the labels of the shared change became %v", shared)

@@ -12,7 +12,6 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
-	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -49,9 +48,7 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case action.Delete:
-			if !h.holds(a.Pod, v1alpha1.LifecyclePreparingDelete, &applied) {
-				applied.Add(a)
-			}
+			h.delete(a, &applied)
 		case action.CloseGate:
 			if !h.holds(a.Pod, v1alpha1.LifecyclePreparingUpdate, &applied) {
 				applied.Add(a)
@@ -69,6 +66,22 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 	return applied
 }
 
+// delete lets a deletion through if no hook holds it.
+func (h *Hooks) delete(a action.Delete, p *action.Plan) {
+	if h.holds(a.Pod, v1alpha1.LifecyclePreparingDelete, p) {
+		return
+	}
+	if a.Passed = h.waitIn(a.Pod, v1alpha1.LifecyclePreparingDelete).passed(); a.Passed.Hook != "" {
+		a.Reason += "; " + a.Passed.String()
+	}
+	p.Add(a)
+}
+
+// waitIn returns what a pod waits for, now that it is in a state or is to enter it.
+func (h *Hooks) waitIn(pod *corev1.Pod, state v1alpha1.LifecycleState) wait {
+	return waitIn(h.set.Spec, pod, state, h.set.Now)
+}
+
 // update lets an update in place through if it restarts nothing, or if no hook holds it.
 func (h *Hooks) update(a action.UpdateInPlace, p *action.Plan) {
 	used := hookOf(h.set.Spec, v1alpha1.LifecycleUpdating).LifecycleHook != nil
@@ -77,41 +90,42 @@ func (h *Hooks) update(a action.UpdateInPlace, p *action.Plan) {
 		return
 	}
 	if !h.holds(a.Pod, v1alpha1.LifecyclePreparingUpdate, p) {
-		a.Change = marked(a.Change, v1alpha1.LifecycleUpdating)
+		a.Passed = h.waitIn(a.Pod, v1alpha1.LifecyclePreparingUpdate).passed()
+		a.Change.Labels.Set = with(a.Change.Labels.Set, v1alpha1.LifecycleStateLabel, string(v1alpha1.LifecycleUpdating))
+		a.Change.Annotations.Set = with(a.Change.Annotations.Set, v1alpha1.LifecycleSinceAnnotation,
+			Record(v1alpha1.LifecycleUpdating, h.set.Now, a.Passed))
 		p.Add(a)
 	}
 }
 
-// marked returns a change that also writes a state.
-func marked(c inplace.Change, state v1alpha1.LifecycleState) inplace.Change {
-	c.Labels.Set = maps.Clone(c.Labels.Set)
-	if c.Labels.Set == nil {
-		c.Labels.Set = map[string]string{}
+// with returns a map with another entry. Plans share the map that it is given.
+func with(shared map[string]string, key, value string) map[string]string {
+	own := maps.Clone(shared)
+	if own == nil {
+		own = map[string]string{}
 	}
-	c.Labels.Set[v1alpha1.LifecycleStateLabel] = string(state)
-	return c
+	own[key] = value
+	return own
 }
 
 // holds reports whether a hook holds an action on a pod. If so, it brings the pod to the state that prepares it, and takes
-// it out of service if the hook asks for that.
+// it out of service if the hook asks for that. A pod that is in that state, and whose hook has passed its limit, may go on: it
+// has been counted as out of service since it was prepared.
 func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.Plan) bool {
 	h.prepared[pod.UID] = true
-	hook, r := hookOf(h.set.Spec, state), h.replicas[pod.UID]
-	if hook.LifecycleHook == nil || r == nil {
+	w, r := h.waitIn(pod, state), h.replicas[pod.UID]
+	if w.mark == "" || r == nil || w.proceeds() {
 		return false
 	}
-	mark := hook.present(pod)
-	if mark == "" {
-		return false
-	}
-	p.Hold(action.HeldByHook, pod.Name, "%s", hook.waitsToLose(mark))
+	p.Hold(w.kind(), pod.Name, "%s", w)
+	p.Wake(w.left())
 	switch {
-	case r.State != state:
-		p.Add(action.SetState{Pod: pod, State: state, Reason: hook.waitsToLose(mark)})
-	case hook.MarkPodNotReady && r.Gate.Declared && !r.Gate.Closed():
-		p.Add(action.CloseGate{Pod: pod, Reason: hook.waitsToLose(mark)})
-	case !hook.MarkPodNotReady && r.Gate.Closed() && !r.Restarting: // the gate was closed before the hook was added
-		p.Add(action.OpenGate{Pod: pod, Reason: hook.waitsToLose(mark)})
+	case r.State != state, w.unrecorded():
+		p.Add(action.SetState{Pod: pod, State: state, Reason: w.String()})
+	case w.MarkPodNotReady && r.Gate.Declared && !r.Gate.Closed():
+		p.Add(action.CloseGate{Pod: pod, Reason: w.String()})
+	case !w.MarkPodNotReady && r.Gate.Closed() && !r.Restarting: // the gate was closed before the hook was added
+		p.Add(action.OpenGate{Pod: pod, Reason: w.String()})
 	}
 	return true
 }
@@ -149,10 +163,13 @@ func (h *Hooks) Settle() action.Plan {
 		if !r.Live() || h.prepared[r.Pod.UID] || h.asking && preparesToMove(r.State) {
 			continue
 		}
-		if next, reason := h.next(r); next != "" {
-			p.Add(action.SetState{Pod: r.Pod, State: next, Reason: reason})
+		w := h.waitIn(r.Pod, r.State)
+		if next := h.next(r, w); next.State != "" {
+			next.Pod = r.Pod
+			p.Add(next)
 		} else if r.Hook != "" {
-			p.Hold(action.HeldByHook, r.Pod.Name, "%s", r.Hook)
+			p.Hold(w.kind(), r.Pod.Name, "%s", r.Hook)
+			p.Wake(w.left())
 		}
 	}
 	return p
@@ -163,29 +180,36 @@ func preparesToMove(s v1alpha1.LifecycleState) bool {
 	return s == v1alpha1.LifecyclePreparingUpdate || s == v1alpha1.LifecyclePreparingDelete
 }
 
-// next returns the state that follows for a pod that no action concerns; empty if it stays the same.
-func (h *Hooks) next(r *snapshot.Replica) (state v1alpha1.LifecycleState, reason string) {
-	complete := hookOf(h.set.Spec, r.State).LifecycleHook != nil && hookOf(h.set.Spec, r.State).missing(r.Pod) == ""
+// next returns the state that follows for a pod that no action concerns; its State is empty if it stays the same. The pod is
+// left to the caller.
+func (h *Hooks) next(r *snapshot.Replica, w wait) action.SetState {
+	used := hookOf(h.set.Spec, r.State)
+	complete := used.LifecycleHook != nil && used.missing(r.Pod) == ""
 	switch r.State {
 	case v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecycleUpdated:
-		if complete {
-			return v1alpha1.LifecycleNormal, "the hook has its marks"
+		switch passed := w.passed(); {
+		case complete:
+			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "the hook has its marks"}
+		case passed.Hook != "":
+			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: passed.String(), Passed: passed}
+		case w.unrecorded():
+			return action.SetState{State: r.State, Reason: w.String()}
 		}
 	case v1alpha1.LifecycleUpdating:
 		switch {
 		case r.Restarting:
 		case complete:
-			return v1alpha1.LifecycleNormal, "the update is done"
+			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "the update is done"}
 		default:
-			return v1alpha1.LifecycleUpdated, "the update is done"
+			return action.SetState{State: v1alpha1.LifecycleUpdated, Reason: "the update is done"}
 		}
 	case v1alpha1.LifecyclePreparingUpdate:
-		return v1alpha1.LifecycleNormal, "it is no longer to be updated"
+		return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "it is no longer to be updated"}
 	case v1alpha1.LifecyclePreparingDelete:
 		if !r.Specified {
-			return v1alpha1.LifecycleNormal, "it is no longer to be deleted"
+			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "it is no longer to be deleted"}
 		}
 	case v1alpha1.LifecycleNormal:
 	}
-	return "", ""
+	return action.SetState{}
 }

@@ -64,6 +64,7 @@ func variants() []variant {
 	// The overdue pod vanishes in the end. Until then everything else must proceed.
 	places := kinds([]string{"v0", "v1", "v2"}, "+r.!", "v1x", "v2X", "v1+@", "v2+@")
 	hooked := []string{"v1+", "v1+&", "v1.&", "v1+^", "v2+&", "v2+^", "v2.", "v1x", "v2r"}
+	limited := []string{"v1+", "v1+&", "v1.&", "v1+^", "v1+=", "v2+&", "v2+=", "v2.", "v1x"}
 	company := []string{"v0,", "v1.", "v1,", "v2.", "v2,", "v1x", "v2x"}
 	companyWithClaims := []string{"v0,$", "v1.$", "v1,$", "v2.$", "v2,$", "v1x$", "v2x$", "-"}
 	surge := []string{
@@ -98,6 +99,9 @@ func variants() []variant {
 		{words: "random hooked v2", kinds: hooked, bounds: fewer},
 		{words: "ordinal hooked v1>v2", partitioned: true, kinds: hooked, bounds: four},
 		{words: "ordered hooked v1>v2", partitioned: true, kinds: hooked, bounds: four},
+		{words: "random hooked limited v1>v2", partitioned: true, kinds: limited, bounds: fewer},
+		{words: "ordinal hooked limited v1>v2", partitioned: true, kinds: limited, bounds: four},
+		{words: "ordered hooked limited v1>v2", partitioned: true, kinds: limited, bounds: four},
 		{words: "quorum random v1>v2", kinds: company, bounds: pods},
 		{words: "quorum random v1>v2", kinds: companyWithClaims, bounds: fewer},
 		{words: "quorum ordinal v1>v2", kinds: company, bounds: four},

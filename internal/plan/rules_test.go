@@ -6,7 +6,10 @@ package plan_test
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -42,6 +45,7 @@ func rules() []rule {
 		{"no pod is written to twice", writesOnce},
 		{"what a plan takes out of service, hooks or not, keeps R - maxUnavailable pods available", takesWithinBudget},
 		{"surge made before a pause goes before any old pod", pauseKeepsOldPods},
+		{"a pod that its hook holds is not deleted before the limit of the hook", waitsForHook},
 	}
 }
 
@@ -328,6 +332,25 @@ func takesWithinBudget(f *facts) bool {
 	scaled := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !r.Specified })
 	taken, tooMany := prepared+f.lost+scaled, f.live-f.set.Limits.Replicas
 	return taken <= max(0, tooMany) || f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+}
+
+func waitsForHook(f *facts) bool {
+	if f.set.Spec.Lifecycle == nil {
+		return true
+	}
+	hook := f.set.Spec.Lifecycle.PreDelete
+	for _, d := range f.deletes {
+		pod := d.replica.Pod
+		if pod.Labels["example.com/hook"] != "on" {
+			continue
+		}
+		_, date, _ := strings.Cut(pod.Annotations[v1alpha1.LifecycleSinceAnnotation], " ")
+		since, err := time.Parse(time.RFC3339, date)
+		if err != nil || hook.TimeoutSeconds == nil || f.set.Now.Sub(since) < time.Duration(*hook.TimeoutSeconds)*time.Second {
+			return false
+		}
+	}
+	return true
 }
 
 func pauseKeepsOldPods(f *facts) bool {

@@ -113,7 +113,7 @@ func (w *world) add(text string) kind {
 	}
 	pod, isSurge := strings.CutSuffix(text, "*")
 	pod, hasClaims := strings.CutSuffix(pod, "$")
-	if bare := strings.TrimRight(text, "&^%"); bare != text {
+	if bare := strings.TrimRight(text, "&^%="); bare != text {
 		w.addHooked(k, bare, text[len(bare):])
 		return k
 	}
@@ -149,7 +149,7 @@ func (w *world) add(text string) kind {
 }
 
 // addHooked adds what a pod can become under the hook preDelete. The pod carries the mark until it is prepared and another
-// program releases it.
+// program releases it. If the hook has a limit, no program does, and the limit passes.
 func (w *world) addHooked(k kind, bare, hook string) {
 	switch hook {
 	case "&":
@@ -163,7 +163,13 @@ func (w *world) addHooked(k kind, bare, hook string) {
 		w.prepared[k] = w.add(bare + "^")
 		w.normal[w.prepared[k]] = k
 	case "^":
-		w.next[k] = w.add(bare + "%")
+		if w.set.Spec.Lifecycle.PreDelete.TimeoutSeconds == nil {
+			w.next[k] = w.add(bare + "%")
+		} else {
+			w.next[k] = w.add(bare + "=")
+		}
+	case "=":
+		w.normal[k] = w.add(bare + "&")
 	case "%":
 		w.normal[k] = w.add(bare)
 	}

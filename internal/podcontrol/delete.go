@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
 )
@@ -83,13 +84,15 @@ func (w *writer) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal 
 	}
 }
 
-// equallyDue reports whether nothing changed that the decision to delete a pod depends on: owner, labels, finalizers,
-// containers and readiness.
+// equallyDue reports whether nothing changed that the decision to delete a pod depends on: owner, labels, since when it waits
+// for a hook, finalizers, containers and readiness.
 func equallyDue(judged, pod *corev1.Pod) bool {
 	_, was := podstate.ReadySince(judged)
 	_, is := podstate.ReadySince(pod)
 	return pod.UID == judged.UID && !podstate.Terminating(pod) && pod.Generation == judged.Generation &&
-		maps.Equal(pod.Labels, judged.Labels) && slices.Equal(pod.Finalizers, judged.Finalizers) &&
+		maps.Equal(pod.Labels, judged.Labels) &&
+		pod.Annotations[v1alpha1.LifecycleSinceAnnotation] == judged.Annotations[v1alpha1.LifecycleSinceAnnotation] &&
+		slices.Equal(pod.Finalizers, judged.Finalizers) &&
 		apiequality.Semantic.DeepEqual(pod.OwnerReferences, judged.OwnerReferences) &&
 		pod.Status.Phase == judged.Status.Phase && is == was
 }

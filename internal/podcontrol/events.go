@@ -26,6 +26,7 @@ const (
 	Adopted          = "Adopted"
 	Released         = "Released"
 	SelectorOverlap  = "SelectorOverlap"
+	HookTimedOut     = "HookTimedOut"
 )
 
 // maxNote is the longest note that the API server accepts in an event.
@@ -51,6 +52,7 @@ func (w *writer) tell(ctx context.Context) {
 		w.event(corev1.EventTypeWarning, FailedCreate, "Create", failed.String())
 	}
 	w.tellUpdates(log)
+	w.tellPassed()
 	for _, a := range w.kept {
 		log.Info("changed claim", "change", a.String())
 	}
@@ -92,6 +94,30 @@ func (w *writer) tellUpdates(log logr.Logger) {
 	}
 	if failed := w.result.Updates; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedUpdate, "Update", failed.String())
+	}
+}
+
+// tellPassed records which pods no longer wait for a lifecycle hook that has passed its limit.
+func (w *writer) tellPassed() {
+	var names, hooks []string
+	pass := func(pod *corev1.Pod, passed action.Passed) {
+		if passed.Hook != "" {
+			names, hooks = append(names, pod.Name), append(hooks, passed.String())
+		}
+	}
+	for _, a := range w.deleted {
+		pass(a.Pod, a.Passed)
+	}
+	for _, c := range w.updated {
+		if a, ok := c.action.(action.UpdateInPlace); ok {
+			pass(a.Pod, a.Passed)
+		}
+		if a, ok := c.action.(action.SetState); ok {
+			pass(a.Pod, a.Passed)
+		}
+	}
+	if len(names) > 0 {
+		w.event(corev1.EventTypeWarning, HookTimedOut, "Proceed", fmt.Sprintf("Went on with %s %s", Listed(names), distinct(hooks)))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/inplace"
 )
@@ -44,7 +45,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 		c.pod, c.subresource, c.why = a.Pod, "status", a.Reason
 		c.patch, err = inplace.GatePatch(a.Pod, inplace.Open, w.observation.Now)
 	case action.UpdateInPlace:
-		c.pod, c.why = a.Pod, a.Change.String()
+		c.pod, c.why = a.Pod, a.Why()
 		c.patch, err = inplace.Patch(a.Pod, a.Change, a.Revision)
 	case action.Resize:
 		c.pod, c.subresource, c.patch, c.why = a.Pod, "resize", a.Patch, "to the resources of "+a.Revision
@@ -52,6 +53,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 		c.pod, c.why = a.Pod, a.Reason
 		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": a.Pod.UID, "labels": map[string]string{v1alpha1.LifecycleStateLabel: string(a.State)},
+			"annotations": map[string]string{v1alpha1.LifecycleSinceAnnotation: lifecycle.Record(a.State, w.observation.Now, a.Passed)},
 		}})
 	case action.Relabel:
 		c.pod, c.why = a.Pod, a.String()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,5 +219,45 @@ func TestUsersAreToldWhyPodsGo(t *testing.T) {
 		"(recreate at revision web-2; its ordinal is not in use; ended: Failed; and 2 more reasons)"}
 	if diff := cmp.Diff(want, w.notes.all); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsersAreToldWhichHooksArePassed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	passed := action.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
+	w.apply(t,
+		action.SetState{Pod: w.running("web-a"), State: v1alpha1.LifecycleNormal, Passed: passed},
+		action.SetState{Pod: w.running("web-b"), State: v1alpha1.LifecycleNormal},
+		action.UpdateInPlace{Pod: w.running("web-c"), Revision: "web-2", Passed: action.Passed{Hook: "inPlaceUpdate", Seconds: 5}},
+		action.Delete{Pod: w.running("web-d"), Reason: "why", Passed: action.Passed{Hook: "preDelete", Seconds: 1}},
+	)
+	want := []string{
+		"SuccessfulDelete: Deleted pod web-d (why)",
+		"SuccessfulUpdate: Updated pod web-c in place (metadata)",
+		"HookTimedOut: Went on with 3 pods web-d, web-a and web-c without lifecycle hook preDelete, whose limit of 1 seconds has passed; " +
+			"without lifecycle hook preNormal, whose limit of 60 seconds has passed: label example.com/hook=on is missing; " +
+			"without lifecycle hook inPlaceUpdate, whose limit of 5 seconds has passed",
+	}
+	if diff := cmp.Diff(want, w.notes.all); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestStatesAreDated checks that the patch of a state says since when the pod is in it.
+func TestStatesAreDated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(v1alpha1.RandomIdentity)
+	writer := &writer{observation: &w.observe}
+	pod := w.running("web-a")
+	now := w.observe.Now.UTC().Format(time.RFC3339)
+	for passed, want := range map[action.Passed]string{{}: "Normal " + now, {Hook: "preNormal", Seconds: 60}: "Normal " + now + " preNormal 60"} {
+		c, err := writer.changeOf(action.SetState{Pod: pod, State: v1alpha1.LifecycleNormal, Passed: passed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(c.patch), `"lifecycle.rollset.dev/since":"`+want+`"`) {
+			t.Errorf("the patch %s does not have %q", c.patch, want)
+		}
 	}
 }

@@ -103,7 +103,11 @@ func changes(r *snapshot.Replica) bool {
 func (f *facts) changingPod() blocker {
 	for i := range f.set.Replicas {
 		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
-			return waitingFor(BlockedByChange, r, cmp.Or(r.Hook, r.Waiting))
+			kind := BlockedByChange
+			if r.Overdue {
+				kind = Blocking(action.HeldByTimeout)
+			}
+			return waitingFor(kind, r, cmp.Or(r.Hook, r.Waiting))
 		}
 	}
 	return blocker{}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
 )
 
 // verdict is the status and reason of a condition.
@@ -73,12 +74,34 @@ func (f *facts) message(v verdict, b blocker) string {
 	s := f.headline(v) + f.lostRevision()
 	switch {
 	case b.text != "":
-		return s + "; " + b.text
+		s += "; " + b.text
 	case f.settled:
-		return s + f.mismatch()
-	default:
-		return s
+		s += f.mismatch()
 	}
+	return s + f.passed()
+}
+
+// passed names the pods that went on without a lifecycle hook, as long as they show that.
+func (f *facts) passed() string {
+	var passed action.Passed
+	first, more := "", 0
+	for i := range f.set.Replicas {
+		switch r := &f.set.Replicas[i]; {
+		case r.Passed.Hook == "":
+		case first == "":
+			first, passed = r.Pod.Name, r.Passed
+		default:
+			more++
+		}
+	}
+	switch {
+	case first == "":
+		return ""
+	case more > 0:
+		first += fmt.Sprintf(" and %d more", more)
+	}
+	passed.Why = "" // it may no longer be so
+	return "; " + first + " went on " + passed.String()
 }
 
 // lostRevision names the ControllerRevision of the current revision if no pod can be made from it.

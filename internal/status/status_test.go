@@ -315,6 +315,32 @@ func TestConditions(t *testing.T) {
 				Progressing=True NewRevision: 0 of 3 pods updated; waiting for web-a: the API server cannot judge pods of revision v2: webhook timed out`,
 			wantBlocking: "preflight",
 		},
+		"a pod has waited for its hook for too long": {
+			config: "random R=2 v1", state: "a:v1+ b:v1+",
+			edit: func(in *status.Input) {
+				r := &in.Set.Replicas[1]
+				r.Available, r.Updating, r.State, r.Hook, r.Overdue = false, true, v1alpha1.LifecycleUpdated, "lifecycle hook inPlaceUpdate has waited", true
+				in.Plan = action.Plan{}
+				in.Plan.Hold(action.HeldByTimeout, "web-b", "lifecycle hook inPlaceUpdate has waited")
+			},
+			want: `
+				Ready=False Scaling: 1 of 2 pods available; waiting for web-b: lifecycle hook inPlaceUpdate has waited
+				Available=True MinimumPodsAvailable: 1 of 2 pods available, at least 1 needed
+				Progressing=True Scaling: 1 of 2 pods available; waiting for web-b: lifecycle hook inPlaceUpdate has waited`,
+			wantBlocking: "hook-timeout",
+		},
+		"pods went on without their hooks": {
+			config: "random R=2 v1", state: "a:v1+ b:v1+",
+			edit: func(in *status.Input) {
+				for i := range in.Set.Replicas {
+					in.Set.Replicas[i].Passed = action.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
+				}
+			},
+			want: `
+				Ready=True Complete: 2 of 2 pods updated and available; web-a and 1 more went on without lifecycle hook preNormal, whose limit of 60 seconds has passed
+				Available=True MinimumPodsAvailable: 2 of 2 pods available, at least 1 needed
+				Progressing=True Complete: 2 of 2 pods updated and available; web-a and 1 more went on without lifecycle hook preNormal, whose limit of 60 seconds has passed`,
+		},
 		"Recreate waits for a pod that does not go": {
 			config: "random R=2 recreate v1>v2", state: "a:v1x",
 			want: `

@@ -93,6 +93,9 @@ func TestEdgesAreAccepted(t *testing.T) {
 		"a selector of expressions only":    {"spec.selector": "{matchExpressions: [{key: app, operator: In, values: [db, web]}, {key: app, operator: Exists}]}"},
 		"a hook on 16 labels":               {"spec.lifecycle.preDelete": "{labelsHandler: {" + manyLabels(16) + "}}"},
 		"a hook on nothing":                 {"spec.lifecycle.preDelete": "{}"},
+		"a hook with a limit":               {"spec.lifecycle.preDelete": "{finalizersHandler: [example.com/x], timeoutSeconds: 1}"},
+		"a hook that proceeds":              {"spec.lifecycle.preDelete": "{labelsHandler: {a: b}, finalizersHandler: [], timeoutSeconds: 2147483647, onTimeout: Proceed}"},
+		"a hook that holds without a limit": {"spec.lifecycle.preDelete": "{labelsHandler: {a: b}, onTimeout: Hold}"},
 		"an empty scatter value":            {rolling + ".scatterStrategy": "[{key: zone, value: ''}]"},
 	}
 	for name, changes := range edges {

@@ -24,6 +24,8 @@ const (
 	rolling  = "spec.updateStrategy.rollingUpdate"
 	identity = "spec.podIdentity"
 
+	preDelete = "spec.lifecycle.preDelete"
+
 	aPercentage = `must be a number of pods, or a percentage of replicas from "0%" to "100%"`
 	aSurge      = `must be a number of pods, or a percentage of replicas such as "25%"`
 	aLabelKey   = `must be the key of a label, such as "zone" or "example.com/zone"`
@@ -299,6 +301,10 @@ var hooks = []rejection{
 	{"a hook on a finalizer without a domain", fields{"spec.lifecycle.preDelete": "{finalizersHandler: [foregroundDeletion]}"}, "spec.lifecycle.preDelete.finalizersHandler[0]", `must be a finalizer such as "example.com/hook"`},
 	{"a hook on a finalizer under rollset.dev", fields{"spec.lifecycle.preDelete": "{finalizersHandler: [apps.rollset.dev/x]}"}, "spec.lifecycle.preDelete.finalizersHandler[0]", "must not be under rollset.dev"},
 	{"a hook on one finalizer twice", fields{"spec.lifecycle.preDelete": "{finalizersHandler: [example.com/x, example.com/x]}"}, "spec.lifecycle.preDelete.finalizersHandler[1]", "Duplicate value"},
+	{"a hook with a limit of no time", fields{"spec.lifecycle.preDelete": "{timeoutSeconds: 0}"}, "spec.lifecycle.preDelete.timeoutSeconds", "should be greater than or equal to 1"},
+	{"a hook with an unknown policy for its limit", fields{"spec.lifecycle.preDelete": "{timeoutSeconds: 1, onTimeout: Rollback}"}, "spec.lifecycle.preDelete.onTimeout", `supported values: "Hold", "Proceed"`},
+	{"a hook that proceeds without a limit", fields{"spec.lifecycle.inPlaceUpdate": "{labelsHandler: {a: b}, onTimeout: Proceed}"}, "spec.lifecycle.inPlaceUpdate.onTimeout", "must be Hold unless timeoutSeconds is set"},
+	{"a hook that proceeds past finalizers", fields{"spec.lifecycle.preNormal": "{finalizersHandler: [example.com/x], timeoutSeconds: 1, onTimeout: Proceed}"}, "spec.lifecycle.preNormal.onTimeout", "must be Hold if finalizersHandler is set"},
 	{"a hook on 17 labels", fields{"spec.lifecycle.preDelete": "{labelsHandler: {" + manyLabels(17) + "}}"}, "spec.lifecycle.preDelete.labelsHandler", "must have at most 16 items"},
 }
 

@@ -17,7 +17,10 @@ import (
 )
 
 func TestTransitions(t *testing.T) {
-	const keep = "cannot be changed"
+	const (
+		keep     = "cannot be changed"
+		proceeds = "{labelsHandler: {example.com/a: b}, timeoutSeconds: 5, onTimeout: Proceed}"
+	)
 	tests := map[string]struct {
 		from, to       fields
 		field, message string // empty if the change is allowed
@@ -51,6 +54,10 @@ func TestTransitions(t *testing.T) {
 		"claim templates, removed":   {fields{"spec.volumeClaimTemplates": "[{metadata: {name: data}}]"}, fields{"spec.volumeClaimTemplates": "-"}, "", ""},
 		"retention policy":           {nil, fields{"spec.persistentVolumeClaimRetentionPolicy": "{whenDeleted: Retain}"}, "", ""},
 		"strategy":                   {nil, fields{"spec.updateStrategy.type": "Recreate"}, "", ""},
+		"hook, to Proceed":           {fields{preDelete: "{finalizersHandler: [example.com/x], timeoutSeconds: 5}"}, fields{preDelete + ".onTimeout": "Proceed"}, preDelete + ".onTimeout", "must be Hold if finalizersHandler is set"},
+		"hook, finalizers added":     {fields{preDelete: proceeds}, fields{preDelete + ".finalizersHandler": "[example.com/x]"}, preDelete + ".onTimeout", "must be Hold if finalizersHandler is set"},
+		"hook, limit removed":        {fields{preDelete: proceeds}, fields{preDelete + ".timeoutSeconds": "-"}, preDelete + ".onTimeout", "must be Hold unless timeoutSeconds is set"},
+		"hook, limit changed":        {fields{preDelete: proceeds}, fields{preDelete + ".timeoutSeconds": "1"}, "", ""},
 		"lifecycle, added":           {nil, fields{"spec.lifecycle": "{preDelete: {labelsHandler: {example.com/a: b}}}"}, "", ""},
 		"replicas":                   {nil, fields{"spec.replicas": "2147483647"}, "", ""},
 		"annotations of the set":     {nil, fields{"metadata.annotations": "{apps.rollset.dev/a: b}"}, "", ""},
@@ -107,7 +114,8 @@ func TestOldViolationsAreTolerated(t *testing.T) {
 		"surge":           {identity: "Ordinal", rolling + ".maxSurge": "1"},
 		"deadline":        {"spec.minReadySeconds": "900"},
 		"claims":          {"spec.volumeClaimTemplates": "[{metadata: {name: a}}, {metadata: {name: a}}]"},
-		"hooks":           {"spec.lifecycle.preDelete": "{finalizersHandler: [x]}"},
+		"hooks":           {preDelete: "{finalizersHandler: [x]}"},
+		"hooks-proceed":   {preDelete: "{finalizersHandler: [example.com/x], timeoutSeconds: 5, onTimeout: Proceed}"},
 	}
 	sets := map[string]*unstructured.Unstructured{}
 	for name, changes := range violations {

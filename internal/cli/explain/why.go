@@ -235,6 +235,8 @@ func liftedBy(set string, h action.Hold) string {
 		return "the end of that pod"
 	case action.HeldByHook:
 		return "the program behind the lifecycle hook, or taking the hook out of the spec"
+	case action.HeldByTimeout:
+		return "the program behind the lifecycle hook, its mark changed by hand, or taking the hook out of the spec; with onTimeout Proceed the pod would go on"
 	case action.HeldByPolicy:
 		return "podUpdatePolicy InPlaceIfPossible, or kubectl rollset delete-pod " + h.Subject
 	case action.HeldByPreflight:

@@ -46,7 +46,7 @@ func sameAnnotations(a, b map[string]string, template func() map[string]string) 
 	read := template()
 	matters := func(key string) bool {
 		_, ok := read[key]
-		return ok || key == corev1.PodDeletionCost || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
+		return ok || key == corev1.PodDeletionCost || key == v1alpha1.LifecycleSinceAnnotation || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
 	}
 	return sameAt(a, b, matters) && sameAt(b, a, matters)
 }

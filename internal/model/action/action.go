@@ -48,6 +48,8 @@ type Delete struct {
 	Cause Cause
 	// To is the revision that the pod's replica moves to, if the cause is Move.
 	To string
+	// Passed is the lifecycle hook that the deletion does not wait for any longer.
+	Passed Passed
 }
 
 // Preflight asks the API server, without creating anything, whether it would accept a pod of a revision.
@@ -142,23 +144,24 @@ type HoldKind string
 
 // The kinds of holds.
 const (
-	HeldByOrder     HoldKind = "order"     // OrderedReady: a pod before it, or above it, blocks it
-	HeldByBudget    HoldKind = "budget"    // no pod may become unavailable now
-	HeldByGuard     HoldKind = "guard"     // enough pods at the target revision are unavailable already
-	HeldByName      HoldKind = "name"      // the name is taken until the old pod is gone
-	HeldByClaim     HoldKind = "claim"     // a claim cannot be used
-	HeldByBackOff   HoldKind = "back-off"  // a finished pod is replaced later
-	HeldByDomain    HoldKind = "domain"    // pods of another failure domain come first, or are unavailable
-	HeldByLimit     HoldKind = "limit"     // scaleStrategy.maxUnavailable
-	HeldByPause     HoldKind = "pause"     // updateStrategy.rollingUpdate.paused
-	HeldByOnDelete  HoldKind = "on-delete" // updateStrategy.type OnDelete
-	HeldByOldPods   HoldKind = "old-pods"  // updateStrategy.type Recreate: an old pod is still there
-	HeldByHook      HoldKind = "hook"      // a lifecycle hook
-	HeldByPolicy    HoldKind = "policy"    // InPlaceOnly: the change needs a new pod
-	HeldByPreflight HoldKind = "preflight" // the API server refuses the template
-	HeldByGrace     HoldKind = "grace"     // out of service, and otherwise untouched for gracePeriodSeconds
-	HeldByPartition HoldKind = "partition" // a broken pod that the partition keeps at its revision
-	HeldByRefusal   HoldKind = "refusal"   // the API server refused the write a moment ago
+	HeldByOrder     HoldKind = "order"        // OrderedReady: a pod before it, or above it, blocks it
+	HeldByBudget    HoldKind = "budget"       // no pod may become unavailable now
+	HeldByGuard     HoldKind = "guard"        // enough pods at the target revision are unavailable already
+	HeldByName      HoldKind = "name"         // the name is taken until the old pod is gone
+	HeldByClaim     HoldKind = "claim"        // a claim cannot be used
+	HeldByBackOff   HoldKind = "back-off"     // a finished pod is replaced later
+	HeldByDomain    HoldKind = "domain"       // pods of another failure domain come first, or are unavailable
+	HeldByLimit     HoldKind = "limit"        // scaleStrategy.maxUnavailable
+	HeldByPause     HoldKind = "pause"        // updateStrategy.rollingUpdate.paused
+	HeldByOnDelete  HoldKind = "on-delete"    // updateStrategy.type OnDelete
+	HeldByOldPods   HoldKind = "old-pods"     // updateStrategy.type Recreate: an old pod is still there
+	HeldByHook      HoldKind = "hook"         // a lifecycle hook
+	HeldByTimeout   HoldKind = "hook-timeout" // a lifecycle hook that has passed its limit
+	HeldByPolicy    HoldKind = "policy"       // InPlaceOnly: the change needs a new pod
+	HeldByPreflight HoldKind = "preflight"    // the API server refuses the template
+	HeldByGrace     HoldKind = "grace"        // out of service, and otherwise untouched for gracePeriodSeconds
+	HeldByPartition HoldKind = "partition"    // a broken pod that the partition keeps at its revision
+	HeldByRefusal   HoldKind = "refusal"      // the API server refused the write a moment ago
 )
 
 // Plan is what one reconcile writes, what it must not write yet, and when the passing of time could change the answer.

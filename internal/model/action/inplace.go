@@ -36,6 +36,8 @@ type UpdateInPlace struct {
 	Revision string
 	// Change is what makes it a pod of that revision.
 	Change inplace.Change
+	// Passed is the lifecycle hook that the update does not wait for any longer.
+	Passed Passed
 }
 
 // Resize gives containers of a pod the resources of the pod's revision.
@@ -56,6 +58,29 @@ type SetState struct {
 	State v1alpha1.LifecycleState
 	// Reason is why the state changes.
 	Reason string
+	// Passed is the lifecycle hook that the pod does not wait for any longer.
+	Passed Passed
+}
+
+// Passed is a lifecycle hook that a pod has waited for as long as it may, and goes on without. The zero Passed is none.
+type Passed struct {
+	// Hook is the name of the hook, and Seconds its limit.
+	Hook    string
+	Seconds int32
+	// Why is what the pod waited for, as a sentence that is still true; it may be empty.
+	Why string
+}
+
+// String describes the hook; it returns an empty string for none.
+func (p Passed) String() string {
+	switch {
+	case p.Hook == "":
+		return ""
+	case p.Why == "":
+		return fmt.Sprintf("without lifecycle hook %s, whose limit of %d seconds has passed", p.Hook, p.Seconds)
+	default:
+		return fmt.Sprintf("without lifecycle hook %s, whose limit of %d seconds has passed: %s", p.Hook, p.Seconds, p.Why)
+	}
 }
 
 func (CloseGate) isAction() {}
@@ -78,7 +103,15 @@ func (a OpenGate) String() string { return fmt.Sprintf("open gate of %s (%s)", a
 
 // String returns the line of logs and golden files.
 func (a UpdateInPlace) String() string {
-	return fmt.Sprintf("update %s in place to %s (%s)", a.Pod.Name, a.Revision, a.Change)
+	return fmt.Sprintf("update %s in place to %s (%s)", a.Pod.Name, a.Revision, a.Why())
+}
+
+// Why returns what changes, and the lifecycle hook that the update does not wait for any longer.
+func (a UpdateInPlace) Why() string {
+	if a.Passed.Hook == "" {
+		return a.Change.String()
+	}
+	return a.Change.String() + "; " + a.Passed.String()
 }
 
 // String returns the line of logs and golden files.

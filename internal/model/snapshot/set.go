@@ -188,9 +188,12 @@ type Replica struct {
 	// restarts. They count as unavailable whatever their readiness.
 	Updating bool
 	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook is what it waits
-	// for in that state.
-	State v1alpha1.LifecycleState
-	Hook  string
+	// for in that state, and Overdue is true if it has waited for longer than it may. Passed is the hook that it went on
+	// without.
+	State   v1alpha1.LifecycleState
+	Hook    string
+	Overdue bool
+	Passed  action.Passed
 	// Withdrawn pods are taken out of service while they wait for a lifecycle hook.
 	Withdrawn bool
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.

@@ -25,13 +25,16 @@ func (o *observer) judge() {
 		if r.Pod != nil && !r.Terminating { // a finished pod too waits for the hook before it is deleted
 			r.State = lifecycle.StateOf(&o.Set.Spec, r.Pod)
 		}
+		if r.Pod != nil {
+			r.Passed = lifecycle.Passed(&o.Set.Spec, r.Pod)
+		}
 		if !r.Live() {
 			continue
 		}
 		if !r.InPlace.Empty() {
 			o.seeProgress(r)
 		}
-		r.Hook = lifecycle.Waits(&o.Set.Spec, r.Pod)
+		r.Hook, r.Overdue = lifecycle.Wait(&o.Set.Spec, r.Pod, o.Now)
 		r.Withdrawn = lifecycle.Withdraws(&o.Set.Spec, r.State)
 		if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
 			r.Specified = true // it will not serve again

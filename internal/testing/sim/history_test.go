@@ -53,6 +53,7 @@ func specWords() []word {
 		{"cpu", among("1", "64")},
 		{"grace", number(0, 3)},
 		{"hook", among("preNormal", "preDelete", "preDelete!", "inPlaceUpdate", "inPlaceUpdate!", "none")},
+		{"hook", limitedHook()},
 		{"weight", among("1 zone=a", "100 zone=b", "0 zone=a")},
 		{"order", among("zone", "rank")},
 		{"scatter", among("zone=a", "zone=b")},
@@ -68,12 +69,20 @@ func specWords() []word {
 	}
 }
 
+// limitedHook draws a hook with a limit.
+func limitedHook() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		hook := among("preNormal", "preNormal!", "preDelete", "preDelete!", "inPlaceUpdate", "inPlaceUpdate!").Draw(t, "hook")
+		return hook + " " + among("1", "4", "30").Draw(t, "limit") + " " + among("Proceed", "Proceed", "Hold").Draw(t, "onTimeout")
+	})
+}
+
 // podWords returns what users, nodes and strangers do to pods; the pods are named as on the film strip.
 func podWords(pod *rapid.Generator[string]) []word {
 	var words []word
 	for _, name := range []string{
 		"delete", "kill", "fail", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
-		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "label zone=a", "label zone=b", "label rank=2",
+		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "misdate", "undate", "label zone=a", "label zone=b", "label rank=2",
 	} {
 		words = append(words, word{name, pod})
 	}
@@ -148,7 +157,8 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 			return w.name + " " + w.arg.Draw(t, "argument")
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
-		return preface.Draw(t, "preface") + "\n" + among("", "", midstep, zonal, zonal+midstep).Draw(t, "beginning") + strings.Join(lines, "\n")
+		beginning := rapid.OneOf(among("", "", midstep, zonal, zonal+midstep), midwait())
+		return preface.Draw(t, "preface") + "\n" + beginning.Draw(t, "beginning") + strings.Join(lines, "\n")
 	})
 }
 
@@ -157,6 +167,14 @@ const zonal = "domains zone\nmaxUnavailable 2\n"
 
 // midstep brings a set into the midst of a rollout in steps.
 const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"
+
+// midwait draws the way of a set into the midst of a rollout in which pods wait for a hook with a limit.
+func midwait() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		policy := among("Recreate", "InPlaceIfPossible").Draw(t, "policy")
+		return "settle\npolicy " + policy + "\nhook " + limitedHook().Draw(t, "hook") + "\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n"
+	})
+}
 
 // relief removes what can keep the set from its wanted state permanently. Pods that a fast clock showed as available
 // need time to become so. Released pods are removed at the end.

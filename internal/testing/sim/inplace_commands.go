@@ -32,9 +32,6 @@ func inPlaceCommands() []command {
 		specWord("memory", setMemory),
 		{"open-gate", 1, eachPod("open the gate of", turnGate(corev1.ConditionTrue))},
 		{"close-gate", 1, eachPod("close the gate of", turnGate(corev1.ConditionFalse))},
-		specWord("hook", setHook),
-		{"mark", 1, eachPod("mark", (*World).markPod)},
-		{"unmark", 1, eachPod("unmark", (*World).unmarkPod)},
 		{"node-cpu", 1, limitNode},
 		{"refuse-cpu", 1, refuseResizes},
 		{"tamper", 1, eachPod("tamper with the state of", (*World).tamperPod)},
@@ -52,33 +49,6 @@ func setMemory(spec *v1alpha1.RollSetSpec, v string) {
 	c := &spec.Template.Spec.Containers[0]
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
 	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
-}
-
-// setHook uses one lifecycle hook and no other; "none" uses none. A "!" at the end marks pods not ready.
-func setHook(spec *v1alpha1.RollSetSpec, v string) {
-	name, withdraws := strings.CutSuffix(v, "!")
-	hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{hookLabel: "true"}, MarkPodNotReady: withdraws}
-	switch name {
-	case "preNormal":
-		spec.Lifecycle = &v1alpha1.Lifecycle{PreNormal: hook}
-	case "inPlaceUpdate":
-		spec.Lifecycle = &v1alpha1.Lifecycle{InPlaceUpdate: hook}
-	case "preDelete":
-		spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
-	default:
-		spec.Lifecycle = nil
-	}
-}
-
-// hookLabel is the label that marks pods as hooked.
-const hookLabel = "example.com/hook"
-
-func (w *World) markPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[hookLabel] = "true" })
-}
-
-func (w *World) unmarkPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Labels, hookLabel) })
 }
 
 // limitNode sets the CPU that a node has for one pod.

@@ -60,6 +60,7 @@ func ParseScript(text string) (Script, error) {
 // Play runs a script.
 func (w *World) Play(ctx context.Context, script Script) error {
 	for _, step := range script {
+		w.acted = w.Now()
 		if err := step.command.do(ctx, w, step.args); err != nil {
 			return fmt.Errorf("%s: %w", step.Line, err)
 		}
@@ -90,7 +91,7 @@ func (s Script) Hurry(w *World) Script {
 
 // commands returns the script language. A new command is a new line here.
 func commands() []command {
-	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), refusalCommands()),
+	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), refusalCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
 		command{"run", 1, run},
 		command{"restart", 0, restart},
@@ -121,7 +122,10 @@ func commands() []command {
 
 func settle(ctx context.Context, w *World) error {
 	w.createSet()
-	return w.Settle(ctx)
+	if err := w.Settle(ctx); err != nil {
+		return err
+	}
+	return w.checkHooks(waitsAtAll)
 }
 
 func run(ctx context.Context, w *World, args []string) error {

@@ -50,6 +50,8 @@ type World struct {
 	// draft is the set as the script describes it, until it is created.
 	draft   *v1alpha1.RollSet
 	created bool
+	// acted is when the script last did something.
+	acted time.Time
 	// trim, if not nil, trims the pods in the managers' caches.
 	trim func(any) (any, error)
 	// willing is true once people and programs let every step of a rollout pass.
@@ -189,7 +191,7 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 			w.atOnce = 0
 		}
 		w.clock.SetTime(next)
-		return true, nil
+		return true, w.checkHooks(w.waitsForLong)
 	}
 	if w.atOnce++; w.atOnce > maxTurnsAtOnce+turnsOfPod*len(w.kubelets.pods) {
 		return false, fmt.Errorf("hot loop: %d turns at %s", w.atOnce, w.Film.time(w.Now()))

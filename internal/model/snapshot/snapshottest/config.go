@@ -99,6 +99,9 @@ func (c *configuration) readSwitch(word string) {
 	case "hooked":
 		hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}
 		spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
+	case "limited":
+		hook := spec.Lifecycle.PreDelete
+		hook.TimeoutSeconds, hook.OnTimeout = new(int32(60)), v1alpha1.ProceedOnTimeout
 	case "rejected":
 		c.set.Rejected = true
 	case "forgotten":

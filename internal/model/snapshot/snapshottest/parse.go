@@ -7,8 +7,8 @@
 // ago, ',' not ready for an hour, ~ taken out of service for an update in place, x terminating, X terminating and overdue, ! finished; "a:-" are claims without a
 // pod. A * at the very end marks what surge made and what goes again. An @ at the end marks a pod that a user named for deletion, a $ one that has claims. With the word hooked, a & marks a
 // pod that carries the mark of the hook preDelete, a ^ one that is in PreparingDelete and carries it, a % one that is in
-// PreparingDelete and does not. For example "0:v1+ 1:v1. 2:v2x". A pod in a zone has its name before the identity: "a/0:v1+".
-// A pod in the zone ? has no node, and in the zone ! none can be found for it.
+// PreparingDelete and does not, a = one that is in PreparingDelete and has carried it for an hour. For example "0:v1+ 1:v1. 2:v2x". A pod
+// in a zone has its name before the identity: "a/0:v1+". A pod in the zone ? has no node, and in the zone ! none can be found for it.
 package snapshottest
 
 import (
@@ -40,6 +40,7 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //	v1>v2 | v1                                  current and update revision
 //	paused ondelete recreate rejected refused   switches
 //	hooked                                      the set uses the hook preDelete
+//	limited                                     behind hooked: for a minute, and then it proceeds
 //	claims                                      the set has a claim template
 //	unasked                                     the API server was not asked about the revisions
 //	forgotten                                   the template of the current revision is gone
@@ -129,6 +130,12 @@ func setHook(o *snapshot.Set, r *snapshot.Replica, hook string) {
 	}
 	if hook != "&" {
 		r.State, r.Updating, r.Available = v1alpha1.LifecyclePreparingDelete, true, false
+		metav1.SetMetaDataLabel(&r.Pod.ObjectMeta, v1alpha1.LifecycleStateLabel, string(r.State))
+		since := o.Now
+		if hook == "=" {
+			since = since.Add(-time.Hour)
+		}
+		metav1.SetMetaDataAnnotation(&r.Pod.ObjectMeta, v1alpha1.LifecycleSinceAnnotation, string(r.State)+" "+since.Format(time.RFC3339))
 	}
 }
 

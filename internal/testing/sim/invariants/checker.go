@@ -54,6 +54,8 @@ type Checker struct {
 	// done holds what each manager knows to be done.
 	done map[string]done
 	data data
+	// entered is since when pods have been in their lifecycle states.
+	entered entries
 }
 
 // Reconcile is one reconcile of a manager, and what the manager can know in it.
@@ -83,6 +85,7 @@ func NewChecker(cluster *Cluster) *Checker {
 		creates: creates{failing: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
+		entered: newEntries(),
 
 		sent:       make(map[attempt]time.Time),
 		unanswered: make(map[int64]time.Time),
@@ -142,6 +145,7 @@ func rules() []rule {
 		{"I15 bounded growth", staysSmall},
 		{"guard", guardsMoves},
 		{"domains", oneDomainAtATime},
+		{"hooks", waitsForHooks},
 		{"steps in turn", stepsInTurn},
 		{"I9 soak", soaksInSilence},
 		{"I12 steps", readyWhenDone},
@@ -154,6 +158,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
+		c.entered.arrives(e)
 		c.arrives(e)
 		return
 	}
@@ -175,6 +180,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	if v.movesSilently() {
 		c.silent[e.Key] = true
 	}
+	defer c.entered.see(e, v.now)
 	for _, r := range rules() {
 		if wrong := r.judge(v); wrong != "" && c.Violation == nil {
 			c.Violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
@@ -215,6 +221,7 @@ func (c *Checker) generation() int64 {
 // Tried records the outcome of a write that a manager tried.
 func (c *Checker) Tried(w apiserver.Write, err error) {
 	if lost := (*url.Error)(nil); errors.As(err, &lost) {
+		c.entered.sent[attemptOf(w)] = c.reconcile.Clock.Now()
 		if c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
 			c.unanswered[c.latest.Version] = c.latest.At
 		} else {

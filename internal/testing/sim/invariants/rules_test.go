@@ -94,6 +94,14 @@ func zoned(set *v1alpha1.RollSet) {
 	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: corev1.LabelTopologyZone}
 }
 
+// hooked has a hook with a limit of ten seconds.
+func hooked(set *v1alpha1.RollSet) {
+	rolling(set)
+	set.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: &v1alpha1.LifecycleHook{
+		LabelsHandler: map[string]string{"example.com/hook": "true"}, TimeoutSeconds: new(int32(10)), OnTimeout: v1alpha1.ProceedOnTimeout,
+	}}
+}
+
 // stepped has three steps.
 func stepped(set *v1alpha1.RollSet) {
 	rolling(set)
@@ -417,6 +425,14 @@ func breaches() map[string]breach {
 			c.create(inZone(c.pod("web-b", "v1"), "b"))
 			c.begin()
 			c.deletes(pod)
+		}},
+		"hooks": {hooked, func(c *court) {
+			pod := c.pod("web-a", "v1")
+			pod.Labels["example.com/hook"], pod.Labels[v1alpha1.LifecycleStateLabel] = "true", "PreparingDelete"
+			prepared := c.create(pod)
+			c.clock.SetTime(c.clock.Now().Add(8 * time.Second))
+			c.begin()
+			c.deletes(prepared)
 		}},
 		"steps in turn": {stepped, func(c *court) {
 			c.status(rollout(1, nothing))

@@ -1,0 +1,51 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// TestCheckHooks lets a pod wait for a hook that ends by itself, for longer than it should.
+func TestCheckHooks(t *testing.T) {
+	t.Parallel()
+	script, err := ParseScript("replicas 1\nhook preNormal 60 Proceed\nrun 10s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWorld(t.Context(), 0)
+	if err := w.Play(t.Context(), script); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.checkHooks(w.waitsForLong); err != nil {
+		t.Errorf("before the limit: %v", err)
+	}
+	if err := w.checkHooks(waitsAtAll); err == nil {
+		t.Error("a settled set that still waits is not noticed")
+	}
+	w.clock.SetTime(w.acted.Add(time.Minute + hookSlack + time.Second)) // and no manager takes a turn
+	if err := w.checkHooks(w.waitsForLong); err == nil {
+		t.Error("a pod that waits for too long is not noticed")
+	}
+	w.acted = w.Now()
+	if err := w.checkHooks(w.waitsForLong); err != nil {
+		t.Errorf("right after an action: %v", err)
+	}
+	if err := settle(t.Context(), w); err != nil {
+		t.Error(err)
+	}
+	if err := w.editPod(w.podNamed("a"), func(p *corev1.Pod) {
+		p.Labels[v1alpha1.LifecycleStateLabel] = string(v1alpha1.LifecyclePreparingNormal)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.checkHooks(waitsAtAll); err == nil {
+		t.Error("a pod that waits again is not noticed")
+	}
+}
