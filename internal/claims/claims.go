@@ -310,7 +310,7 @@ func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 			continue // any client can copy labels; only an owner reference proves that a claim may go
 		}
 		if !c.hasTemplate(r, claim) {
-			continue // the template was removed, and the revision that had it is lost: nobody knows whether pods may want it
+			continue // the template was removed, and the revision that had it is lost, but pods may want it again
 		}
 		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
 			p.Wake(wait)

@@ -188,7 +188,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestKeepsLeftoverOfLostTemplate: of a claim whose template no revision has any more, nobody knows whether pods may want it.
+// TestKeepsLeftoverOfLostTemplate keeps a claim while neither the spec nor a revision has its template.
 func TestKeepsLeftoverOfLostTemplate(t *testing.T) {
 	t.Parallel()
 	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", set)})
