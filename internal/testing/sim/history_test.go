@@ -283,6 +283,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nlose-status\nsettle\nbusy 1s\nquota none\n" +
 			"steps 1,gate=A:5 50%,pause\nrefuse delete a forbidden\nunmark 0\ncpu 64\npaused false\nhistory 2\ncpu 1\nreserve 0\nreplicas 3\nsettle\n" +
 			"run 500ms\nretry\nclose-gate 2\ndeny\npaused true\nexpensive 6", 75011977},
+		// Users change how many pods may be unavailable while a pod waits for a lifecycle hook.
+		{"identity Ordinal\nclaims data\nsettle\npolicy Recreate\nhook preDelete 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreplicas 2", 26123},
+		{"replicas 3\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nmaxSurge 1\nsettle", 1},
 		// A quorum is complete when an orphan has been adopted.
 		{"replicas 3\nkill a\nsettle\nlabel rank=2 a\nsettle\nimage app:quorum\nforget\nsettle\nrun 8s\nsettle\norphan 12345", 30037022},
 		// Claims are left of an earlier set of the same name, and pods use them again.

@@ -165,7 +165,7 @@ func guardsMoves(v *verdict) string {
 	}
 	l, live := v.world.Limits(v.set), v.count(IsLive)
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	if l.Partition > 0 || !v.movesTo(update, live <= l.Replicas) {
+	if pod := v.pod(); l.Partition > 0 || !v.movesTo(update, live <= l.Replicas) || pod != nil && v.prepared(pod) {
 		return ""
 	}
 	surge := v.count(isSurge)

@@ -47,7 +47,7 @@ func keepsServing(v *verdict) string {
 	if !ok || !v.isAvailable(u.known) || restarts(u.known) {
 		return ""
 	}
-	if IsUpdating(u.after) == IsUpdating(u.before) && u.sameImages() {
+	if IsUpdating(u.after) == IsUpdating(u.before) && u.sameImages() && !v.prepares(v1alpha1.LifecyclePreparingUpdate) {
 		return ""
 	}
 	l := v.world.Limits(v.set)

@@ -81,7 +81,10 @@ func (v *verdict) comesBack() bool {
 // that is not available yet counts as unavailable.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
-	if !v.deletesPod() || v.set == nil || pod == nil || !IsReady(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) {
+	if v.set == nil || pod == nil || !v.deletesPod() && !v.prepares(v1alpha1.LifecyclePreparingDelete) {
+		return ""
+	}
+	if !IsReady(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {

@@ -94,9 +94,28 @@ func (v *verdict) count(is func(*corev1.Pod) bool) int {
 }
 
 // isAvailable reports whether a pod is available. A pod that its hook preNormal holds back is not, nor is one whose
-// gate is closed.
+// gate is closed, nor one that is prepared for its deletion or update.
 func (v *verdict) isAvailable(pod *corev1.Pod) bool {
-	return IsAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !IsUpdating(pod) && !v.heldBack(pod)
+	return IsAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !IsUpdating(pod) && !v.heldBack(pod) && !v.prepared(pod)
+}
+
+// prepared reports whether a pod is prepared for its deletion or update, under a hook of the set. It counts as unavailable from
+// then on, so later edits of the budget do not concern it.
+func (v *verdict) prepared(pod *corev1.Pod) bool {
+	switch hooks := v.set.Spec.Lifecycle; stateOf(pod) {
+	case v1alpha1.LifecyclePreparingDelete:
+		return hooks != nil && hooks.PreDelete != nil
+	case v1alpha1.LifecyclePreparingUpdate:
+		return hooks != nil && hooks.InPlaceUpdate != nil
+	default:
+		return false
+	}
+}
+
+// prepares reports whether the write prepares a pod for its deletion or update.
+func (v *verdict) prepares(state v1alpha1.LifecycleState) bool {
+	u, ok := v.update()
+	return ok && stateOf(u.after) == state && stateOf(u.before) != state && v.prepared(u.after)
 }
 
 // heldBack reports whether the hook preNormal keeps a pod from being available. That has no time limit, so such a pod
