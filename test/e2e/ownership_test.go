@@ -91,6 +91,7 @@ var _ = Describe("Ownership", func() {
 			Expect(now.UID).To(Equal(pod.UID))
 			Expect(isLive(now)).To(BeTrue(), pod.Name)
 			Expect(now.OwnerReferences).To(Equal(pod.OwnerReferences))
+			delete(now.Labels, corev1.LabelTopologyZone) // the API server copies it from the node
 			Expect(now.Labels).To(Equal(pod.Labels))
 		}
 	})
