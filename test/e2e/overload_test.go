@@ -33,8 +33,9 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/usage"
 )
 
-// flat is the allowed increase of a manager's memory where there should be none: the garbage collector runs at its own pace.
-const flat = 64 << 20 // bytes
+// flat is the allowed increase of a manager's memory where there should be none. The collector lets the heap of a manager
+// that works grow to 80 MiB, however little is in use (package footprint), and a manager that has just begun is far below.
+const flat = 128 << 20 // bytes
 
 // Every spec lets a set in another namespace become ready meanwhile.
 var _ = Describe("Overload", func() {
