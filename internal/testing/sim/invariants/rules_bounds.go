@@ -165,7 +165,7 @@ func guardsMoves(v *verdict) string {
 	}
 	l, live := v.world.Limits(v.set), v.count(IsLive)
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	if pod := v.pod(); l.Partition > 0 || !v.movesTo(update, live <= l.Replicas) || pod != nil && v.prepared(pod) {
+	if l.Partition > 0 || !v.movesTo(update, live <= l.Replicas) {
 		return ""
 	}
 	surge := v.count(isSurge)
@@ -196,12 +196,20 @@ func (v *verdict) movesSilently() bool {
 	return ok && u.sameImages() && v.world.Version(u.before) != v.world.Version(u.after)
 }
 
-// movesTo reports whether the write moves a pod to a version. It does if it changes the pod's images, or deletes a pod
-// of another version that is neither specified nor surplus.
+// movesTo reports whether the write moves a pod to a version, or prepares it for that. It does if it changes the pod's images,
+// or deletes a pod of another version that is neither specified nor surplus. A prepared pod was judged when it was prepared.
 func (v *verdict) movesTo(version string, deleteMoves bool) bool {
-	if u, ok := v.update(); ok {
-		return !u.sameImages() && v.world.Version(u.before) != version && v.world.Version(u.after) == version
-	}
 	pod := v.pod()
-	return deleteMoves && v.deletesPod() && pod != nil && IsLive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod)
+	if pod == nil || v.prepared(pod) {
+		return false
+	}
+	deletes := v.deletesPod() || v.prepares(v1alpha1.LifecyclePreparingDelete)
+	switch u, changes := v.update(); {
+	case deletes:
+		return deleteMoves && IsLive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod)
+	case !changes, v.world.Version(u.before) == version:
+		return false
+	default:
+		return v.prepares(v1alpha1.LifecyclePreparingUpdate) || !u.sameImages() && v.world.Version(u.after) == version
+	}
 }

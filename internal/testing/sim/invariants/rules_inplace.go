@@ -5,6 +5,7 @@ package invariants
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,8 +41,8 @@ func (u podUpdate) sameImages() bool {
 	return true
 }
 
-// keepsServing checks I4 for updates in place: when an available pod is taken out of service or its containers restart,
-// enough available pods are left, as far as the manager knows.
+// keepsServing checks I4 for updates in place: when an available pod is prepared, is taken out of service, or its containers
+// restart, enough available pods are left, as far as the manager knows.
 func keepsServing(v *verdict) string {
 	u, ok := v.update()
 	if !ok || !v.isAvailable(u.known) || restarts(u.known) {
@@ -57,8 +58,8 @@ func keepsServing(v *verdict) string {
 	return ""
 }
 
-// restarts reports whether a kubelet has yet to restart a container of a pod for an update in place. Such a pod counts
-// as unavailable from the first write on. Without a gate, its readiness does not show it.
+// restarts reports whether a kubelet has yet to restart a container of a pod for an update in place, as far as a manager can
+// know. Such a pod counts as unavailable from the first write on. Without a gate, its readiness does not show it.
 func restarts(pod *corev1.Pod) bool {
 	if pod.Annotations[inplace.StateAnnotation] == "" {
 		return false // no manager has changed it
@@ -69,7 +70,7 @@ func restarts(pod *corev1.Pod) bool {
 		if c == nil {
 			continue
 		}
-		if status.ContainerID != "" && !kubelet.StartedFrom(pod, status, c.Image) {
+		if status.ContainerID != "" && !kubelet.StartedFrom(pod, status, c.Image) || isBare(status.Image) {
 			return true
 		}
 		for _, p := range c.ResizePolicy {
@@ -80,6 +81,9 @@ func restarts(pod *corev1.Pod) bool {
 	}
 	return false
 }
+
+// isBare reports whether a node names an image by its content only. Which of two images runs may then not be provable.
+func isBare(image string) bool { return strings.HasPrefix(image, "sha256:") }
 
 // containerNamed returns the container of a pod with a name; nil if there is none.
 func containerNamed(pod *corev1.Pod, name string) *corev1.Container {

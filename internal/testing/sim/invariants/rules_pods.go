@@ -77,8 +77,8 @@ func (v *verdict) comesBack() bool {
 	return false
 }
 
-// withinBudget checks I4: as far as the manager knows, deleting a ready pod leaves enough available ones. A ready pod
-// that is not available yet counts as unavailable.
+// withinBudget checks I4: as far as the manager knows, deleting a ready pod, or preparing it for that, leaves enough available
+// ones. A ready pod that is not available yet counts as unavailable.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
 	if v.set == nil || pod == nil || !v.deletesPod() && !v.prepares(v1alpha1.LifecyclePreparingDelete) {

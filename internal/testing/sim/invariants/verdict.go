@@ -112,14 +112,14 @@ func (v *verdict) prepared(pod *corev1.Pod) bool {
 	}
 }
 
-// prepares reports whether the write prepares a pod for its deletion or update.
+// prepares reports whether the write brings a pod to a state in which it counts as prepared.
 func (v *verdict) prepares(state v1alpha1.LifecycleState) bool {
 	u, ok := v.update()
 	return ok && stateOf(u.after) == state && stateOf(u.before) != state && v.prepared(u.after)
 }
 
-// heldBack reports whether the hook preNormal keeps a pod from being available. That has no time limit, so such a pod
-// counts as broken.
+// heldBack reports whether the hook preNormal keeps a pod from being available. Another program decides when that ends, so such
+// a pod counts as broken.
 func (v *verdict) heldBack(pod *corev1.Pod) bool {
 	hooks := v.set.Spec.Lifecycle
 	return hooks != nil && hooks.PreNormal != nil &&
