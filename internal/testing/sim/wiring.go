@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,15 +24,30 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
+// overlap is the longest time for which a leader does not know that it was replaced: the duration of a lease.
+const overlap = 15 * time.Second
+
 // AddManager starts another manager. All managers work at the same time, as when a leader does not know yet that it was
 // replaced.
 func (w *World) AddManager(ctx context.Context) {
 	m := &Manager{Name: managerActor}
-	if n := len(w.Managers); n > 0 {
-		m.Name = fmt.Sprintf("%s-%d", managerActor, n+1)
+	if w.leaders++; w.leaders > 1 {
+		m.Name = fmt.Sprintf("%s-%d", managerActor, w.leaders)
 	}
 	w.Managers = append(w.Managers, m)
 	w.start(ctx, m, w.Store.Version())
+}
+
+// endOverlap lets all managers but the last one learn that they were replaced, and end.
+func (w *World) endOverlap(ctx context.Context) error {
+	if len(w.Managers) < 2 {
+		return nil
+	}
+	if err := w.Run(ctx, overlap); err != nil {
+		return err
+	}
+	w.Managers = w.Managers[len(w.Managers)-1:]
+	return nil
 }
 
 // Restart ends a manager's process and starts it again. Its caches begin with the store at a version, because an API

@@ -33,6 +33,8 @@ type World struct {
 
 	// Managers are the processes that run the controller, all at the same time.
 	Managers []*Manager
+	// leaders counts all managers that there were.
+	leaders int
 	// Film is the film strip, one line a write.
 	Film *Film
 	// Chance chooses the order of turns, and which are skipped; nil means the tidy order without delays.
@@ -246,6 +248,9 @@ const (
 
 // Settle lets time pass until nothing is due, or no manager has written anything but status for the time quiet.
 func (w *World) Settle(ctx context.Context) error {
+	if err := w.endOverlap(ctx); err != nil {
+		return err
+	}
 	start := w.Now()
 	for {
 		more, err := w.step(ctx, w.lastWrite(start).Add(quiet))
