@@ -320,13 +320,8 @@ func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 	}
 }
 
-// hasTemplate reports whether the spec or a revision has the template of a claim.
+// hasTemplate reports whether a revision has the template of a claim, the revision of the spec among them.
 func (c planner) hasTemplate(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
-	for i := range c.set.Spec.VolumeClaimTemplates {
-		if Name(c.set.Name, c.set.Spec.VolumeClaimTemplates[i].Name, r.ID) == claim.Name {
-			return true
-		}
-	}
 	for _, revision := range c.set.Known {
 		for _, template := range revision.Claims {
 			if Name(c.set.Name, template.Name, r.ID) == claim.Name {

@@ -23,7 +23,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,7 +92,7 @@ func start(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	if c.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
@@ -146,18 +145,9 @@ func apply(t *testing.T, manifest string) {
 // conditions yet.
 func established(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the CRD "+name, func() error {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := shared.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
-			return err
-		}
-		for _, c := range crd.Status.Conditions {
-			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("its conditions are %+v", crd.Status.Conditions)
-	})
+	if err := manager.AwaitServed(t.Context(), shared, name); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // objects returns those of a manifest.

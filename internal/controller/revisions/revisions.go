@@ -79,7 +79,7 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 		if n := found.CollisionCount; n != nil && (v.Memory.Collisions == nil || *n > *v.Memory.Collisions) {
 			v.Memory.Collisions = n
 		}
-		if found.Create == nil {
+		if found.Create == nil { // the cache shows it, whatever came of an earlier attempt
 			v.Writes.Succeeded(action.Key{Verb: backoff.CreatingRevision, Object: found.Update.Name})
 			break
 		}

@@ -71,7 +71,7 @@ func installCRD(ctx context.Context, config *rest.Config, root string) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	return awaitServed(ctx, c, "rollsets.apps.rollset.dev")
+	return AwaitServed(ctx, c, "rollsets.apps.rollset.dev")
 }
 
 // applyFiles applies files, and then objects.
@@ -137,8 +137,8 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	return nil
 }
 
-// awaitServed waits until the API server has established a CRD.
-func awaitServed(ctx context.Context, c client.Client, name string) error {
+// AwaitServed waits until the API server has established a CRD.
+func AwaitServed(ctx context.Context, c client.Client, name string) error {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, crdTimeout, true, func(ctx context.Context) (bool, error) {
