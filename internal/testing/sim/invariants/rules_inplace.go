@@ -64,6 +64,9 @@ func restarts(pod *corev1.Pod) bool {
 	if pod.Annotations[inplace.StateAnnotation] == "" {
 		return false // no manager has changed it
 	}
+	if o := pod.Status.ObservedGeneration; o != 0 && o < pod.Generation {
+		return true
+	}
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
 		c := containerNamed(pod, status.Name)
