@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -131,7 +132,8 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.
 }
 
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
-// wait for each other; pods that are out of service for a grace period; and all pods to be moved while scaling removes pods.
+// wait for each other; pods that are out of service for a grace period; all pods to be moved while scaling removes pods; and
+// pods whose move the API server refuses, if no other pod could move in their place.
 func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
 	if h.set.Spec.Lifecycle == nil {
 		return
@@ -143,9 +145,13 @@ func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
 	for _, r := range w.Condemned {
 		h.prepared[r.Pod.UID] = true
 	}
-	rests := scaling.ScalesDown()
+	refused := func(m desired.Move) bool {
+		_, unmovable := h.set.Unmovable(m.Replica.Pod)
+		return unmovable
+	}
+	rests, stuck := scaling.ScalesDown(), !slices.ContainsFunc(w.Candidates, func(m desired.Move) bool { return !refused(m) })
 	for _, m := range w.Candidates {
-		if resting[m.Replica.Pod.Name] || rests {
+		if resting[m.Replica.Pod.Name] || rests || stuck {
 			h.prepared[m.Replica.Pod.UID] = true
 		}
 	}
