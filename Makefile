@@ -147,6 +147,7 @@ test-unit: ## Run unit tests and short simulations; needs only Go.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)|rollset/test/browser' | $(NAMES) | grep -vE '$(SIM)'); \
 		go test -short -race -shuffle=on $$packages
 	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim -sample=4
+	go test -run TestProperties ./internal/plan -rapid.checks=5000
 	go test -timeout 30m -run TestHistories ./internal/testing/sim -rapid.checks=2500
 	@# Not from the cache, which sees no change of a file outside a test's module.
 	for module in $(MODULES); do go -C $$module test -count=1 -shuffle=on ./...; done

@@ -297,7 +297,8 @@ func namedIsReplaced(f *facts) bool {
 	if f.scaledDown.sum() > 0 {
 		return true
 	}
-	guarded := !f.frozen() && (f.guarded(current) || f.guarded(update))
+	// Paused, a pod comes back at its own revision. Under OnDelete it comes back at the one that is wanted.
+	guarded := !f.set.Paused() && (f.guarded(current) || f.guarded(update))
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		waits := r.Live() && f.replaceable(r) && !f.goes(r)

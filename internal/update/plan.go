@@ -65,7 +65,8 @@ func holdFrozen(o *snapshot.Set, p *action.Plan) {
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		waits := r.Revision != o.Update.Name || r.Specified && o.Paused() && o.Rolling()
+		outdated := r.Revision != o.Update.Name
+		waits := outdated && !r.Specified || o.Paused() && (outdated || r.Specified && o.Rolling())
 		if !r.Live() || !waits {
 			continue
 		}
