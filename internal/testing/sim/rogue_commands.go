@@ -113,37 +113,42 @@ func forgetRevisions(_ context.Context, w *World, _ []string) error {
 	return nil
 }
 
-// forgetClaimTemplates removes the claim templates from all revisions, as if an earlier version of the manager had
-// written them.
+// editRevisions edits all revisions, as a user may.
+func (w *World) editRevisions(edit func(*appsv1.ControllerRevision)) error {
+	for _, object := range w.revisions() {
+		edited := apiserver.Clone(object)
+		edit(edited)
+		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetClaimTemplates removes the claim templates from all revisions, as if an earlier release had written them.
 func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
 	w.note("take the claim templates off all revisions")
-	for _, object := range w.revisions() {
-		edited := apiserver.Clone(object)
-		delete(edited.Annotations, revision.ClaimTemplatesAnnotation)
-		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.editRevisions(func(object *appsv1.ControllerRevision) { delete(object.Annotations, revision.ClaimTemplatesAnnotation) })
 }
 
-// garbleRevisions makes the annotations and labels of all revisions unreadable. Their data is immutable.
+// garbleRevisions makes the annotations and labels of all revisions unreadable. Their data is immutable. What a revision that
+// never worked says of that stays: it would keep pods where they are, and the rules ask the store, not a manager's cache.
 func garbleRevisions(_ context.Context, w *World, _ []string) error {
 	w.note("garble all revisions")
-	for _, object := range w.revisions() {
-		edited := apiserver.Clone(object)
+	return w.editRevisions(func(object *appsv1.ControllerRevision) {
 		for _, note := range []string{revision.CompletedAnnotation, revision.EqualAnnotation, revision.ClaimTemplatesAnnotation} {
-			metav1.SetMetaDataAnnotation(&edited.ObjectMeta, note, `[{"`)
+			if object.Annotations[note] != "0" {
+				metav1.SetMetaDataAnnotation(&object.ObjectMeta, note, unreadable)
+			}
 		}
-		edited.Labels = nil
-		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
-			return err
-		}
-	}
-	return nil
+		object.Labels = nil
+	})
 }
 
-// rememberClaimTemplates adds claim templates to all revisions that have none.
+// unreadable is what a garbled annotation has.
+const unreadable = `[{"`
+
+// rememberClaimTemplates adds claim templates to all revisions that have none that can be read.
 func rememberClaimTemplates(_ context.Context, w *World, _ []string) error {
 	kept := v1alpha1.RollSetSpec{}
 	kept.Template.Spec.Containers = []corev1.Container{{}}
@@ -154,17 +159,11 @@ func rememberClaimTemplates(_ context.Context, w *World, _ []string) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range w.revisions() {
-		if object.Annotations[revision.ClaimTemplatesAnnotation] != "" {
-			continue
+	return w.editRevisions(func(object *appsv1.ControllerRevision) {
+		if kept := object.Annotations[revision.ClaimTemplatesAnnotation]; kept == "" || kept == unreadable {
+			metav1.SetMetaDataAnnotation(&object.ObjectMeta, revision.ClaimTemplatesAnnotation, string(note))
 		}
-		edited := apiserver.Clone(object)
-		metav1.SetMetaDataAnnotation(&edited.ObjectMeta, revision.ClaimTemplatesAnnotation, string(note))
-		if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // loseStatus empties the status of the set, as a restore from a backup does.

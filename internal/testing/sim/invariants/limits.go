@@ -5,6 +5,7 @@ package invariants
 
 import (
 	"fmt"
+	"strconv"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -97,8 +98,10 @@ func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 		return 0, false
 	}
 	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: r.Revision}
-	if object, known := c.Store.Get(key).(*appsv1.ControllerRevision); known && revision.WasCompleted(object) {
-		return 0, false // a status that still shows its steps is outdated
+	if object, known := c.Store.Get(key).(*appsv1.ControllerRevision); known {
+		if number, err := strconv.Atoi(object.Annotations[revision.CompletedAnnotation]); err == nil && number > 0 {
+			return 0, false // a status that still shows its steps is outdated
+		}
 	}
 	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }

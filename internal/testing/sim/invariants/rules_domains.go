@@ -42,7 +42,8 @@ func (v *verdict) disturbed() *corev1.Pod {
 	if !withdraws && !v.deletesPod() || v.outside(pod) || isSurge(pod) {
 		return nil
 	}
-	if old := v.world.Version(pod) != v.world.VersionOf(&v.set.Spec.Template); v.checker.live > v.world.Limits(v.set).Replicas && !old {
+	old := v.world.Version(pod) != v.world.VersionOf(&v.set.Spec.Template)
+	if v.checker.live > v.world.Limits(v.set).Replicas && (!old || v.specified(pod)) {
 		return nil // it may be surplus
 	}
 	return pod
