@@ -5,8 +5,8 @@ package invariants
 
 import (
 	"fmt"
-	"strconv"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
