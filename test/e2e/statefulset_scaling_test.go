@@ -34,10 +34,10 @@ var _ = Describe("StatefulSet: scaling", func() {
 
 		By("halting on the way down while a pod below is unavailable")
 		f.setGate(ctx, f.pod("ss-0"), corev1.ConditionFalse)
-		f.awaitPods(ctx, set, "ss-0 to be unready", func([]*corev1.Pod) bool { return !isReady(f.pod("ss-0")) })
+		f.awaitCondition(ctx, set, "Ready", metav1.ConditionFalse, "") // so the manager has seen it
 		down := f.mark()
 		set = f.change(ctx, set, scaledTo(1))
-		f.awaitCondition(ctx, set, "Ready", metav1.ConditionFalse, "")
+		f.awaitCondition(ctx, set, "Progressing", metav1.ConditionTrue, v1alpha1.ReasonScaling)
 		f.quiet(ctx, 500*time.Millisecond)
 		Expect(f.goings(set, down)).To(BeEmpty())
 		f.openGate(ctx, set, "ss-0")
