@@ -232,12 +232,14 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 	}
 }
 
-// leaves reports whether a claim is, or is about to be, left behind: by a scale-down, or because a foreign pod has the name
-// of its pod and another identity takes the place. With ordinals only the number decides.
+// leaves reports whether a claim is, or is about to be, left behind: by a scale-down, because a foreign pod has the name of its
+// pod and another identity takes the place, or because no pod was ever made for it. While no identity waits for a pod, a claim
+// without one is none that a pod comes back to. With ordinals only the number decides.
 func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	if r.Pod == nil {
 		_, blocked := c.set.Blocked[r.ID]
-		return snapshot.Left(claim) || blocked && !c.set.Ordinal() && !r.Surge
+		spare := c.complete && (!GoesWhenLeft(c.set, r) || c.protected(claim) > 0)
+		return snapshot.Left(claim) || (blocked || spare) && !c.set.Ordinal() && !r.Surge
 	}
 	return !c.set.Ordinal() && c.isScaledAway(r) && !snapshot.Surges(claim) && c.keep.WhenScaled == v1alpha1.RetainClaims
 }
@@ -312,12 +314,17 @@ func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 		if !c.hasTemplate(r, claim) {
 			continue // the template was removed, and the revision that had it is lost, but pods may want it again
 		}
-		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
+		if wait := c.protected(claim); wait > 0 {
 			p.Wake(wait)
 			continue
 		}
 		p.Add(action.DeleteClaim{ID: r.ID, Claim: claim, Reason: "retention policy, and no pod needs it"})
 	}
+}
+
+// protected returns how long a claim without a pod is not treated as a leftover yet.
+func (c planner) protected(claim *corev1.PersistentVolumeClaim) time.Duration {
+	return fresh - c.set.Now.Sub(claim.CreationTimestamp.Time)
 }
 
 // hasTemplate reports whether a revision has the template of a claim, the revision of the spec among them.

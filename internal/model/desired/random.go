@@ -5,6 +5,7 @@ package desired
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -216,14 +217,15 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 }
 
 // identities returns the identities of new pods, surge last: first those whose claims are free, then unused ids of the set's
-// sequence. Claims that a scale-down left behind come after those of pods that come back. Claims that surge left behind are
-// used for surge, and surge uses no others.
+// sequence. Claims that a scale-down left behind come after those of pods that come back, and of these the oldest come first: the
+// others may be ones for which no pod was ever made. Claims that surge left behind are used for surge, and surge uses no others.
 func identities(o *snapshot.Set, missing, surge int) []string {
 	taken := make(map[string]bool, len(o.Replicas))
 	for id := range o.Blocked {
 		taken[id] = true
 	}
-	var members, left, extra []string
+	var left, extra []string
+	var back []*snapshot.Replica
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Pod != nil || taken[r.ID]:
@@ -232,13 +234,29 @@ func identities(o *snapshot.Set, missing, surge int) []string {
 		case r.Surge:
 		case slices.ContainsFunc(r.Claims, snapshot.Left):
 			left = append(left, r.ID)
-		case len(members) < missing:
-			members = append(members, r.ID)
+		default:
+			back = append(back, r)
 		}
 		taken[o.Replicas[i].ID] = true
+	}
+	slices.SortStableFunc(back, func(a, b *snapshot.Replica) int { return oldestClaim(a).Compare(oldestClaim(b)) })
+	members := make([]string, 0, missing)
+	for _, r := range back[:min(len(back), missing)] {
+		members = append(members, r.ID)
 	}
 	members = append(members, left[:min(len(left), missing-len(members))]...)
 	fresh := identity.NewSequence(o.UID).Next(o.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
 	next := min(len(fresh), missing-len(members))
 	return slices.Concat(members, fresh[:next], extra, fresh[next:])
+}
+
+// oldestClaim returns when the first claim of an identity without a pod was created.
+func oldestClaim(r *snapshot.Replica) time.Time {
+	var oldest time.Time
+	for _, claim := range r.Claims {
+		if created := claim.CreationTimestamp.Time; oldest.IsZero() || created.Before(oldest) {
+			oldest = created
+		}
+	}
+	return oldest
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -136,5 +139,18 @@ func TestComesBackAt(t *testing.T) {
 				t.Errorf("ComesBackAt = %q, %t; want %q, %t", got, same, tt.want, tt.wantSame)
 			}
 		})
+	}
+}
+
+// TestTheOldestClaimComesBackFirst lacks one pod, and has the claims of two. The first was made a moment ago, and perhaps no pod
+// ever used it.
+func TestTheOldestClaimComesBackFirst(t *testing.T) {
+	t.Parallel()
+	o := snapshottest.Parse("random R=2 v1 claims", "a:- b:- c:v1+$")
+	for i, age := range []time.Duration{time.Second, time.Hour} {
+		o.Replicas[i].Claims[0].CreationTimestamp = metav1.NewTime(o.Now.Add(-age))
+	}
+	if places := desired.Of(o).Places; len(places) != 1 || places[0].ID != "b" {
+		t.Errorf("places = %v, want b", places)
 	}
 }

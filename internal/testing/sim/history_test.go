@@ -366,6 +366,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nclaims data\nmaxUnavailable 50%\norphan 12345\nquota 2\nmaxSurge 2\nsettle", 0},
 		// Claims that were made for a pod whose name a stranger has are free when the stranger leaves, while a pod is recreated.
 		{"replicas 3\nclaims data\nreplicas 3\nstranger btr7l\nsettle\napi-default\nimage app:v1\nleave\nimage app:v2", 2},
+		// A claim was made, and its answer lost, so no pod was made for it. A rollout recreates another pod with its own claim.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndomains zone\nmaxUnavailable 2\nsettle\n" +
+			"create-set\ncrash e 2s\nlabel zone=b e\nundate b\ndomains zone", 101063026},
 		// In the midst of a rollout the API server refuses one pod, and is asked again although there are pods like it.
 		{"replicas 4\nmaxSurge 1\nmaxUnavailable 0\nsettle\nimage app:v2\nrun 1s\ndeny-image app:v2\nrun 5s\nallow\nsettle", 0},
 	} {
