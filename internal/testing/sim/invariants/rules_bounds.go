@@ -101,7 +101,11 @@ func (b *bounds) try(w apiserver.Write, err error, now time.Time) string {
 		return ""
 	}
 	b.failures[what] = within(append(b.failures[what], now), failureWindow)
-	if n := len(b.failures[what]); n > maxFailures {
+	limit := maxFailures
+	if w.DryRun { // which of the two revisions of the set it is about is not known
+		limit *= 2
+	}
+	if n := len(b.failures[what]); n > limit {
 		return fmt.Sprintf("I10 hot loop: %s failed %d times in %s: %v", what, n, failureWindow, err)
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // oneDomainAtATime checks that no available pod is moved or replaced while a pod of another failure domain is unavailable, as
@@ -59,13 +60,20 @@ func preparing(pod *corev1.Pod) bool {
 // that starts is not needed yet, and a terminating pod is not missed once there are enough others.
 func (v *verdict) lacks(pod *corev1.Pod) bool {
 	switch {
-	case pod.Spec.NodeName == "", v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
+	case pod.Spec.NodeName == "", v.unplaced(pod), v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
 		return false
 	case pod.DeletionTimestamp != nil:
 		return v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)
 	default:
 		return v.checker.live <= int(*v.set.Spec.Replicas)
 	}
+}
+
+// unplaced reports whether the cache shows a pod without a node. The answer to a write of the pod may show more, after the plan was
+// made.
+func (v *verdict) unplaced(pod *corev1.Pod) bool {
+	known, ok := v.checker.reconcile.View.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
+	return ok && known.Spec.NodeName == ""
 }
 
 // isGoing reports whether a pod is terminating.

@@ -84,7 +84,7 @@ func withinBudget(v *verdict) string {
 	if v.set == nil || pod == nil || !v.deletesPod() && !v.prepares(v1alpha1.LifecyclePreparingDelete) {
 		return ""
 	}
-	if !IsReady(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) {
+	if !IsReady(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) || v.changed(pod) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {

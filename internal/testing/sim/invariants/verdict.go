@@ -96,7 +96,13 @@ func (v *verdict) count(is func(*corev1.Pod) bool) int {
 // isAvailable reports whether a pod is available. A pod that its hook preNormal holds back is not, nor is one whose
 // gate is closed, nor one that is prepared for its deletion or update.
 func (v *verdict) isAvailable(pod *corev1.Pod) bool {
-	return IsAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !IsUpdating(pod) && !v.heldBack(pod) && !v.prepared(pod)
+	return IsAvailable(pod, v.set.Spec.MinReadySeconds, v.now) && !IsUpdating(pod) && !v.heldBack(pod) && !v.prepared(pod) && !v.changed(pod)
+}
+
+// changed reports whether a pod is in a state of the hook inPlaceUpdate that follows its update. Such a pod is not back in service.
+func (v *verdict) changed(pod *corev1.Pod) bool {
+	state, hooks := stateOf(pod), v.set.Spec.Lifecycle
+	return (state == v1alpha1.LifecycleUpdating || state == v1alpha1.LifecycleUpdated) && hooks != nil && hooks.InPlaceUpdate != nil
 }
 
 // prepared reports whether a pod is prepared for its deletion or update, under a hook of the set. It counts as unavailable from
