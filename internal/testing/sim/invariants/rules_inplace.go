@@ -64,7 +64,7 @@ func restarts(pod *corev1.Pod) bool {
 	if pod.Annotations[inplace.StateAnnotation] == "" {
 		return false // no manager has changed it
 	}
-	if o := pod.Status.ObservedGeneration; o != 0 && o < pod.Generation {
+	if isUnseen(pod) {
 		return true
 	}
 	for i := range pod.Status.ContainerStatuses {
@@ -83,6 +83,12 @@ func restarts(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// isUnseen reports whether the kubelet has not seen the last change of a pod.
+func isUnseen(pod *corev1.Pod) bool {
+	seen := pod.Status.ObservedGeneration
+	return seen != 0 && seen < pod.Generation
 }
 
 // isBare reports whether a node names an image by its content only. Which of two images runs may then not be provable.
