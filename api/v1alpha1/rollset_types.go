@@ -199,6 +199,11 @@ type RollSetSpec struct {
 	// lifecycle lets other programs take part: pods wait before they are deleted, updated or counted as available.
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
+
+	// disruption configures how the set takes part when nodes leave and pods are evicted. The manager needs rights to nodes and
+	// to PodDisruptionBudgets for it, which are installed apart.
+	// +optional
+	Disruption *Disruption `json:"disruption,omitempty"`
 }
 
 // Ordinals selects the ordinals that a set uses.
