@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -34,6 +33,7 @@ import (
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/optional"
 	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/manager/apiclient"
@@ -117,7 +117,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultNamespaces:           configs(o.namespaces),
 			DefaultTransform:            cache.TransformStripManagedFields(),
-			ByObject:                    map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: new(informer.Trim).Pod}},
+			ByObject:                    informer.ByObject(),
 			ReaderFailOnMissingInformer: true,
 		},
 		Controller: config.Controller{
@@ -166,14 +166,14 @@ func metricsOptions(o options) metricsserver.Options {
 }
 
 // install adds the controller and the probes to the manager, after it has checked that they can work.
-func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.PassiveClock) error {
+func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.WithTicker) error {
 	if err := startup.Served(mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("RollSet")); err != nil {
 		return err
 	}
 	if err := informer.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	watermarks, err := informer.NewWatermarks(ctx, mgr.GetCache())
+	marks, err := informer.NewMarks(ctx, mgr.GetCache())
 	if err != nil {
 		return err
 	}
@@ -181,22 +181,29 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 	if err != nil {
 		return err
 	}
+	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	kinds := optionalKinds(mgr, live, marks, o)
+	kinds.Clock = realClock
 	store := expectations.New(realClock)
 	reconciler := &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),
 		Pods:         pods,
-		Watermarks:   watermarks,
+		Watermarks:   marks.Of,
+		Optional:     kinds.Access,
 		Clock:        realClock,
 		Events:       mgr.GetEventRecorder("rollset-controller"),
 		Runner:       podcontrol.Bounded(parallelWrites, allWrites),
 		Expectations: store,
 		Metrics:      metrics.New(ctrlmetrics.Registry, store),
 	}
-	if err := permitted(ctx, mgr, reconciler.Sources(), o); err != nil {
+	if err := permitted(ctx, live, reconciler.Sources(), o); err != nil {
 		return err
 	}
-	if err := reconciler.SetupWithManager(mgr, o.concurrency); err != nil {
+	if err := reconciler.SetupWithManager(mgr, o.concurrency, kinds.Source(reconciler.OptionalSources())); err != nil {
 		return fmt.Errorf("install the controller: %w", err)
 	}
 	if err := mgr.Add(footprint.Runnable()); err != nil {
@@ -208,12 +215,22 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.P
 	return mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache()))
 }
 
-// permitted fails if the manager may not watch what it must, or use its lease.
-func permitted(ctx context.Context, mgr ctrl.Manager, sources []watch.Source, o options) error {
-	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+// optionalKinds returns the kinds that only some sets need. The live client asks for the rights to them.
+func optionalKinds(mgr ctrl.Manager, live client.Client, marks *informer.Marks, o options) *optional.Kinds {
+	kinds := optional.New()
+	kinds.Cache = mgr.GetCache()
+	kinds.Rights = func(ctx context.Context, kind client.Object) (string, error) {
+		return startup.Missing(ctx, live, kind, controller.OptionalRights(kind), o.namespaces)
 	}
+	kinds.Shown = func(ctx context.Context, kind client.Object) error {
+		return marks.Add(ctx, mgr.GetCache(), informer.KindOf(kind), kind)
+	}
+	kinds.Hidden = func(kind client.Object) { marks.Remove(informer.KindOf(kind)) }
+	return kinds
+}
+
+// permitted fails if the manager may not watch what it must, or use its lease.
+func permitted(ctx context.Context, live client.Client, sources []watch.Source, o options) error {
 	var kinds []client.Object
 	for _, source := range sources {
 		kinds = append(kinds, source.Object)

@@ -237,7 +237,7 @@ func (s *restingSet) restart(tb testing.TB, objects ...client.Object) {
 	tb.Helper()
 	s.client = newCached(tb, objects...)
 	s.live = &liveList{Reader: s.client}
-	watermarks, err := informer.NewWatermarks(tb.Context(), s.client.Cache)
+	marks, err := informer.NewMarks(tb.Context(), s.client.Cache)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func (s *restingSet) restart(tb testing.TB, objects ...client.Object) {
 		Client:       s.client,
 		Live:         s.live,
 		Pods:         s.client.count(pods),
-		Watermarks:   watermarks,
+		Watermarks:   marks.Of,
 		Clock:        now,
 		Events:       events.NewFakeRecorder(10),
 		Runner:       podcontrol.Bounded(1, 1),

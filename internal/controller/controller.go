@@ -21,10 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/optional"
 	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -59,6 +61,8 @@ type Reconciler struct {
 	Pods informer.Pods
 	// Watermarks says how far the cache has come.
 	Watermarks informer.Watermarks
+	// Optional says whether the cache holds a kind that only some sets need: nodes, and disruption budgets.
+	Optional optional.Lookup
 	// Clock is the only clock.
 	Clock clock.PassiveClock
 	// Events tell users what was done.
@@ -118,7 +122,14 @@ func answer(result ctrl.Result, err error) (ctrl.Result, error) {
 
 // Sources are the kinds whose events lead to reconciles.
 func (r *Reconciler) Sources() []watch.Source {
-	return r.router.Sources(watch.Cluster{Cache: r.Client, Clock: r.Clock, Gone: r.forget})
+	return r.router.Sources(r.cluster())
+}
+
+// OptionalSources are the kinds that only some sets need, and whose events lead to reconciles of these.
+func (r *Reconciler) OptionalSources() []watch.Source { return r.router.OptionalSources(r.cluster()) }
+
+func (r *Reconciler) cluster() watch.Cluster {
+	return watch.Cluster{Cache: r.Client, Clock: r.Clock, Gone: r.forget}
 }
 
 // forget drops all that is remembered of a set that is gone.
@@ -139,14 +150,18 @@ func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
 	}
 }
 
-// SetupWithManager registers the Reconciler, with as many sets worked on at a time as given.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrency int) error {
+// SetupWithManager registers the Reconciler, with as many sets worked on at a time as given. Its events come from Sources, and
+// from what else is given.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrency int, others ...source.Source) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(controller.Options{
 		MaxConcurrentReconciles: concurrency,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 	})
 	for _, w := range r.Sources() {
 		b = b.Watches(w.Object, w.Handler)
+	}
+	for _, other := range others {
+		b = b.WatchesRawSource(other)
 	}
 	return b.Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }

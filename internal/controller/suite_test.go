@@ -102,7 +102,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(informer.IndexFields(ctx, mgr.GetFieldIndexer())).To(Succeed())
-	watermarks, err := informer.NewWatermarks(ctx, mgr.GetCache())
+	marks, err := informer.NewMarks(ctx, mgr.GetCache())
 	Expect(err).NotTo(HaveOccurred())
 	pods, err := informer.NewPods(ctx, mgr.GetCache(), mgr.GetClient())
 	Expect(err).NotTo(HaveOccurred())
@@ -112,7 +112,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		Client:       &faultyClient{Client: mgr.GetClient(), faults: shared.faults},
 		Live:         &countingReader{Reader: mgr.GetAPIReader(), faults: shared.faults},
 		Pods:         pods,
-		Watermarks:   watermarks,
+		Watermarks:   marks.Of,
 		Clock:        realClock,
 		Events:       mgr.GetEventRecorder("rollset-controller"),
 		Runner:       podcontrol.Bounded(8, 16),

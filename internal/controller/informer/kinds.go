@@ -8,9 +8,11 @@ package informer
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -24,6 +26,15 @@ func Watched() map[schema.GroupKind]client.Object {
 		RevisionKind():         &appsv1.ControllerRevision{},
 		podcontrol.PodKind():   &corev1.Pod{},
 		podcontrol.ClaimKind(): &corev1.PersistentVolumeClaim{},
+	}
+}
+
+// ByObject is how a manager's cache keeps the kinds of which it does not need all.
+func ByObject() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Pod{}:                   {Transform: new(Trim).Pod},
+		&corev1.Node{}:                  {Transform: TrimNode},
+		&policyv1.PodDisruptionBudget{}: {Transform: TrimBudget},
 	}
 }
 

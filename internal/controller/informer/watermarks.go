@@ -13,38 +13,75 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Watermarks returns the resourceVersion that the cache of a kind has reached for a namespace: whatever was written up
 // to it is in the cache. It is empty where that is unknown.
 type Watermarks func(kind schema.GroupKind, namespace string) string
 
-// NewWatermarks returns the watermarks of a manager's cache.
-func NewWatermarks(ctx context.Context, informers cache.Informers) (Watermarks, error) {
-	marks := map[schema.GroupKind]func(namespace string) string{}
+// Marks knows the watermarks of a manager's cache.
+type Marks struct {
+	mu    sync.RWMutex
+	kinds map[schema.GroupKind]Watermark
+}
+
+// Watermark is the watermark of one kind in a namespace.
+type Watermark func(namespace string) string
+
+// NewMarks returns the watermarks of all Watched kinds in a manager's cache.
+func NewMarks(ctx context.Context, informers cache.Informers) (*Marks, error) {
+	m := &Marks{kinds: map[schema.GroupKind]Watermark{}}
 	for kind, object := range Watched() {
-		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
-		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
+		if err := m.Add(ctx, informers, kind, object); err != nil {
+			return nil, err
 		}
-		if shared, ok := informer.(toolscache.SharedIndexInformer); ok {
-			marks[kind] = func(string) string { return shared.GetStore().LastStoreSyncResourceVersion() }
-			continue
-		}
-		// A cache of several namespaces has one store for each and shows none of them. What its handlers have been told
-		// is in the store already.
-		seen := &seen{newest: map[string]string{}}
-		if _, err := informer.AddEventHandler(seen); err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
-		}
-		marks[kind] = seen.in
 	}
-	return func(kind schema.GroupKind, namespace string) string {
-		if mark, ok := marks[kind]; ok {
-			return mark(namespace)
-		}
-		return ""
-	}, nil
+	return m, nil
+}
+
+// Of returns the watermark of a kind in a namespace. It is a Watermarks.
+func (m *Marks) Of(kind schema.GroupKind, namespace string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if mark, ok := m.kinds[kind]; ok {
+		return mark(namespace)
+	}
+	return ""
+}
+
+// Add adds a kind whose watch begins later.
+func (m *Marks) Add(ctx context.Context, informers cache.Informers, kind schema.GroupKind, object client.Object) error {
+	informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	mark, err := markOf(informer)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kinds[kind] = mark
+	return nil
+}
+
+// Remove removes a kind whose watch has ended.
+func (m *Marks) Remove(kind schema.GroupKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.kinds, kind)
+}
+
+// markOf returns the watermark of an informer. A cache of several namespaces has one store for each and shows none of them.
+// What its handlers have been told is in the store already.
+func markOf(informer cache.Informer) (Watermark, error) {
+	if shared, ok := informer.(toolscache.SharedIndexInformer); ok {
+		return func(string) string { return shared.GetStore().LastStoreSyncResourceVersion() }, nil
+	}
+	seen := &seen{newest: map[string]string{}}
+	_, err := informer.AddEventHandler(seen)
+	return seen.in, err
 }
 
 // seen remembers the newest resourceVersion of each namespace that a handler was told of.

@@ -196,17 +196,7 @@ func (e events) exists(ctx context.Context, key types.NamespacedName) bool {
 
 // setsWithClaims returns all sets that have claims: storage classes change too rarely to tell them apart.
 func (e events) setsWithClaims(ctx context.Context, _ client.Object) []reconcile.Request {
-	sets := &v1alpha1.RollSetList{}
-	if err := e.Cache.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // a cache that cannot list sets does not start
-	}
-	var requests []reconcile.Request
-	for i := range sets.Items {
-		if len(sets.Items[i].Spec.VolumeClaimTemplates) > 0 {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
-		}
-	}
-	return requests
+	return e.setsThat(ctx, "", func(set *v1alpha1.RollSet) bool { return len(set.Spec.VolumeClaimTemplates) > 0 })
 }
 
 func setOfRevision(_ context.Context, revision client.Object) []reconcile.Request {

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -69,4 +71,42 @@ func mayList(ctx context.Context, c client.Client, kind client.Object, namespace
 	default:
 		return nil
 	}
+}
+
+// Missing returns the first right on a kind that the manager lacks in one of the namespaces; empty if it has them all. No
+// namespaces means all.
+func Missing(ctx context.Context, c client.Client, kind client.Object, verbs, namespaces []string) (string, error) {
+	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
+	if err != nil {
+		return "", err
+	}
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return "", fmt.Errorf("ask the API server for %s: %w", gvk.Kind, err)
+	}
+	if len(namespaces) == 0 || mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		for _, verb := range verbs {
+			review := &authorizationv1.SelfSubjectAccessReview{}
+			review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: verb, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource,
+			}
+			if err := c.Create(ctx, review); err != nil {
+				return "", fmt.Errorf("ask for the right to %s %s: %w", verb, mapping.Resource.Resource, err)
+			}
+			if !review.Status.Allowed {
+				return fmt.Sprintf("the manager may not %s %s%s", verb, mapping.Resource.Resource, inNamespace(namespace)), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func inNamespace(name string) string {
+	if name == metav1.NamespaceAll {
+		return ""
+	}
+	return " in namespace " + name
 }

@@ -44,6 +44,8 @@ func NewCache(
 		sources[fmt.Sprintf("%T", o)] = &source{}
 	}
 	mapper.Add(storagev1.SchemeGroupVersion.WithKind("StorageClass"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	sources["*v1.Node"] = &source{}
 	for _, o := range objects {
 		s := sources[fmt.Sprintf("%T", o)]
 		s.objects = append(s.objects, o)

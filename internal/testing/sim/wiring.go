@@ -7,18 +7,21 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/optional"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
@@ -95,6 +98,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 		Live:         m.Live,
 		Pods:         m.Client.Pods,
 		Watermarks:   func(kind schema.GroupKind, _ string) string { return m.Client.Synced(kind) },
+		Optional:     func(client.Object) optional.Access { return optional.Access{Served: true} },
 		Clock:        m.clock,
 		Events:       &recorder{manager: m},
 		Runner:       run,
@@ -103,7 +107,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 	}
 	m.reconciler = reconcile.AsReconciler(m.Client, r)
 	m.handlers = make(map[apiserver.Kind]handler.EventHandler)
-	for _, watch := range r.Sources() {
+	for _, watch := range slices.Concat(r.Sources(), r.OptionalSources()) {
 		m.handlers[apiserver.KeyOf(watch.Object).Kind] = watch.Handler
 	}
 }

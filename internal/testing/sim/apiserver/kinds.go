@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,16 +27,18 @@ const (
 	Claims         Kind = "PersistentVolumeClaim"
 	Revisions      Kind = "ControllerRevision"
 	StorageClasses Kind = "StorageClass"
+	Nodes          Kind = "Node"
+	Budgets        Kind = "PodDisruptionBudget"
 )
 
 // Kinds returns every kind in a fixed order, so that nothing depends on the order of a map.
-func Kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageClasses} }
+func Kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageClasses, Nodes, Budgets} }
 
 // NewScheme returns a scheme of the modeled kinds.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+		v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			Unmodeled("scheme: %v", err)
@@ -75,6 +78,10 @@ func kindOf(obj runtime.Object) Kind {
 		return Revisions
 	case *storagev1.StorageClass, *storagev1.StorageClassList:
 		return StorageClasses
+	case *corev1.Node, *corev1.NodeList:
+		return Nodes
+	case *policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList:
+		return Budgets
 	default:
 		Unmodeled("objects of type %T", obj)
 		return ""
@@ -92,6 +99,10 @@ func newObject(kind Kind) client.Object {
 		return &corev1.PersistentVolumeClaim{}
 	case Revisions:
 		return &appsv1.ControllerRevision{}
+	case Nodes:
+		return &corev1.Node{}
+	case Budgets:
+		return &policyv1.PodDisruptionBudget{}
 	default:
 		return &storagev1.StorageClass{}
 	}
@@ -108,6 +119,10 @@ func GroupResource(kind Kind) schema.GroupResource {
 		return schema.GroupResource{Resource: "persistentvolumeclaims"}
 	case Revisions:
 		return schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
+	case Nodes:
+		return schema.GroupResource{Resource: "nodes"}
+	case Budgets:
+		return schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets"}
 	default:
 		return schema.GroupResource{Group: storagev1.GroupName, Resource: "storageclasses"}
 	}
@@ -141,6 +156,10 @@ func assign(dst, src client.Object) {
 		*d = *MustBe[*appsv1.ControllerRevision](src)
 	case *storagev1.StorageClass:
 		*d = *MustBe[*storagev1.StorageClass](src)
+	case *corev1.Node:
+		*d = *MustBe[*corev1.Node](src)
+	case *policyv1.PodDisruptionBudget:
+		*d = *MustBe[*policyv1.PodDisruptionBudget](src)
 	default:
 		Unmodeled("objects of type %T", dst)
 	}
@@ -159,6 +178,10 @@ func fill(list client.ObjectList, objs []client.Object) {
 		l.Items = items[appsv1.ControllerRevision](objs)
 	case *storagev1.StorageClassList:
 		l.Items = items[storagev1.StorageClass](objs)
+	case *corev1.NodeList:
+		l.Items = items[corev1.Node](objs)
+	case *policyv1.PodDisruptionBudgetList:
+		l.Items = items[policyv1.PodDisruptionBudget](objs)
 	default:
 		Unmodeled("lists of type %T", list)
 	}

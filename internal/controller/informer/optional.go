@@ -1,0 +1,94 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// NodeKind is the kind of nodes.
+func NodeKind() schema.GroupKind { return corev1.SchemeGroupVersion.WithKind("Node").GroupKind() }
+
+// BudgetKind is the kind of disruption budgets.
+func BudgetKind() schema.GroupKind {
+	return policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget").GroupKind()
+}
+
+// KindOf returns the kind of an object of an optional kind.
+func KindOf(object client.Object) schema.GroupKind {
+	if _, node := object.(*corev1.Node); node {
+		return NodeKind()
+	}
+	return BudgetKind()
+}
+
+// TrimNode is the transform of the cache of nodes. It keeps only whether a node is ready and whether it leaves, because a
+// large cluster has thousands of nodes.
+func TrimNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil // what is known of a node that is gone
+	}
+	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, DeletionTimestamp: node.DeletionTimestamp,
+		Labels: node.Labels,
+	}}
+	bare.Spec.Taints, bare.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			bare.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	return bare, nil
+}
+
+// TrimBudget is the transform of the cache of disruption budgets. What a budget counts is not read.
+func TrimBudget(object any) (any, error) {
+	budget, ok := object.(*policyv1.PodDisruptionBudget)
+	if !ok {
+		return object, nil // what is known of a budget that is gone
+	}
+	bare := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{
+		Name: budget.Name, Namespace: budget.Namespace, UID: budget.UID, ResourceVersion: budget.ResourceVersion,
+		Generation: budget.Generation, DeletionTimestamp: budget.DeletionTimestamp,
+		Labels: budget.Labels, OwnerReferences: budget.OwnerReferences,
+	}}
+	bare.Spec = budget.Spec
+	return bare, nil
+}
+
+// NodeChanged reports whether a decision could depend on the difference between two versions of a node as TrimNode leaves
+// them. Kubelets write the status of every node all the time.
+func NodeChanged(a, b *corev1.Node) bool {
+	return a.UID != b.UID ||
+		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) ||
+		a.Spec.Unschedulable != b.Spec.Unschedulable ||
+		!maps.Equal(a.Labels, b.Labels) ||
+		!equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) ||
+		nodeReady(a) != nodeReady(b)
+}
+
+func nodeReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// BudgetChanged reports whether a decision could depend on the difference between two versions of a budget. The disruption
+// controller writes the status of a budget whenever one of its pods changes.
+func BudgetChanged(a, b *policyv1.PodDisruptionBudget) bool {
+	return a.UID != b.UID ||
+		a.Generation != b.Generation ||
+		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) ||
+		!maps.Equal(a.Labels, b.Labels) ||
+		!slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, sameOwner)
+}

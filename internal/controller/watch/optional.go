@@ -1,0 +1,71 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
+)
+
+// OptionalSources are the kinds that matter only to sets with spec.disruption. A generic event with an object without a name
+// concerns all of these sets.
+func (r *Router) OptionalSources(c Cluster) []Source {
+	e := events{Router: r, Cluster: c}
+	return []Source{
+		{Object: &corev1.Node{}, Handler: wakeUp{events: e, sets: e.setsOfNode, changed: nodeChanged}},
+		{Object: &policyv1.PodDisruptionBudget{}, Handler: wakeUp{events: e, sets: e.setsOfBudget, changed: budgetChanged}},
+	}
+}
+
+func nodeChanged(_ context.Context, before, after client.Object) bool {
+	a, isNode := before.(*corev1.Node)
+	b, isNodeToo := after.(*corev1.Node)
+	return !isNode || !isNodeToo || informer.NodeChanged(a, b)
+}
+
+func budgetChanged(_ context.Context, before, after client.Object) bool {
+	a, isBudget := before.(*policyv1.PodDisruptionBudget)
+	b, isBudgetToo := after.(*policyv1.PodDisruptionBudget)
+	return !isBudget || !isBudgetToo || informer.BudgetChanged(a, b)
+}
+
+// setsOfNode returns all sets that replace pods of nodes that leave: any of them may have pods on the node, or wait for one
+// that stays.
+func (e events) setsOfNode(ctx context.Context, _ client.Object) []reconcile.Request {
+	return e.setsThat(ctx, "", func(set *v1alpha1.RollSet) bool {
+		return set.Spec.Disruption != nil && set.Spec.Disruption.OnDrain == v1alpha1.ReplaceOnDrain
+	})
+}
+
+// setsOfBudget returns the set that controls a budget, and all sets of its namespace with a budget of their own: a budget that
+// selects their pods, or has their name, changes what is wanted.
+func (e events) setsOfBudget(ctx context.Context, budget client.Object) []reconcile.Request {
+	owner, _ := informer.SetOf(budget)
+	return e.setsThat(ctx, budget.GetNamespace(), func(set *v1alpha1.RollSet) bool {
+		return client.ObjectKeyFromObject(set) == owner ||
+			set.Spec.Disruption != nil && set.Spec.Disruption.PodDisruptionBudget == v1alpha1.AutoBudget
+	})
+}
+
+// setsThat returns the sets of a namespace, or of all if it is empty, for which a condition holds.
+func (e events) setsThat(ctx context.Context, namespace string, holds func(*v1alpha1.RollSet) bool) []reconcile.Request {
+	sets := &v1alpha1.RollSetList{}
+	if err := e.Cache.List(ctx, sets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil // a cache that cannot list sets does not start
+	}
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		if holds(&sets.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+	}
+	return requests
+}
