@@ -42,3 +42,16 @@ func (s *RollSetSpec) UpdatePolicy() PodUpdatePolicy {
 		return RecreatePod
 	}
 }
+
+// ReplacesOnDrain reports whether the pods of a node that leaves are replaced.
+func (s *RollSetSpec) ReplacesOnDrain() bool {
+	return s.Disruption != nil && s.Disruption.OnDrain == ReplaceOnDrain
+}
+
+// LeavingTaints returns the keys of the taints that mark a node that leaves.
+func (s *RollSetSpec) LeavingTaints() []string {
+	if s.Disruption != nil && s.Disruption.DrainTaints != nil {
+		return s.Disruption.DrainTaints
+	}
+	return []string{"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"}
+}

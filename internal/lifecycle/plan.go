@@ -212,7 +212,7 @@ func (h *Hooks) next(r *snapshot.Replica, w wait) action.SetState {
 	case v1alpha1.LifecyclePreparingUpdate:
 		return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "it is no longer to be updated"}
 	case v1alpha1.LifecyclePreparingDelete:
-		if !r.Specified {
+		if !r.ToReplace() {
 			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "it is no longer to be deleted"}
 		}
 	case v1alpha1.LifecycleNormal:

@@ -88,10 +88,10 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 			f.extra++
 			continue
 		}
-		if !r.Specified {
+		if !r.ToReplace() {
 			f.mix[f.side(r.Revision)]++
 		}
-		if !r.Specified && !r.Ready {
+		if !r.ToReplace() && !r.Ready {
 			f.broken[f.side(r.Revision)]++
 		}
 	}
@@ -356,7 +356,7 @@ func (f *facts) waitsFor(ordinal int) *snapshot.Replica {
 
 // replaceable reports whether a pod was named by a user and can be replaced now.
 func (f *facts) replaceable(r *snapshot.Replica) bool {
-	if _, used := f.set.InUse(r.Ordinal); !r.Specified || f.set.Ordinal() && !used {
+	if _, used := f.set.InUse(r.Ordinal); !r.ToReplace() || f.set.Ordinal() && !used {
 		return false
 	}
 	own := f.side(r.Revision)
@@ -366,7 +366,7 @@ func (f *facts) replaceable(r *snapshot.Replica) bool {
 // eachWaiting reports whether a predicate holds for every misplaced pod that is not taken.
 func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
 	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Live() && !r.Specified && f.misplaced(r) && !f.goes(r) && !holds(r) {
+		if r := &f.set.Replicas[i]; r.Live() && !r.ToReplace() && f.misplaced(r) && !f.goes(r) && !holds(r) {
 			return false
 		}
 	}
@@ -384,7 +384,7 @@ func (f *facts) spent(r *snapshot.Replica) bool {
 func (f *facts) waits(s side) bool {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
-		if r.Live() && r.Ready && !r.Specified && !r.Surge && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
+		if r.Live() && r.Ready && !r.ToReplace() && !r.Surge && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
 			return true
 		}
 	}

@@ -51,11 +51,15 @@ type pod struct {
 	id, revision string
 	mark         byte
 	named        bool
+	leaving      bool
 	claims       bool
 }
 
 func (p *pod) String() string {
 	text := p.id + ":" + p.revision + string(p.mark)
+	if p.leaving {
+		text += ">"
+	}
 	if p.named {
 		text += "@"
 	}
@@ -90,7 +94,7 @@ func drawCluster(t *rapid.T) *cluster {
 		oneOf("limit", "", "scalemu=1", "scalemu=5"), oneOf("paused", "", "", "paused"),
 		oneOf("rejected", "", "", "rejected"), oneOf("forgotten", "", "", "", "forgotten"),
 		fmt.Sprintf("R=%d p=%d mu=%d surge=%d", c.replicas, partition, unavailable, surge))
-	c.trouble = []string{oneOf("refused", "", "refused"), oneOf("wait", "", "wait=60")}
+	c.trouble = []string{oneOf("refused", "", "refused"), oneOf("wait", "", "wait=60"), oneOf("nowhere", "", "", "nowhere")}
 	c.drawPods(t)
 	return c
 }
@@ -107,6 +111,7 @@ func (c *cluster) drawPods(t *rapid.T) {
 			revision: rapid.SampledFrom([]string{"v0", "v1", "v2", "v2"}).Draw(t, "revision"),
 			mark:     rapid.SampledFrom([]byte("+++r.xX!")).Draw(t, "mark"),
 			named:    rapid.IntRange(0, 9).Draw(t, "named") == 0,
+			leaving:  rapid.IntRange(0, 9).Draw(t, "leaving") == 0,
 			claims:   claims,
 		}
 		c.pods = append(c.pods, p)
@@ -171,7 +176,7 @@ func (c *cluster) carryOut(a action.Action, o *snapshot.Set) {
 	if d, ok := a.(action.Delete); ok {
 		id := strings.TrimPrefix(d.Pod.Name, "web-")
 		i := slices.IndexFunc(c.pods, func(p *pod) bool { return p.id == id })
-		c.pods[i].mark, c.pods[i].named = 'x', false
+		c.pods[i].mark, c.pods[i].named, c.pods[i].leaving = 'x', false, false
 	}
 }
 

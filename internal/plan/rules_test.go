@@ -41,7 +41,7 @@ func rules() []rule {
 		{"a broken pod that is outdated waits for nothing but the guard", brokenIsNeverStuck},
 		{"a broken pod passes the guard that has held for a minute where no pod is available", brokenPassesGuard},
 		{"no pod waits for a budget that is there", budgetIsUsed},
-		{"a pod that a user named waits for nothing but budget and guard", namedIsReplaced},
+		{"a pod that a user named, or whose node leaves, waits for nothing but budget and guard", namedIsReplaced},
 		{"no pod is written to twice", writesOnce},
 		{"what a plan takes out of service, hooks or not, keeps R - maxUnavailable pods available", takesWithinBudget},
 		{"surge made before a pause goes before any old pod", pauseKeepsOldPods},
@@ -75,7 +75,7 @@ func deletesForAReason(f *facts) bool {
 		if r == nil || r.Terminating || (d.Cause == action.Finished) != r.Finished {
 			return false
 		}
-		if d.Cause == action.Replace && !r.Specified {
+		if d.Cause == action.Replace && !r.ToReplace() || d.Cause == action.Replace && !r.Specified && f.set.Nowhere {
 			return false
 		}
 		if slices.ContainsFunc(f.deletes[:i], func(e deletion) bool { return e.replica == r }) {
@@ -301,7 +301,7 @@ func namedIsReplaced(f *facts) bool {
 	guarded := !f.set.Paused() && (f.guarded(current) || f.guarded(update))
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
-		waits := r.Live() && f.replaceable(r) && !f.goes(r)
+		waits := r.Live() && f.replaceable(r) && !f.goes(r) && (r.Specified || !f.set.Nowhere)
 		if waits && (!r.Ready || !f.spent(r)) && !guarded {
 			return false
 		}
@@ -360,7 +360,7 @@ func pauseKeepsOldPods(f *facts) bool {
 	}
 	surplus := f.live - f.set.Limits.Replicas
 	old := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
-		return f.side(r.Revision) != update && !r.Specified
+		return f.side(r.Revision) != update && !r.ToReplace()
 	})
 	return old == 0 || old <= surplus-min(surplus, f.surge(), f.have[update])
 }

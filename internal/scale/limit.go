@@ -16,7 +16,7 @@ import (
 //
 // It never limits replacements. A rollout takes no more pods than maxUnavailable and maxSurge allow, and a place that it
 // emptied looks like one that never had a pod. So while a rollout is under way, as many places may be filled. A pod that a
-// user named is replaced as long as it is still seen terminating.
+// user named, or whose node leaves, is replaced as long as it is still seen terminating.
 type limit struct {
 	set *snapshot.Set
 	// most is how many pods of a revision may be unavailable; negative means no limit.
@@ -36,9 +36,9 @@ func newLimit(o *snapshot.Set, w *desired.State) limit {
 	}
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
-		case r.Terminating && r.Specified:
+		case r.Terminating && r.ToReplace():
 			l.most++
-		case r.Live() && !r.Available && !r.Specified && w.Stays(o, r):
+		case r.Live() && !r.Available && !r.ToReplace() && w.Stays(o, r):
 			l.unavailable[r.Revision]++
 		}
 	}

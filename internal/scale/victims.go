@@ -84,7 +84,7 @@ func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
 			all.surge = append(all.surge, r)
 		case r.Specified, r.State == v1alpha1.LifecyclePreparingDelete: // a pod that is already being prepared is not swapped for another
 			all.named = append(all.named, r)
-		case excess[r.Revision] > 0:
+		case excess[r.Revision] > 0 && r.Leaving == "": // a pod that leaves is not counted in the excess
 			all.tooMany = append(all.tooMany, r)
 			excess[r.Revision]--
 		default:

@@ -6,6 +6,7 @@ package update
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -130,7 +131,7 @@ func (v *mover) held(m desired.Move, how method) bool {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
 	}
-	if v.lost(m, how) {
+	if v.lost(m, how) || v.nowhere(m) {
 		return true
 	}
 	why := v.refuses(m, how)
@@ -156,6 +157,20 @@ func (v *mover) lost(m desired.Move, how method) bool {
 	}
 	return why != ""
 }
+
+// nowhere holds a pod whose node leaves, if its successor could not run anywhere.
+func (v *mover) nowhere(m desired.Move) bool {
+	r := m.Replica
+	if r.Specified || r.Leaving == "" || !v.set.Nowhere {
+		return false
+	}
+	v.plan.Hold(action.HeldByDrain, r.Pod.Name, "%s, and no node is ready that stays", r.Leaving)
+	v.plan.Wake(nodesAgain)
+	return true
+}
+
+// nodesAgain is how soon a set asks again whether a node is there that stays. Events tell only of the nodes that have its pods.
+const nodesAgain = 10 * time.Second
 
 // refuses returns what keeps a move from being made now; empty if nothing does. A change that the containers do not notice
 // costs nothing. A change that they notice without a restart costs no availability, but it may fail, so at most
@@ -234,7 +249,7 @@ func (v *mover) foreign(r *snapshot.Replica) string {
 
 func deletion(m desired.Move, why string) action.Delete {
 	if m.Named {
-		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: "replacement requested"}
+		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: cmp.Or(m.Replica.Leaving, "replacement requested")}
 	}
 	reason := "recreate at " + m.To
 	if why != "" {

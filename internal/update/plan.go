@@ -66,7 +66,7 @@ func holdFrozen(o *snapshot.Set, p *action.Plan) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		outdated := r.Revision != o.Update.Name
-		waits := outdated && !r.Specified || o.Paused() && (outdated || r.Specified && o.Rolling())
+		waits := outdated && !r.ToReplace() || o.Paused() && (outdated || r.ToReplace() && o.Rolling())
 		if !r.Live() || !waits {
 			continue
 		}
@@ -85,7 +85,7 @@ func holdPartition(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if r.Broken() && r.Revision == o.Current.Name && !r.Specified && w.Stays(o, r) {
+		if r.Broken() && r.Revision == o.Current.Name && !r.ToReplace() && w.Stays(o, r) {
 			p.Hold(action.HeldByPartition, r.Pod.Name, "it is not ready, and the partition keeps it at revision %s", r.Revision)
 		}
 	}

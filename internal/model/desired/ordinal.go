@@ -48,10 +48,10 @@ func ordinal(o *snapshot.Set) *State {
 	return s
 }
 
-// judge records a live pod that is not the one wanted at the k-th place, or that a user wants replaced.
+// judge records a live pod that is not the one wanted at the k-th place, or that is to be replaced.
 func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, k int) {
 	switch to := target(o, r, k); {
-	case r.Specified && replaceable(o, r):
+	case r.ToReplace() && replaceable(o, r):
 		s.Candidates = append(s.Candidates, Move{Replica: r, To: comesBackAt(o, at(o, k)), Named: true})
 	case to != r.Revision:
 		s.Excess[r.Revision]++

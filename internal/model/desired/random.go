@@ -51,8 +51,8 @@ func excess(o *snapshot.Set, pods census) (s *State, misplaced int) {
 
 // census holds the numbers of pods of a set with random names.
 type census struct {
-	// want, have and broken are how many pods of each revision are wanted, exist, and are broken. Pods that users named are
-	// not counted, because they are deleted; the pods that replace them will be.
+	// want, have and broken are how many pods of each revision are wanted, exist, and are broken. Pods to be replaced are not
+	// counted, because they are deleted; the pods that replace them will be.
 	want, have, broken map[string]int
 	// live is how many pods are live. held is how many others hold a place: finished ones until they are deleted, and
 	// terminating ones whose claims their successor is to use.
@@ -67,7 +67,7 @@ func count(o *snapshot.Set) census {
 		case r.Surge:
 		case r.Live():
 			pods.live++
-			if !r.Specified {
+			if !r.ToReplace() {
 				pods.have[r.Revision]++
 				if r.Broken() && !r.Updating {
 					pods.broken[r.Revision]++
@@ -108,7 +108,7 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 // Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
 // at which surge pods are created now.
 func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Surge && r.Live() && (r.Specified || r.Broken() && r.Revision != comesBackAt(o, s.lacking))
+	return r.Surge && r.Live() && (r.ToReplace() || r.Broken() && r.Revision != comesBackAt(o, s.lacking))
 }
 
 // short returns how many pods of a revision are missing.
@@ -172,10 +172,10 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 		r := &o.Replicas[i]
 		switch {
 		case !r.Live() || r.Surge:
-		case r.Specified && replaceable(o, r):
+		case r.ToReplace() && replaceable(o, r):
 			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.successor(o, r, pods), Named: true})
 			named++
-		case !r.Specified && s.Excess[r.Revision] > 0:
+		case !r.ToReplace() && s.Excess[r.Revision] > 0:
 			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.destination(o, r.Revision)})
 		}
 	}

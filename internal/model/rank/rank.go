@@ -4,9 +4,10 @@
 // Package rank orders pods by how little is lost with them. Scaling down and updating use the same order, so that a pod's
 // chances can be read in one place.
 //
-// The rule, first to go first: not scheduled; Pending before Unknown before Running; not ready; lower deletion cost; on the
-// node with more pods of the set; ready for a shorter time, in powers of two; more restarts; newer. It is the order of the
-// ReplicaSet controller (k8s.io/kubernetes/pkg/controller, ActivePodsWithRanks), names breaking ties.
+// The rule, first to go first: not scheduled; Pending before Unknown before Running; not ready; on a node that leaves; lower
+// deletion cost; on the node with more pods of the set; ready for a shorter time, in powers of two; more restarts; newer. But for
+// the nodes that leave it is the order of the ReplicaSet controller (k8s.io/kubernetes/pkg/controller, ActivePodsWithRanks), names
+// breaking ties.
 package rank
 
 import (
@@ -24,7 +25,9 @@ import (
 type Loss struct {
 	// progress is how far the pod has come: unscheduled, pending, of unknown phase, running, ready.
 	progress int
-	cost     int32
+	// leaving is 1 if the pod's node leaves, and 0 otherwise.
+	leaving int
+	cost    int32
 	// crowd is how many pods of the set are on the pod's node.
 	crowd int
 	// readiness is the base-two logarithm of how long the pod has been ready, so that pods that became ready together are
@@ -47,6 +50,8 @@ func LeastFirst(a, b *Loss) int {
 	switch {
 	case a.progress != b.progress:
 		return cmp.Compare(a.progress, b.progress)
+	case a.leaving != b.leaving:
+		return b.leaving - a.leaving
 	case a.cost != b.cost:
 		return cmp.Compare(a.cost, b.cost)
 	case a.crowd != b.crowd:
@@ -82,6 +87,9 @@ func SortByLoss(o *snapshot.Set, pods []*snapshot.Replica) {
 func lossOf(r *snapshot.Replica, crowd int, now time.Time) Loss {
 	l := Loss{
 		cost: r.DeletionCost, crowd: crowd, readiness: -1, restarts: r.Restarts, created: r.Created, id: r.ID,
+	}
+	if r.Leaving != "" {
+		l.leaving = 1
 	}
 	if r.Scheduled {
 		l.progress += 8

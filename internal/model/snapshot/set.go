@@ -68,6 +68,8 @@ type Set struct {
 	Orphans []*corev1.Pod
 	// Leaving are pods that the set controls and that its selector does not match. They are not among its replicas.
 	Leaving []*corev1.Pod
+	// Nowhere is true if every node leaves or is not ready, as far as the set asks for nodes.
+	Nowhere bool
 	// EveryHold requests a plan that keeps every hold, for users who ask why nothing moves.
 	EveryHold bool
 	// Now is the time of the observation. It is the only clock for decisions.
@@ -161,6 +163,8 @@ type Replica struct {
 	Surge bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
 	Specified bool
+	// Leaving is why the node of the pod leaves; empty if it stays, or if the set ignores that.
+	Leaving string
 	// Replaced pods replace one of the same name that podsToDelete lists, or listed.
 	Replaced bool
 	// ReadySince is when the pod became ready; zero if it is not.
@@ -209,6 +213,10 @@ func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
 // OutOfService reports whether nothing is lost by disturbing the replica's live pod: it is not ready, or the set has taken
 // it out of service.
 func (r *Replica) OutOfService() bool { return r.Live() && (!r.Ready || r.Updating) }
+
+// ToReplace reports whether the replica's pod is deleted first when the set is scaled down, and otherwise replaced: a user named
+// it, or its node leaves.
+func (r *Replica) ToReplace() bool { return r.Specified || r.Leaving != "" }
 
 // Surges reports whether a pod or a claim is marked as made for maxSurge.
 func Surges(object metav1.Object) bool { return object.GetLabels()[v1alpha1.SurgeLabel] == "true" }

@@ -40,7 +40,9 @@ type Objects struct {
 	Orphans []*corev1.Pod
 	// Classes are the storage classes by name, if the set asks for claims.
 	Classes map[string]snapshot.Class
-	Now     time.Time
+	// Nodes are all nodes, if the set asks for them. Only their names, taints, labels, spec.unschedulable and readiness count.
+	Nodes []*corev1.Node
+	Now   time.Time
 }
 
 // Memory is what is remembered of a set from one look to the next. It may be lost at any time: then pods are read again, and
@@ -124,6 +126,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 		Now:          in.Now,
 	}}
 	o.out.Replicas, o.out.Leaving = o.ours()
+	o.out.Nowhere = o.markLeaving(o.out.Replicas)
 	o.out.Issued = o.issued()
 	o.judge()
 	m.forgetProofs(o.out)

@@ -86,6 +86,8 @@ func (c *configuration) readSwitch(word string) {
 		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	case "unasked":
 		c.unasked = true
+	case "nowhere":
+		c.set.Nowhere = true
 	case "ordinal":
 		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
 	case "ordered":

@@ -4,9 +4,9 @@
 // Package snapshottest writes observations in one line, for tests.
 //
 // A state is a list of identity:revision and a mark: + available, r ready but not yet available, . not ready since a moment
-// ago, ',' not ready for an hour, ~ taken out of service for an update in place, x terminating, X terminating and overdue, ! finished; "a:-" are claims without a
-// pod. A * at the very end marks what surge made and what goes again. An @ at the end marks a pod that a user named for deletion, a $ one that has claims. With the word hooked, a & marks a
-// pod that carries the mark of the hook preDelete, a ^ one that is in PreparingDelete and carries it, a % one that is in
+// ago, ',' not ready for an hour, ~ taken out of service for an update in place, x terminating, X terminating and overdue, ! finished;
+// "a:-" are claims without a pod. A * at the very end marks what surge made and what goes again. An @ at the end marks a pod that a
+// user named for deletion, a > before it one whose node leaves, a $ one that has claims. With the word hooked, a & marks a pod that carries the mark of the hook preDelete, a ^ one that is in PreparingDelete and carries it, a % one that is in
 // PreparingDelete and does not, a = one that is in PreparingDelete and has carried it for an hour. For example "0:v1+ 1:v1. 2:v2x". A pod
 // in a zone has its name before the identity: "a/0:v1+". A pod in the zone ? has no node, and in the zone ! none can be found for it.
 package snapshottest
@@ -46,6 +46,7 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //	forgotten                                   the template of the current revision is gone
 //	wait=60                                     seconds until ended pods may be replaced
 //	soak=60                                     zones are failure domains, with so many seconds between them
+//	nowhere                                     every node leaves
 //	reserve=3-5                                 an entry of reserveOrdinals
 //
 // It panics on anything else: a test's input is wrong, not what it tests.
@@ -91,6 +92,10 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 		return r
 	}
 	rest, r.Specified = strings.CutSuffix(rest, "@")
+	rest, leaves := strings.CutSuffix(rest, ">")
+	if leaves {
+		r.Leaving = "node node-" + id + " is cordoned"
+	}
 	hook := rest[strings.LastIndexAny(rest, "+r.,~xX!")+1:]
 	rest = strings.TrimSuffix(rest, hook)
 	mark := rest[len(rest)-1]
