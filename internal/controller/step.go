@@ -70,6 +70,9 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 	if err := s.look(ctx, r.Client, r.Pods); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
+	if err := s.lookAtNodes(ctx, r.Client, r.Optional); err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
+	}
 	if met, remaining := r.Expectations.Met(s.Set.UID, s.cache); !met {
 		return later(min(remaining, lookAgain)), nil
 	}

@@ -6,7 +6,6 @@ package update
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -165,12 +164,8 @@ func (v *mover) nowhere(m desired.Move) bool {
 		return false
 	}
 	v.plan.Hold(action.HeldByDrain, r.Pod.Name, "%s, and no node is ready that stays", r.Leaving)
-	v.plan.Wake(nodesAgain)
 	return true
 }
-
-// nodesAgain is how soon a set asks again whether a node is there that stays. Events tell only of the nodes that have its pods.
-const nodesAgain = 10 * time.Second
 
 // refuses returns what keeps a move from being made now; empty if nothing does. A change that the containers do not notice
 // costs nothing. A change that they notice without a restart costs no availability, but it may fail, so at most

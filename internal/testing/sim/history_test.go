@@ -95,6 +95,7 @@ func worldWords() []word {
 		{"quota", among("2", "none")},
 		{"deny-image", among("app:v2", "app:v3")},
 		{"resize", rapid.Map(rapid.IntRange(0, 4), func(n int) string { return "300m " + invariants.Letters(n) + " " + strconv.Itoa(n) })},
+		{"on-drain", among("Replace", "Replace", "Ignore")},
 		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return invariants.Letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
 		{"busy", among("0s", "1s", "5s", "30s")},
 		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
@@ -103,6 +104,9 @@ func worldWords() []word {
 		{"skew", among("-20s", "-1s", "1s", "20s")},
 		{"gate", among("A True", "A False", "B True", "B Unknown")},
 		{"zone-down", among("a", "b", "c")},
+		{"cordon-node", among("a", "b")},
+		{"taint-node", among("a karpenter.sh/disrupted", "b ToBeDeletedByClusterAutoscaler", "b example.com/other")},
+		{"keep-node", among("a", "b")},
 		{"promote", among("1", "2", "3", "all", "old", "junk")},
 		{"delete-set", among("Background", "Foreground", "Orphan")},
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
@@ -115,7 +119,7 @@ func worldWords() []word {
 
 // loneWords stand alone.
 func loneWords() []string {
-	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "zone-up", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "garble-revisions", "abort", "retry", "podsToDelete"}
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "zone-up", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "tolerate", "garble-revisions", "abort", "retry", "podsToDelete"}
 }
 
 // randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are
@@ -157,13 +161,16 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 			return w.name + " " + w.arg.Draw(t, "argument")
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
-		beginning := rapid.OneOf(among("", "", midstep, zonal, zonal+midstep), midwait())
+		beginning := rapid.OneOf(among("", "", midstep, zonal, zonal+midstep, drained), midwait())
 		return preface.Draw(t, "preface") + "\n" + beginning.Draw(t, "beginning") + strings.Join(lines, "\n")
 	})
 }
 
 // zonal makes the zones of a set its failure domains.
 const zonal = "domains zone\nmaxUnavailable 2\n"
+
+// drained has pods on nodes that leave.
+const drained = "on-drain Replace\nsettle\ncordon-node a\n"
 
 // midstep brings a set into the midst of a rollout in steps.
 const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"

@@ -23,7 +23,7 @@ const (
 )
 
 // scheduler binds pods to the node with the fewest. A node runs any number of pods. A pod stays unscheduled if it alone
-// requests more than a node has, if all nodes are cordoned, or if a claim of it does not exist or is being deleted.
+// requests more than a node has, if no node takes it, or if a claim of it does not exist or is being deleted.
 type scheduler struct {
 	world    *World
 	cordoned bool
@@ -66,7 +66,7 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 // zoneOf returns the zone of a node: each is in its own.
 func zoneOf(i int) string { return invariants.Letters(i) }
 
-// changeNodes cordons all nodes or none.
+// changeNodes cordons all nodes or none. It does not lift the cordon of a single node.
 func (s *scheduler) changeNodes(cordoned bool) {
 	s.cordoned = cordoned
 	s.retry(func(apiserver.Key) bool { return true })
@@ -109,18 +109,19 @@ func (s *scheduler) schedule() error {
 		_, err := s.world.Store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "status"}, pod)
 		return err
 	}
-	node := s.emptiest()
+	node := s.emptiest(pod)
 	pod.Spec.NodeName = nodeName(node)
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, corev1.LabelTopologyZone, zoneOf(node))
 	_, err := s.world.Store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
 	return err
 }
 
-// emptiest returns the node with the fewest pods, of those in zones that are up.
-func (s *scheduler) emptiest() int {
+// emptiest returns the node with the fewest pods, of those that take the pod; -1 if none does. Without a pod it is about one that
+// tolerates nothing.
+func (s *scheduler) emptiest(pod *corev1.Pod) int {
 	best := -1
 	for i, load := range s.load {
-		if !s.down[zoneOf(i)] && (best < 0 || load < s.load[best]) {
+		if s.takes(i, pod) && (best < 0 || load < s.load[best]) {
 			best = i
 		}
 	}
@@ -136,7 +137,7 @@ func (s *scheduler) refuse(pod *corev1.Pod) string {
 	}
 	switch {
 	case why != "":
-	case s.cordoned, s.emptiest() < 0:
+	case s.cordoned, s.emptiest(pod) < 0:
 		why = fmt.Sprintf("%d node(s) were unschedulable.", nodes)
 	case cpu.Cmp(resource.MustParse(nodeCPU)) > 0:
 		why = fmt.Sprintf("%d Insufficient cpu.", nodes)

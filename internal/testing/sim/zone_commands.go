@@ -54,6 +54,9 @@ func zoneDown(_ context.Context, w *World, args []string) error {
 		w.scheduler.down = map[string]bool{}
 	}
 	w.scheduler.down[args[0]] = true
+	if err := w.reportNodes(args[0], corev1.ConditionUnknown); err != nil {
+		return err
+	}
 	for _, pod := range w.Pods() {
 		if pod.Labels[corev1.LabelTopologyZone] != args[0] || pod.Spec.NodeName == "" {
 			continue
@@ -82,6 +85,9 @@ func zoneUp(_ context.Context, w *World, _ []string) error {
 		}
 	}
 	w.scheduler.down = nil
+	if err := w.reportNodes("", corev1.ConditionTrue); err != nil {
+		return err
+	}
 	w.scheduler.retry(func(apiserver.Key) bool { return true })
 	return nil
 }

@@ -145,6 +145,7 @@ func rules() []rule {
 		{"I15 bounded growth", staysSmall},
 		{"guard", guardsMoves},
 		{"domains", oneDomainAtATime},
+		{"drain", keepsWhereNothingStays},
 		{"hooks", waitsForHooks},
 		{"steps in turn", stepsInTurn},
 		{"I9 soak", soaksInSilence},

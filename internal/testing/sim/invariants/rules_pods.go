@@ -252,8 +252,11 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	return v.withinStep(n)
 }
 
-// specified reports whether a user asked to delete the pod.
-func (v *verdict) specified(pod *corev1.Pod) bool {
+// specified reports whether a user asked to delete the pod, or its node leaves.
+func (v *verdict) specified(pod *corev1.Pod) bool { return v.named(pod) || v.leaving(pod) }
+
+// named reports whether a user asked to delete the pod.
+func (v *verdict) named(pod *corev1.Pod) bool {
 	if value, ok := pod.Labels[v1alpha1.SpecifiedDeleteLabel]; ok && value != "false" {
 		return true
 	}

@@ -35,6 +35,11 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 	for _, pod := range live {
 		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
 	}
+	if set.Spec.ReplacesOnDrain() && c.rolls(set) {
+		for _, pod := range live {
+			check(!Leaves(c.nodeOf(pod), pod), "%s is still on a node that leaves", c.Name(pod))
+		}
+	}
 	if c.rolls(set) {
 		c.checkMix(set, live, check)
 		_, atWork := c.stepAtWork(set)

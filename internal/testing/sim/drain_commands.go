@@ -1,0 +1,122 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
+)
+
+// drainCommands returns the commands about nodes that leave. The nodes are called as their zones: a, b and c.
+func drainCommands() []command {
+	return []command{
+		{"on-drain", 1, setOnDrain},
+		{"cordon-node", 1, editNode("cordon", func(n *corev1.Node) { n.Spec.Unschedulable = true })},
+		{"taint-node", 2, taintNode},
+		{"keep-node", 1, editNode("keep", func(n *corev1.Node) { n.Spec.Unschedulable, n.Spec.Taints = false, nil })},
+		{"tolerate", 0, tolerate},
+	}
+}
+
+// setOnDrain sets what happens to pods on nodes that leave: "on-drain Replace".
+func setOnDrain(_ context.Context, w *World, args []string) error {
+	for i := range nodes { // a world whose sets ask for no nodes has none in its store
+		if err := w.addNode(i); err != nil {
+			return err
+		}
+	}
+	return w.Edit("on-drain "+args[0], func(s *v1alpha1.RollSetSpec) {
+		s.Disruption = &v1alpha1.Disruption{OnDrain: v1alpha1.DrainPolicy(args[0])}
+	})
+}
+
+// addNode puts a node into the store, if it is not there.
+func (w *World) addNode(i int) error {
+	if w.node(i) != nil {
+		return nil
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{corev1.LabelTopologyZone: zoneOf(i)}}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	_, err := w.Store.Create(apiserver.Write{Actor: nodeActor}, node)
+	return err
+}
+
+// node returns a node in the store; nil if it is not there.
+func (w *World) node(i int) *corev1.Node {
+	node, _ := w.Store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: nodeName(i)}).(*corev1.Node)
+	return node
+}
+
+// editNode returns a command that edits one node. Pods without a node are then scheduled again.
+func editNode(what string, edit func(*corev1.Node)) func(context.Context, *World, []string) error {
+	return func(_ context.Context, w *World, args []string) error {
+		for i := range nodes {
+			if zoneOf(i) != args[0] {
+				continue
+			}
+			w.note(what + " node " + args[0])
+			return w.changeNode(i, edit)
+		}
+		return fmt.Errorf("no node %q", args[0])
+	}
+}
+
+func (w *World) changeNode(i int, edit func(*corev1.Node)) error {
+	if err := w.addNode(i); err != nil {
+		return err
+	}
+	edited := apiserver.Clone(w.node(i))
+	edit(edited)
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
+	w.scheduler.retry(func(apiserver.Key) bool { return true })
+	return err
+}
+
+// taintNode lets a node have a taint that keeps pods away: "taint-node a karpenter.sh/disrupted".
+func taintNode(ctx context.Context, w *World, args []string) error {
+	return editNode("taint with "+args[1], func(n *corev1.Node) {
+		if !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == args[1] }) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: args[1], Effect: corev1.TaintEffectNoSchedule})
+		}
+	})(ctx, w, args)
+}
+
+// tolerate lets the pods of the template tolerate all that keeps pods away from nodes.
+func tolerate(_ context.Context, w *World, _ []string) error {
+	return w.Edit("tolerate all taints", func(s *v1alpha1.RollSetSpec) {
+		s.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	})
+}
+
+// reportNodes lets the nodes of a zone, or all of them, report whether they are ready.
+func (w *World) reportNodes(zone string, ready corev1.ConditionStatus) error {
+	for i := range nodes {
+		if w.node(i) == nil || zone != "" && zoneOf(i) != zone {
+			continue
+		}
+		edited := apiserver.Clone(w.node(i))
+		edited.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		if _, err := w.Store.Update(apiserver.Write{Actor: nodeActor}, edited); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takes reports whether a node takes a pod.
+func (s *scheduler) takes(i int, pod *corev1.Pod) bool {
+	if s.down[zoneOf(i)] {
+		return false
+	}
+	node := s.world.node(i)
+	return node == nil || !node.Spec.Unschedulable && len(node.Spec.Taints) == 0 || pod != nil && invariants.ToleratesAll(pod)
+}
