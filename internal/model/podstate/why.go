@@ -54,6 +54,9 @@ func whyTerminating(pod *corev1.Pod) string {
 	if !Finished(pod) {
 		s = onNode(pod, s)
 	}
+	if !Finished(pod) && unreachable(pod) {
+		s += ", which does not answer: if it is off, taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or delete the Node"
+	}
 	if len(pod.Finalizers) > 0 {
 		s += ": blocked by finalizers " + strings.Join(pod.Finalizers, ", ")
 	}
@@ -94,6 +97,24 @@ func whyUnscheduled(pod *corev1.Pod) string {
 // whyGated explains an unready pod whose containers are ready: by a readiness gate, or by an unreachable node, for which the
 // control plane changes only the condition Ready.
 func whyGated(pod *corev1.Pod) string {
+	switch gate := closedGate(pod); {
+	case gate != "":
+		return gate
+	case pod.Spec.NodeName == "":
+		return "not ready though its containers are"
+	default:
+		return fmt.Sprintf("node %s is unreachable: not ready though its containers are", pod.Spec.NodeName)
+	}
+}
+
+// unreachable reports whether the node of a pod does not answer: the control plane says so by the condition Ready alone.
+func unreachable(pod *corev1.Pod) bool {
+	_, ready := ReadySince(pod)
+	return pod.Spec.NodeName != "" && !ready && conditionTrue(pod, corev1.ContainersReady) && closedGate(pod) == ""
+}
+
+// closedGate returns what the first readiness gate that is not True says; empty if all are.
+func closedGate(pod *corev1.Pod) string {
 	for _, g := range pod.Spec.ReadinessGates {
 		c := condition(pod, g.ConditionType)
 		switch {
@@ -107,10 +128,7 @@ func whyGated(pod *corev1.Pod) string {
 			return fmt.Sprintf("readiness gate %s is %s", g.ConditionType, c.Status)
 		}
 	}
-	if pod.Spec.NodeName == "" {
-		return "not ready though its containers are"
-	}
-	return fmt.Sprintf("node %s is unreachable: not ready though its containers are", pod.Spec.NodeName)
+	return ""
 }
 
 // join joins the non-empty texts with colons.

@@ -234,6 +234,13 @@ func TestWhyEnd(t *testing.T) {
 	checkWhy(t, map[string]whyCase{
 		"its containers still run":  {pod: deleted(corev1.PodRunning), want: "Terminating on node node-1"},
 		"its containers have ended": {pod: deleted(corev1.PodSucceeded), want: "Terminating"},
+		"its node does not answer": {
+			pod: change(deleted(corev1.PodRunning), func(p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{is(corev1.PodScheduled, corev1.ConditionTrue), is(corev1.ContainersReady, corev1.ConditionTrue)}
+			}),
+			want: "Terminating on node node-1, which does not answer: if it is off, taint it " +
+				"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or delete the Node",
+		},
 		"finalizers": {
 			pod:  deleted(corev1.PodFailed, "example.com/backup", "foregroundDeletion"),
 			want: "Terminating: blocked by finalizers example.com/backup, foregroundDeletion",
