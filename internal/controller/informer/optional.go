@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 // NodeKind is the kind of nodes.
@@ -32,15 +34,14 @@ func KindOf(object client.Object) schema.GroupKind {
 }
 
 // TrimNode is the transform of the cache of nodes. It keeps only whether a node is ready and whether it leaves, because a
-// large cluster has thousands of nodes.
+// large cluster has thousands of nodes, and the labels of each take more than all the rest.
 func TrimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil // what is known of a node that is gone
 	}
 	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, DeletionTimestamp: node.DeletionTimestamp,
-		Labels: node.Labels,
+		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
 	}}
 	bare.Spec.Taints, bare.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
 	for i := range node.Status.Conditions {
@@ -70,17 +71,9 @@ func TrimBudget(object any) (any, error) {
 // them. Kubelets write the status of every node all the time.
 func NodeChanged(a, b *corev1.Node) bool {
 	return a.UID != b.UID ||
-		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) ||
 		a.Spec.Unschedulable != b.Spec.Unschedulable ||
-		!maps.Equal(a.Labels, b.Labels) ||
 		!equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) ||
-		nodeReady(a) != nodeReady(b)
-}
-
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+		podstate.NodeReady(a) != podstate.NodeReady(b)
 }
 
 // BudgetChanged reports whether a decision could depend on the difference between two versions of a budget. The disruption
