@@ -75,12 +75,14 @@ generate: ## Generate the deep copies of the API's types, their reference, and t
 manifests: ## Generate the CRD, the manager's role, and the schema with which kustomize merges patches of RollSets.
 	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true,omitToolVersion=true paths=./api/... output:crd:stdout | \
 		go run ./hack/crdgen -o config/crd/bases/apps.rollset.dev_rollsets.yaml
-	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller/... output:rbac:dir=config/rbac/manager
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./internal/controller output:rbac:dir=config/rbac/manager
+	$(CONTROLLER_GEN) rbac:roleName=node-reader-role paths=./internal/controller/optional output:rbac:dir=config/rbac/disruption
 	kubernetes=$$(go -C hack/controlplane/kubernetes mod download -json k8s.io/kubernetes | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
 		go run ./hack/patchschema -from "$$kubernetes/api/openapi-spec/swagger.json" -o config/components/kustomize/schema.json
 	cp config/crd/bases/apps.rollset.dev_rollsets.yaml charts/rollset/files/crd.yaml
 	cp config/rbac/manager/role.yaml config/rbac/rollset_*_role.yaml config/prometheus/rules.yaml \
 		config/network-policy/manager_traffic.yaml charts/rollset/files/
+	cp config/rbac/disruption/role.yaml charts/rollset/files/disruption_role.yaml
 
 .PHONY: bundle
 bundle: ## Write the bundle of VERSION for the Operator Lifecycle Manager.

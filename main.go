@@ -220,7 +220,7 @@ func optionalKinds(mgr ctrl.Manager, live client.Client, marks *informer.Marks, 
 	kinds := optional.New()
 	kinds.Cache = mgr.GetCache()
 	kinds.Rights = func(ctx context.Context, kind client.Object) (string, error) {
-		return startup.Missing(ctx, live, kind, controller.OptionalRights(kind), o.namespaces)
+		return startup.Missing(ctx, live, kind, optional.Verbs(kind), o.namespaces)
 	}
 	kinds.Shown = func(ctx context.Context, kind client.Object) error {
 		return marks.Add(ctx, mgr.GetCache(), informer.KindOf(kind), kind)

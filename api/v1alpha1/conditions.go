@@ -18,6 +18,9 @@ const (
 	// ConditionStalled is True when nothing will move until a user acts. Otherwise it is absent. Tools that follow the
 	// kstatus convention treat a set that is neither stalled nor ready as in progress.
 	ConditionStalled = "Stalled"
+	// ConditionDisruptionReady is True when what spec.disruption asks for is in force, and False when it is not. It is absent
+	// if spec.disruption asks for nothing.
+	ConditionDisruptionReady = "DisruptionReady"
 )
 
 // These are the reasons of the condition Progressing. Ready has them too.
@@ -65,6 +68,19 @@ const (
 	ReasonNameConflict = "NameConflict"
 	// ReasonInvalidTemplate: the API server refuses pods made from the template. Ready, Progressing and Stalled have it too.
 	ReasonInvalidTemplate = "InvalidTemplate"
+)
+
+// These are the reasons of the condition DisruptionReady. A refused write has the same reason as in ReplicaFailure, and a
+// foreign budget with the name of the set has the reason NameConflict.
+const (
+	// ReasonInForce: what spec.disruption asks for is in force.
+	ReasonInForce = "InForce"
+	// ReasonMissingRights: the manager lacks the rights, and does nothing that needs them.
+	ReasonMissingRights = "MissingRights"
+	// ReasonForeignBudget: another PodDisruptionBudget selects the pods, so the set has none of its own.
+	ReasonForeignBudget = "ForeignBudget"
+	// ReasonBudgetPending: the set's PodDisruptionBudget is about to be created, changed or deleted.
+	ReasonBudgetPending = "BudgetPending"
 )
 
 // These are the reasons of events about steps, in addition to those of conditions.

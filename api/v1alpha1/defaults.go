@@ -55,3 +55,8 @@ func (s *RollSetSpec) LeavingTaints() []string {
 	}
 	return []string{"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"}
 }
+
+// WantsBudget reports whether the set has a PodDisruptionBudget of its own, unless another one selects its pods.
+func (s *RollSetSpec) WantsBudget() bool {
+	return s.Disruption != nil && s.Disruption.PodDisruptionBudget == AutoBudget
+}

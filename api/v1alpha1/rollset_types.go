@@ -553,7 +553,7 @@ type RollSetStatus struct {
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
-	// conditions are Ready, Available, Progressing, ReplicaFailure and Stalled, and conditions that other programs write,
+	// conditions are Ready, Available, Progressing, ReplicaFailure, Stalled and DisruptionReady, and conditions that other programs write,
 	// such as the gates of steps.
 	// +optional
 	// +listType=map

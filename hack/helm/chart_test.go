@@ -50,7 +50,7 @@ func template(t *testing.T, chart string, args ...string) (string, error) {
 func TestSameWithHelm3(t *testing.T) {
 	for _, values := range []string{
 		"replicas=2", "replicas=1", "namespaces={team-a,team-b}", "networkPolicy=true,metrics.serviceMonitor=true,metrics.rules=true",
-		"crds.install=false", "metrics.enabled=false", "rbac.aggregate=true", "namespaces={team-a,team-a}", "replicas=two",
+		"crds.install=false", "metrics.enabled=false", "rbac.aggregate=true", "disruption=true", "disruption=true,namespaces={team-a,team-b}", "namespaces={team-a,team-a}", "replicas=two",
 	} {
 		by4, err4 := template(t, chart, "--set="+values)
 		path, err := filepath.Abs(chart)
@@ -124,6 +124,20 @@ func TestSameAsKustomize(t *testing.T) {
 			folder: "config/overlays/namespaced",
 			values: []string{"--set=namespaces={team-a,team-b}"},
 		},
+		"disruption": {
+			folder: composed(t, "resources: [CONFIG/default]\ncomponents: [CONFIG/components/disruption]\n"),
+			values: []string{"--set=disruption=true"},
+		},
+		"disruption in some namespaces": {
+			folder: composed(t, `
+resources: [CONFIG/default, CONFIG/overlays/namespaced/team-a, CONFIG/overlays/namespaced/team-b, team-a, team-b]
+components: [CONFIG/components/disruption, CONFIG/components/namespaced]
+patches:
+- target: {kind: Deployment}
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--namespaces=team-a,team-b"}]'
+`),
+			values: []string{"--set=disruption=true,namespaces={team-a,team-b}"},
+		},
 		"verbose": {folder: "config/overlays/debug", values: []string{"--set=logLevel=1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +162,33 @@ func TestSameAsKustomize(t *testing.T) {
 			}
 		})
 	}
+}
+
+// composed returns a folder with a kustomization, in which CONFIG stands for the folder config. Its folders team-a and team-b let
+// the manager keep disruption budgets in these namespaces.
+func composed(t *testing.T, kustomization string) string {
+	t.Helper()
+	dir := t.TempDir()
+	config, err := filepath.Abs(root + "/config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(folder, text string) {
+		folder = filepath.Join(dir, folder)
+		relative, err := filepath.Rel(folder, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.MkdirAll(folder, 0o700),
+			os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "CONFIG", relative)), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".", kustomization)
+	for _, namespace := range []string{"team-a", "team-b"} {
+		write(namespace, "namespace: "+namespace+"\nresources: [CONFIG/rbac/watched-disruption]\n")
+	}
+	return dir
 }
 
 // sortArgs sorts the manager's flags, because their order has no meaning.
@@ -258,6 +299,7 @@ func TestFiles(t *testing.T) {
 	for file, from := range map[string]string{
 		"crd.yaml":                      "config/crd/bases/apps.rollset.dev_rollsets.yaml",
 		"role.yaml":                     "config/rbac/manager/role.yaml",
+		"disruption_role.yaml":          "config/rbac/disruption/role.yaml",
 		"rollset_admin_role.yaml":       "config/rbac/rollset_admin_role.yaml",
 		"rollset_editor_role.yaml":      "config/rbac/rollset_editor_role.yaml",
 		"rollset_viewer_role.yaml":      "config/rbac/rollset_viewer_role.yaml",

@@ -21,7 +21,6 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
-	"rollset.dev/rollset/internal/controller/optional"
 	"rollset.dev/rollset/internal/controller/revisions"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
@@ -92,21 +91,6 @@ func (v *view) look(ctx context.Context, cache client.Reader, pods informer.Pods
 		return fmt.Errorf("list storage classes: %w", err)
 	}
 	v.Classes = observe.ClassesOf(classes.Items)
-	return nil
-}
-
-// lookAtNodes reads the nodes from the cache, if the set asks for them and the cache holds them.
-func (v *view) lookAtNodes(ctx context.Context, cache client.Reader, access optional.Lookup) error {
-	if !v.Set.Spec.ReplacesOnDrain() || !access(&corev1.Node{}).Served {
-		return nil
-	}
-	nodes := &corev1.NodeList{}
-	if err := cache.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	for i := range nodes.Items {
-		v.Nodes = append(v.Nodes, &nodes.Items[i])
-	}
 	return nil
 }
 

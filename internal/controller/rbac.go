@@ -3,12 +3,7 @@
 
 package controller
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-)
-
-// What the manager may do, all of it; config/rbac/manager/role.yaml is generated from these lines. It reads no secrets and no
+// What the manager may do, all but what package optional has; config/rbac/manager/role.yaml is generated from these lines. It reads no secrets and no
 // config maps, and it has no wildcard. All but the storage classes, which belong to no namespace, can be granted for one
 // namespace at a time.
 //
@@ -35,11 +30,3 @@ import (
 // The lease that makes one manager of several the acting one.
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=manager.rollset.dev,verbs=get;update
-
-// OptionalRights returns what the manager must be allowed to do with an optional kind before it uses it.
-func OptionalRights(kind client.Object) (verbs []string) {
-	if _, node := kind.(*corev1.Node); node {
-		return []string{"list", "watch"}
-	}
-	return []string{"list", "watch", "create", "patch", "delete"}
-}

@@ -29,13 +29,13 @@ func (s *step) refusedWrite() *status.Failure {
 const shownRefusals = 5
 
 // refused returns what the API server refuses of what is wanted, the most telling first; nil if there is nothing. A resize
-// that it refuses is none: there are other ways, and the plan says which.
+// that it refuses is none: there are other ways, and the plan says which. A disruption budget has a condition of its own.
 func (s *step) refused() *status.Failure {
 	var messages []string
 	reason := ""
 	for _, k := range s.due() {
 		f, counts := s.writes.Failure(k)
-		if !counts || f.Message == "" || f.Overtaken || k.Verb == action.Resizing && f.Refused || slices.Contains(messages, f.Message) {
+		if !counts || f.Message == "" || f.Overtaken || k.Verb == action.Resizing && f.Refused || action.OfBudget(k.Verb) || slices.Contains(messages, f.Message) {
 			continue
 		}
 		if messages = append(messages, f.Message); reason == "" {

@@ -55,6 +55,7 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 	for kind := range informer.Watched() {
 		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
 	}
+	v.cache.Synced[podcontrol.BudgetKind()] = r.Watermarks(podcontrol.BudgetKind(), set.Namespace)
 	return &step{view: v, names: takenNames{view: v, cache: r.Client, router: &r.router}}, nil
 }
 
@@ -70,7 +71,7 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 	if err := s.look(ctx, r.Client, r.Pods); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	if err := s.lookAtNodes(ctx, r.Client, r.Optional); err != nil {
+	if err := s.lookAround(ctx, r.Client, r.Optional); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
 	if met, remaining := r.Expectations.Met(s.Set.UID, s.cache); !met {

@@ -146,7 +146,8 @@ func written(a action.Action) *corev1.Pod {
 	case action.Unmark:
 		return a.Pod
 	case action.Adopt, action.Release, action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.ExpandClaim, action.OpenGate, action.OwnClaim,
-		action.Preflight, action.Relabel, action.Resize, action.UpdateInPlace:
+		action.Preflight, action.Relabel, action.Resize, action.UpdateInPlace,
+		action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
 		return nil
 	default:
 		return nil

@@ -6,7 +6,8 @@
 // The rule: scale and update are planned from the same observation, and update knows what scale creates and deletes. While
 // scale deletes pods, update leaves pods in service alone, so that availability is reduced for one reason at a time. A pod
 // that is to be deleted counts as gone, even while a lifecycle hook still holds it. Claims are planned last, because what
-// happens to them depends on what happens to their pods after the hooks. They are written first.
+// happens to them depends on what happens to their pods after the hooks. They are written first. The disruption budget depends on
+// the spec alone, and waits for none of that.
 package plan
 
 import (
@@ -20,6 +21,7 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan/disruption"
 	"rollset.dev/rollset/internal/scale"
 	"rollset.dev/rollset/internal/update"
 )
@@ -27,6 +29,13 @@ import (
 // Next returns what to write now, and what is held. It leaves aside what the API server refused a moment ago; nothing else
 // waits for that.
 func Next(o *snapshot.Set) action.Plan {
+	p := ofPods(o)
+	p.Join(disruption.Plan(o))
+	return p
+}
+
+// ofPods plans all but the disruption budget.
+func ofPods(o *snapshot.Set) action.Plan {
 	before := action.Plan{EveryHold: o.EveryHold}
 	for _, plan := range []func(*snapshot.Set) action.Plan{adoption.Own, adoption.Recognize} {
 		whose := plan(o)

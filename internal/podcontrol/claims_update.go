@@ -66,7 +66,8 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 	case action.DeleteClaim:
 		return outcome{err: w.deleteClaim(ctx, a)}
 	case action.Create, action.Delete, action.Preflight, action.Adopt, action.Release, action.Relabel, action.Unmark,
-		action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
+		action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState,
+		action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
 	}
 	return outcome{}
 }

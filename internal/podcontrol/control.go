@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcontrol applies plans. It is the only writer of pods and claims, and so the only package that adds
-// expectations.
+// Package podcontrol applies plans. It is the only writer of pods, claims and disruption budgets, and so the only package that
+// adds expectations.
 //
 // The rule: every write is planned first and expected afterwards. A delete carries the UID and resourceVersion of the pod
 // that was judged, so that it hits neither a successor nor a pod that was given away. Creates start slowly, 1, 2, 4, … at a
@@ -155,6 +155,8 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 			updates = append(updates, a)
 		case action.CreateClaims, action.OwnClaim, action.ExpandClaim, action.DeleteClaim:
 			keeps = append(keeps, a)
+		case action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
+			w.keepBudget(ctx, a)
 		}
 	}
 	if len(keeps) > 0 || o.HasClaims() {

@@ -44,6 +44,9 @@ func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 	if stalled != "" {
 		set(v1alpha1.ConditionStalled, verdict{metav1.ConditionTrue, stalled}, stalledMessage)
 	}
+	if v, message := f.disruption(); v != (verdict{}) {
+		set(v1alpha1.ConditionDisruptionReady, v, message)
+	}
 	list = append(list, f.foreign()...)
 	return list[:min(len(list), maxConditions)]
 }
@@ -51,6 +54,7 @@ func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 func ours(name string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionStalled,
+		v1alpha1.ConditionDisruptionReady,
 	}, name)
 }
 

@@ -58,13 +58,23 @@ func grantedRights() map[string]bool {
 	GinkgoHelper()
 	root, err := assets.ModuleRoot()
 	Expect(err).NotTo(HaveOccurred())
-	raw, err := os.ReadFile(filepath.Join(root, "config", "rbac", "manager", "role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
 	granted := map[string]bool{}
+	for _, folder := range []string{"manager", "disruption"} {
+		raw, err := os.ReadFile(filepath.Join(root, "config", "rbac", folder, "role.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		readRights(raw, granted)
+	}
+	return granted
+}
+
+// readRights adds the rights of a file of roles.
+func readRights(raw []byte, granted map[string]bool) {
+	GinkgoHelper()
 	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {
 		role := &rbacv1.ClusterRole{}
-		if err := documents.Decode(role); errors.Is(err, io.EOF) {
-			return granted
+		err := documents.Decode(role)
+		if errors.Is(err, io.EOF) {
+			return
 		}
 		Expect(err).NotTo(HaveOccurred())
 		for _, rule := range role.Rules {

@@ -38,7 +38,8 @@ subjects:
 {{/* The generated rules of a role of the manager: a list of the context and the role's name. */}}
 {{- define "rollset.rules" -}}
 {{- $name := index . 1 -}}
-{{- range splitList "---\n" ((index . 0).Files.Get "files/role.yaml") -}}
+{{- $files := (index . 0).Files -}}
+{{- range splitList "---\n" (printf "%s\n%s" ($files.Get "files/role.yaml") ($files.Get "files/disruption_role.yaml")) -}}
 {{- $role := fromYaml . -}}
 {{- if eq (dig "metadata" "name" "" $role) $name -}}
 rules:

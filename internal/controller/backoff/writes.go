@@ -32,6 +32,10 @@ const (
 	Replacing action.Verb = "replace pods that keep ending"
 )
 
+// budgetCooldown is the minimum time between two identical writes to a disruption budget, so that two clients that keep changing
+// it do not make one another busy.
+const budgetCooldown = 10 * time.Second
+
 // gateCooldown is the minimum time between two identical writes to one gate, so that a client that keeps turning it cannot
 // make us write at every turn.
 const gateCooldown = time.Second
@@ -96,8 +100,8 @@ func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
 		w.Succeeded(action.Any(a.Key.Verb))
 	}
 	switch {
-	case a.Err == nil && turnsGate(a.Key.Verb):
-		w.table.Rest(a.Key, Failure{Version: w.version(a.Key)}, w.objects.Now, gateCooldown)
+	case a.Err == nil && cooldown(a.Key.Verb) > 0:
+		w.table.Rest(a.Key, Failure{Version: w.version(a.Key)}, w.objects.Now, cooldown(a.Key.Verb))
 	case a.Err == nil:
 		w.Succeeded(a.Key)
 	case a.Blocked:
@@ -111,7 +115,17 @@ func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
 	}
 }
 
-func turnsGate(verb action.Verb) bool { return verb == action.Opening || verb == action.Closing }
+// cooldown is how long a write rests after a success; zero if it does not.
+func cooldown(verb action.Verb) time.Duration {
+	switch {
+	case verb == action.Opening || verb == action.Closing:
+		return gateCooldown
+	case action.OfBudget(verb):
+		return budgetCooldown
+	default:
+		return 0
+	}
+}
 
 // EndedSoon notes that a pod was deleted that ended soon after it started, and that its successor is of a revision.
 func (w *Writes) EndedSoon(revision string) {
@@ -147,7 +161,7 @@ func (w *Writes) Refusals() map[action.Key]snapshot.Refusal {
 // Retry is when to try again what failed; zero if nothing did. No event tells that the API server would accept it now.
 func (w *Writes) Retry() (next time.Duration) {
 	for _, k := range w.table.Keys() {
-		if f, _ := w.Failure(k); turnsGate(k.Verb) && f.Message == "" {
+		if f, _ := w.Failure(k); cooldown(k.Verb) > 0 && f.Message == "" {
 			continue // it only rests, and may not be wanted again
 		}
 		next = action.Sooner(next, w.Wait(k))
@@ -171,6 +185,9 @@ func (w *Writes) object(k action.Key) metav1.Object {
 		for _, revision := range o.Revisions {
 			w.byUID[string(revision.UID)] = revision
 		}
+		for _, budget := range o.Budgets.All {
+			w.byUID[string(budget.UID)] = budget
+		}
 	}
 	return w.byUID[k.Object]
 }
@@ -185,7 +202,7 @@ func (w *Writes) version(k action.Key) string {
 		return generation + w.room()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion
-	case object == nil:
+	case object == nil, action.OfBudget(k.Verb): // what other clients write on a budget makes no difference
 		return generation
 	case k.Verb == PatchingRevision: // what is written on it is wanted no more once it is there
 		return object.GetResourceVersion()
@@ -220,5 +237,6 @@ func ofPlan(verb action.Verb) bool {
 func ofObject(verb action.Verb) bool {
 	return !slices.Contains([]action.Verb{
 		WritingStatus, CreatingRevision, Doubting, Replacing, action.Preflighting, action.Creating, action.MakingClaims,
+		action.CreatingBudget,
 	}, verb)
 }

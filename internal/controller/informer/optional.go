@@ -4,7 +4,6 @@
 package informer
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,22 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // NodeKind is the kind of nodes.
 func NodeKind() schema.GroupKind { return corev1.SchemeGroupVersion.WithKind("Node").GroupKind() }
-
-// BudgetKind is the kind of disruption budgets.
-func BudgetKind() schema.GroupKind {
-	return policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget").GroupKind()
-}
 
 // KindOf returns the kind of an object of an optional kind.
 func KindOf(object client.Object) schema.GroupKind {
 	if _, node := object.(*corev1.Node); node {
 		return NodeKind()
 	}
-	return BudgetKind()
+	return podcontrol.BudgetKind()
 }
 
 // TrimNode is the transform of the cache of nodes. It keeps only whether a node is ready and whether it leaves, because a
@@ -61,7 +56,7 @@ func TrimBudget(object any) (any, error) {
 	bare := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{
 		Name: budget.Name, Namespace: budget.Namespace, UID: budget.UID, ResourceVersion: budget.ResourceVersion,
 		Generation: budget.Generation, DeletionTimestamp: budget.DeletionTimestamp,
-		Labels: budget.Labels, OwnerReferences: budget.OwnerReferences,
+		OwnerReferences: budget.OwnerReferences,
 	}}
 	bare.Spec = budget.Spec
 	return bare, nil
@@ -82,6 +77,5 @@ func BudgetChanged(a, b *policyv1.PodDisruptionBudget) bool {
 	return a.UID != b.UID ||
 		a.Generation != b.Generation ||
 		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) ||
-		!maps.Equal(a.Labels, b.Labels) ||
 		!slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, sameOwner)
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"rollset.dev/rollset/internal/controller/watch"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 const (
@@ -35,12 +36,7 @@ const (
 )
 
 // Access is whether the objects of a kind can be read from the cache. The zero Access means that this is not known yet.
-type Access struct {
-	// Served is true if the cache holds the objects.
-	Served bool
-	// Denied says why it does not; empty if it does, or if that is not known yet.
-	Denied string
-}
+type Access = snapshot.Access
 
 // Lookup returns the access to the kind of an object. It makes the kind needed.
 type Lookup func(kind client.Object) Access

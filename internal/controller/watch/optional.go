@@ -40,9 +40,7 @@ func budgetChanged(_ context.Context, before, after client.Object) bool {
 // setsOfNode returns all sets that replace pods of nodes that leave: any of them may have pods on the node, or wait for one
 // that stays.
 func (e events) setsOfNode(ctx context.Context, _ client.Object) []reconcile.Request {
-	return e.setsThat(ctx, "", func(set *v1alpha1.RollSet) bool {
-		return set.Spec.Disruption != nil && set.Spec.Disruption.OnDrain == v1alpha1.ReplaceOnDrain
-	})
+	return e.setsThat(ctx, "", func(set *v1alpha1.RollSet) bool { return set.Spec.ReplacesOnDrain() })
 }
 
 // setsOfBudget returns the set that controls a budget, and all sets of its namespace with a budget of their own: a budget that
@@ -50,8 +48,7 @@ func (e events) setsOfNode(ctx context.Context, _ client.Object) []reconcile.Req
 func (e events) setsOfBudget(ctx context.Context, budget client.Object) []reconcile.Request {
 	owner, _ := informer.SetOf(budget)
 	return e.setsThat(ctx, budget.GetNamespace(), func(set *v1alpha1.RollSet) bool {
-		return client.ObjectKeyFromObject(set) == owner ||
-			set.Spec.Disruption != nil && set.Spec.Disruption.PodDisruptionBudget == v1alpha1.AutoBudget
+		return set.Spec.WantsBudget() || client.ObjectKeyFromObject(set) == owner
 	})
 }
 

@@ -34,13 +34,17 @@ const (
 	GrowingClaim  Verb = "grow claim"
 	DeletingClaim Verb = "delete claim"
 	Preflighting  Verb = "preflight"
+
+	CreatingBudget Verb = "create budget"
+	UpdatingBudget Verb = "change budget"
+	DeletingBudget Verb = "delete budget"
 )
 
 // Key names a write: its verb, and the object that it is made to.
 type Key struct {
 	Verb Verb
 	// Object is the UID of the object. It is the identity if the object does not exist yet, and the revision for a
-	// preflight.
+	// preflight, and the name for a budget that does not exist yet.
 	Object string
 }
 
@@ -63,11 +67,14 @@ func KeyOf(a Action) Key {
 	return Key{verb, id}
 }
 
-// Subject returns the name of the pod or claim that an action is about.
+// Subject returns the name of the pod, claim or budget that an action is about.
 func Subject(set string, a Action) string {
-	_, object, id := parts(a)
-	if object != nil {
+	verb, object, id := parts(a)
+	switch {
+	case object != nil:
 		return object.GetName()
+	case verb == CreatingBudget:
+		return id
 	}
 	return identity.PodName(set, id)
 }
@@ -115,6 +122,12 @@ func parts(a Action) (verb Verb, object metav1.Object, id string) {
 		return DeletingClaim, a.Claim, ""
 	case Preflight:
 		return Preflighting, nil, a.Revision
+	case CreateBudget:
+		return CreatingBudget, nil, a.Name
+	case UpdateBudget:
+		return UpdatingBudget, a.Budget, ""
+	case DeleteBudget:
+		return DeletingBudget, a.Budget, ""
 	}
 	return "", nil, ""
 }

@@ -70,6 +70,10 @@ type Set struct {
 	Leaving []*corev1.Pod
 	// Nowhere is true if every node leaves or is not ready, as far as the set asks for nodes.
 	Nowhere bool
+	// NodeAccess is whether nodes can be read, if the set replaces the pods of nodes that leave.
+	NodeAccess Access
+	// Budgets are the disruption budgets of the namespace, if the set has one of its own.
+	Budgets Budgets
 	// EveryHold requests a plan that keeps every hold, for users who ask why nothing moves.
 	EveryHold bool
 	// Now is the time of the observation. It is the only clock for decisions.

@@ -42,7 +42,11 @@ type Objects struct {
 	Classes map[string]snapshot.Class
 	// Nodes are all nodes, if the set asks for them. Only their names, taints, labels, spec.unschedulable and readiness count.
 	Nodes []*corev1.Node
-	Now   time.Time
+	// NodeAccess is whether nodes can be read, if the set asks for them.
+	NodeAccess snapshot.Access
+	// Budgets are the disruption budgets of the namespace, if the set asks for them.
+	Budgets snapshot.Budgets
+	Now     time.Time
 }
 
 // Memory is what is remembered of a set from one look to the next. It may be lost at any time: then pods are read again, and
@@ -123,6 +127,8 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 		Refusals:     in.Refusals,
 		Orphans:      in.Orphans,
 		Classes:      in.Classes,
+		NodeAccess:   in.NodeAccess,
+		Budgets:      in.Budgets,
 		Now:          in.Now,
 	}}
 	o.out.Replicas, o.out.Leaving = o.ours()

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,7 +31,7 @@ func (w *World) CheckConverged(ctx context.Context) error {
 	if err := w.Settle(ctx); err != nil {
 		return err
 	}
-	if err := w.checkWanted(); err != nil {
+	if err := cmp.Or(w.checkWanted(), w.checkBudgets()); err != nil {
 		return fmt.Errorf("I9 convergence broken: %w", err)
 	}
 	if err := w.checkStill(ctx); err != nil {

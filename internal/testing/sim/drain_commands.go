@@ -35,8 +35,16 @@ func setOnDrain(_ context.Context, w *World, args []string) error {
 		}
 	}
 	return w.Edit("on-drain "+args[0], func(s *v1alpha1.RollSetSpec) {
-		s.Disruption = &v1alpha1.Disruption{OnDrain: v1alpha1.DrainPolicy(args[0])}
+		disruption(s).OnDrain = v1alpha1.DrainPolicy(args[0])
 	})
+}
+
+// disruption returns the disruption of a spec, to be edited.
+func disruption(s *v1alpha1.RollSetSpec) *v1alpha1.Disruption {
+	if s.Disruption == nil {
+		s.Disruption = &v1alpha1.Disruption{}
+	}
+	return s.Disruption
 }
 
 // addNode puts a node into the store, if it is not there.

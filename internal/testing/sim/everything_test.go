@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -26,6 +27,8 @@ func (w *World) everything() string {
 		case *corev1.PersistentVolumeClaim:
 			lines = append(lines, fmt.Sprintf("claim of %s, %s, owned by %s, gone %t", o.Labels[v1alpha1.PodIndexLabel],
 				o.Spec.Resources.Requests.Storage(), w.owners(o.OwnerReferences), o.DeletionTimestamp != nil))
+		case *policyv1.PodDisruptionBudget:
+			lines = append(lines, fmt.Sprintf("budget %s, %s, %s, owned by %s", o.Name, o.Spec.MinAvailable, o.Spec.MaxUnavailable, w.owners(o.OwnerReferences)))
 		case *v1alpha1.RollSet:
 			lines = append(lines, w.statusLine(&o.Status))
 		}

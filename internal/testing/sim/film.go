@@ -73,6 +73,9 @@ func (f *Film) observe(e *apiserver.Entry) {
 	if e.Key.Kind == apiserver.RollSets {
 		f.observeStep(e)
 	}
+	if e.Key.Kind == apiserver.Budgets {
+		f.observeBudget(e)
+	}
 	if e.Key.Kind != apiserver.Pods {
 		return
 	}

@@ -65,6 +65,7 @@ func specWords() []word {
 		{"rename-claims", among("data store", "store data")},
 		{"steps", among("1,soak=2", "1,gate=A:5 50%,pause", "25%,pause 50%,gate=A 100%,soak=3", "2 3,gate=A:4,gate=B", "1 2 3,pause 100%,gate=B", "none")},
 		{"onStepFailed", among("Hold", "Rollback")},
+		{"budget", among("Auto", "Auto", "None")},
 		{"domains", among("zone", "zone 2", "zone 20", "rank", "example.com/none 1", "none")},
 	}
 }
@@ -100,18 +101,22 @@ func worldWords() []word {
 		{"busy", among("0s", "1s", "5s", "30s")},
 		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
 		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
-		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision")},
+		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision", "9 PodDisruptionBudget")},
 		{"skew", among("-20s", "-1s", "1s", "20s")},
 		{"gate", among("A True", "A False", "B True", "B Unknown")},
 		{"zone-down", among("a", "b", "c")},
 		{"cordon-node", among("a", "b")},
 		{"taint-node", among("a karpenter.sh/disrupted", "b ToBeDeletedByClusterAutoscaler", "b example.com/other")},
 		{"keep-node", among("a", "b")},
+		{"make-budget", among("a-mine app=web", "z-mine all", "web app=other", "other app=other", "idle none")},
+		{"edit-budget", among("web 0", "web 2", "a-mine 1")},
+		{"disown-budget", among("web")},
+		{"delete-budget", among("web", "web", "a-mine", "z-mine")},
 		{"promote", among("1", "2", "3", "all", "old", "junk")},
 		{"delete-set", among("Background", "Foreground", "Orphan")},
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
 			verb := among("create", "patch", "delete", "any").Draw(t, "verb")
-			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims").Draw(t, "object")
+			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets").Draw(t, "object")
 			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook").Draw(t, "answer")
 		})},
 	}
@@ -161,13 +166,16 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 			return w.name + " " + w.arg.Draw(t, "argument")
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
-		beginning := rapid.OneOf(among("", "", midstep, zonal, zonal+midstep, drained), midwait())
+		beginning := rapid.OneOf(among("", "", midstep, zonal, zonal+midstep, drained, budgeted, drained+budgeted), midwait())
 		return preface.Draw(t, "preface") + "\n" + beginning.Draw(t, "beginning") + strings.Join(lines, "\n")
 	})
 }
 
 // zonal makes the zones of a set its failure domains.
 const zonal = "domains zone\nmaxUnavailable 2\n"
+
+// budgeted has a disruption budget of its own.
+const budgeted = "budget Auto\nsettle\n"
 
 // drained has pods on nodes that leave.
 const drained = "on-drain Replace\nsettle\ncordon-node a\n"

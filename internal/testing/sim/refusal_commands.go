@@ -44,6 +44,8 @@ func kindNamed(word string) apiserver.Kind {
 		return apiserver.Revisions
 	case "claims":
 		return apiserver.Claims
+	case "budgets":
+		return apiserver.Budgets
 	case "pods":
 		return apiserver.Pods
 	default:

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,6 +84,8 @@ func (s *Store) prepare(obj client.Object) {
 		o.Generation = 1
 		defaultPod(&o.Spec)
 		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(&o.Spec)}
+	case *policyv1.PodDisruptionBudget:
+		o.Generation = 1
 	case *corev1.PersistentVolumeClaim:
 		o.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
 		orNew(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
@@ -167,6 +170,10 @@ func validate(obj client.Object) field.ErrorList {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		return validatePod(&o.Spec)
+	case *policyv1.PodDisruptionBudget:
+		if o.Spec.MinAvailable != nil && o.Spec.MaxUnavailable != nil {
+			return field.ErrorList{field.Invalid(field.NewPath("spec"), o.Spec, "minAvailable and maxUnavailable cannot be both set")}
+		}
 	case *appsv1.ControllerRevision:
 		if o.Revision < 0 {
 			return field.ErrorList{field.Invalid(field.NewPath("revision"), o.Revision, "must be greater than or equal to 0")}

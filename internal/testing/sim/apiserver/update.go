@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -168,6 +169,8 @@ func setGeneration(w Write, old, obj client.Object) {
 		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*v1alpha1.RollSet](old).Spec)
 	case *corev1.Pod:
 		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*corev1.Pod](old).Spec)
+	case *policyv1.PodDisruptionBudget:
+		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*policyv1.PodDisruptionBudget](old).Spec)
 	}
 	if changed {
 		obj.SetGeneration(old.GetGeneration() + 1)

@@ -138,6 +138,7 @@ func rules() []rule {
 		{"revisions in use", keepsRevisions},
 		{"completion", notesTheTruth},
 		{"I8 adoption", adoptsOrphansOnly},
+		{"budget", keepsBudget},
 		{"I12 status", tellsTheTruth},
 		{"I12 words", agreesWithItself},
 		{"I13 deletion", leavesDeletingSets},

@@ -25,7 +25,7 @@ import (
 // itself only the status.
 func inScope(v *verdict) string {
 	switch v.Key.Kind {
-	case apiserver.Pods, apiserver.Claims, apiserver.Revisions:
+	case apiserver.Pods, apiserver.Claims, apiserver.Revisions, apiserver.Budgets:
 	case apiserver.RollSets:
 		if v.Subresource != "status" {
 			return "the spec is the user's"
@@ -62,7 +62,7 @@ func ownsIt(v *verdict) string {
 	switch {
 	case owner == v.set.UID, claimOfPod:
 		return ""
-	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Revisions: // an adoption, judged by I8; or a claim that is kept
+	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Revisions && v.Key.Kind != apiserver.Budgets: // an adoption, judged by I8; or a claim that is kept
 		return ""
 	}
 	return fmt.Sprintf("it is controlled by %q, the set is %q", owner, v.set.UID)

@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -288,6 +289,12 @@ func breaches() map[string]breach {
 			c.status(func(s *v1alpha1.RollSetStatus) { s.IssuedIDs = 5 })
 			c.begin()
 			c.tells(func(s *v1alpha1.RollSetStatus) { s.IssuedIDs = 4 })
+		}},
+		"budget": {asItIs, func(c *court) {
+			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: c.set.Namespace, Name: c.set.Name}}
+			budget.OwnerReferences = c.pod("web-a", "v1").OwnerReferences
+			c.begin()
+			c.creates(budget) // the set wants none
 		}},
 		"I1 identity": {asItIs, func(c *court) {
 			pod := c.create(c.pod("web-a", "v1"))

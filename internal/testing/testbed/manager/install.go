@@ -49,9 +49,24 @@ func InstallFrom(ctx context.Context, config *rest.Config, root string) error {
 	if err := installCRD(ctx, config, root); err != nil {
 		return err
 	}
-	role := filepath.Join(root, "config", "rbac", "manager", "role.yaml")
-	return applyFiles(ctx, config, []string{role}, binding("manager-role"), binding("storage-reader-role"))
+	files := []string{filepath.Join(root, "config", "rbac", "manager", "role.yaml")}
+	bindings := []*unstructured.Unstructured{binding("manager-role"), binding("storage-reader-role")}
+	disruption := filepath.Join(root, "config", "rbac", "disruption", "role.yaml")
+	if _, err := os.Stat(disruption); err == nil { // older versions have none
+		files = append(files, disruption)
+		for _, role := range DisruptionRoles() {
+			bindings = append(bindings, binding(role))
+		}
+	}
+	return applyFiles(ctx, config, files, bindings...)
 }
+
+// DisruptionRoles are the roles of the component disruption, which the manager works without. User is bound to each by a
+// ClusterRoleBinding named BindingOf.
+func DisruptionRoles() []string { return []string{"node-reader-role", "disruption-budget-role"} }
+
+// BindingOf returns the name of the ClusterRoleBinding of a role.
+func BindingOf(role string) string { return User + "-" + role }
 
 // InstallCRD applies the generated CRD and waits until it is served.
 func InstallCRD(ctx context.Context, config *rest.Config) error {
@@ -100,7 +115,7 @@ func binding(role string) *unstructured.Unstructured {
 		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": "User", "name": User}},
 	}}
 	b.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
-	b.SetName(User + "-" + role)
+	b.SetName(BindingOf(role))
 	return b
 }
 

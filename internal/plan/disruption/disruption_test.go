@@ -1,0 +1,127 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disruption
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// web is a set of four pods, three of which stay available, with a disruption budget of its own.
+func web(budgets ...*policyv1.PodDisruptionBudget) *snapshot.Set {
+	labels := map[string]string{"app": "web"}
+	spec := &v1alpha1.RollSetSpec{
+		Selector:   &metav1.LabelSelector{MatchLabels: labels},
+		Disruption: &v1alpha1.Disruption{PodDisruptionBudget: v1alpha1.AutoBudget},
+	}
+	spec.Template.Labels = labels
+	return &snapshot.Set{
+		Name: "web", UID: "1", Spec: spec, Limits: snapshot.Limits{Replicas: 4, MaxUnavailable: 1},
+		Budgets: snapshot.Budgets{Access: snapshot.Access{Served: true}, All: budgets},
+	}
+}
+
+// budget is a budget that selects the pods of the set. Its owner is the set if the UID is 1, another set otherwise, and there
+// is none without a UID.
+func budget(name string, owner types.UID) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	b.Spec.MinAvailable = new(intstr.FromInt32(3))
+	b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
+	if owner != "" {
+		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.rollset.dev/v1alpha1", Kind: "RollSet", Name: name, UID: owner, Controller: new(true)}}
+	}
+	return b
+}
+
+func edited(b *policyv1.PodDisruptionBudget, edit func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+	edit(b)
+	return b
+}
+
+func none(o *snapshot.Set)     { o.Spec.Disruption.PodDisruptionBudget = v1alpha1.NoBudget }
+func percent(o *snapshot.Set)  { o.Limits.MaxUnavailable = 9 }
+func unserved(o *snapshot.Set) { o.Budgets.Access = snapshot.Access{} }
+
+func rolling(o *snapshot.Set) {
+	template := o.Spec.Template.DeepCopy()
+	template.Labels["tier"] = "old"
+	o.Current.Template = template
+}
+
+func refused(o *snapshot.Set) {
+	o.Refusals = map[action.Key]snapshot.Refusal{{Verb: action.CreatingBudget, Object: "web"}: {Message: "no", Retry: time.Minute}}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	selecting := func(selector *metav1.LabelSelector) func(*policyv1.PodDisruptionBudget) {
+		return func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = selector }
+	}
+	for name, tt := range map[string]struct {
+		budgets []*policyv1.PodDisruptionBudget
+		edit    func(*snapshot.Set)
+		want    string
+	}{
+		"missing":                         {want: "create budget web (minAvailable 3)"},
+		"more may go than there are":      {edit: percent, want: "create budget web (minAvailable 0)"},
+		"as wanted":                       {budgets: []*policyv1.PodDisruptionBudget{budget("web", "1")}},
+		"not wanted, and none":            {edit: none},
+		"not wanted":                      {budgets: []*policyv1.PodDisruptionBudget{budget("web", "1")}, edit: none, want: "delete budget web (podDisruptionBudget is None)"},
+		"not known":                       {edit: unserved},
+		"refused a moment ago":            {edit: refused},
+		"the number changed":              {budgets: []*policyv1.PodDisruptionBudget{budget("web", "1")}, edit: percent, want: "change budget web (minAvailable 0)"},
+		"foreign":                         {budgets: []*policyv1.PodDisruptionBudget{budget("mine", "")}},
+		"foreign comes":                   {budgets: []*policyv1.PodDisruptionBudget{budget("mine", ""), budget("web", "1")}, want: "delete budget web (mine selects the same pods)"},
+		"foreign, everywhere":             {budgets: []*policyv1.PodDisruptionBudget{edited(budget("mine", ""), selecting(&metav1.LabelSelector{}))}},
+		"foreign, nowhere":                {budgets: []*policyv1.PodDisruptionBudget{edited(budget("mine", ""), selecting(nil))}, want: "create budget web (minAvailable 3)"},
+		"foreign, for old pods":           {budgets: []*policyv1.PodDisruptionBudget{edited(budget("mine", ""), selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"tier": "old"}}))}, edit: rolling},
+		"foreign, not to be understood":   {budgets: []*policyv1.PodDisruptionBudget{edited(budget("mine", ""), selecting(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Operator: "Near"}}}))}, want: "create budget web (minAvailable 3)"},
+		"the name is taken":               {budgets: []*policyv1.PodDisruptionBudget{edited(budget("web", ""), selecting(nil))}},
+		"of another set, and ours to be":  {budgets: []*policyv1.PodDisruptionBudget{budget("zed", "2")}},
+		"of another set, which yields":    {budgets: []*policyv1.PodDisruptionBudget{budget("zed", "2"), budget("web", "1")}},
+		"of another set, which is first":  {budgets: []*policyv1.PodDisruptionBudget{budget("all", "2"), budget("web", "1")}, want: "delete budget web (all selects the same pods)"},
+		"a second one":                    {budgets: []*policyv1.PodDisruptionBudget{budget("copy", "1"), budget("web", "1")}, want: "delete budget copy (the set's budget is web, not copy)"},
+		"not wanted, and terminating":     {budgets: []*policyv1.PodDisruptionBudget{edited(budget("web", "1"), func(b *policyv1.PodDisruptionBudget) { b.DeletionTimestamp = new(metav1.Unix(1, 0)) })}, edit: none},
+		"wanted, terminating and changed": {budgets: []*policyv1.PodDisruptionBudget{edited(budget("web", "1"), func(b *policyv1.PodDisruptionBudget) { b.DeletionTimestamp = new(metav1.Unix(1, 0)) })}, edit: percent},
+		"edited": {budgets: []*policyv1.PodDisruptionBudget{edited(budget("web", "1"), func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.MinAvailable, b.Spec.MaxUnavailable = nil, new(intstr.FromInt32(0))
+		})}, want: "change budget web (minAvailable 3)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := web(tt.budgets...)
+			if tt.edit != nil {
+				tt.edit(o)
+			}
+			p := Plan(o)
+			if got := strings.TrimSpace(p.String()); got != tt.want {
+				t.Errorf("plan %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	o := web()
+	refused(o)
+	a, message := Refused(o)
+	if a == nil || message != "no" || Plan(o).RequeueAfter != time.Minute {
+		t.Errorf("refused %v %q, and asks again after %s", a, message, Plan(o).RequeueAfter)
+	}
+	if a, _ := Refused(web(budget("web", "1"))); a != nil {
+		t.Errorf("refused %v, and nothing is due", a)
+	}
+}

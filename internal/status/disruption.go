@@ -1,0 +1,118 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/plan/disruption"
+)
+
+// install is what to do about missing rights.
+const install = "; install the manager's component disruption, which has the rights"
+
+// finding is what has come of one thing that spec.disruption asks for.
+type finding struct {
+	// reason is why it is not in force; empty if it is.
+	reason, message string
+}
+
+// disruption returns the condition DisruptionReady; none if spec.disruption asks for nothing, and all that came of it is gone.
+// The last condition stays until the rights of the manager are known.
+func (f *facts) disruption() (v verdict, message string) {
+	if before := find(f.previous.Conditions, v1alpha1.ConditionDisruptionReady); f.unknown() {
+		if before == nil {
+			return v, ""
+		}
+		return verdict{before.Status, before.Reason}, before.Message
+	}
+	var all []finding
+	if f.set.Spec.ReplacesOnDrain() {
+		all = append(all, f.drains())
+	}
+	if budget, asked := f.budget(); asked {
+		all = append(all, budget)
+	}
+	var messages []string
+	for _, is := range all {
+		if messages = append(messages, is.message); is.reason != "" && v.reason == "" {
+			v = verdict{metav1.ConditionFalse, is.reason}
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return v, ""
+	case f.in.Invalid != "":
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonInvalidSpec}, f.in.Invalid
+	case v.reason == "":
+		v = verdict{metav1.ConditionTrue, v1alpha1.ReasonInForce}
+	}
+	return v, strings.Join(messages, "; ")
+}
+
+// unknown reports whether the rights that spec.disruption needs are not known yet.
+func (f *facts) unknown() bool {
+	is := func(a snapshot.Access) bool { return !a.Served && a.Denied == "" }
+	return f.set.Spec.ReplacesOnDrain() && is(f.set.NodeAccess) || f.asksBudgets() && is(f.set.Budgets.Access)
+}
+
+// asksBudgets reports whether the set wants a disruption budget of its own, or may have had one.
+func (f *facts) asksBudgets() bool {
+	return f.set.Spec.WantsBudget() || find(f.previous.Conditions, v1alpha1.ConditionDisruptionReady) != nil
+}
+
+// drains returns what has come of onDrain.
+func (f *facts) drains() finding {
+	if denied := f.set.NodeAccess.Denied; denied != "" {
+		return finding{v1alpha1.ReasonMissingRights, "onDrain does nothing: " + denied + install}
+	}
+	return finding{message: "pods of nodes that leave are replaced"}
+}
+
+// budget returns what has come of podDisruptionBudget; false if nothing is asked for and no budget is left.
+func (f *facts) budget() (is finding, asked bool) {
+	wanted := f.set.Spec.WantsBudget()
+	if denied := f.set.Budgets.Denied; denied != "" {
+		return finding{v1alpha1.ReasonMissingRights, "podDisruptionBudget does nothing: " + denied + install}, wanted
+	}
+	s := disruption.Of(f.set)
+	if !wanted && len(s.Surplus) == 0 {
+		return is, false
+	}
+	refused, why := disruption.Refused(f.set)
+	switch {
+	case refused != nil:
+		is = finding{refusalReason(refused), why}
+	case len(s.Surplus) > 0 && s.Foreign == nil:
+		is = finding{v1alpha1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is to be deleted", s.Surplus[0].Name)}
+	case s.Foreign != nil:
+		is = finding{v1alpha1.ReasonForeignBudget, fmt.Sprintf("the set has no PodDisruptionBudget of its own, because %s selects its pods, "+
+			"and two of them refuse every eviction; delete that one, or set podDisruptionBudget to None", s.Foreign.Name)}
+	case s.Taken != nil:
+		is = finding{v1alpha1.ReasonNameConflict, fmt.Sprintf("the set has no PodDisruptionBudget of its own, because another one is named %s; "+
+			"delete or rename that one", s.Taken.Name)}
+	case s.Own == nil || s.Own.DeletionTimestamp != nil:
+		is = finding{v1alpha1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is not there yet", f.set.Name)}
+	default:
+		is.message = fmt.Sprintf("PodDisruptionBudget %s keeps at least %s of the pods available", s.Own.Name, s.Own.Spec.MinAvailable)
+	}
+	return is, true
+}
+
+func refusalReason(a action.Action) string {
+	switch action.KeyOf(a).Verb {
+	case action.CreatingBudget:
+		return v1alpha1.ReasonFailedCreate
+	case action.DeletingBudget:
+		return v1alpha1.ReasonFailedDelete
+	default:
+		return v1alpha1.ReasonFailedUpdate
+	}
+}
