@@ -222,10 +222,7 @@ func optionalKinds(mgr ctrl.Manager, live client.Client, marks *informer.Marks, 
 	kinds.Rights = func(ctx context.Context, kind client.Object) (string, error) {
 		return startup.Missing(ctx, live, kind, optional.Verbs(kind), o.namespaces)
 	}
-	kinds.Shown = func(ctx context.Context, kind client.Object) error {
-		return marks.Add(ctx, mgr.GetCache(), informer.KindOf(kind), kind)
-	}
-	kinds.Hidden = func(kind client.Object) { marks.Remove(informer.KindOf(kind)) }
+	kinds.Shown, kinds.Hidden = marks.Show(mgr.GetCache()), marks.Hide
 	return kinds
 }
 

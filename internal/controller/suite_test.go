@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/optional"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/manager/apiclient"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -48,6 +51,19 @@ type bed struct {
 	client     client.WithWatch
 	reconciler *Reconciler
 	faults     *faults
+	rights     *rights
+}
+
+// rights are those of the manager to optional kinds, with a clock that stands: it asks for them again when a spec says so.
+type rights struct {
+	clock   *clocktesting.FakeClock
+	missing atomic.Value
+}
+
+// are sets what the manager lacks, and lets it ask.
+func (r *rights) are(missing string) {
+	r.missing.Store(missing)
+	r.clock.Step(optional.AskEvery)
 }
 
 var shared bed
@@ -79,6 +95,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	shared.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	shared.faults = &faults{}
+	shared.rights = &rights{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	startManager(running, config, scheme)
 })
 
@@ -108,18 +125,26 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 	Expect(err).NotTo(HaveOccurred())
 	realClock := clock.RealClock{}
 	store := expectations.New(realClock)
+	kinds := optional.New()
+	kinds.Cache, kinds.Clock = mgr.GetCache(), shared.rights.clock
+	kinds.Shown, kinds.Hidden = marks.Show(mgr.GetCache()), marks.Hide
+	kinds.Rights = func(context.Context, client.Object) (string, error) {
+		missing, _ := shared.rights.missing.Load().(string)
+		return missing, nil
+	}
 	shared.reconciler = &Reconciler{
 		Client:       &faultyClient{Client: mgr.GetClient(), faults: shared.faults},
 		Live:         &countingReader{Reader: mgr.GetAPIReader(), faults: shared.faults},
 		Pods:         pods,
 		Watermarks:   marks.Of,
+		Optional:     kinds.Access,
 		Clock:        realClock,
 		Events:       mgr.GetEventRecorder("rollset-controller"),
 		Runner:       podcontrol.Bounded(8, 16),
 		Expectations: store,
 		Metrics:      metrics.New(prometheus.NewRegistry(), store),
 	}
-	Expect(shared.reconciler.SetupWithManager(mgr, 4)).To(Succeed())
+	Expect(shared.reconciler.SetupWithManager(mgr, 4, kinds.Source(shared.reconciler.OptionalSources()))).To(Succeed())
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error)
 	go func() { done <- mgr.Start(ctx) }()

@@ -204,6 +204,34 @@ func TestNamespacedRoles(t *testing.T) {
 	}
 }
 
+// TestDisruptionRoles lists what the component disruption adds to the manager's rights, as the chart does with the value of that
+// name.
+func TestDisruptionRoles(t *testing.T) {
+	const nodes, budgets = "/nodes: list watch", "policy/poddisruptionbudgets: create delete list patch watch"
+	everywhere := append(granted(t, objects(t, kustomize(t, "config/default")), ""), nodes, budgets)
+	slices.Sort(everywhere)
+	rendered := func(values string) []*unstructured.Unstructured {
+		return objects(t, helm4.must(t, "template", "rollset", filepath.Join(shared.root, "charts", "rollset"), "--namespace=rollset-system", "--set="+values))
+	}
+	for from, list := range map[string][]*unstructured.Unstructured{
+		"kustomize": objects(t, kustomize(t, composed(t, "config/components/disruption"))),
+		"helm":      rendered("disruption=true"),
+	} {
+		if diff := cmp.Diff(everywhere, granted(t, list, "")); diff != "" {
+			t.Errorf("%s: the manager's rights (-want +got):\n%s", from, diff)
+		}
+	}
+	list := rendered("disruption=true,namespaces={team-a,team-b}")
+	if inCluster := granted(t, list, ""); !slices.Contains(inCluster, nodes) || slices.Contains(inCluster, budgets) {
+		t.Errorf("rights in the whole cluster: %q", inCluster)
+	}
+	for _, namespace := range []string{"team-a", "team-b"} {
+		if rights := granted(t, list, namespace); !slices.Contains(rights, budgets) {
+			t.Errorf("rights in %s: %q", namespace, rights)
+		}
+	}
+}
+
 // granted returns the rights that the manager's service account has in a namespace, or without one in the whole cluster.
 func granted(t *testing.T, list []*unstructured.Unstructured, namespace string) []string {
 	t.Helper()

@@ -33,7 +33,7 @@ type Watermark func(namespace string) string
 func NewMarks(ctx context.Context, informers cache.Informers) (*Marks, error) {
 	m := &Marks{kinds: map[schema.GroupKind]Watermark{}}
 	for kind, object := range Watched() {
-		if err := m.Add(ctx, informers, kind, object); err != nil {
+		if err := m.add(ctx, informers, kind, object); err != nil {
 			return nil, err
 		}
 	}
@@ -50,8 +50,7 @@ func (m *Marks) Of(kind schema.GroupKind, namespace string) string {
 	return ""
 }
 
-// Add adds a kind whose watch begins later.
-func (m *Marks) Add(ctx context.Context, informers cache.Informers, kind schema.GroupKind, object client.Object) error {
+func (m *Marks) add(ctx context.Context, informers cache.Informers, kind schema.GroupKind, object client.Object) error {
 	informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
@@ -66,11 +65,16 @@ func (m *Marks) Add(ctx context.Context, informers cache.Informers, kind schema.
 	return nil
 }
 
-// Remove removes a kind whose watch has ended.
-func (m *Marks) Remove(kind schema.GroupKind) {
+// Show returns what adds an optional kind when its watch has begun.
+func (m *Marks) Show(informers cache.Informers) func(ctx context.Context, kind client.Object) error {
+	return func(ctx context.Context, kind client.Object) error { return m.add(ctx, informers, KindOf(kind), kind) }
+}
+
+// Hide removes an optional kind whose watch has ended.
+func (m *Marks) Hide(kind client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.kinds, kind)
+	delete(m.kinds, KindOf(kind))
 }
 
 // markOf returns the watermark of an informer. A cache of several namespaces has one store for each and shows none of them.
