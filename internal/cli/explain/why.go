@@ -17,6 +17,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,6 +156,11 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 	for _, h := range p.Held {
 		a.Holds = append(a.Holds, hold{
 			Subject: h.Subject, Kind: string(h.Kind), Reason: podstate.Printable(h.Reason, textLimit), LiftedBy: liftedBy(key.Name, h),
+		})
+	}
+	if d := meta.FindStatusCondition(objects.Set.Status.Conditions, v1alpha1.ConditionDisruptionReady); d != nil && d.Status == metav1.ConditionFalse {
+		a.Holds = append(a.Holds, hold{
+			Subject: key.Name, Kind: "disruption", Reason: podstate.Printable(d.Message, textLimit), LiftedBy: liftedBy(key.Name, action.Hold{}),
 		})
 	}
 	return a, nil

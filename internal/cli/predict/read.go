@@ -57,6 +57,9 @@ func (*plan) obstacles(ctx context.Context, c client.Client, in forecast.Input, 
 	budgets := &policyv1.PodDisruptionBudgetList{}
 	if err := c.List(ctx, budgets, client.InNamespace(in.After.Namespace)); err == nil {
 		for i := range budgets.Items {
+			if metav1.IsControlledBy(&budgets.Items[i], in.After) {
+				continue // it follows the set
+			}
 			if text := ofBudget(&budgets.Items[i], in.After.Spec.Template.Labels, f); text != "" {
 				all = append(all, text)
 			}
