@@ -84,8 +84,9 @@ var _ = Describe("Nodes that leave", Serial, func() {
 			f.kubectl(ctx, "cordon", node.Name)
 		}
 		f.awaitProgress(ctx, set, ContainSubstring("no node is ready that stays"))
+		allLeave := f.mark()
 		f.quiet(ctx, still)
-		Expect(f.deleted(set, from)).To(BeZero())
+		Expect(f.deleted(set, allLeave)).To(BeZero())
 
 		f.kubectl(ctx, "uncordon", all[0].Name)
 		f.awaitPods(ctx, set, "all pods on the node that stays", func(pods []*corev1.Pod) bool {

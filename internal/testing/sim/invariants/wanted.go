@@ -35,11 +35,7 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 	for _, pod := range live {
 		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
 	}
-	if set.Spec.ReplacesOnDrain() && c.rolls(set) {
-		for _, pod := range live {
-			check(!Leaves(c.nodeOf(pod), pod), "%s is still on a node that leaves", c.Name(pod))
-		}
-	}
+	c.checkDrained(set, live, check)
 	if c.rolls(set) {
 		c.checkMix(set, live, check)
 		_, atWork := c.stepAtWork(set)
@@ -67,6 +63,16 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 // rolls reports whether the set moves pods by itself to where it wants them.
 func (*Cluster) rolls(set *v1alpha1.RollSet) bool {
 	return set.Spec.UpdateStrategy.Type != v1alpha1.OnDeleteStrategy && !set.Spec.UpdateStrategy.RollingUpdate.Paused
+}
+
+// checkDrained checks that no pod is on a node that leaves, if the set replaces such pods.
+func (c *Cluster) checkDrained(set *v1alpha1.RollSet, live []*corev1.Pod, check func(bool, string, ...any)) {
+	if !set.Spec.ReplacesOnDrain() || !c.rolls(set) {
+		return
+	}
+	for _, pod := range live {
+		check(!Leaves(c.nodeOf(pod), pod), "%s is still on a node that leaves", c.Name(pod))
+	}
 }
 
 // checkMix checks that p pods are at the current revision and the others at the update revision.
