@@ -41,6 +41,7 @@ type Router struct {
 	sightings sightings
 	budget    budget
 	names     names
+	budgeted  budgeted
 }
 
 // Cluster is what a Router needs to know of the world around it.
@@ -75,6 +76,7 @@ func (r *Router) Sources(c Cluster) []Source {
 func (r *Router) Forget(set client.Object) {
 	r.names.forget(set.GetUID(), client.ObjectKeyFromObject(set))
 	r.budget.forget(client.ObjectKeyFromObject(set))
+	r.budgeted.forget(set.GetUID())
 }
 
 // ofSets reconciles a set at once when it comes or a user edits it, and forgets all about one that is gone. Its status is the

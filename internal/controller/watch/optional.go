@@ -5,9 +5,12 @@ package watch
 
 import (
 	"context"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -23,6 +26,37 @@ func (r *Router) OptionalSources(c Cluster) []Source {
 		{Object: &corev1.Node{}, Handler: wakeUp{events: e, sets: e.setsOfNode, changed: nodeChanged}},
 		{Object: &policyv1.PodDisruptionBudget{}, Handler: wakeUp{events: e, sets: e.setsOfBudget, changed: budgetChanged}},
 	}
+}
+
+// HadBudget reports whether an event showed a disruption budget that the set controls. Such a set is to look at budgets, also if
+// it wants none any more, or its status does not say that it ever did.
+func (r *Router) HadBudget(set types.UID) bool { return r.budgeted.has(set) }
+
+// budgeted holds the owners of disruption budgets.
+type budgeted struct {
+	mu     sync.Mutex
+	owners map[types.UID]bool
+}
+
+func (b *budgeted) note(owner types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.owners == nil {
+		b.owners = map[types.UID]bool{}
+	}
+	b.owners[owner] = true
+}
+
+func (b *budgeted) has(owner types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.owners[owner]
+}
+
+func (b *budgeted) forget(owner types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.owners, owner)
 }
 
 func nodeChanged(_ context.Context, before, after client.Object) bool {
@@ -46,7 +80,10 @@ func (e events) setsOfNode(ctx context.Context, _ client.Object) []reconcile.Req
 // setsOfBudget returns the set that controls a budget, and all sets of its namespace with a budget of their own: a budget that
 // selects their pods, or has their name, changes what is wanted.
 func (e events) setsOfBudget(ctx context.Context, budget client.Object) []reconcile.Request {
-	owner, _ := informer.SetOf(budget)
+	owner, owned := informer.SetOf(budget)
+	if owned {
+		e.budgeted.note(metav1.GetControllerOfNoCopy(budget).UID)
+	}
 	return e.setsThat(ctx, budget.GetNamespace(), func(set *v1alpha1.RollSet) bool {
 		return set.Spec.WantsBudget() || client.ObjectKeyFromObject(set) == owner
 	})

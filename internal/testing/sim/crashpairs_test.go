@@ -43,7 +43,7 @@ func TestPairsOfCrashPoints(t *testing.T) {
 		}
 		var pair []crashPoint
 		for n := 1 + chance.IntN(len(reference.writes)); len(pair) < 2; n += 1 + chance.IntN(4) {
-			points := crashPoints(n, s.hasClaims())
+			points := crashPoints(n, s.lateKinds())
 			pair = append(pair, points[chance.IntN(len(points))])
 		}
 		if err := s.survives(t.Context(), reference, &siteBook{}, pair...); err != nil {

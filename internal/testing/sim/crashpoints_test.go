@@ -40,14 +40,12 @@ func (p crashPoint) String() string {
 // lateness is how long a stale cache stays so.
 const lateness = 3 * time.Second
 
-// crashPoints returns all faults of the n-th write.
-func crashPoints(n int, claims bool) []crashPoint {
+// crashPoints returns all faults of the n-th write, with each of the kinds late.
+func crashPoints(n int, kinds []apiserver.Kind) []crashPoint {
 	var points []crashPoint
 	for _, fault := range []apiserver.Fault{apiserver.CrashBefore, apiserver.CrashAfter, apiserver.Failed500, apiserver.TimeoutWritten, apiserver.Refused409} {
-		for _, late := range []apiserver.Kind{"", apiserver.Pods, apiserver.Claims, apiserver.RollSets} {
-			if late != apiserver.Claims || claims {
-				points = append(points, crashPoint{n: n, fault: fault, late: late})
-			}
+		for _, late := range kinds {
+			points = append(points, crashPoint{n: n, fault: fault, late: late})
 		}
 	}
 	return points
@@ -147,7 +145,7 @@ func crashEverywhere(t *testing.T, s scenario, sites *siteBook) {
 		t.Fatal(err)
 	}
 	for n := range reference.writes {
-		for i, p := range crashPoints(n+1, s.hasClaims()) {
+		for i, p := range crashPoints(n+1, s.lateKinds()) {
 			if (n+i+i/3)%*sample != 0 && !sites.draws(lines[n], p) { // all kinds of staleness take turns
 				continue
 			}
@@ -266,7 +264,17 @@ func shortScenarios(t *testing.T) map[string]scenario {
 	return short
 }
 
-func (s scenario) hasClaims() bool { return strings.Contains(string(s.section("script")), "claims ") }
+// lateKinds returns the kinds that may be late where the scenario has objects of them. The empty kind means that none is.
+func (s scenario) lateKinds() []apiserver.Kind {
+	kinds, script := []apiserver.Kind{"", apiserver.Pods}, string(s.section("script"))
+	if strings.Contains(script, "claims ") {
+		kinds = append(kinds, apiserver.Claims)
+	}
+	if strings.Contains(script, "budget ") {
+		kinds = append(kinds, apiserver.Budgets)
+	}
+	return append(kinds, apiserver.RollSets)
+}
 
 // isAbout reports whether a scenario is the one of a file.
 func (s scenario) isAbout(name string) bool { return filepath.Base(s.path) == name+".txtar" }
