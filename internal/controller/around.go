@@ -17,7 +17,7 @@ import (
 )
 
 // lookAround reads from the cache what spec.disruption makes matter to the set though the set does not own it. Each kind is
-// read only if it is needed and the manager may read it. A set that had a budget looks at budgets though it wants none any more.
+// read only if it is needed and the manager may read it. A set that had a budget looks at budgets even if it wants none now.
 func (v *view) lookAround(ctx context.Context, cache client.Reader, lookup optional.Lookup, hadBudget bool) error {
 	if v.Set.Spec.ReplacesOnDrain() {
 		v.NodeAccess = lookup(&corev1.Node{})

@@ -61,7 +61,7 @@ type Reconciler struct {
 	Pods informer.Pods
 	// Watermarks says how far the cache has come.
 	Watermarks informer.Watermarks
-	// Optional says whether the cache holds a kind that only some sets need: nodes, and disruption budgets.
+	// Optional reports whether the cache holds a kind that only some sets need: nodes, and disruption budgets.
 	Optional optional.Lookup
 	// Clock is the only clock.
 	Clock clock.PassiveClock

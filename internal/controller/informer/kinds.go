@@ -29,7 +29,7 @@ func Watched() map[schema.GroupKind]client.Object {
 	}
 }
 
-// ByObject is how a manager's cache keeps the kinds of which it does not need all.
+// ByObject returns the kinds that a manager's cache trims.
 func ByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                   {Transform: new(Trim).Pod},

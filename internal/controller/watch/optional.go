@@ -28,8 +28,8 @@ func (r *Router) OptionalSources(c Cluster) []Source {
 	}
 }
 
-// HadBudget reports whether an event showed a disruption budget that the set controls. Such a set is to look at budgets, also if
-// it wants none any more, or its status does not say that it ever did.
+// HadBudget reports whether an event showed a disruption budget that the set controls. Such a set looks at budgets even if it
+// wants none now, or its status does not say that it ever did.
 func (r *Router) HadBudget(set types.UID) bool { return r.budgeted.has(set) }
 
 // budgeted holds the owners of disruption budgets.

@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// web is a set of four pods, three of which stay available, with a disruption budget of its own.
+// web is a set with a disruption budget of its own. Three of its four pods stay available.
 func web(budgets ...*policyv1.PodDisruptionBudget) *snapshot.Set {
 	labels := map[string]string{"app": "web"}
 	spec := &v1alpha1.RollSetSpec{

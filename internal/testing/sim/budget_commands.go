@@ -146,7 +146,7 @@ func (f *Film) observeBudget(e *apiserver.Entry) {
 }
 
 // checkBudgets checks that a set that wants a budget of its own has exactly one, with the right number, unless a budget of
-// somebody else selects its pods or has its name, and that any other set has none.
+// another client selects its pods or has its name, and that any other set has none.
 func (w *World) checkBudgets() error {
 	set := w.Set()
 	if set == nil || set.DeletionTimestamp != nil || len(w.policies) > 0 {
