@@ -27,7 +27,7 @@ func replacingOnDrain() option {
 var _ = Describe("Nodes that leave", Serial, func() {
 	f := newFixture()
 
-	// Whatever a spec does to nodes is undone, for the other specs need them.
+	// Whatever a spec does to nodes is undone, because the other specs need them.
 	BeforeEach(func() {
 		DeferCleanup(func(ctx SpecContext) {
 			for _, node := range allNodes(ctx) {
