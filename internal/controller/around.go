@@ -18,7 +18,7 @@ import (
 
 // lookAround reads from the cache what spec.disruption makes matter to the set though the set does not own it. Each kind is
 // read only if it is needed and the manager may read it. A set that had a budget looks at budgets even if it wants none now.
-func (v *view) lookAround(ctx context.Context, cache client.Reader, lookup optional.Lookup, hadBudget bool) error {
+func (v *view) lookAround(ctx context.Context, cache client.Reader, lookup optional.Lookup) error {
 	if v.Set.Spec.ReplacesOnDrain() {
 		v.NodeAccess = lookup(&corev1.Node{})
 	}
@@ -31,7 +31,7 @@ func (v *view) lookAround(ctx context.Context, cache client.Reader, lookup optio
 			v.Nodes = append(v.Nodes, &nodes.Items[i])
 		}
 	}
-	if v.Set.Spec.WantsBudget() || hadBudget || v.hadDisruption() {
+	if v.Set.Spec.WantsBudget() || v.budgeted || v.hadDisruption() {
 		v.Budgets.Access = lookup(&policyv1.PodDisruptionBudget{})
 	}
 	if v.Budgets.Served {

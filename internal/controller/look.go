@@ -39,6 +39,8 @@ type view struct {
 	// spec is what the spec says, and invalid what is wrong with it if it cannot be understood.
 	spec    observe.Spec
 	invalid error
+	// budgeted is true if the set had a disruption budget, as far as events showed.
+	budgeted bool
 	// revisions is what is known of the revisions.
 	revisions *revisions.Look
 	// replicas are the pods and claims by identity.

@@ -52,6 +52,7 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
+	v.budgeted = r.router.HadBudget(set.UID)
 	for kind := range informer.Watched() {
 		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
 	}
@@ -71,7 +72,7 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 	if err := s.look(ctx, r.Client, r.Pods); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	if err := s.lookAround(ctx, r.Client, r.Optional, r.router.HadBudget(s.Set.UID)); err != nil {
+	if err := s.lookAround(ctx, r.Client, r.Optional); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
 	if met, remaining := r.Expectations.Met(s.Set.UID, s.cache); !met {
