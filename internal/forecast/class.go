@@ -25,6 +25,8 @@ type Class string
 const (
 	// Nothing changes no object but the set.
 	Nothing Class = "nothing"
+	// Disruption changes the disruption budget of the set, and no pod.
+	Disruption Class = "disruption"
 	// Metadata changes labels and annotations of running pods.
 	Metadata Class = "metadata"
 	// Scale changes the number of pods, or which ordinals there are.
@@ -53,12 +55,20 @@ func classify(in Input, written []Write) (class Class, field string) {
 		return classUnlessIdle(Scale, written), field
 	case "spec.volumeClaimTemplates", "spec.persistentVolumeClaimRetentionPolicy":
 		return classUnlessIdle(Claims, written), field
+	case "spec.disruption":
+		if !touchesPods(written) {
+			return classUnlessIdle(Disruption, written), field
+		}
 	}
-	if !slices.ContainsFunc(written, func(w Write) bool { return strings.HasPrefix(w.Resource, "pods") }) {
+	if !touchesPods(written) {
 		return classUnlessIdle(Claims, written), field
 	}
 	current := templateNamed(in.Objects, in.Before.Status.CurrentRevision)
-	if current == nil || sameTemplate(current, &after.Template) {
+	switch {
+	case current != nil && !sameTemplate(current, &after.Template):
+	case replaces(written): // pods that a user named, or whose nodes leave
+		return Recreate, field
+	default:
 		return Scale, field
 	}
 	class, deciding := classOfMove(after.UpdatePolicy(), current, &after.Template)
@@ -66,6 +76,19 @@ func classify(in Input, written []Write) (class Class, field string) {
 		field = deciding
 	}
 	return class, field
+}
+
+// touchesPods reports whether pods are written.
+func touchesPods(written []Write) bool {
+	return slices.ContainsFunc(written, func(w Write) bool { return strings.HasPrefix(w.Resource, "pods") })
+}
+
+// replaces reports whether pods are both deleted and created.
+func replaces(written []Write) bool {
+	pods := func(verb string) bool {
+		return slices.ContainsFunc(written, func(w Write) bool { return w.Resource == "pods" && w.Verb == verb })
+	}
+	return pods("delete") && pods("create")
 }
 
 // classUnlessIdle returns the class of an edit, or Nothing if it has no consequences.
@@ -136,6 +159,7 @@ func firstChange(before, after *v1alpha1.RollSetSpec) string {
 		{"spec.updateStrategy.type", before.UpdateStrategy.Type, after.UpdateStrategy.Type},
 		{"spec.updateStrategy", before.UpdateStrategy, after.UpdateStrategy},
 		{"spec.lifecycle", before.Lifecycle, after.Lifecycle},
+		{"spec.disruption", before.Disruption, after.Disruption},
 		{"spec", before, after},
 	}
 	for _, f := range fields {

@@ -81,9 +81,9 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 		return nil, err
 	}
 	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, in.Before) })
-	times := measure(pods, &in.After.Spec.Template.Spec)
+	times, nodes := measure(pods, &in.After.Spec.Template.Spec), nodesAmong(in.Objects)
 	around := Surroundings{
-		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods), Labels: domainsOf(pods, domainKey(in.After)),
+		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods, nodes), Labels: domainsOf(pods, nodes, domainKey(in.After)),
 		Refuses: schedulerOf(pods), Judged: true,
 	}
 	good, err := simulate(ctx, in, around)
@@ -267,6 +267,9 @@ func assumptions(in Input, times Times) []string {
 	}
 	if in.After.Spec.Lifecycle != nil {
 		known = append(known, "hooks: what holds pods by labels or finalizers is assumed to keep holding them, up to the limits of the hooks")
+	}
+	if in.After.Spec.ReplacesOnDrain() || in.After.Spec.WantsBudget() {
+		known = append(known, "disruption: the controller is assumed to have the rights that spec.disruption needs, and no node to leave meanwhile")
 	}
 	if domainKey(in.After) != "" {
 		known = append(known, "failure domains: a new pod is assumed to be in the domain of the other pods on its node")

@@ -18,6 +18,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -212,6 +213,57 @@ func TestPodsThatRunDoNotBreak(t *testing.T) {
 		if got := strings.Join(f.IfBroken.BrokenPods, ", "); got != test.wantBroken || f.IfBroken.LowestAvailable != test.wantLowest {
 			t.Errorf("%s: %q break and %d stay available, want %q and %d", name, got, f.IfBroken.LowestAvailable, test.wantBroken, test.wantLowest)
 		}
+	}
+}
+
+// Pods on nodes that leave are replaced on nodes that stay, and a budget follows the edit.
+func TestNodesThatLeave(t *testing.T) {
+	t.Parallel()
+	drained := func(s *v1alpha1.RollSetSpec) {
+		s.Disruption = &v1alpha1.Disruption{OnDrain: v1alpha1.ReplaceOnDrain, PodDisruptionBudget: v1alpha1.AutoBudget}
+	}
+	for name, test := range map[string]struct {
+		tolerations []corev1.Toleration
+		want        string
+		wantClass   Class
+	}{
+		"pods go to the node that stays": {
+			want:      "create poddisruptionbudgets web, delete pods web-4, create pods web-4, delete pods web-1, create pods web-1",
+			wantClass: Recreate,
+		},
+		"pods that tolerate the cordon stay": {
+			tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			want:        "create poddisruptionbudgets web", wantClass: Disruption,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tolerant := func(s *v1alpha1.RollSetSpec) { s.Template.Spec.Tolerations = test.tolerations }
+			in, err := Offline(t.Context(), web(tolerant), web(tolerant, drained), now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"node-a", "node-b", "node-c", "node-d"} {
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+				node.Spec.Unschedulable = name == "node-b"
+				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+				in.Objects = append(in.Objects, node)
+			}
+			f, err := Run(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var writes []string
+			for _, w := range f.Writes {
+				writes = append(writes, w.Verb+" "+w.Resource+" "+w.Name)
+			}
+			if got := strings.Join(writes, ", "); got != test.want || f.Class != test.wantClass {
+				t.Errorf("class %s, writes %s; want %s, %s", f.Class, got, test.wantClass, test.want)
+			}
+			if text := f.Writes[0].Reason; !strings.Contains(text, "minAvailable") {
+				t.Errorf("the budget is created because of %q", text)
+			}
+		})
 	}
 }
 

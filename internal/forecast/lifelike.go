@@ -296,19 +296,3 @@ func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 		return ""
 	}
 }
-
-// nodesOf returns the nodes of the pods; there is at least one.
-func nodesOf(pods []*corev1.Pod) []string {
-	var names []string
-	for _, pod := range pods {
-		if pod.Spec.NodeName != "" {
-			names = append(names, pod.Spec.NodeName)
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	if len(names) == 0 {
-		return []string{"node-a", "node-b", "node-c"}
-	}
-	return names
-}

@@ -43,7 +43,7 @@ type Write struct {
 	Step int
 	// Verb is create, patch, update or delete.
 	Verb string
-	// Resource is pods, persistentvolumeclaims or controllerrevisions, or a subresource as in pods/resize.
+	// Resource is pods, persistentvolumeclaims, controllerrevisions or poddisruptionbudgets, or a subresource as in pods/resize.
 	Resource string
 	// Name is the name of the object.
 	Name string
@@ -143,6 +143,8 @@ func resourceOf(e *apiserver.Entry) string {
 		resource = "persistentvolumeclaims"
 	case apiserver.Revisions:
 		resource = "controllerrevisions"
+	case apiserver.Budgets:
+		resource = "poddisruptionbudgets"
 	default:
 		return ""
 	}
@@ -318,9 +320,9 @@ func (r reasons) Info(_ int, _ string, values ...any) {
 	for i := 0; i+1 < len(values); i += 2 {
 		value, _ := values[i+1].(string)
 		switch values[i] {
-		case "pod", "claim":
+		case "pod", "claim", "budget":
 			name = value
-		case "reason":
+		case "reason", "change":
 			why = value
 		}
 	}

@@ -23,8 +23,8 @@ import (
 )
 
 // unforeseen matches words whose effect cannot be predicted: pods that become ready only with others, late kubelets and
-// caches, zones that go down, policies against single objects.
-var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|refuse|zone-down) )`)
+// caches, managers that overlap, zones that go down, policies against single objects.
+var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|managers|refuse|zone-down) )`)
 
 // scripts returns the golden rollouts of the simulator that can be predicted.
 func scripts(t *testing.T) map[string]sim.Script {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -34,7 +35,8 @@ func (c *cluster) schedule() error {
 		return nil
 	}
 	pod = pod.DeepCopy()
-	if why := cmp.Or(c.missingClaim(pod), c.Refuses(pod)); why != "" {
+	nodes := c.nodesFor(pod)
+	if why := cmp.Or(c.missingClaim(pod), c.Refuses(pod), c.noneOf(nodes)); why != "" {
 		c.refused = append(c.refused, key)
 		setCondition(&pod.Status, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
@@ -43,12 +45,31 @@ func (c *cluster) schedule() error {
 		_, err := c.store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "status"}, pod)
 		return err
 	}
-	pod.Spec.NodeName = slices.MinFunc(c.Nodes, func(a, b string) int { return cmp.Compare(c.load[a], c.load[b]) })
+	pod.Spec.NodeName = slices.MinFunc(nodes, func(a, b string) int { return cmp.Compare(c.load[a], c.load[b]) })
 	for key, value := range c.Labels[pod.Spec.NodeName] {
 		metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value)
 	}
 	_, err := c.store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "binding"}, pod)
 	return err
+}
+
+// nodesFor returns the nodes that a pod tolerates. A node of which only the name is known takes every pod.
+func (c *cluster) nodesFor(pod *corev1.Pod) []string {
+	var names []string
+	for _, name := range c.Nodes {
+		if node, ok := c.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: name}).(*corev1.Node); !ok || podstate.Tolerates(&pod.Spec, node) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// noneOf returns the scheduler's message if no node is left; empty if one is.
+func (c *cluster) noneOf(nodes []string) string {
+	if len(nodes) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("0/%d nodes are available: none stays and takes new pods.", len(c.Nodes))
 }
 
 // missingClaim returns which of its claims a pod cannot get; empty if it can get all.

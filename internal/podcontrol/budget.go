@@ -51,7 +51,7 @@ func (w *writer) keepBudget(ctx context.Context, a action.Action) {
 	case out.err != nil:
 		w.event(corev1.EventTypeWarning, words.failed, words.verb, out.err.Error())
 	case out.done:
-		logr.FromContextOrDiscard(ctx).Info("wrote the disruption budget", "change", a.String())
+		logr.FromContextOrDiscard(ctx).Info("wrote the disruption budget", "budget", w.set.Name, "change", a.String())
 		w.event(corev1.EventTypeNormal, words.done, words.verb, "Disruption budget: "+a.String())
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // last are the pages that change the whole cluster. They run alone, after the others.
-var last = map[string]bool{"docs/upgrade.md": true}
+var last = map[string]bool{"docs/how-to/nodes.md": true, "docs/upgrade.md": true}
 
 // TestOnCluster sends the manifests of all pages to an API server, and runs the commands of those pages that ask for it.
 func TestOnCluster(t *testing.T) {

@@ -162,6 +162,8 @@ func (p *plan) read(ctx context.Context, c client.Client, key client.ObjectKey) 
 	if in.After, err = p.edit.apply(ctx, p.session, c, before, in.Objects); err != nil {
 		return in, nil, err
 	}
+	around, more := readAround(ctx, c, in.After)
+	in.Objects, notes = append(in.Objects, around...), append(notes, more...)
 	if in.Before != nil && in.Before.DeletionTimestamp != nil {
 		return in, nil, fmt.Errorf("rollset %s is being deleted; nothing is planned for it", key.Name)
 	}

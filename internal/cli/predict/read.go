@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/forecast"
 )
@@ -38,6 +39,25 @@ func readObjects(ctx context.Context, c client.Client, namespace string) (object
 	objects = append(objects, pointers(claims.Items)...)
 	objects = append(objects, pointers(pods.Items)...)
 	return append(objects, pointers(classes.Items)...), notes, nil
+}
+
+// readAround reads what spec.disruption makes matter to a set. The user may lack the rights.
+func readAround(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (objects []client.Object, notes []string) {
+	if set.Spec.ReplacesOnDrain() {
+		nodes := &corev1.NodeList{}
+		if err := c.List(ctx, nodes); err != nil {
+			notes = append(notes, "nodes: all are assumed to stay, because they could not be read: "+session.Explain(err))
+		}
+		objects = append(objects, pointers(nodes.Items)...)
+	}
+	if set.Spec.WantsBudget() {
+		budgets := &policyv1.PodDisruptionBudgetList{}
+		if err := c.List(ctx, budgets, client.InNamespace(set.Namespace)); err != nil {
+			notes = append(notes, "disruption budgets: none is assumed to exist, because they could not be read: "+session.Explain(err))
+		}
+		objects = append(objects, pointers(budgets.Items)...)
+	}
+	return objects, notes
 }
 
 func pointers[T any, P interface {

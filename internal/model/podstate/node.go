@@ -26,16 +26,23 @@ func keepsAway(t corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
+// Tolerates reports whether a pod may be scheduled to a node, as far as cordons and taints decide that.
+func Tolerates(pod *corev1.PodSpec, node *corev1.Node) bool {
+	return toleratesCordon(pod, node) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return keepsAway(t) && !tolerates(pod, t) })
+}
+
 // ComesBack reports whether the successor of a pod could get the pod's node although that leaves: the pod tolerates a cordon, or
 // all of these taints of the node.
 func ComesBack(pod *corev1.PodSpec, node *corev1.Node, keys []string) bool {
-	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	if node.Spec.Unschedulable && !tolerates(pod, cordon) {
-		return false
-	}
-	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+	return toleratesCordon(pod, node) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return keepsAway(t) && slices.Contains(keys, t.Key) && !tolerates(pod, t)
 	})
+}
+
+// toleratesCordon reports whether a node is not cordoned, or a pod tolerates that.
+func toleratesCordon(pod *corev1.PodSpec, node *corev1.Node) bool {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	return !node.Spec.Unschedulable || tolerates(pod, cordon)
 }
 
 // tolerates reports whether a pod tolerates a taint, by the rules of the scheduler.

@@ -112,6 +112,12 @@ func stepped(set *v1alpha1.RollSet) {
 	}
 }
 
+// draining replaces pods on nodes that leave.
+func draining(set *v1alpha1.RollSet) {
+	rolling(set)
+	set.Spec.Disruption = &v1alpha1.Disruption{OnDrain: v1alpha1.ReplaceOnDrain}
+}
+
 func template(image string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
@@ -430,6 +436,16 @@ func breaches() map[string]breach {
 		"domains": {zoned, func(c *court) {
 			pod := c.ready(inZone(c.pod("web-a", "v1"), "a"))
 			c.create(inZone(c.pod("web-b", "v1"), "b"))
+			c.begin()
+			c.deletes(pod)
+		}},
+		"drain": {draining, func(c *court) {
+			node := c.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Unschedulable: true}})
+			pod := c.pod("web-a", "v2")
+			pod.Spec.NodeName = node.GetName()
+			c.ready(c.pod("web-b", "v2"))
+			c.ready(c.pod("web-c", "v2"))
+			pod = c.ready(pod)
 			c.begin()
 			c.deletes(pod)
 		}},

@@ -1,0 +1,80 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
+)
+
+// nodesOf returns the names of the nodes that pods can be bound to: those of the pods, and the known ones that are ready. There
+// is at least one.
+func nodesOf(pods []*corev1.Pod, known []*corev1.Node) []string {
+	var names []string
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" {
+			names = append(names, pod.Spec.NodeName)
+		}
+	}
+	for _, node := range known {
+		if podstate.NodeReady(node) {
+			names = append(names, node.Name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return []string{"node-a", "node-b", "node-c"}
+	}
+	return names
+}
+
+// nodesAmong returns the nodes among objects.
+func nodesAmong(objects []client.Object) []*corev1.Node {
+	var nodes []*corev1.Node
+	for _, obj := range objects {
+		if node, ok := obj.(*corev1.Node); ok {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// domainKey returns the label with the failure domain of a set's pods; empty if the set has no domains.
+func domainKey(set *v1alpha1.RollSet) string {
+	if set == nil || set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+		return ""
+	}
+	return set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey
+}
+
+// domainsOf returns, for each node, the label with the failure domain that its pods have. A new pod on that node gets it. The
+// API server copies it from a known node. If no node is known, each of the assumed nodes is a domain.
+func domainsOf(pods []*corev1.Pod, known []*corev1.Node, key string) map[string]map[string]string {
+	if key == "" {
+		return nil
+	}
+	labels := map[string]map[string]string{}
+	if len(known) == 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }) {
+		for i, node := range nodesOf(nil, nil) {
+			labels[node] = map[string]string{key: string(rune('a' + i))}
+		}
+	}
+	for _, node := range known {
+		if value, ok := node.Labels[key]; ok {
+			labels[node.Name] = map[string]string{key: value}
+		}
+	}
+	for _, pod := range pods {
+		if value, ok := pod.Labels[key]; ok && pod.Spec.NodeName != "" {
+			labels[pod.Spec.NodeName] = map[string]string{key: value}
+		}
+	}
+	return labels
+}
