@@ -71,6 +71,8 @@ func variants() []variant {
 		"v1+$", "v2+$", "v1.$", "v2.$", "v0.$", "v1x$", "v2+@$",
 		"v1+$*", "v2+$*", "v1.$*", "v2.$*", "v0.$*", "v2x$*", "v2+@$*", "-*",
 	}
+	leaving := []string{"v1+", "v1+>", "v1.>", "v2+", "v2+>", "v2.>", "v0+>", "v1x", "v2r"}
+	leavingClaims := []string{"v1+$", "v1+>$", "v1.>$", "v2+$", "v2+>$", "v2.>$", "v1x$", "v2+>$*", "-", "-*"}
 	few := []string{"v1+", "v2+", "v0+", "v1.", "v2.", "v0.", "v1x"}
 
 	pods := bounds{replicas: 4, unavailable: 3, surge: 3, pods: 5}
@@ -102,6 +104,17 @@ func variants() []variant {
 		{words: "random hooked limited v1>v2", partitioned: true, kinds: limited, bounds: fewer},
 		{words: "ordinal hooked limited v1>v2", partitioned: true, kinds: limited, bounds: four},
 		{words: "ordered hooked limited v1>v2", partitioned: true, kinds: limited, bounds: four},
+		{words: "random v1>v2", partitioned: true, kinds: leaving, bounds: pods},
+		{words: "random v2", kinds: leaving, bounds: pods},
+		{words: "random paused v1>v2", kinds: leaving, bounds: pods},
+		{words: "random ondelete v1>v2", kinds: leaving, bounds: noSurge},
+		{words: "random recreate v1>v2", kinds: leaving, bounds: noSurge},
+		{words: "random claims v1>v2", partitioned: true, kinds: leavingClaims, bounds: fewer},
+		{words: "random nowhere v1>v2", partitioned: true, kinds: leaving, bounds: fewer},
+		{words: "ordinal v1>v2", partitioned: true, kinds: leaving, bounds: four},
+		{words: "ordinal nowhere v1>v2", partitioned: true, kinds: leaving, bounds: four},
+		{words: "ordered v1>v2", partitioned: true, kinds: leaving, bounds: four},
+		{words: "ordered v2", kinds: leaving, bounds: four},
 		{words: "quorum random v1>v2", kinds: company, bounds: pods},
 		{words: "quorum random v1>v2", kinds: companyWithClaims, bounds: fewer},
 		{words: "quorum ordinal v1>v2", kinds: company, bounds: four},

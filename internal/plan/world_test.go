@@ -118,6 +118,7 @@ func (w *world) add(text string) kind {
 		return k
 	}
 	pod, isNamed := strings.CutSuffix(pod, "@")
+	pod, leaves := strings.CutSuffix(pod, ">")
 	revision, mark := pod[:len(pod)-1], pod[len(pod)-1:]
 	suffix := strings.TrimPrefix(text, pod)
 	switch mark {
@@ -141,7 +142,7 @@ func (w *world) add(text string) kind {
 	case "r":
 		w.next[k] = w.add(revision + "+" + suffix)
 	}
-	if isNamed {
+	if isNamed || leaves {
 		suffix = suffix[1:]
 	}
 	w.deleted[k] = w.add(revision + "x" + suffix)
@@ -245,7 +246,7 @@ func (w *world) successors(s state) []state {
 	if !p.Empty() {
 		next = append(next, w.carryOut(c, &p))
 	}
-	moving := len(next) > 0
+	moving := len(next) > 0 || w.set.Nowhere && slices.ContainsFunc(w.set.Replicas, func(r snapshot.Replica) bool { return r.Leaving != "" })
 	for i, k := range c {
 		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue
