@@ -53,7 +53,7 @@ func (c *cluster) schedule() error {
 	return err
 }
 
-// nodesFor returns the nodes that a pod tolerates. A node of which only the name is known takes every pod.
+// nodesFor returns the nodes that a pod tolerates. A node whose name alone is known takes every pod.
 func (c *cluster) nodesFor(pod *corev1.Pod) []string {
 	var names []string
 	for _, name := range c.Nodes {
