@@ -158,6 +158,11 @@ func TestAlertsFire(t *testing.T) {
 			series: []string{`rollset_unhealthy{` + set + `,condition="ReplicaFailure",reason="FailedCreate"} 1x20`},
 			want:   with(ofSet, "reason", "FailedCreate"),
 		},
+		"a foreign disruption budget": {
+			alert: "RollSetDisruptionNotReady", quiet: 14,
+			series: []string{`rollset_unhealthy{` + set + `,condition="DisruptionReady",reason="ForeignBudget"} 1x20`},
+			want:   with(ofSet, "reason", "ForeignBudget"),
+		},
 		"every second reconcile fails": {
 			alert: "RollSetReconcileErrors", quiet: 15,
 			series: []string{

@@ -52,7 +52,7 @@ func New(registry prometheus.Registerer, store *expectations.Store) *Metrics {
 		unavailable: gauge("rollset_replicas_unavailable", "Wanted pods that are missing or not available."),
 		blocked:     gauge("rollset_blocked", "1 for sets that wait, by what they wait for first.", "reason"),
 		unhealthy: gauge("rollset_unhealthy",
-			"1 for each condition of a set that is as it should not be: Available=False, ReplicaFailure and Stalled.", "condition", "reason"),
+			"1 for each condition of a set that is as it should not be: Available=False, DisruptionReady=False, ReplicaFailure and Stalled.", "condition", "reason"),
 		step: gauge("rollset_rollout_step", "The step at work of a rollout in steps, by what it waits for. "+
 			"One more than there are when all are done, 0 while the revision is given up.", "phase"),
 		steps: gauge("rollset_rollout_steps", "How many steps a rollout in steps has."),
@@ -202,7 +202,7 @@ func (m *Metrics) judged(o Observation, was *Shown) {
 // amiss reports whether a condition of ours asks for attention. That a set is not ready does not: it may be on its way.
 func amiss(c *metav1.Condition) bool {
 	switch c.Type {
-	case v1alpha1.ConditionAvailable:
+	case v1alpha1.ConditionAvailable, v1alpha1.ConditionDisruptionReady:
 		return c.Status == metav1.ConditionFalse
 	case v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionStalled:
 		return c.Status == metav1.ConditionTrue

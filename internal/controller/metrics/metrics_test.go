@@ -81,7 +81,8 @@ func TestUnhealthy(t *testing.T) {
 		"default a Available TooFewPodsAvailable", "default a ReplicaFailure FailedCreate")
 	report([]metav1.Condition{failure("FailedDelete"), condition("Stalled", metav1.ConditionTrue, "RolledBack")},
 		"default a ReplicaFailure FailedDelete", "default a Stalled RolledBack")
-	report([]metav1.Condition{condition("Available", metav1.ConditionUnknown, "InvalidSpec")})
+	report([]metav1.Condition{condition("Available", metav1.ConditionUnknown, "InvalidSpec"), condition("DisruptionReady", metav1.ConditionTrue, "InForce")})
+	report([]metav1.Condition{condition("DisruptionReady", metav1.ConditionFalse, "MissingRights")}, "default a DisruptionReady MissingRights")
 	report([]metav1.Condition{few}, "default a Available TooFewPodsAvailable")
 	m.Forget(named("a"))
 	if left := series(t, registry, "rollset_unhealthy"); left != nil {
