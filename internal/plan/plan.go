@@ -31,6 +31,7 @@ import (
 func Next(o *snapshot.Set) action.Plan {
 	p := ofPods(o)
 	p.Join(disruption.Plan(o))
+	p.Wake(o.NodesSettleIn)
 	return p
 }
 

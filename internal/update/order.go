@@ -58,10 +58,11 @@ type class [3]int
 
 // classOf returns the urgency of moving a pod. First come pods that are already out of service for it, then broken pods,
 // then healthy ones, those of each failure domain together. Among them, strays come first, so that at most two revisions
-// remain; then pods to be replaced; then those not yet available.
+// remain; then pods to be replaced; then those not yet available. Pods whose move was refused come after the others: a hook would
+// prepare them in vain again and again.
 func classOf(o *snapshot.Set, r *snapshot.Replica, domain int) class {
 	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
-	return class{inBits(r.Updating, r.Broken()), domain, inBits(stray, r.ToReplace(), !r.Available)}
+	return class{inBits(r.Updating, r.Broken()), domain, inBits(!o.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
 }
 
 // inBits returns a number that is the smaller the sooner its conditions are true.

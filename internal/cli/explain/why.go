@@ -183,6 +183,15 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey) (o observe
 		return o, fmt.Errorf("list claims: %w", err)
 	}
 	o.Claims = claims.Items
+	if o.Set.Spec.ReplacesOnDrain() {
+		nodes := &corev1.NodeList{}
+		if err := c.List(ctx, nodes); err != nil && !apierrors.IsForbidden(err) { // without them all nodes stay
+			return o, fmt.Errorf("list nodes: %w", err)
+		}
+		for i := range nodes.Items {
+			o.Nodes = append(o.Nodes, &nodes.Items[i])
+		}
+	}
 	if len(o.Set.Spec.VolumeClaimTemplates) == 0 {
 		return o, nil
 	}

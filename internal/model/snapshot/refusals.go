@@ -50,11 +50,26 @@ func (s *Set) RefusesCreate(id string) bool {
 // Unmovable returns the first refused write among those that move a pod to another revision; false if there is none. A write
 // with an unknown result does not count: the pod may be on its way out, and no other pod may be disturbed in its place.
 func (s *Set) Unmovable(pod *corev1.Pod) (k action.Key, ok bool) {
+	return s.firstOfMove(pod, func(k action.Key) bool { return s.LeavesAside(k) && !s.Refusal(k).Unsettled })
+}
+
+// WasRefused reports whether a write that moves a pod to another revision was refused when last tried, even if it may be tried
+// again now.
+func (s *Set) WasRefused(pod *corev1.Pod) bool {
+	_, refused := s.firstOfMove(pod, func(k action.Key) bool {
+		r := s.Refusals[k]
+		return r.Message != "" && !r.Unsettled && !r.Overtaken
+	})
+	return refused
+}
+
+// firstOfMove returns the first write for which a condition holds, among those that move a pod to another revision.
+func (s *Set) firstOfMove(pod *corev1.Pod, holds func(action.Key) bool) (k action.Key, ok bool) {
 	if len(s.Refusals) == 0 {
 		return k, false
 	}
 	for _, verb := range []action.Verb{action.Deleting, action.Relabeling, action.Closing, action.Updating, action.SettingState} {
-		if k = action.OfPod(verb, pod); s.LeavesAside(k) && !s.Refusal(k).Unsettled {
+		if k = action.OfPod(verb, pod); holds(k) {
 			return k, true
 		}
 	}

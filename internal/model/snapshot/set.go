@@ -70,6 +70,8 @@ type Set struct {
 	Leaving []*corev1.Pod
 	// Nowhere is true if every node leaves or is not ready, as far as the set asks for nodes.
 	Nowhere bool
+	// NodesSettleIn is when a node with pods of the set counts as leaving; 0 if none is about to.
+	NodesSettleIn time.Duration
 	// NodeAccess is whether nodes can be read, if the set replaces the pods of nodes that leave.
 	NodeAccess Access
 	// Budgets are the disruption budgets of the namespace, if the set has one of its own.

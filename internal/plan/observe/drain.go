@@ -4,37 +4,57 @@
 package observe
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
-	"rollset.dev/rollset/internal/model/snapshot"
 )
 
+// settles is how long a node must have been leaving before its pods are replaced. A node that is cordoned and kept again all the
+// time causes no writes.
+const settles = 2 * time.Second
+
 // markLeaving notes which pods are on nodes that leave, if the set asks for it. A pod whose successor could get the same node
-// stays. It reports whether every node leaves or is not ready.
-func (o *Objects) markLeaving(all []snapshot.Replica) (nowhere bool) {
+// stays. It also notes whether every node leaves or is not ready.
+func (o *observer) markLeaving() {
 	spec := &o.Set.Spec
 	if len(o.Nodes) == 0 || !spec.ReplacesOnDrain() || spec.Template.Spec.NodeName != "" {
-		return false
+		o.memory.leaving = nil
+		return
 	}
-	nowhere = true
-	keys, leaving := spec.LeavingTaints(), map[string]*corev1.Node{}
+	o.out.Nowhere = true
+	keys, leaving, since := spec.LeavingTaints(), map[string]*corev1.Node{}, map[string]time.Time{}
 	for _, node := range o.Nodes {
 		switch {
 		case podstate.Leaving(node, keys) != "":
-			leaving[node.Name] = node
+			leaving[node.Name], since[node.Name] = node, o.leavingSince(node.Name)
 		case podstate.NodeReady(node):
-			nowhere = false
+			o.out.Nowhere = false
 		}
 	}
-	if len(leaving) == 0 {
-		return nowhere
-	}
-	for i := range all {
-		r := &all[i]
-		if node := leaving[r.Node]; node != nil && !podstate.ComesBack(&r.Pod.Spec, node, keys) {
+	o.memory.leaving = since
+	for i := range o.out.Replicas {
+		r := &o.out.Replicas[i]
+		node := leaving[r.Node]
+		if node == nil || podstate.ComesBack(&r.Pod.Spec, node, keys) {
+			continue
+		}
+		if left := since[node.Name].Add(settles).Sub(o.Now); left > 0 {
+			o.out.NodesSettleIn = action.Sooner(o.out.NodesSettleIn, left)
+		} else {
 			r.Leaving = podstate.Leaving(node, keys)
 		}
 	}
-	return nowhere
+}
+
+// leavingSince returns since when a node has been leaving, as far as the looks at the set showed. The first look believes what it
+// sees.
+func (o *observer) leavingSince(node string) time.Time {
+	since, known := o.memory.leaving[node]
+	if o.memory.leaving == nil || known && !since.After(o.Now) {
+		return since
+	}
+	return o.Now
 }

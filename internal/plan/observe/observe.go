@@ -59,6 +59,8 @@ type Memory struct {
 	at       map[types.UID]int
 	// proofs is since when pods have been waiting for proof of their update in place, by their UIDs.
 	proofs map[types.UID]unproven
+	// leaving is since when nodes have been leaving, by their names; nil before the first look at nodes.
+	leaving map[string]time.Time
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
 }
@@ -132,7 +134,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 		Now:          in.Now,
 	}}
 	o.out.Replicas, o.out.Leaving = o.ours()
-	o.out.Nowhere = o.markLeaving(o.out.Replicas)
+	o.markLeaving()
 	o.out.Issued = o.issued()
 	o.judge()
 	m.forgetProofs(o.out)

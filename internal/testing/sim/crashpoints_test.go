@@ -73,12 +73,12 @@ func (w *World) plan(points []crashPoint) apiserver.FaultPlan {
 	}
 }
 
-// lastEditOfPod returns the version of the last write of a user to a pod, which a manager must know to do what the user
-// asks for.
+// lastEditOfPod returns the version of the last write of a user to a pod, or of the garbage collector for one, which a manager
+// must know to do what the user asks for: the pods of a deleted set that are to be adopted by the next one of its name.
 func (w *World) lastEditOfPod() int64 {
 	last := int64(0)
 	for e := range w.Store.History(apiserver.Pods) {
-		if e.Actor == userActor {
+		if e.Actor == userActor || e.Actor == apiserver.GCActor {
 			last = e.Version
 		}
 	}
