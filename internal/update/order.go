@@ -59,7 +59,7 @@ type class [3]int
 // classOf returns the urgency of moving a pod. First come pods that are already out of service for it, then broken pods,
 // then healthy ones, those of each failure domain together. Among them, strays come first, so that at most two revisions
 // remain; then pods to be replaced; then those not yet available. Pods whose move was refused come after the others: a hook would
-// prepare them in vain again and again.
+// prepare them without effect again and again.
 func classOf(o *snapshot.Set, r *snapshot.Replica, domain int) class {
 	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
 	return class{inBits(r.Updating, r.Broken()), domain, inBits(!o.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
