@@ -28,6 +28,8 @@ var unasked = []string{
 	"update apps.rollset.dev/rollsets/finalizers", "update /pods/finalizers",
 	// A surplus claim whose pod is gone already. The garbage collector may be faster.
 	"delete /persistentvolumeclaims",
+	// An informer watches its first list. It asks for one only if the API server goes away meanwhile.
+	"list /nodes", "list policy/poddisruptionbudgets",
 }
 
 // After all specs, the manager has asked for nothing that its role does not have, and its role has nothing that no spec
