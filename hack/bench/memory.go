@@ -44,7 +44,7 @@ func measureMemory(ctx context.Context, b *bed, percent int) ([]fact, error) {
 		return nil, err
 	}
 	defer func() { _ = t.process.Stop() }()
-	for _, step := range []func(context.Context) error{t.empty, t.own, t.idle, t.restart, t.foreign} {
+	for _, step := range []func(context.Context) error{t.empty, t.own, t.idle, t.restart, t.foreign, t.nodes} {
 		if err := step(ctx); err != nil {
 			return t.facts, err
 		}
