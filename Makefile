@@ -131,6 +131,9 @@ CLUSTER := rollset/test/(cli|e2e|fidelity|install|node|upgrade)
 BROWSER ?= $$(command -v chromium chromium-browser google-chrome google-chrome-stable | head -n 1 || true)
 API := ^[^ ]*/internal/controller |rollset/internal/testing/testbed|controller-runtime/pkg/envtest
 SIM := rollset/internal/testing/sim$$
+# COMPUTED are tests that compute for a long time in one goroutine each. The race detector slows them down tenfold, and sees the same
+# planners in the tests of the controller.
+COMPUTED := rollset/internal/(forecast|plan)$$
 NAMES := cut -d' ' -f1
 
 .PHONY: test
@@ -146,8 +149,9 @@ test-apart: ## Run the suites that wait more than they work, each with a cluster
 
 .PHONY: test-unit
 test-unit: ## Run unit tests and short simulations; needs only Go.
-	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)|rollset/test/browser' | $(NAMES) | grep -vE '$(SIM)'); \
+	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)|rollset/test/browser' | $(NAMES) | grep -vE '$(SIM)|$(COMPUTED)'); \
 		go test -short -race -shuffle=on $$packages
+	go test -short -shuffle=on ./internal/forecast ./internal/plan
 	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim -sample=4
 	go test -run TestProperties ./internal/plan -rapid.checks=5000
 	go test -timeout 30m -run TestHistories ./internal/testing/sim -rapid.checks=2500
