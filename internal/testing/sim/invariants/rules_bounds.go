@@ -169,7 +169,7 @@ func guardsMoves(v *verdict) string {
 	}
 	l, live := v.world.Limits(v.set), v.count(IsLive)
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	if l.Partition > 0 || !v.movesTo(update, live <= l.Replicas) {
+	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, live <= l.Replicas) {
 		return ""
 	}
 	surge := v.count(isSurge)
@@ -182,6 +182,14 @@ func guardsMoves(v *verdict) string {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""
+}
+
+// beginsSteps reports whether the set is rolled out in steps, and its status does not speak of this rollout yet. The first step
+// keeps pods where they are, and its first writes come before the status.
+func (v *verdict) beginsSteps() bool {
+	r := v.set.Status.Rollout
+	return len(v.set.Spec.UpdateStrategy.RollingUpdate.Steps) > 0 &&
+		(r == nil || v.world.VersionNamed(r.Revision) != v.world.VersionOf(&v.set.Spec.Template))
 }
 
 // passesGuard reports whether a broken pod may be moved although the guard holds. That is so if no pod is available,

@@ -22,8 +22,8 @@ func namesOnce(v *verdict) string {
 	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
 		return ""
 	}
-	if set := v.world.Set(); set == nil || set.UID != v.set.UID {
-		return "" // the set is gone, and the garbage collector takes its pods
+	if set := v.world.Set(); set == nil || set.UID != v.set.UID || set.DeletionTimestamp != nil {
+		return "" // the set is gone or goes, and the garbage collector takes its pods
 	}
 	known := v.checker.reconcile.View.HasHeld(v.Key) || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
 	if known && v.hadName() {
