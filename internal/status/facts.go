@@ -23,8 +23,8 @@ type facts struct {
 
 	// changing is how many live pods have not completed an update in place.
 	changing int
-	// surge is how many live surge pods will be deleted.
-	surge int
+	// surge is how many live surge pods will be deleted, condemned how many live pods whose ordinal is not in use.
+	surge, condemned int
 	// total and revisions count the pods; gone counts those that are terminating or finished.
 	total     count
 	revisions map[string]*count
@@ -84,11 +84,23 @@ func (f *facts) countPods() {
 			if r.Surge {
 				f.surge++
 			}
+			if f.isCondemned(r) {
+				f.condemned++
+			}
 			if r.Waiting != "" {
 				f.changing++
 			}
 		}
 	}
+}
+
+// isCondemned reports whether a pod's ordinal is not in use.
+func (f *facts) isCondemned(r *snapshot.Replica) bool {
+	if !f.set.Ordinal() {
+		return false
+	}
+	_, used := f.set.InUse(r.Ordinal)
+	return !used
 }
 
 // add counts a live pod.
@@ -137,7 +149,7 @@ func (f *facts) target() string {
 func (f *facts) everyPodIsFine() bool {
 	live, wanted := f.total.live, f.set.Limits.Replicas
 	enough := live == wanted && f.surge == 0 || f.set.Paused() && live > wanted && live-f.surge >= wanted
-	return enough && f.moving == 0 && f.changing == 0 && f.total.available == live
+	return enough && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == live
 }
 
 // newGeneration reports whether the spec was edited since the last status.
@@ -152,7 +164,7 @@ func (f *facts) sameRollout() bool {
 // and comes back. That is repair, not a rollout.
 func (f *facts) finished() bool {
 	switch {
-	case f.moving > 0, f.previous.UpdateRevision != f.set.Update.Name, f.set.Rejected:
+	case f.moving > 0, f.condemned > 0, f.previous.UpdateRevision != f.set.Update.Name, f.set.Rejected:
 		return false
 	case f.reason != v1alpha1.ReasonComplete && f.reason != v1alpha1.ReasonPartitionReached:
 		return false
@@ -168,7 +180,7 @@ func (f *facts) finished() bool {
 func (f *facts) atPartition() bool {
 	updated := f.revision(f.set.Update.Name)
 	return f.set.Partition() > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
-		f.total.live-f.surge == f.set.Limits.Replicas && updated.available == updated.live
+		f.total.live-f.surge-f.condemned == f.set.Limits.Replicas && updated.available == updated.live
 }
 
 // rollbackDone reports whether all pods were back at the current revision.

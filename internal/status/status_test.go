@@ -200,6 +200,14 @@ func TestConditions(t *testing.T) {
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
 				Progressing=True PartitionReached: 1 of 3 pods updated, as the partition wants it`,
 		},
+		"all pods are available, and one has an ordinal that is not in use": {
+			config: "ordinal R=3 v1", state: "0:v1+ 1:v1+ 7:v1+",
+			want: `
+				Ready=False Scaling: 3 of 3 pods available; waiting for web-7: its ordinal is out of range; it must be deleted before another pod is created
+				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
+				Progressing=True Scaling: 3 of 3 pods available; waiting for web-7: its ordinal is out of range; it must be deleted before another pod is created`,
+			wantBlocking: "order",
+		},
 		"only pods that a user named are left to move": {
 			config: "random R=3 v1>v2", state: "a:v1+@ b:v1+@ c:v2+",
 			want: `

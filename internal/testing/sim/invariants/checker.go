@@ -151,6 +151,7 @@ func rules() []rule {
 		{"steps in turn", stepsInTurn},
 		{"I9 soak", soaksInSilence},
 		{"I12 steps", readyWhenDone},
+		{"I12 ready", readyInPlace},
 	}
 }
 

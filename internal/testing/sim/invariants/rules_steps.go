@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // stepsInTurn checks that a rollout takes its steps in order: each begins when the one before it has ended, and none
@@ -63,6 +65,21 @@ func readyWhenDone(v *verdict) string {
 	default:
 		return ""
 	}
+}
+
+// readyInPlace checks that a set is not Ready while it has a pod whose ordinal is not in use.
+func readyInPlace(v *verdict) string {
+	is, ok := v.New.(*v1alpha1.RollSet)
+	if !ok || !meta.IsStatusConditionTrue(is.Status.Conditions, "Ready") {
+		return ""
+	}
+	for object := range v.checker.reconcile.View.Cache(apiserver.Pods) {
+		pod := apiserver.MustBe[*corev1.Pod](object)
+		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsLive(pod) && v.outside(pod) {
+			return fmt.Sprintf("the set is Ready and has %s, whose ordinal is not in use", pod.Name)
+		}
+	}
+	return ""
 }
 
 // edited reports whether the size of the current step has changed, so that the step is looked up again.

@@ -473,6 +473,13 @@ func breaches() map[string]breach {
 				s.Conditions[0].Status, s.Conditions[0].LastTransitionTime = metav1.ConditionTrue, metav1.NewTime(c.clock.Now())
 			}))
 		}},
+		"I12 ready": {ordinals, func(c *court) {
+			c.ready(c.pod("web-7", "v2"))
+			c.begin()
+			c.tells(func(s *v1alpha1.RollSetStatus) {
+				s.Conditions[0].Status, s.Conditions[0].LastTransitionTime = metav1.ConditionTrue, metav1.NewTime(c.clock.Now())
+			})
+		}},
 	}
 }
 
