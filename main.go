@@ -192,6 +192,7 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.W
 		Client:       mgr.GetClient(),
 		Live:         mgr.GetAPIReader(),
 		Pods:         pods,
+		Nodes:        informer.NewNodes(mgr.GetCache(), mgr.GetClient()),
 		Watermarks:   marks.Of,
 		Optional:     kinds.Access,
 		Clock:        realClock,

@@ -13,22 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/optional"
 )
 
 // lookAround reads from the cache what spec.disruption makes matter to the set though the set does not own it. Each kind is
 // read only if it is needed and the manager may read it. A set that had a budget looks at budgets even if it wants none now.
-func (v *view) lookAround(ctx context.Context, cache client.Reader, lookup optional.Lookup) error {
+func (v *view) lookAround(ctx context.Context, cache client.Reader, nodes informer.Nodes, lookup optional.Lookup) (err error) {
 	if v.Set.Spec.ReplacesOnDrain() {
 		v.NodeAccess = lookup(&corev1.Node{})
 	}
 	if v.NodeAccess.Served {
-		nodes := &corev1.NodeList{}
-		if err := cache.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		if v.Nodes, err = nodes(ctx); err != nil {
 			return fmt.Errorf("list nodes: %w", err)
-		}
-		for i := range nodes.Items {
-			v.Nodes = append(v.Nodes, &nodes.Items[i])
 		}
 	}
 	if v.Set.Spec.WantsBudget() || v.budgeted || v.hadDisruption() {

@@ -59,6 +59,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Pods reads the pods of sets from the cache.
 	Pods informer.Pods
+	// Nodes reads nodes from the cache, if Optional says that it holds them.
+	Nodes informer.Nodes
 	// Watermarks says how far the cache has come.
 	Watermarks informer.Watermarks
 	// Optional reports whether the cache holds a kind that only some sets need: nodes, and disruption budgets.

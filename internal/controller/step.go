@@ -72,7 +72,7 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 	if err := s.look(ctx, r.Client, r.Pods); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	if err := s.lookAround(ctx, r.Client, r.Optional); err != nil {
+	if err := s.lookAround(ctx, r.Client, r.Nodes, r.Optional); err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe: %w", err)
 	}
 	if met, remaining := r.Expectations.Met(s.Set.UID, s.cache); !met {

@@ -136,6 +136,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		Client:       &faultyClient{Client: mgr.GetClient(), faults: shared.faults},
 		Live:         &countingReader{Reader: mgr.GetAPIReader(), faults: shared.faults},
 		Pods:         pods,
+		Nodes:        informer.NewNodes(mgr.GetCache(), mgr.GetClient()),
 		Watermarks:   marks.Of,
 		Optional:     kinds.Access,
 		Clock:        realClock,

@@ -5,6 +5,7 @@ package informer
 
 import (
 	"slices"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,7 +30,8 @@ func KindOf(object client.Object) schema.GroupKind {
 }
 
 // TrimNode is the transform of the cache of nodes. It keeps only whether a node is ready and whether it leaves, because a
-// large cluster has thousands of nodes, and the labels of each take more than all the rest.
+// large cluster has thousands of nodes, and the labels of each take more than all the rest. What many nodes have in common is
+// kept once.
 func TrimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -38,10 +40,16 @@ func TrimNode(object any) (any, error) {
 	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
 	}}
-	bare.Spec.Taints, bare.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
+	bare.Spec.Unschedulable = node.Spec.Unschedulable
+	bare.Spec.Taints = slices.Grow(bare.Spec.Taints, len(node.Spec.Taints))
+	for _, t := range node.Spec.Taints {
+		bare.Spec.Taints = append(bare.Spec.Taints, corev1.Taint{
+			Key: unique.Make(t.Key).Value(), Value: unique.Make(t.Value).Value(), Effect: unique.Make(t.Effect).Value(),
+		})
+	}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			bare.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+			bare.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: unique.Make(c.Status).Value()}}
 		}
 	}
 	return bare, nil

@@ -19,7 +19,7 @@ func node() *corev1.Node {
 		Name: "n1", UID: "1", ResourceVersion: "7", Labels: map[string]string{"zone": "a"}, Annotations: map[string]string{"note": "long"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 	}}
-	n.Spec.Taints = []corev1.Taint{{Key: "leaving"}}
+	n.Spec.Taints = []corev1.Taint{{Key: "leaving", Value: "soon", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{}}}
 	n.Spec.Unschedulable, n.Spec.ProviderID = true, "cloud://1"
 	n.Status.Images = []corev1.ContainerImage{{Names: []string{"app:v1"}}}
 	n.Status.Conditions = []corev1.NodeCondition{
@@ -42,7 +42,7 @@ func trimmedNode(t *testing.T, n *corev1.Node) *corev1.Node {
 func TestTrimNode(t *testing.T) {
 	t.Parallel()
 	want := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", ResourceVersion: "7"}}
-	want.Spec.Taints, want.Spec.Unschedulable = []corev1.Taint{{Key: "leaving"}}, true
+	want.Spec.Taints, want.Spec.Unschedulable = []corev1.Taint{{Key: "leaving", Value: "soon", Effect: corev1.TaintEffectNoSchedule}}, true
 	want.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if diff := cmp.Diff(want, trimmedNode(t, node())); diff != "" {
 		t.Errorf("trimmed (-want +got):\n%s", diff)
@@ -62,12 +62,13 @@ func TestNodeChanged(t *testing.T) {
 		"heartbeat": {func(n *corev1.Node) {
 			n.Status.Conditions[1].LastHeartbeatTime, n.ResourceVersion = metav1.Unix(99, 0), "8"
 		}, false},
-		"images":    {func(n *corev1.Node) { n.Status.Images = nil }, false},
-		"uncordon":  {func(n *corev1.Node) { n.Spec.Unschedulable = false }, true},
-		"taint":     {func(n *corev1.Node) { n.Spec.Taints = nil }, true},
-		"label":     {func(n *corev1.Node) { n.Labels["zone"] = "b" }, false},
-		"not ready": {func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown }, true},
-		"another":   {func(n *corev1.Node) { n.UID = "2" }, true},
+		"images":              {func(n *corev1.Node) { n.Status.Images = nil }, false},
+		"the time of a taint": {func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = nil }, false},
+		"uncordon":            {func(n *corev1.Node) { n.Spec.Unschedulable = false }, true},
+		"taint":               {func(n *corev1.Node) { n.Spec.Taints = nil }, true},
+		"label":               {func(n *corev1.Node) { n.Labels["zone"] = "b" }, false},
+		"not ready":           {func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown }, true},
+		"another":             {func(n *corev1.Node) { n.UID = "2" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

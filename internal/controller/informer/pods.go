@@ -36,13 +36,7 @@ func indexedPods(indexer toolscache.Indexer) Pods {
 		if err != nil {
 			return nil, err
 		}
-		pods := make([]*corev1.Pod, 0, len(objects))
-		for _, object := range objects {
-			if pod, ok := object.(*corev1.Pod); ok {
-				pods = append(pods, pod)
-			}
-		}
-		return pods, nil
+		return only[*corev1.Pod](objects), nil
 	}
 }
 
@@ -54,10 +48,6 @@ func ListedPods(reader client.Reader) Pods {
 		if err != nil {
 			return nil, err
 		}
-		pods := make([]*corev1.Pod, len(list.Items))
-		for i := range list.Items {
-			pods[i] = &list.Items[i]
-		}
-		return pods, nil
+		return pointers(list.Items), nil
 	}
 }

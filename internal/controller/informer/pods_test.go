@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,11 +28,7 @@ func TestPods(t *testing.T) {
 	orphan.OwnerReferences = nil
 	theirs.OwnerReferences[0].UID = "another"
 	elsewhere.Namespace = "elsewhere"
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	c := settled.NewCache(t, scheme, IndexFields, ours, orphan, theirs, elsewhere)
+	c := settled.NewCache(t, newScheme(t), IndexFields, ours, orphan, theirs, elsewhere)
 	for name, informers := range map[string]cache.Informers{"one cache": c, "a cache of several namespaces": opaque{}} {
 		pods, err := NewPods(t.Context(), informers, c)
 		if err != nil {
@@ -50,6 +48,28 @@ func TestPods(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNodes reads the nodes from the store of a cache and by a list.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	c := settled.NewCache(t, newScheme(t), IndexFields, node)
+	for name, informers := range map[string]cache.Informers{"one cache": c, "a cache of several namespaces": opaque{}} {
+		found, err := NewNodes(informers, c)(t.Context())
+		if err != nil || len(found) != 1 || found[0].Name != node.Name {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
 }
 
 // opaque informers show nothing of what they keep.
