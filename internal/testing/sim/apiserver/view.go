@@ -13,7 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/controller/informer"
@@ -36,12 +38,18 @@ type cache struct {
 	kind    Kind
 	objects map[Key]client.Object
 	indexes map[string]*index
-	// ever holds the keys of all objects that it has held.
-	ever map[Key]bool
+	// ever holds the keys and controllers of all objects that it has shown together with their controllers.
+	ever map[controlled]bool
 	// next is the first entry of the kind's log that was not delivered. version is the resource version of the last
 	// event delivered, or of the list.
 	next    int
 	version int64
+}
+
+// controlled is an object of a controller.
+type controlled struct {
+	key        Key
+	controller types.UID
 }
 
 // index finds objects by the values that a function derives from them.
@@ -64,7 +72,7 @@ type Event struct {
 func NewView(store *Store) *View {
 	v := &View{store: store, caches: make(map[Kind]*cache), Listed: make(map[Kind]int)}
 	for _, kind := range Kinds() {
-		v.caches[kind] = &cache{kind: kind, objects: make(map[Key]client.Object), indexes: make(map[string]*index), ever: make(map[Key]bool)}
+		v.caches[kind] = &cache{kind: kind, objects: make(map[Key]client.Object), indexes: make(map[string]*index), ever: make(map[controlled]bool)}
 	}
 	return v
 }
@@ -92,8 +100,10 @@ func (v *View) Cached(key Key) client.Object { return v.caches[key.Kind].objects
 // Cache yields the objects of a kind in the cache, untrimmed and in no order.
 func (v *View) Cache(kind Kind) iter.Seq[client.Object] { return maps.Values(v.caches[kind].objects) }
 
-// HasHeld reports whether the cache has ever held an object of that name.
-func (v *View) HasHeld(key Key) bool { return v.caches[key.Kind].ever[key] }
+// HasShown reports whether the caches have ever shown an object of that name together with that set as its controller.
+func (v *View) HasShown(key Key, controller types.UID) bool {
+	return v.caches[key.Kind].ever[controlled{key, controller}]
+}
 
 // Lag returns the number of events of a kind that were not delivered.
 func (v *View) Lag(kind Kind) int { return len(v.store.byKind[kind]) - v.caches[kind].next }
@@ -105,10 +115,11 @@ func (v *View) Deliver(kind Kind) Event {
 	c.next++
 	c.version = e.Version
 	old := c.objects[e.Key]
-	c.set(e.Key, e.New)
 	if e.Gone() {
 		old = e.Old // the watch sends the last state with it
 	}
+	v.note(c, old, e.New)
+	c.set(e.Key, e.New)
 	return Event{Kind: kind, Old: old, New: e.New}
 }
 
@@ -129,6 +140,7 @@ func (v *View) Relist(kind Kind, version int64) []Event {
 		default:
 			events = append(events, Event{Kind: kind, Old: old, New: obj, Initial: first})
 		}
+		v.note(c, old, obj)
 		c.set(key, obj)
 	}
 	c.next, c.version = next, version
@@ -265,7 +277,23 @@ func (c *cache) set(key Key, obj client.Object) {
 		return
 	}
 	c.objects[key] = obj
-	c.ever[key] = true
+}
+
+// note records the objects of an event that it shows together with the sets that control them.
+func (v *View) note(c *cache, objects ...client.Object) {
+	for _, obj := range objects {
+		if obj == nil {
+			continue
+		}
+		owner := metav1.GetControllerOfNoCopy(obj)
+		if owner == nil {
+			continue
+		}
+		set := v.Cached(Key{Kind: RollSets, Namespace: obj.GetNamespace(), Name: owner.Name})
+		if set != nil && set.GetUID() == owner.UID {
+			c.ever[controlled{KeyOf(obj), owner.UID}] = true
+		}
+	}
 }
 
 func (ix *index) add(key Key, obj client.Object) {

@@ -16,8 +16,8 @@ import (
 )
 
 // namesOnce checks that no pod of a set with random names gets the name of an earlier pod, unless the pod takes over
-// its claims. A manager knows the names that its caches have shown since it started, and those that the status counts.
-// It cannot know pods that were created and deleted before either showed them.
+// its claims. A manager knows the names that its caches have shown as those of pods of the set since it started, and those that
+// the status counts. It cannot know pods that were created, or adopted, and deleted before either showed them.
 func namesOnce(v *verdict) string {
 	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
 		return ""
@@ -25,7 +25,7 @@ func namesOnce(v *verdict) string {
 	if set := v.world.Set(); set == nil || set.UID != v.set.UID || set.DeletionTimestamp != nil {
 		return "" // the set is gone or goes, and the garbage collector takes its pods
 	}
-	known := v.checker.reconcile.View.HasHeld(v.Key) || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
+	known := v.checker.reconcile.View.HasShown(v.Key, v.set.UID) || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
 	if known && v.hadName() {
 		return "a pod of the set had that name before"
 	}
