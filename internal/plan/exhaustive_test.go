@@ -64,6 +64,7 @@ func variants() []variant {
 	// The overdue pod vanishes in the end. Until then everything else must proceed.
 	places := kinds([]string{"v0", "v1", "v2"}, "+r.!", "v1x", "v2X", "v1+@", "v2+@")
 	hooked := []string{"v1+", "v1+&", "v1.&", "v1+^", "v2+&", "v2+^", "v2.", "v1x", "v2r"}
+	hookedAtRest := []string{"v2+", "v2+&", "v2+^", "v2.", "v2x"}
 	limited := []string{"v1+", "v1+&", "v1.&", "v1+^", "v1+=", "v2+&", "v2+=", "v2.", "v1x"}
 	company := []string{"v0,", "v1.", "v1,", "v2.", "v2,", "v1x", "v2x"}
 	companyWithClaims := []string{"v0,$", "v1.$", "v1,$", "v2.$", "v2,$", "v1x$", "v2x$", "-"}
@@ -101,6 +102,9 @@ func variants() []variant {
 		{words: "random hooked v2", kinds: hooked, bounds: fewer},
 		{words: "ordinal hooked v1>v2", partitioned: true, kinds: hooked, bounds: four},
 		{words: "ordered hooked v1>v2", partitioned: true, kinds: hooked, bounds: four},
+		{words: "ordinal start=2 hooked v2", kinds: hookedAtRest, bounds: five},
+		{words: "ordered start=2 hooked v2", kinds: hookedAtRest, bounds: five},
+		{words: "ordered start=2 hooked v1>v2", kinds: hooked, bounds: bounds{replicas: 2, unavailable: 1, places: 4}},
 		{words: "random hooked limited v1>v2", partitioned: true, kinds: limited, bounds: fewer},
 		{words: "ordinal hooked limited v1>v2", partitioned: true, kinds: limited, bounds: four},
 		{words: "ordered hooked limited v1>v2", partitioned: true, kinds: limited, bounds: four},

@@ -437,6 +437,13 @@ func TestNext(t *testing.T) {
 				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
+		"a moved range gives up the pod that a hook has prepared first": {
+			config: "ordered hooked R=2 start=2 v1", state: "0:v1+% 1:v1+",
+			want: []string{
+				"delete web-0 (its ordinal is not in use)",
+				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
+			},
+		},
 		"and fills the places they leave": {
 			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1x",
 			want: []string{

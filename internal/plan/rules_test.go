@@ -158,7 +158,7 @@ func createsInOrder(f *facts) bool {
 }
 
 // scalesDownInOrder allows broken pods to go before their turn. It also allows those that Recreate wants gone, if the
-// highest has to wait or none is surplus.
+// highest has to wait or none is surplus, and those out of service, if none is surplus and the highest need not wait.
 func scalesDownInOrder(f *facts) bool {
 	if !f.set.OrderedReady() || f.scaledDown.sum() == 0 {
 		return true
@@ -178,8 +178,10 @@ func scalesDownInOrder(f *facts) bool {
 			highest = r
 		}
 	}
-	inTurn := f.live > f.set.Limits.Replicas && f.waitsFor(highest.Ordinal) == nil
-	urgent := func(r *snapshot.Replica) bool { return !r.Ready || !inTurn && f.old(r) }
+	surplus, waits := f.live > f.set.Limits.Replicas, f.waitsFor(highest.Ordinal) != nil
+	urgent := func(r *snapshot.Replica) bool {
+		return !r.Ready || (waits || !surplus) && f.old(r) || !waits && !surplus && r.Updating
+	}
 	for j := range f.set.Replicas {
 		r := &f.set.Replicas[j]
 		if _, used := f.set.InUse(r.Ordinal); !used && r.Live() && !urgent(victim) && urgent(r) {

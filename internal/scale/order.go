@@ -65,14 +65,15 @@ func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
 }
 
 // nextCondemned returns the pod to delete in an OrderedReady set: a broken one if there is one, otherwise the highest. It
-// waits until the previous one is gone and every pod below that stays is available. Pods that Recreate wants gone do not
-// wait for the highest when it must wait or is only misplaced, because no new pod is created before they are gone.
+// waits until the previous one is gone and every pod below that stays is available. If the highest is only misplaced, one that is
+// out of service goes before it. Pods that Recreate wants gone do not wait for the highest when it must wait or is only misplaced,
+// because no new pod is created before they are gone.
 func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
 	victim := w.Condemned[0]
 	below := firstUnavailableBelow(o, victim.Ordinal)
-	inTurn := below == nil && o.Live() > o.Limits.Replicas
+	surplus := o.Live() > o.Limits.Replicas
 	for _, r := range w.Condemned {
-		if r.Broken() || !inTurn && desired.IsOld(o, r) {
+		if r.Broken() || below == nil && !surplus && r.OutOfService() || (below != nil || !surplus) && desired.IsOld(o, r) {
 			victim, below = r, nil
 			break
 		}
