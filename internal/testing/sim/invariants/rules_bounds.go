@@ -169,7 +169,7 @@ func guardsMoves(v *verdict) string {
 	}
 	l, live := v.world.Limits(v.set), v.count(IsLive)
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, live <= l.Replicas) {
+	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, live+v.replacedNow() <= l.Replicas) {
 		return ""
 	}
 	surge := v.count(isSurge)

@@ -60,6 +60,19 @@ func leaves(node *corev1.Node) string {
 	return ""
 }
 
+// replacedNow counts the pods on nodes that leave that the same plan has deleted. It replaces them.
+func (v *verdict) replacedNow() int {
+	n := 0
+	for object := range v.checker.reconcile.View.Cache(apiserver.Pods) {
+		pod := apiserver.MustBe[*corev1.Pod](object)
+		known := v.pods[apiserver.KeyOf(pod)]
+		if OwnerOf(pod) == v.set.UID && IsLive(pod) && Leaves(v.world.nodeOf(pod), pod) && (known == nil || !IsLive(known)) {
+			n++
+		}
+	}
+	return n
+}
+
 // ToleratesAll reports whether a pod tolerates every taint. The pods of a world tolerate all or nothing.
 func ToleratesAll(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "" && t.Operator == corev1.TolerationOpExists })
