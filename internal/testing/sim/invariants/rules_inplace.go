@@ -73,7 +73,7 @@ func restarts(pod *corev1.Pod) bool {
 		if c == nil {
 			continue
 		}
-		if status.ContainerID != "" && !kubelet.StartedFrom(pod, status, c.Image) || isBare(status.Image) {
+		if status.ContainerID != "" && !kubelet.StartedFrom(pod, status, c.Image) || isVague(status.Image, c.Image) {
 			return true
 		}
 		for _, p := range c.ResizePolicy {
@@ -91,8 +91,11 @@ func isUnseen(pod *corev1.Pod) bool {
 	return seen != 0 && seen < pod.Generation
 }
 
-// isBare reports whether a node names an image by its content only. Which of two images runs may then not be provable.
-func isBare(image string) bool { return strings.HasPrefix(image, "sha256:") }
+// isVague reports whether a node names the image of a container by its content only, or by another tag. Which of two images runs may
+// then not be provable.
+func isVague(reported, image string) bool {
+	return strings.HasPrefix(reported, "sha256:") || !strings.HasSuffix(reported, image) && !strings.Contains(image, "@")
+}
 
 // containerNamed returns the container of a pod with a name; nil if there is none.
 func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
