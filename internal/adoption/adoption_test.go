@@ -139,33 +139,3 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
-
-func TestDifference(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		change func(*corev1.Pod)
-		want   string
-	}{
-		"none":         {change: func(*corev1.Pod) {}},
-		"an image":     {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v0" }, want: "spec.containers[app].image: changed"},
-		"a label":      {change: func(p *corev1.Pod) { p.Labels = nil }, want: "metadata.labels[app]: added"},
-		"an injection": {change: func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{}} }, want: "spec.tolerations: removed"},
-		"a spread constraint that names the hash of a Deployment": {
-			change: func(p *corev1.Pod) {
-				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MatchLabelKeys: []string{"pod-template-hash"}}}
-			},
-			want: "spec.topologySpreadConstraints: removed",
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pod := podOf("0")
-			o := observe("0:rs+", pod)
-			tt.change(pod)
-			if got := adoption.Difference(o, &o.Replicas[0], podOf("preflight")); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}

@@ -19,7 +19,6 @@ package claims
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,40 +28,9 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
-
-// Name returns the name of the claim that a template gives to an identity.
-func Name(set, template, id string) string { return template + "-" + set + "-" + id }
-
-// SetsNamed returns the names of the sets that a claim of this name could belong to. There can be several, because template
-// and set names may contain dashes.
-func SetsNamed(claim string) []string {
-	end := strings.LastIndexByte(claim, '-') // ids have no dash
-	if end < 0 {
-		return nil
-	}
-	var sets []string
-	for rest := claim[:end]; ; {
-		_, set, found := strings.Cut(rest, "-")
-		if !found {
-			return sets
-		}
-		sets = append(sets, set)
-		rest = set
-	}
-}
-
-// IDOf returns the identity that an unlabeled claim has by its name, if it is the name of a claim of one of the given
-// templates.
-func IDOf(set string, templates []string, claim string) (id string, ok bool) {
-	for _, template := range templates {
-		if id, ok := strings.CutPrefix(claim, Name(set, template, "")); ok && !strings.Contains(id, "-") {
-			return id, true
-		}
-	}
-	return "", false
-}
 
 // Retention is the claim retention policy of a spec, with its defaults resolved.
 type Retention struct{ WhenDeleted, WhenScaled v1alpha1.ClaimRetentionPolicy }
@@ -138,27 +106,9 @@ func Wanted(o *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
 	var names []string
 	revision, _ := w.ComesBackAt(o, r)
 	for _, claim := range o.Known[revision].Claims {
-		names = append(names, Name(o.Name, claim.Name, r.ID))
+		names = append(names, identity.ClaimName(o.Name, claim.Name, r.ID))
 	}
 	return names
-}
-
-// Lost describes a claim that a pod of a revision would mount, that does not exist and cannot be created. It also returns
-// what to do about it; empty if there is no such claim.
-func Lost(o *snapshot.Set, id, revision string) string {
-	for _, claim := range o.Known[revision].Claims {
-		name := Name(o.Name, claim.Name, id)
-		if claim.Template == nil && !exists(o, id, name) {
-			return fmt.Sprintf("claim %s does not exist, and the claim template %s of revision %s is lost; "+
-				"put it back into spec.volumeClaimTemplates, or create the claim", name, claim.Name, revision)
-		}
-	}
-	return ""
-}
-
-// exists reports whether an identity has a claim of this name.
-func exists(o *snapshot.Set, id, name string) bool {
-	return slices.ContainsFunc(o.Replicas, func(r snapshot.Replica) bool { return r.ID == id && find(&r, name) != nil })
 }
 
 // Plan plans the changes to the claims of a set, given what happens to its pods. Its actions must come before those of the
@@ -281,8 +231,8 @@ func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 		return
 	}
 	for _, claim := range c.set.Known[r.Revision].Claims {
-		name := Name(c.set.Name, claim.Name, r.ID)
-		if claim.Template != nil && find(r, name) == nil && mounts(r.Pod, name) {
+		name := identity.ClaimName(c.set.Name, claim.Name, r.ID)
+		if claim.Template != nil && r.Claim(name) == nil && mounts(r.Pod, name) {
 			p.Add(action.CreateClaims{ID: r.ID, Revision: r.Revision, Reason: "claim " + name + " is gone"})
 			return
 		}
@@ -331,22 +281,12 @@ func (c planner) protected(claim *corev1.PersistentVolumeClaim) time.Duration {
 func (c planner) hasTemplate(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	for _, revision := range c.set.Known {
 		for _, template := range revision.Claims {
-			if Name(c.set.Name, template.Name, r.ID) == claim.Name {
+			if identity.ClaimName(c.set.Name, template.Name, r.ID) == claim.Name {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// find returns the replica's claim with this name; nil if it has none.
-func find(r *snapshot.Replica, name string) *corev1.PersistentVolumeClaim {
-	for _, claim := range r.Claims {
-		if claim.Name == name {
-			return claim
-		}
-	}
-	return nil
 }
 
 // mounts reports whether a pod mounts a claim of this name.

@@ -16,6 +16,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/scale"
@@ -30,7 +31,7 @@ const (
 func claim(id, size string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: claims.Name("web", "data", id), UID: "claim",
+			Name: identity.ClaimName("web", "data", id), UID: "claim",
 			Labels:          map[string]string{v1alpha1.SetLabel: "web"},
 			OwnerReferences: owners,
 		},

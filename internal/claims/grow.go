@@ -12,6 +12,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/rank"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -80,7 +81,7 @@ func growable(o *snapshot.Set, r *snapshot.Replica) []action.ExpandClaim {
 	var actions []action.ExpandClaim
 	for i := range o.Spec.VolumeClaimTemplates {
 		template := &o.Spec.VolumeClaimTemplates[i]
-		claim := find(r, Name(o.Name, template.Name, r.ID))
+		claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))
 		if claim == nil || Obstacle(o, r, claim) != "" {
 			continue
 		}
@@ -163,7 +164,7 @@ func Status(o *snapshot.Set) []v1alpha1.VolumeClaimStatus {
 		s := v1alpha1.VolumeClaimStatus{Name: template.Name}
 		for j := range o.Replicas {
 			r := &o.Replicas[j]
-			claim := find(r, Name(o.Name, template.Name, r.ID))
+			claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))
 			if claim == nil || !r.Live() {
 				continue
 			}

@@ -23,14 +23,14 @@ import (
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/revisions"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/plan/observe"
 )
 
 // view is what the cache shows of a set and of all that it owns.
 type view struct {
-	observe.Objects
+	snapshot.Objects
 
 	// memory is what is remembered of the set.
 	memory *setMemory
@@ -51,7 +51,7 @@ type view struct {
 
 // newView begins a view of a set: what is known of it without a list of what it owns.
 func newView(set *v1alpha1.RollSet, memory *setMemory, now time.Time) (v *view, err error) {
-	v = &view{Objects: observe.Objects{Set: set, Now: now}, memory: memory}
+	v = &view{Objects: snapshot.Objects{Set: set, Now: now}, memory: memory}
 	v.cache.Synced = map[schema.GroupKind]string{}
 	v.writes = memory.attempts.For(&v.Objects)
 	v.revisions = &revisions.Look{Objects: &v.Objects, Writes: v.writes, Memory: &memory.revisions}
@@ -105,10 +105,10 @@ func (v *view) list(ctx context.Context, cache client.Reader, into client.Object
 func (v *view) answers(update string) map[string]snapshot.Preflight {
 	answers := make(map[string]snapshot.Preflight, len(v.memory.preflights))
 	for name, answer := range v.memory.preflights {
-		answer.Retry = v.writes.Wait(action.Key{Verb: action.Preflighting, Object: name})
+		answer.Retry = v.writes.Wait(attempt.Key{Verb: attempt.Preflighting, Object: name})
 		answers[name] = answer
 	}
-	k := action.Key{Verb: backoff.CreatingRevision, Object: update}
+	k := attempt.Key{Verb: backoff.CreatingRevision, Object: update}
 	if f, refused := v.writes.Failure(k); refused && f.Message != "" {
 		answers[update] = snapshot.Preflight{Refusal: f.Message, Retry: v.writes.Wait(k)}
 	}
@@ -118,7 +118,7 @@ func (v *view) answers(update string) map[string]snapshot.Preflight {
 // rememberPreflights notes what the API server answered to preflights.
 func (v *view) rememberPreflights(answers map[string]snapshot.Preflight) {
 	for name, answer := range answers {
-		k := action.Key{Verb: action.Preflighting, Object: name}
+		k := attempt.Key{Verb: attempt.Preflighting, Object: name}
 		v.memory.preflights[name] = answer
 		if answer.Pod == nil { // refused, or not judged to the end
 			v.writes.Note(k, backoff.Failure{Refused: !answer.Failed})

@@ -15,7 +15,7 @@ import (
 
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/watch"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -54,7 +54,7 @@ func (n takenNames) blocked(ctx context.Context, o *snapshot.Set) map[string]sna
 			continue
 		}
 		// The cache may not show yet what the API server showed.
-		if wait := n.writes.Wait(action.Key{Verb: action.Creating, Object: id}); wait > 0 {
+		if wait := n.writes.Wait(attempt.Key{Verb: attempt.Creating, Object: id}); wait > 0 {
 			blocked[id] = snapshot.Block{Claim: remembered.Claim, Reason: remembered.Reason, Retry: wait}
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/status"
 )
@@ -35,7 +36,7 @@ func (s *step) refused() *status.Failure {
 	reason := ""
 	for _, k := range s.due() {
 		f, counts := s.writes.Failure(k)
-		if !counts || f.Message == "" || f.Overtaken || k.Verb == action.Resizing && f.Refused || action.OfBudget(k.Verb) || slices.Contains(messages, f.Message) {
+		if !counts || f.Message == "" || f.Overtaken || k.Verb == attempt.Resizing && f.Refused || attempt.OfBudget(k.Verb) || slices.Contains(messages, f.Message) {
 			continue
 		}
 		if messages = append(messages, f.Message); reason == "" {
@@ -53,16 +54,16 @@ func (s *step) refused() *status.Failure {
 }
 
 // due are the keys of all that is wanted, whether it is tried now or not, in a fixed order.
-func (s *step) due() []action.Key {
-	var due []action.Key
+func (s *step) due() []attempt.Key {
+	var due []attempt.Key
 	for _, k := range s.plan.Aside {
-		due = append(due, k, action.Any(k.Verb))
+		due = append(due, k, attempt.Any(k.Verb))
 	}
 	for _, a := range s.plan.Actions {
-		due = append(due, action.KeyOf(a), action.Any(action.KeyOf(a).Verb))
+		due = append(due, action.KeyOf(a), attempt.Any(action.KeyOf(a).Verb))
 	}
 	due = append(due, s.revisions.Due...)
-	slices.SortFunc(due, func(a, b action.Key) int {
+	slices.SortFunc(due, func(a, b attempt.Key) int {
 		_, first := reasonOf(a.Verb)
 		_, second := reasonOf(b.Verb)
 		return cmp.Or(cmp.Compare(first, second), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Object, b.Object))
@@ -71,11 +72,11 @@ func (s *step) due() []action.Key {
 }
 
 // reasonOf returns the reason of a refused write, and how telling it is: the lower, the more.
-func reasonOf(verb action.Verb) (reason string, rank int) {
+func reasonOf(verb attempt.Verb) (reason string, rank int) {
 	switch verb {
-	case action.Creating, backoff.CreatingRevision:
+	case attempt.Creating, backoff.CreatingRevision:
 		return podcontrol.FailedCreate, 0
-	case action.Deleting:
+	case attempt.Deleting:
 		return podcontrol.FailedDelete, 1
 	default:
 		return podcontrol.FailedUpdate, 2

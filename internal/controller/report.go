@@ -19,6 +19,7 @@ import (
 	"rollset.dev/rollset/internal/controller/revisions"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -43,14 +44,14 @@ func (r *Reconciler) reporter() *reporter {
 	return &reporter{client: r.Client, expectations: r.Expectations, events: r.Events, metrics: r.Metrics, revisions: r.revisions()}
 }
 
-func statusWrite() action.Key { return action.Key{Verb: backoff.WritingStatus} }
+func statusWrite() attempt.Key { return attempt.Key{Verb: backoff.WritingStatus} }
 
 // report writes the status if it changed, and returns when to come back because time alone may change something.
 func (r *reporter) report(ctx context.Context, s *step) time.Duration {
 	report := status.Compute(s.statusInput())
 	s.memory.reports.progress = report.Progress
 	r.metrics.Observed(metrics.Observation{
-		Set: client.ObjectKeyFromObject(s.Set), Report: report, Replicas: s.observed.Limits.Replicas, Update: s.observed.Update.Name, Now: s.Now,
+		Set: client.ObjectKeyFromObject(s.Set), Status: &report.Status, Blocking: string(report.Blocking), Replicas: s.observed.Limits.Replicas, Update: s.observed.Update.Name, Now: s.Now,
 	}, &s.memory.reports.metrics)
 	r.mark(ctx, s, report)
 	wait := action.Sooner(s.plan.RequeueAfter, report.RequeueAfter)

@@ -18,6 +18,7 @@ import (
 	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -56,7 +57,7 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 	for kind := range informer.Watched() {
 		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
 	}
-	v.cache.Synced[podcontrol.BudgetKind()] = r.Watermarks(podcontrol.BudgetKind(), set.Namespace)
+	v.cache.Synced[expectations.BudgetKind()] = r.Watermarks(expectations.BudgetKind(), set.Namespace)
 	return &step{view: v, names: takenNames{view: v, cache: r.Client, router: &r.router}}, nil
 }
 
@@ -85,8 +86,8 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 // record joins pods and claims, and brings the revisions up to date. Of a set whose spec cannot be understood nothing is
 // touched.
 func (r *Reconciler) record(ctx context.Context, s *step) (ctrl.Result, error) {
-	s.replicas = s.Join(&s.memory.seen)
-	in := s.RevisionInput(s.replicas, &s.memory.seen)
+	s.replicas = s.memory.seen.Join(&s.Objects)
+	in := s.memory.seen.RevisionInput(&s.Objects, s.replicas)
 	if s.undecided() {
 		s.found, s.failure = revision.Resolve(in)
 		return ctrl.Result{}, nil
@@ -141,11 +142,11 @@ func (r *Reconciler) apply(ctx context.Context, s *step) (ctrl.Result, error) {
 	if s.wrote = len(s.plan.Actions); s.result.Relabels.Done > 0 {
 		s.wrote = len(s.Pods) // others are planned for only then
 	}
-	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, podcontrol.Attempt.RefusesResize) {
+	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
 		s.wrote = len(s.Pods)
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil // what is to be done depends on the answers, and no event brings them
 	}
-	failed := slices.ContainsFunc(s.result.Attempts, func(a podcontrol.Attempt) bool { return a.Err != nil })
+	failed := slices.ContainsFunc(s.result.Attempts, func(a attempt.Result) bool { return a.Err != nil })
 	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others
 		s.plan.Wake(lookAgain)
 	}
@@ -178,7 +179,7 @@ func (r *Reconciler) remember(s *step) {
 	s.forgetPreflights(s.observed.Update.Name)
 	s.memory.seen.Decoder.Keep(s.Revisions)
 	s.memory.revisions.Keep(s.Revisions)
-	r.Metrics.Wrote(s.result)
+	r.Metrics.Wrote(s.result.Creates, s.result.Deletes, s.result.Updates)
 }
 
 func (r *Reconciler) pods() *podcontrol.Control {
@@ -192,5 +193,11 @@ func (r *Reconciler) pods() *podcontrol.Control {
 }
 
 func (r *Reconciler) revisions() *revisions.Control {
-	return &revisions.Control{Client: r.Client, Live: r.Live, Expectations: r.Expectations, Events: r.Events}
+	return &revisions.Control{
+		Client:       r.Client,
+		Live:         r.Live,
+		Stays:        func(ctx context.Context, set *v1alpha1.RollSet) error { return podcontrol.CheckStays(ctx, r.Live, set) },
+		Expectations: r.Expectations,
+		Events:       r.Events,
+	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/plan/observe"
 )
 
 // TestStepEvents follows a rollout through its steps: users get one event when a step begins, waits for a person or program,
@@ -41,7 +40,7 @@ func TestStepEvents(t *testing.T) {
 		{at(0, v1alpha1.RolloutFailed), ""}, // the verdict is told of with the revision
 		{nil, ""},
 	} {
-		r.tellStep(&step{view: &view{Objects: observe.Objects{Set: set}}, observed: observed}, next.status)
+		r.tellStep(&step{view: &view{Objects: snapshot.Objects{Set: set}}, observed: observed}, next.status)
 		set.Status.Rollout = next.status
 		got := ""
 		select {

@@ -23,6 +23,7 @@ import (
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 )
 
 // isBehind asks the API server, once in the life of this process, whether the cache shows a set from before its newest status:
@@ -81,7 +82,7 @@ func (v *view) doubt() time.Duration {
 	return v.writes.Wait(doubting())
 }
 
-func doubting() action.Key { return action.Key{Verb: backoff.Doubting} }
+func doubting() attempt.Key { return attempt.Key{Verb: backoff.Doubting} }
 
 // page is how many pods are asked for at a time.
 const page = 500

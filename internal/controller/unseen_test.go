@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
-	"rollset.dev/rollset/internal/plan/observe"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // liveList is an API server that has some pods, and remembers what it was asked.
@@ -68,7 +68,7 @@ func doubtful(t *testing.T) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &view{Objects: observe.Objects{Set: set, Selector: selector, Now: time.Unix(1000, 0)}, memory: &setMemory{}}
+	v := &view{Objects: snapshot.Objects{Set: set, Selector: selector, Now: time.Unix(1000, 0)}, memory: &setMemory{}}
 	v.writes = v.memory.attempts.For(&v.Objects)
 	return v
 }

@@ -181,7 +181,7 @@ func TestApplyMarksUpdates(t *testing.T) {
 	if diff := cmp.Diff(want, got.Change.Labels.Set); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	date := lifecycle.Record(v1alpha1.LifecycleUpdating, o.Now, action.Passed{})
+	date := lifecycle.Record(v1alpha1.LifecycleUpdating, o.Now, snapshot.Passed{})
 	if got := got.Change.Annotations.Set[v1alpha1.LifecycleSinceAnnotation]; got != date {
 		t.Errorf("the date of the state is %q, want %q", got, date)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/lifecycle"
-	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -33,7 +32,7 @@ func dated(o *snapshot.Set, since string) {
 	pod := o.Replicas[0].Pod
 	ago, err := time.ParseDuration(since)
 	if err == nil {
-		since = lifecycle.Record(v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel]), o.Now.Add(-ago), action.Passed{})
+		since = lifecycle.Record(v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel]), o.Now.Add(-ago), snapshot.Passed{})
 		pod.CreationTimestamp = metav1.NewTime(o.Now.Add(-ago))
 	}
 	if since != "" {
@@ -189,23 +188,23 @@ func at(now time.Time, text string) string {
 // TestPassed shows for how long a pod tells that it went on without a hook.
 func TestPassed(t *testing.T) {
 	t.Parallel()
-	passed := action.Passed{Hook: "preNormal", Seconds: 60}
+	passed := snapshot.Passed{Hook: "preNormal", Seconds: 60}
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	tests := map[string]struct {
 		hook, state, marks string
 		since              string
 		// deleted is when the pod was deleted, with a grace period of 30 seconds; zero if it was not.
 		deleted time.Time
-		want    action.Passed
+		want    snapshot.Passed
 	}{
 		"a pod without the mark":          {hook: "preNormal", state: "Normal", since: lifecycle.Record("Normal", now, passed), want: passed},
 		"until it has the mark":           {hook: "preNormal", state: "Normal", marks: "L", since: lifecycle.Record("Normal", now, passed)},
 		"until it is in another state":    {hook: "preNormal", state: "PreparingDelete", since: lifecycle.Record("Normal", now, passed)},
 		"until the hook is gone":          {hook: "preDelete", state: "Normal", since: lifecycle.Record("Normal", now, passed)},
-		"a pod that has got its mark":     {hook: "preNormal", state: "Normal", since: lifecycle.Record("Normal", now, action.Passed{})},
-		"a pod that is updated":           {hook: "inPlaceUpdate", state: "Updating", marks: "L", since: "Updating 2026-01-01T00:00:00Z inPlaceUpdate 60", want: action.Passed{Hook: "inPlaceUpdate", Seconds: 60}},
+		"a pod that has got its mark":     {hook: "preNormal", state: "Normal", since: lifecycle.Record("Normal", now, snapshot.Passed{})},
+		"a pod that is updated":           {hook: "inPlaceUpdate", state: "Updating", marks: "L", since: "Updating 2026-01-01T00:00:00Z inPlaceUpdate 60", want: snapshot.Passed{Hook: "inPlaceUpdate", Seconds: 60}},
 		"until its mark is taken off":     {hook: "inPlaceUpdate", state: "Updating", since: "Updating 2026-01-01T00:00:00Z inPlaceUpdate 60"},
-		"a pod that terminates":           {hook: "preDelete", state: "PreparingDelete", marks: "L", since: "PreparingDelete 2026-01-01T00:00:00Z", deleted: now, want: action.Passed{Hook: "preDelete", Seconds: 60, Why: "label example.com/hook=on is still there"}},
+		"a pod that terminates":           {hook: "preDelete", state: "PreparingDelete", marks: "L", since: "PreparingDelete 2026-01-01T00:00:00Z", deleted: now, want: snapshot.Passed{Hook: "preDelete", Seconds: 60, Why: "label example.com/hook=on is still there"}},
 		"unless a user deleted it before": {hook: "preDelete", state: "PreparingDelete", marks: "L", since: "PreparingDelete 2026-01-01T00:00:00Z", deleted: now.Add(-time.Second)},
 		"a pod that waits":                {hook: "preDelete", state: "PreparingDelete", marks: "L", since: "PreparingDelete 2026-01-01T00:00:00Z"},
 	}

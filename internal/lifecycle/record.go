@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 const (
@@ -33,7 +33,7 @@ type record struct {
 }
 
 // Record returns the annotation of a pod that enters a state at a time, perhaps without waiting for a hook any longer.
-func Record(state v1alpha1.LifecycleState, at time.Time, passed action.Passed) string {
+func Record(state v1alpha1.LifecycleState, at time.Time, passed snapshot.Passed) string {
 	value := string(state) + " " + clockTime(at)
 	if passed.Hook != "" {
 		value += fmt.Sprintf(" %s %d", passed.Hook, passed.Seconds)
@@ -85,9 +85,9 @@ func since(pod *corev1.Pod, state v1alpha1.LifecycleState, now time.Time) time.T
 
 // Passed returns the hook that a pod went on without, as long as the pod shows that: while it terminates, while it is
 // updated, and while it lacks the marks of the hook. It is zero if there is none.
-func Passed(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) action.Passed {
+func Passed(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
 	if spec.Lifecycle == nil {
-		return action.Passed{}
+		return snapshot.Passed{}
 	}
 	state := v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel])
 	if state == v1alpha1.LifecyclePreparingDelete {
@@ -95,7 +95,7 @@ func Passed(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) action.Passed {
 	}
 	r, ok := recordOf(pod)
 	if !ok || r.passed == "" {
-		return action.Passed{}
+		return snapshot.Passed{}
 	}
 	for _, used := range [...]hook{
 		hookOf(spec, v1alpha1.LifecyclePreparingNormal), hookOf(spec, v1alpha1.LifecycleUpdating),
@@ -104,16 +104,16 @@ func Passed(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) action.Passed {
 			continue
 		}
 		if state == v1alpha1.LifecycleUpdating && used.present(pod) != "" || state == v1alpha1.LifecycleNormal && used.missing(pod) != "" {
-			return action.Passed{Hook: r.passed, Seconds: r.seconds}
+			return snapshot.Passed{Hook: r.passed, Seconds: r.seconds}
 		}
 	}
-	return action.Passed{}
+	return snapshot.Passed{}
 }
 
 // deletedWithout returns the hook preDelete if a pod was deleted when its wait for the hook had passed the limit.
-func deletedWithout(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) action.Passed {
+func deletedWithout(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
 	if pod.DeletionTimestamp == nil {
-		return action.Passed{}
+		return snapshot.Passed{}
 	}
 	at := pod.DeletionTimestamp.Time
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {

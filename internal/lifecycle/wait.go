@@ -11,6 +11,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // wait is what a pod waits for in a state, and how long it has waited.
@@ -86,15 +87,15 @@ func (w wait) proceeds() bool {
 }
 
 // passed returns the hook for a pod that goes on without it; zero if the pod waits.
-func (w wait) passed() action.Passed {
+func (w wait) passed() snapshot.Passed {
 	if !w.proceeds() {
-		return action.Passed{}
+		return snapshot.Passed{}
 	}
 	why := w.mark + " is missing"
 	if w.gone {
 		why = w.mark + " is still there"
 	}
-	return action.Passed{Hook: w.name, Seconds: *w.TimeoutSeconds, Why: why}
+	return snapshot.Passed{Hook: w.name, Seconds: *w.TimeoutSeconds, Why: why}
 }
 
 // kind returns the kind of the hold.

@@ -96,7 +96,7 @@ func leaveAside(o *snapshot.Set, p action.Plan) action.Plan {
 		case refusal.Message == "":
 			p.Wake(refusal.Retry)
 		default:
-			o.LeaveAside(k, action.Subject(o.Name, a), &p)
+			p.LeaveAside(o, k, action.Subject(o.Name, a))
 		}
 		if own, ok := a.(action.OwnClaim); ok && own.Owner != nil {
 			staying[own.Owner.UID] = true

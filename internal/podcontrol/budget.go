@@ -12,18 +12,13 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/plan/disruption"
 )
-
-// BudgetKind returns the kind of disruption budgets.
-func BudgetKind() schema.GroupKind {
-	return policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget").GroupKind()
-}
 
 // budgetWords are the words about a write of a budget, for events.
 type budgetWords struct{ done, failed, verb string }
@@ -69,7 +64,7 @@ func (w *writer) createBudget(ctx context.Context, a action.CreateBudget) outcom
 	case err != nil:
 		return outcome{err: fmt.Errorf("create PodDisruptionBudget %s: %w", a.Name, err)}
 	}
-	w.Expectations.Wrote(w.set.UID, BudgetKind(), budget.ResourceVersion)
+	w.Expectations.Wrote(w.set.UID, expectations.BudgetKind(), budget.ResourceVersion)
 	return outcome{done: true}
 }
 
@@ -84,7 +79,7 @@ func (w *writer) updateBudget(ctx context.Context, a action.UpdateBudget) outcom
 	case err != nil:
 		return outcome{stale: apierrors.IsConflict(err), err: fmt.Errorf("patch PodDisruptionBudget %s: %w", a.Budget.Name, err)}
 	}
-	w.Expectations.Wrote(w.set.UID, BudgetKind(), budget.ResourceVersion)
+	w.Expectations.Wrote(w.set.UID, expectations.BudgetKind(), budget.ResourceVersion)
 	return outcome{done: true}
 }
 

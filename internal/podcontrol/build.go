@@ -80,7 +80,7 @@ func mountClaims(set *v1alpha1.RollSet, revision snapshot.Revision, pod *corev1.
 	}
 	volumes := make([]corev1.Volume, 0, len(revision.Claims)+len(pod.Spec.Volumes))
 	for _, claim := range revision.Claims {
-		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims.Name(set.Name, claim.Name, id)}
+		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: identity.ClaimName(set.Name, claim.Name, id)}
 		volumes = append(volumes, corev1.Volume{
 			Name:         claim.Name,
 			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source},

@@ -16,7 +16,9 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -24,7 +26,7 @@ import (
 func BuildClaim(set *v1alpha1.RollSet, template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            claims.Name(set.Name, template.Name, id),
+			Name:            identity.ClaimName(set.Name, template.Name, id),
 			Namespace:       set.Namespace,
 			Labels:          maps.Clone(template.Labels),
 			Annotations:     maps.Clone(template.Annotations),
@@ -65,7 +67,7 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 	}
 	r := w.replica(pod.ID)
 	for _, of := range revision.Claims {
-		name := claims.Name(w.set.Name, of.Name, pod.ID)
+		name := identity.ClaimName(w.set.Name, of.Name, pod.ID)
 		wanted := w.claimOf(of, pod.ID)
 		if pod.Surge && wanted != nil {
 			wanted.Labels[v1alpha1.SurgeLabel] = "true"
@@ -100,7 +102,7 @@ func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name stri
 	}
 	err := w.Client.Create(ctx, claim)
 	if err == nil {
-		w.Expectations.Wrote(w.set.UID, ClaimKind(), claim.ResourceVersion)
+		w.Expectations.Wrote(w.set.UID, expectations.ClaimKind(), claim.ResourceVersion)
 		return outcome{}
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -157,6 +159,6 @@ func (w *writer) patchClaim(ctx context.Context, seen *corev1.PersistentVolumeCl
 	if err := w.Client.Patch(ctx, claim, patch); err != nil {
 		return fmt.Errorf("patch claim %s: %w", seen.Name, err)
 	}
-	w.Expectations.Wrote(w.set.UID, ClaimKind(), claim.ResourceVersion)
+	w.Expectations.Wrote(w.set.UID, expectations.ClaimKind(), claim.ResourceVersion)
 	return nil
 }

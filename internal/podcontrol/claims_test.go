@@ -15,6 +15,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -182,7 +183,7 @@ func TestUpkeepOfClaims(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch data-web-0", "get web-9", "delete data-web-9", "create data-web-5"}, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Tally{Done: 3}, result.Claims); diff != "" {
+	if diff := cmp.Diff(attempt.Tally{Done: 3}, result.Claims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 	grown, ok := w.server.objects["data-web-0"].(*corev1.PersistentVolumeClaim)
@@ -201,7 +202,7 @@ func TestClaimIsKeptForAPodThatTheCacheLacks(t *testing.T) {
 	if diff := cmp.Diff([]string{"get web-0"}, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Tally{}, result.Claims); diff != "" {
+	if diff := cmp.Diff(attempt.Tally{}, result.Claims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 }

@@ -37,9 +37,9 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 		switch {
 		case i >= len(now), out.stale:
 		case out.block != nil: // the pod exists, so this blocks nothing else
-			w.result.Claims.fail(errors.New(out.block.Reason))
+			w.result.Claims.Fail(errors.New(out.block.Reason))
 		case out.err != nil:
-			w.result.Claims.fail(out.err)
+			w.result.Claims.Fail(out.err)
 		default:
 			w.result.Claims.Done++
 			w.kept = append(w.kept, actions[i])

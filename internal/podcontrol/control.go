@@ -20,14 +20,13 @@ import (
 	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -94,44 +93,15 @@ type Result struct {
 	// Creates, Deletes, Relabels, Updates and Claims are the results by kind of write. Relabels are pods that were adopted,
 	// released or labeled with another revision. Updates are pods that were changed in place. Claims are claims that were
 	// changed.
-	Creates, Deletes, Relabels, Updates, Claims Tally
+	Creates, Deletes, Relabels, Updates, Claims attempt.Tally
 	// Attempts holds the writes that were tried, one by one.
-	Attempts []Attempt
+	Attempts []attempt.Result
 	// Blocked holds why no pod can be created for an identity. These creates do not count as failed.
 	Blocked map[string]snapshot.Block
 	// Preflights holds the answers to preflights, by revision.
 	Preflights map[string]snapshot.Preflight
 	// NamespaceGone is true if the namespace is being deleted, so that a retry is pointless.
 	NamespaceGone bool
-}
-
-// Attempt is a write that was tried, with its result.
-type Attempt struct {
-	// Key names the write. Writes of one verb share a key if they fail for the same cause: a full quota, or an API server
-	// that fails.
-	Key action.Key
-	// Seen is the resourceVersion at which the object was judged; empty if there was none.
-	Seen string
-	// Err is why the write had no effect; nil if the object is as planned.
-	Err error
-	// Overtaken is true if the object changed since it was judged, Blocked if something blocks the identity.
-	Overtaken, Blocked bool
-}
-
-// RefusesResize reports whether the API server refused to resize a pod. The plan then uses another way.
-func (a Attempt) RefusesResize() bool { return a.Key.Verb == action.Resizing && Refused(a.Err) }
-
-// Tally counts the writes that succeeded and failed. It keeps the first error.
-type Tally struct {
-	Done, Failed int
-	Err          error
-}
-
-func (t *Tally) fail(err error) {
-	t.Failed++
-	if t.Err == nil {
-		t.Err = err
-	}
 }
 
 // Apply applies a plan for a set. o is the observation that the plan was made from.
@@ -198,15 +168,15 @@ type writer struct {
 
 // tried records the result of an action.
 func (w *writer) tried(a action.Action, out outcome) {
-	attempt := Attempt{Key: action.KeyOf(a), Seen: action.SeenAt(a), Err: out.err, Overtaken: out.stale}
+	tried := attempt.Result{Key: action.KeyOf(a), Seen: action.SeenAt(a), Err: out.err, Overtaken: out.stale}
 	if out.block != nil {
-		attempt.Err, attempt.Blocked = errors.New(out.block.Reason), true
+		tried.Err, tried.Blocked = errors.New(out.block.Reason), true
 	}
-	full := quotaExceeded(out.err) && attempt.Key.Verb == action.Creating
-	if full || out.err != nil && !out.stale && inTrouble(out.err) {
-		attempt.Key = action.Any(attempt.Key.Verb)
+	full := quotaExceeded(out.err) && tried.Key.Verb == attempt.Creating
+	if full || out.err != nil && !out.stale && attempt.InTrouble(out.err) {
+		tried.Key = attempt.Any(tried.Key.Verb)
 	}
-	w.result.Attempts = append(w.result.Attempts, attempt)
+	w.result.Attempts = append(w.result.Attempts, tried)
 }
 
 func (w *writer) findReplicas() {
@@ -229,12 +199,4 @@ func (w *writer) block(id string, b snapshot.Block) {
 		w.result.Blocked = map[string]snapshot.Block{}
 	}
 	w.result.Blocked[id] = b
-}
-
-// PodKind returns the kind of pods.
-func PodKind() schema.GroupKind { return corev1.SchemeGroupVersion.WithKind("Pod").GroupKind() }
-
-// ClaimKind returns the kind of claims.
-func ClaimKind() schema.GroupKind {
-	return corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind()
 }

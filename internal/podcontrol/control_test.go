@@ -5,7 +5,6 @@ package podcontrol
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -27,6 +26,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 )
 
 var (
@@ -40,22 +40,6 @@ var (
 	errNobody   = &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 )
 
-func TestMayHaveHappened(t *testing.T) {
-	t.Parallel()
-	for err, want := range map[error]bool{
-		errQuota: false, errInvalid: false, errServer: true, errCut: true, errNobody: false,
-		apierrors.NewTooManyRequests("later", 1):                   false,
-		apierrors.NewServerTimeout(schema.GroupResource{}, "c", 1): true,
-		apierrors.NewTimeoutError("late", 1):                       true,
-		fmt.Errorf("create: %w", errQuota):                         false,
-		errors.New("context deadline exceeded"):                    true,
-	} {
-		if got := MayHaveHappened(err); got != want {
-			t.Errorf("MayHaveHappened(%v) = %v, want %v", err, got, want)
-		}
-	}
-}
-
 func TestCreatesStartSlowly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(v1alpha1.RandomIdentity)
@@ -63,7 +47,7 @@ func TestCreatesStartSlowly(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2, 4, 5}, w.batches); diff != "" {
 		t.Errorf("batches (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Tally{Done: 12}, result.Creates); diff != "" {
+	if diff := cmp.Diff(attempt.Tally{Done: 12}, result.Creates); diff != "" {
 		t.Errorf("creates (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"SuccessfulCreate: Created 12 pods web-0, web-1, web-2, web-3, web-4 and 7 more (missing, at revision web-1; 0 wanted)"}, w.notes.all); diff != "" {
@@ -101,7 +85,7 @@ func TestCreatesStopAtTheFirstFailingBatch(t *testing.T) {
 }
 
 func synced(resourceVersion string) map[schema.GroupKind]string {
-	return map[schema.GroupKind]string{PodKind(): resourceVersion, ClaimKind(): resourceVersion}
+	return map[schema.GroupKind]string{expectations.PodKind(): resourceVersion, expectations.ClaimKind(): resourceVersion}
 }
 
 func TestCreateIsExpected(t *testing.T) {
@@ -137,7 +121,7 @@ func TestCreateInDoubt(t *testing.T) {
 	if diff := cmp.Diff([]string{"create web-0", "get web-0"}, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Result{Attempts: []Attempt{{Key: action.KeyOf(creates(1)[0])}}}, result); diff != "" {
+	if diff := cmp.Diff(Result{Attempts: []attempt.Result{{Key: action.KeyOf(creates(1)[0])}}}, result); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -42,7 +44,7 @@ func (w *writer) note(a action.Create, out outcome) {
 	case out.block != nil:
 		w.block(a.ID, *out.block)
 	case out.err != nil:
-		w.result.Creates.fail(out.err)
+		w.result.Creates.Fail(out.err)
 		w.result.NamespaceGone = w.result.NamespaceGone || namespaceGone(out.err)
 	case out.done:
 		w.result.Creates.Done++
@@ -88,11 +90,11 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	err := w.Client.Create(ctx, pod)
 	switch {
 	case err == nil:
-		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
 		return outcome{done: true}
 	case apierrors.IsAlreadyExists(err):
 		return w.lookAtTakenName(ctx, pod.Name)
-	case MayHaveHappened(err):
+	case attempt.MayHaveHappened(err):
 		w.Expectations.DoubtCreate(w.set.UID, pod.Name)
 	}
 	return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
@@ -118,7 +120,7 @@ func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
 	case err != nil:
 		return outcome{err: fmt.Errorf("get pod %s, whose name is taken: %w", name, err)}
 	case metav1.IsControlledBy(pod, w.set):
-		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
 		return outcome{}
 	default:
 		return outcome{block: &snapshot.Block{Reason: Stranger(pod)}}

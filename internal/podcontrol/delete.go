@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -37,7 +39,7 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 		switch {
 		case out.stale:
 		case out.err != nil:
-			w.result.Deletes.fail(out.err)
+			w.result.Deletes.Fail(out.err)
 		case out.done:
 			w.result.Deletes.Done++
 			w.deleted = append(w.deleted, deletes[i])
@@ -57,7 +59,7 @@ func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
 		return outcome{done: true}
 	case apierrors.IsNotFound(err):
 		return outcome{} // the judged pod is gone, and the cache is about to show it
-	case MayHaveHappened(err):
+	case attempt.MayHaveHappened(err):
 		w.Expectations.DoubtDelete(w.set.UID, seen.UID)
 	default:
 		w.Expectations.Unfulfillable(w.set.UID, seen.UID)
@@ -77,7 +79,7 @@ func (w *writer) deleteChanged(ctx context.Context, judged *corev1.Pod, refusal 
 	case pod.UID == judged.UID && pod.ResourceVersion == judged.ResourceVersion:
 		return outcome{err: refusal.err}
 	case !equallyDue(judged, pod):
-		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
 		return refusal
 	default:
 		return w.delete(ctx, pod)

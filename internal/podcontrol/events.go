@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // These are the reasons of events. The first are those of StatefulSet and ReplicaSet.
@@ -68,9 +70,9 @@ func (w *writer) tellUpdates(log logr.Logger) {
 		if c.belonging() {
 			log.Info("changed whose pod it is", "pod", c.pod.Name, "change", c.why)
 			switch action.KeyOf(c.action).Verb {
-			case action.Adopting:
+			case attempt.Adopting:
 				adopted = append(adopted, c.pod.Name)
-			case action.Releasing:
+			case attempt.Releasing:
 				released = append(released, c.pod.Name)
 			default: // a relabel changes nothing in the pod's containers
 			}
@@ -100,7 +102,7 @@ func (w *writer) tellUpdates(log logr.Logger) {
 // tellPassed records which pods no longer wait for a lifecycle hook that has passed its limit.
 func (w *writer) tellPassed() {
 	var names, hooks []string
-	pass := func(pod *corev1.Pod, passed action.Passed) {
+	pass := func(pod *corev1.Pod, passed snapshot.Passed) {
 		if passed.Hook != "" {
 			names, hooks = append(names, pod.Name), append(hooks, passed.String())
 		}
@@ -169,14 +171,6 @@ func Listed(pods []string) string {
 	default:
 		return fmt.Sprintf("%d pods %s and %d more", n, strings.Join(pods[:maxNamed], ", "), n-maxNamed)
 	}
-}
-
-// String describes why the first write failed, and how many did.
-func (t *Tally) String() string {
-	if t.Failed == 1 {
-		return t.Err.Error()
-	}
-	return fmt.Sprintf("%d writes: %s", t.Failed, t.Err)
 }
 
 // maxReasons is the maximum number of reasons that an event gives.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -56,12 +57,12 @@ func (w *writer) freeIdentity() string {
 		taken[w.observation.Replicas[i].ID] = true
 	}
 	for k := range w.observation.Refusals {
-		if k.Verb == action.Creating {
+		if k.Verb == attempt.Creating {
 			taken[k.Object] = true
 		}
 	}
 	for _, tried := range w.result.Attempts {
-		if tried.Key.Verb == action.Creating {
+		if tried.Key.Verb == attempt.Creating {
 			taken[tried.Key.Object] = true
 		}
 	}

@@ -16,8 +16,10 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
@@ -80,7 +82,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 }
 
 // updateAll patches running pods.
-func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *Tally) {
+func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *attempt.Tally) {
 	updates = updates[:min(len(updates), MaxWrites)]
 	changes := make([]change, len(updates))
 	outcomes := make([]outcome, len(updates))
@@ -98,9 +100,9 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 		w.tried(updates[i], out)
 		switch {
 		case out.stale:
-		case changes[i].subresource == "resize" && Refused(out.err): // the plan knows other ways
+		case changes[i].subresource == "resize" && attempt.Refused(out.err): // the plan knows other ways
 		case out.err != nil:
-			tally.fail(out.err)
+			tally.Fail(out.err)
 		case out.done:
 			tally.Done++
 			w.updated = append(w.updated, changes[i])
@@ -125,15 +127,15 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	}
 	switch {
 	case err == nil:
-		w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
 		return outcome{done: true}
 	case apierrors.IsNotFound(err): // the cache is about to show it
 		return outcome{}
 	case apierrors.IsConflict(err):
 		return outcome{stale: true, err: c.failure(err)}
-	case c.subresource == "resize" && Refused(err):
+	case c.subresource == "resize" && attempt.Refused(err):
 		return outcome{err: err}
-	case MayHaveHappened(err):
+	case attempt.MayHaveHappened(err):
 		w.Expectations.DoubtUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
 	}
 	return outcome{err: c.failure(err)}
@@ -149,7 +151,7 @@ func (w *writer) changed(ctx context.Context, judged *corev1.Pod) bool {
 	if pod.UID == judged.UID && pod.ResourceVersion == judged.ResourceVersion {
 		return false
 	}
-	w.Expectations.Wrote(w.set.UID, PodKind(), pod.ResourceVersion)
+	w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
 	return true
 }
 
@@ -165,11 +167,5 @@ func (c *change) failure(err error) error {
 // belonging reports whether a change is about the owner or revision of a pod.
 func (c *change) belonging() bool {
 	verb := action.KeyOf(c.action).Verb
-	return verb == action.Adopting || verb == action.Releasing || verb == action.Relabeling
-}
-
-// Refused reports whether the API server understood a write and refused it. A resize beyond the node's capacity is
-// forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid.
-func Refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return verb == attempt.Adopting || verb == attempt.Releasing || verb == attempt.Relabeling
 }

@@ -21,7 +21,9 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // SubResource implements client.SubResourceClientConstructor.
@@ -76,7 +78,7 @@ func TestUpdates(t *testing.T) {
 	if result.Updates.Done != len(want) || result.Updates.Err != nil {
 		t.Errorf("result %+v", result.Updates)
 	}
-	behind := expectations.Cache{Synced: map[schema.GroupKind]string{PodKind(): "1"}}
+	behind := expectations.Cache{Synced: map[schema.GroupKind]string{expectations.PodKind(): "1"}}
 	if met, _ := w.store.Met("set", behind); met {
 		t.Error("nothing is expected of the cache after the writes")
 	}
@@ -134,7 +136,7 @@ func TestUpdateFails(t *testing.T) {
 			if tt.wantFailed > 0 && !errors.Is(result.Updates.Err, tt.err) {
 				t.Errorf("error %v does not tell of %v", result.Updates.Err, tt.err)
 			}
-			if got := slices.ContainsFunc(result.Attempts, Attempt.RefusesResize); got != tt.wantInfeasible {
+			if got := slices.ContainsFunc(result.Attempts, attempt.Result.RefusesResize); got != tt.wantInfeasible {
 				t.Errorf("infeasible: %v", result.Attempts)
 			}
 			met, remaining := w.store.Met("set", expectations.Cache{Pods: []*corev1.Pod{pod}})
@@ -225,12 +227,12 @@ func TestUsersAreToldWhyPodsGo(t *testing.T) {
 func TestUsersAreToldWhichHooksArePassed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(v1alpha1.RandomIdentity)
-	passed := action.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
+	passed := snapshot.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
 	w.apply(t,
 		action.SetState{Pod: w.running("web-a"), State: v1alpha1.LifecycleNormal, Passed: passed},
 		action.SetState{Pod: w.running("web-b"), State: v1alpha1.LifecycleNormal},
-		action.UpdateInPlace{Pod: w.running("web-c"), Revision: "web-2", Passed: action.Passed{Hook: "inPlaceUpdate", Seconds: 5}},
-		action.Delete{Pod: w.running("web-d"), Reason: "why", Passed: action.Passed{Hook: "preDelete", Seconds: 1}},
+		action.UpdateInPlace{Pod: w.running("web-c"), Revision: "web-2", Passed: snapshot.Passed{Hook: "inPlaceUpdate", Seconds: 5}},
+		action.Delete{Pod: w.running("web-d"), Reason: "why", Passed: snapshot.Passed{Hook: "preDelete", Seconds: 1}},
 	)
 	want := []string{
 		"SuccessfulDelete: Deleted pod web-d (why)",
@@ -251,7 +253,7 @@ func TestStatesAreDated(t *testing.T) {
 	writer := &writer{observation: &w.observe}
 	pod := w.running("web-a")
 	now := w.observe.Now.UTC().Format(time.RFC3339)
-	for passed, want := range map[action.Passed]string{{}: "Normal " + now, {Hook: "preNormal", Seconds: 60}: "Normal " + now + " preNormal 60"} {
+	for passed, want := range map[snapshot.Passed]string{{}: "Normal " + now, {Hook: "preNormal", Seconds: 60}: "Normal " + now + " preNormal 60"} {
 		c, err := writer.changeOf(action.SetState{Pod: pod, State: v1alpha1.LifecycleNormal, Passed: passed})
 		if err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@
 package scale
 
 import (
-	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -79,7 +79,7 @@ func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 		p.Wake(b.Retry)
 		return true
 	}
-	if why := claims.Lost(o, place.ID, place.Revision); why != "" {
+	if why := o.LostClaim(place.ID, place.Revision); why != "" {
 		p.Hold(action.HeldByClaim, o.PodName(place.ID), "%s", why)
 		return true
 	}
@@ -94,9 +94,9 @@ func heldByRefusal(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 		p.Wake(answer.Retry)
 		return true
 	}
-	for _, k := range []action.Key{action.AnyCreate(), {Verb: action.Creating, Object: place.ID}} {
+	for _, k := range []attempt.Key{attempt.AnyCreate(), {Verb: attempt.Creating, Object: place.ID}} {
 		if o.LeavesAside(k) {
-			o.LeaveAside(k, o.PodName(place.ID), p)
+			p.LeaveAside(o, k, o.PodName(place.ID))
 			return true
 		}
 	}

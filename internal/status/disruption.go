@@ -11,6 +11,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/plan/disruption"
 )
@@ -108,9 +109,9 @@ func (f *facts) budget() (is finding, asked bool) {
 
 func refusalReason(a action.Action) string {
 	switch action.KeyOf(a).Verb {
-	case action.CreatingBudget:
+	case attempt.CreatingBudget:
 		return v1alpha1.ReasonFailedCreate
-	case action.DeletingBudget:
+	case attempt.DeletingBudget:
 		return v1alpha1.ReasonFailedDelete
 	default:
 		return v1alpha1.ReasonFailedUpdate

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // verdict is the status and reason of a condition.
@@ -83,7 +84,7 @@ func (f *facts) message(v verdict, b blocker) string {
 
 // passed names the pods that went on without a lifecycle hook, as long as they show that.
 func (f *facts) passed() string {
-	var passed action.Passed
+	var passed snapshot.Passed
 	first, more := "", 0
 	for i := range f.set.Replicas {
 		switch r := &f.set.Replicas[i]; {
@@ -130,7 +131,7 @@ func (f *facts) headline(v verdict) string {
 	case v1alpha1.ReasonRolledBack:
 		back := f.revision(f.set.Current.Name).live
 		return fmt.Sprintf("revision %s %s and is rolled back; %s",
-			f.set.Update.Name, Sentence(f.set.Verdict), share(back, replicas, "at revision "+f.set.Current.Name))
+			f.set.Update.Name, revision.Sentence(f.set.Verdict), share(back, replicas, "at revision "+f.set.Current.Name))
 	case v1alpha1.ReasonProgressDeadlineExceeded:
 		deadline, _ := f.set.ProgressDeadline()
 		return fmt.Sprintf("no progress for %d seconds%s; %s", int64(deadline.Seconds()), f.nowhereToGo(), f.numbers())

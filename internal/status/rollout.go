@@ -13,7 +13,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/podstate"
-	"rollset.dev/rollset/internal/model/revision"
 )
 
 // maxVerdict is the largest number of bytes of a verdict on a revision.
@@ -121,20 +120,6 @@ func (f *facts) rejection(t timing) string {
 		return v1alpha1.ReasonProgressDeadlineExceeded
 	default:
 		return ""
-	}
-}
-
-// Sentence describes a verdict on a revision: what the revision did, or what was done to it.
-func Sentence(verdict string) string {
-	reason, why, _ := strings.Cut(verdict, ": ")
-	switch reason {
-	case revision.Aborted:
-		return "was aborted"
-	case v1alpha1.ReasonStepFailed:
-		at, what, _ := strings.Cut(why, ": ")
-		return "failed at " + at + " (" + what + ")"
-	default:
-		return "missed its deadline"
 	}
 }
 

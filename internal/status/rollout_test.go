@@ -189,18 +189,3 @@ func TestGates(t *testing.T) {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
-
-// TestVerdicts checks the message of a rollback for each verdict.
-func TestVerdicts(t *testing.T) {
-	t.Parallel()
-	for verdict, want := range map[string]string{
-		"ProgressDeadlineExceeded": "missed its deadline",
-		"true":                     "missed its deadline", // any value that a user wrote
-		"Aborted":                  "was aborted",
-		"StepFailed: step 2 of 4: gate A is False: 3% errors": "failed at step 2 of 4 (gate A is False: 3% errors)",
-	} {
-		if got := status.Sentence(verdict); got != want {
-			t.Errorf("%s: %q, want %q", verdict, got, want)
-		}
-	}
-}

@@ -341,7 +341,7 @@ func TestConditions(t *testing.T) {
 			config: "random R=2 v1", state: "a:v1+ b:v1+",
 			edit: func(in *status.Input) {
 				for i := range in.Set.Replicas {
-					in.Set.Replicas[i].Passed = action.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
+					in.Set.Replicas[i].Passed = snapshot.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
 				}
 			},
 			want: `

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/adoption"
-	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -150,7 +148,7 @@ func (v *mover) lost(m desired.Move, how method) bool {
 	if !how.recreates() {
 		return false
 	}
-	why := claims.Lost(v.set, m.Replica.ID, m.To)
+	why := v.set.LostClaim(m.Replica.ID, m.To)
 	if why != "" {
 		v.plan.Hold(action.HeldByClaim, m.Replica.Pod.Name, "%s", why)
 	}
@@ -236,7 +234,7 @@ func (v *mover) foreign(r *snapshot.Replica) string {
 	if v.set.Known[r.Revision].Template != nil || reference == nil {
 		return ""
 	}
-	if difference := adoption.Difference(v.set, r, reference); difference != "" {
+	if difference := v.set.Difference(r, reference); difference != "" {
 		return "the template gives another pod: " + difference
 	}
 	return ""

@@ -21,7 +21,7 @@ func (v *mover) vetted(candidates []desired.Move) []desired.Move {
 	asked := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(candidates), func(m desired.Move) bool {
 		if k, unmovable := o.Unmovable(m.Replica.Pod); unmovable {
-			o.LeaveAside(k, m.Replica.Pod.Name, p)
+			p.LeaveAside(o, k, m.Replica.Pod.Name)
 			return true
 		}
 		answer, known := o.Preflights[m.To]

@@ -19,7 +19,7 @@ import (
 
 // judge returns what a controller that has just started would write next for a set, and every write that it would hold
 // back. It asks accepts whether the API server accepts a pod of a revision.
-func judge(o observe.Objects, accepts func(snapshot.Revision) snapshot.Preflight) (action.Plan, error) {
+func judge(o snapshot.Objects, accepts func(snapshot.Revision) snapshot.Preflight) (action.Plan, error) {
 	spec, err := observe.Resolve(&o.Set.Spec)
 	if err != nil {
 		return action.Plan{}, err
@@ -28,8 +28,8 @@ func judge(o observe.Objects, accepts func(snapshot.Revision) snapshot.Preflight
 		return action.Plan{}, fmt.Errorf("spec.selector: %w", err)
 	}
 	memory := &observe.Memory{}
-	replicas := o.Join(memory)
-	found, err := revision.Resolve(o.RevisionInput(replicas, memory))
+	replicas := memory.Join(&o)
+	found, err := revision.Resolve(memory.RevisionInput(&o, replicas))
 	if err != nil {
 		return action.Plan{}, err
 	}

@@ -167,7 +167,7 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 }
 
 // read reads a set and what it controls.
-func read(ctx context.Context, c client.Client, key client.ObjectKey) (o observe.Objects, err error) {
+func read(ctx context.Context, c client.Client, key client.ObjectKey) (o snapshot.Objects, err error) {
 	o.Set = &v1alpha1.RollSet{}
 	if err := c.Get(ctx, key, o.Set); err != nil {
 		return o, err

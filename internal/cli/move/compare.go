@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
@@ -38,7 +37,7 @@ func compare(ctx context.Context, c client.Client, set *v1alpha1.RollSet, pods [
 	var different []string
 	for _, pod := range pods {
 		r := &snapshot.Replica{ID: o.IDOf(pod.Name), Pod: pod}
-		if difference := adoption.Difference(o, r, reference); difference != "" {
+		if difference := o.Difference(r, reference); difference != "" {
 			different = append(different, pod.Name+": "+difference)
 		}
 	}

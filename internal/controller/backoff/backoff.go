@@ -14,7 +14,7 @@ import (
 	"maps"
 	"time"
 
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 )
 
 // The shortest wait between two attempts, and the longest ones.
@@ -50,7 +50,7 @@ type Failure struct {
 
 // Table holds the attempts that failed. The zero Table is ready to use.
 type Table struct {
-	entries map[action.Key]*entry
+	entries map[attempt.Key]*entry
 }
 
 type entry struct {
@@ -63,7 +63,7 @@ type entry struct {
 }
 
 // Failed notes a failure.
-func (t *Table) Failed(k action.Key, f Failure, now time.Time) {
+func (t *Table) Failed(k attempt.Key, f Failure, now time.Time) {
 	e := t.entry(k)
 	if e.Version != f.Version || now.Sub(e.last) > 2*Longest {
 		e.delay, e.fails = 0, 0
@@ -82,13 +82,13 @@ func (t *Table) Failed(k action.Key, f Failure, now time.Time) {
 }
 
 // Rest lets an attempt, of whatever outcome, not be made again before a while has passed.
-func (t *Table) Rest(k action.Key, f Failure, now time.Time, d time.Duration) {
+func (t *Table) Rest(k attempt.Key, f Failure, now time.Time, d time.Duration) {
 	*t.entry(k) = entry{Failure: f, last: now, delay: d}
 }
 
-func (t *Table) entry(k action.Key) *entry {
+func (t *Table) entry(k attempt.Key) *entry {
 	if t.entries == nil {
-		t.entries = map[action.Key]*entry{}
+		t.entries = map[attempt.Key]*entry{}
 	}
 	if t.entries[k] == nil {
 		t.entries[k] = &entry{}
@@ -97,10 +97,10 @@ func (t *Table) entry(k action.Key) *entry {
 }
 
 // Succeeded forgets the failures of an attempt.
-func (t *Table) Succeeded(k action.Key) { delete(t.entries, k) }
+func (t *Table) Succeeded(k attempt.Key) { delete(t.entries, k) }
 
 // Wait returns how long the next attempt has to wait, if it is made at a version, on an object seen at a resource version.
-func (t *Table) Wait(k action.Key, version, seen string, now time.Time) time.Duration {
+func (t *Table) Wait(k attempt.Key, version, seen string, now time.Time) time.Duration {
 	e, ok := t.entries[k]
 	if !ok || e.Version != version || e.Overtaken && e.Seen != "" && e.Seen != seen {
 		return 0
@@ -109,10 +109,10 @@ func (t *Table) Wait(k action.Key, version, seen string, now time.Time) time.Dur
 }
 
 // Has reports whether anything is known of an attempt.
-func (t *Table) Has(k action.Key) bool { return t.entries[k] != nil }
+func (t *Table) Has(k attempt.Key) bool { return t.entries[k] != nil }
 
 // Failure returns the last failure of an attempt at a version; false if there is none.
-func (t *Table) Failure(k action.Key, version string) (Failure, bool) {
+func (t *Table) Failure(k attempt.Key, version string) (Failure, bool) {
 	if e, ok := t.entries[k]; ok && e.Version == version {
 		return e.Failure, true
 	}
@@ -120,8 +120,8 @@ func (t *Table) Failure(k action.Key, version string) (Failure, bool) {
 }
 
 // Keys returns the attempts that failed.
-func (t *Table) Keys() []action.Key {
-	keys := make([]action.Key, 0, len(t.entries))
+func (t *Table) Keys() []attempt.Key {
+	keys := make([]attempt.Key, 0, len(t.entries))
 	for k := range t.entries {
 		keys = append(keys, k)
 	}
@@ -129,8 +129,8 @@ func (t *Table) Keys() []action.Key {
 }
 
 // Forget drops what is too old to count, and what concerns objects that are gone.
-func (t *Table) Forget(gone func(action.Key) bool, now time.Time) {
-	maps.DeleteFunc(t.entries, func(k action.Key, e *entry) bool {
+func (t *Table) Forget(gone func(attempt.Key) bool, now time.Time) {
+	maps.DeleteFunc(t.entries, func(k attempt.Key, e *entry) bool {
 		rested := e.fails == 0 && e.Message == "" && now.Sub(e.last) >= e.delay
 		return rested || now.Sub(e.last) > 2*Longest || gone(k)
 	})

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"rollset.dev/rollset/internal/controller/backoff"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 )
 
-var attempt = action.Key{Verb: action.Deleting, Object: "uid"}
+var deletion = attempt.Key{Verb: attempt.Deleting, Object: "uid"}
 
 func TestWait(t *testing.T) {
 	t.Parallel()
@@ -44,10 +44,10 @@ func TestWait(t *testing.T) {
 			var table backoff.Table
 			now := start
 			for range tt.fails {
-				now = now.Add(table.Wait(attempt, "a", "7", now))
-				table.Failed(attempt, tt.failure, now)
+				now = now.Add(table.Wait(deletion, "a", "7", now))
+				table.Failed(deletion, tt.failure, now)
 			}
-			if got := table.Wait(attempt, tt.version, tt.seen, now.Add(tt.pause)); got != tt.want {
+			if got := table.Wait(deletion, tt.version, tt.seen, now.Add(tt.pause)); got != tt.want {
 				t.Errorf("wait = %v, want %v", got, tt.want)
 			}
 		})
@@ -57,9 +57,9 @@ func TestWait(t *testing.T) {
 func TestFailuresAreForgotten(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	alive, gone := func(action.Key) bool { return false }, func(action.Key) bool { return true }
+	alive, gone := func(attempt.Key) bool { return false }, func(attempt.Key) bool { return true }
 	for name, forget := range map[string]func(*backoff.Table){
-		"at a success":                 func(table *backoff.Table) { table.Succeeded(attempt) },
+		"at a success":                 func(table *backoff.Table) { table.Succeeded(deletion) },
 		"with the object":              func(table *backoff.Table) { table.Forget(gone, now) },
 		"after a long time without it": func(table *backoff.Table) { table.Forget(alive, now.Add(2*backoff.Longest+time.Second)) },
 	} {
@@ -67,18 +67,18 @@ func TestFailuresAreForgotten(t *testing.T) {
 			t.Parallel()
 			var table backoff.Table
 			for range 5 {
-				table.Failed(attempt, backoff.Failure{Version: "a", Message: "no", Refused: true}, now)
+				table.Failed(deletion, backoff.Failure{Version: "a", Message: "no", Refused: true}, now)
 			}
 			table.Forget(alive, now.Add(backoff.Longest))
-			if f, ok := table.Failure(attempt, "a"); !ok || f.Message != "no" {
+			if f, ok := table.Failure(deletion, "a"); !ok || f.Message != "no" {
 				t.Errorf("failure = %+v, %t, want one", f, ok)
 			}
 			forget(&table)
 			if keys := table.Keys(); len(keys) > 0 {
 				t.Errorf("remembers %v", keys)
 			}
-			table.Failed(attempt, backoff.Failure{Version: "a"}, now)
-			if got := table.Wait(attempt, "a", "", now); got != backoff.Shortest {
+			table.Failed(deletion, backoff.Failure{Version: "a"}, now)
+			if got := table.Wait(deletion, "a", "", now); got != backoff.Shortest {
 				t.Errorf("wait = %v, want %v", got, backoff.Shortest)
 			}
 		})
@@ -89,8 +89,8 @@ func TestOneAttemptDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	var table backoff.Table
 	now := time.Unix(1000, 0)
-	table.Failed(attempt, backoff.Failure{Message: "no"}, now)
-	for _, other := range []action.Key{{Verb: action.Deleting, Object: "other"}, {Verb: action.Updating, Object: "uid"}} {
+	table.Failed(deletion, backoff.Failure{Message: "no"}, now)
+	for _, other := range []attempt.Key{{Verb: attempt.Deleting, Object: "other"}, {Verb: attempt.Updating, Object: "uid"}} {
 		if got := table.Wait(other, "", "", now); got != 0 {
 			t.Errorf("%v waits %v", other, got)
 		}
@@ -101,13 +101,13 @@ func TestRestIsForgottenWhenItIsOver(t *testing.T) {
 	t.Parallel()
 	var table backoff.Table
 	now := time.Unix(1000, 0)
-	alive := func(action.Key) bool { return false }
-	table.Rest(attempt, backoff.Failure{}, now, time.Second)
+	alive := func(attempt.Key) bool { return false }
+	table.Rest(deletion, backoff.Failure{}, now, time.Second)
 	table.Forget(alive, now)
-	if got := table.Wait(attempt, "", "", now); got != time.Second {
+	if got := table.Wait(deletion, "", "", now); got != time.Second {
 		t.Errorf("wait = %v, want %v", got, time.Second)
 	}
-	if table.Forget(alive, now.Add(time.Second)); table.Has(attempt) {
+	if table.Forget(alive, now.Add(time.Second)); table.Has(deletion) {
 		t.Error("a rest that is over is remembered")
 	}
 }
@@ -117,8 +117,8 @@ func TestBeingOvertakenNowAndThenIsNoRefusal(t *testing.T) {
 	var table backoff.Table
 	now := time.Unix(1000, 0)
 	for i, want := range []bool{true, true, true, false} {
-		table.Failed(attempt, backoff.Failure{Seen: "7", Message: "conflict"}, now)
-		if f, _ := table.Failure(attempt, ""); f.Overtaken != want {
+		table.Failed(deletion, backoff.Failure{Seen: "7", Message: "conflict"}, now)
+		if f, _ := table.Failure(deletion, ""); f.Overtaken != want {
 			t.Errorf("overtaken after %d conflicts is %t, want %t", i+1, f.Overtaken, want)
 		}
 	}

@@ -14,22 +14,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/plan/observe"
-	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // The verbs of attempts that are no actions of a plan.
 const (
-	WritingStatus    action.Verb = "write status"
-	CreatingRevision action.Verb = "create revision"
-	PatchingRevision action.Verb = "patch revision"
-	DeletingRevision action.Verb = "delete revision"
+	WritingStatus    attempt.Verb = "write status"
+	CreatingRevision attempt.Verb = "create revision"
+	PatchingRevision attempt.Verb = "patch revision"
+	DeletingRevision attempt.Verb = "delete revision"
 	// Doubting asks the API server for pods that the cache does not show.
-	Doubting action.Verb = "ask for pods that the cache does not show"
+	Doubting attempt.Verb = "ask for pods that the cache does not show"
 	// Replacing replaces pods that ended soon after they started.
-	Replacing action.Verb = "replace pods that keep ending"
+	Replacing attempt.Verb = "replace pods that keep ending"
 )
 
 // budgetCooldown is the minimum time between two identical writes to a disruption budget, so that two clients that keep changing
@@ -43,16 +42,16 @@ const gateCooldown = time.Second
 // Writes paces the attempts of one set during one reconcile. It knows the versions of what the cache shows.
 type Writes struct {
 	table   *Table
-	objects *observe.Objects
+	objects *snapshot.Objects
 	// byUID are the objects by their UIDs, once they are asked for.
 	byUID map[string]metav1.Object
 }
 
 // For returns the pace of the writes to objects; the table remembers it from one reconcile to the next.
-func (t *Table) For(objects *observe.Objects) *Writes { return &Writes{table: t, objects: objects} }
+func (t *Table) For(objects *snapshot.Objects) *Writes { return &Writes{table: t, objects: objects} }
 
 // Wait returns how long an attempt has to wait.
-func (w *Writes) Wait(k action.Key) time.Duration {
+func (w *Writes) Wait(k attempt.Key) time.Duration {
 	if !w.table.Has(k) {
 		return 0
 	}
@@ -64,7 +63,7 @@ func (w *Writes) Wait(k action.Key) time.Duration {
 }
 
 // Failure returns the last failure of an attempt; false if there is none that counts.
-func (w *Writes) Failure(k action.Key) (Failure, bool) {
+func (w *Writes) Failure(k attempt.Key) (Failure, bool) {
 	if !w.table.Has(k) {
 		return Failure{}, false
 	}
@@ -72,32 +71,32 @@ func (w *Writes) Failure(k action.Key) (Failure, bool) {
 }
 
 // Note notes a failure of an attempt on what the cache shows.
-func (w *Writes) Note(k action.Key, f Failure) {
+func (w *Writes) Note(k attempt.Key, f Failure) {
 	f.Version = w.version(k)
 	w.table.Failed(k, f, w.objects.Now)
 }
 
 // Failed notes an attempt that the API server did not carry out.
-func (w *Writes) Failed(k action.Key, err error) {
+func (w *Writes) Failed(k attempt.Key, err error) {
 	conflict := apierrors.IsConflict(err)
 	w.Note(k, Failure{
-		Message: err.Error(), Refused: conflict || podcontrol.Refused(err), Conflict: conflict,
-		Unsettled: k.Object == "" || podcontrol.MayHaveHappened(err),
+		Message: err.Error(), Refused: conflict || attempt.Refused(err), Conflict: conflict,
+		Unsettled: k.Object == "" || attempt.MayHaveHappened(err),
 	})
 }
 
 // Overtaken notes an attempt on an object that is not as the cache shows it.
-func (w *Writes) Overtaken(k action.Key, seen string, err error) {
+func (w *Writes) Overtaken(k attempt.Key, seen string, err error) {
 	w.Note(k, Failure{Seen: seen, Message: err.Error()})
 }
 
 // Succeeded forgets the failures of an attempt.
-func (w *Writes) Succeeded(k action.Key) { w.table.Succeeded(k) }
+func (w *Writes) Succeeded(k attempt.Key) { w.table.Succeeded(k) }
 
 // Attempted records the result of a write of the plan.
-func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
+func (w *Writes) Attempted(a attempt.Result, namespaceGone bool) {
 	if a.Err == nil {
-		w.Succeeded(action.Any(a.Key.Verb))
+		w.Succeeded(attempt.Any(a.Key.Verb))
 	}
 	switch {
 	case a.Err == nil && cooldown(a.Key.Verb) > 0:
@@ -108,7 +107,7 @@ func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
 		w.Note(a.Key, Failure{Refused: true})
 	case a.Overtaken:
 		w.Overtaken(a.Key, a.Seen, a.Err)
-	case a.Key.Verb == action.Creating && namespaceGone: // nothing can be created in the namespace, and the set is deleted with it
+	case a.Key.Verb == attempt.Creating && namespaceGone: // nothing can be created in the namespace, and the set is deleted with it
 		w.table.Rest(a.Key, Failure{Version: w.version(a.Key), Message: a.Err.Error(), Refused: true}, w.objects.Now, Longest)
 	default:
 		w.Failed(a.Key, a.Err)
@@ -116,11 +115,11 @@ func (w *Writes) Attempted(a podcontrol.Attempt, namespaceGone bool) {
 }
 
 // cooldown is how long a write rests after a success; zero if it does not.
-func cooldown(verb action.Verb) time.Duration {
+func cooldown(verb attempt.Verb) time.Duration {
 	switch {
-	case verb == action.Opening || verb == action.Closing:
+	case verb == attempt.Opening || verb == attempt.Closing:
 		return gateCooldown
-	case action.OfBudget(verb):
+	case attempt.OfBudget(verb):
 		return budgetCooldown
 	default:
 		return 0
@@ -129,20 +128,20 @@ func cooldown(verb action.Verb) time.Duration {
 
 // EndedSoon notes that a pod was deleted that ended soon after it started, and that its successor is of a revision.
 func (w *Writes) EndedSoon(revision string) {
-	w.table.Failed(action.Key{Verb: Replacing}, Failure{Version: revision, Refused: true}, w.objects.Now)
+	w.table.Failed(attempt.Key{Verb: Replacing}, Failure{Version: revision, Refused: true}, w.objects.Now)
 }
 
 // ReplaceWait returns how long pods that have ended wait for their successors of a revision.
 func (w *Writes) ReplaceWait(revision string) time.Duration {
-	return w.table.Wait(action.Key{Verb: Replacing}, revision, "", w.objects.Now)
+	return w.table.Wait(attempt.Key{Verb: Replacing}, revision, "", w.objects.Now)
 }
 
 // Refusals are the writes that were refused a while ago and may be wanted still, as planners see them. What concerns objects
 // that are gone is forgotten.
-func (w *Writes) Refusals() map[action.Key]snapshot.Refusal {
-	gone := func(k action.Key) bool { return k.Object != "" && ofObject(k.Verb) && w.object(k) == nil }
+func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
+	gone := func(k attempt.Key) bool { return k.Object != "" && ofObject(k.Verb) && w.object(k) == nil }
 	w.table.Forget(gone, w.objects.Now)
-	refusals := map[action.Key]snapshot.Refusal{}
+	refusals := map[attempt.Key]snapshot.Refusal{}
 	for _, k := range w.table.Keys() {
 		if !ofPlan(k.Verb) {
 			continue
@@ -170,7 +169,7 @@ func (w *Writes) Retry() (next time.Duration) {
 }
 
 // object returns the object that a key names; nil if the cache shows none.
-func (w *Writes) object(k action.Key) metav1.Object {
+func (w *Writes) object(k attempt.Key) metav1.Object {
 	if k.Object == "" {
 		return nil
 	}
@@ -195,14 +194,14 @@ func (w *Writes) object(k action.Key) metav1.Object {
 // version is what an attempt is about: the spec and the object. What else is written on a pod changes all the time and makes
 // no difference, but for the labels by which policies select pods. Labels that hooks set and remove come and go with the
 // attempts.
-func (w *Writes) version(k action.Key) string {
+func (w *Writes) version(k attempt.Key) string {
 	generation := strconv.FormatInt(w.objects.Set.Generation, 10)
 	switch object := w.object(k); {
-	case k == action.AnyCreate():
+	case k == attempt.AnyCreate():
 		return generation + w.room()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion
-	case object == nil, action.OfBudget(k.Verb): // what other clients write on a budget makes no difference
+	case object == nil, attempt.OfBudget(k.Verb): // what other clients write on a budget makes no difference
 		return generation
 	case k.Verb == PatchingRevision: // what is written on it is wanted no more once it is there
 		return object.GetResourceVersion()
@@ -227,16 +226,16 @@ func (w *Writes) room() string {
 }
 
 // ofPlan reports whether planners are told of the refusals of a verb.
-func ofPlan(verb action.Verb) bool {
-	return !slices.Contains([]action.Verb{
-		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, Doubting, Replacing, action.Preflighting,
+func ofPlan(verb attempt.Verb) bool {
+	return !slices.Contains([]attempt.Verb{
+		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, Doubting, Replacing, attempt.Preflighting,
 	}, verb)
 }
 
 // ofObject reports whether what a verb writes is an object that exists.
-func ofObject(verb action.Verb) bool {
-	return !slices.Contains([]action.Verb{
-		WritingStatus, CreatingRevision, Doubting, Replacing, action.Preflighting, action.Creating, action.MakingClaims,
-		action.CreatingBudget,
+func ofObject(verb attempt.Verb) bool {
+	return !slices.Contains([]attempt.Verb{
+		WritingStatus, CreatingRevision, Doubting, Replacing, attempt.Preflighting, attempt.Creating, attempt.MakingClaims,
+		attempt.CreatingBudget,
 	}, verb)
 }

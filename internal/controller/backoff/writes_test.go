@@ -12,36 +12,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
-	"rollset.dev/rollset/internal/plan/observe"
+	"rollset.dev/rollset/internal/model/attempt"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // TestWhatEndsAWait lets a write fail, changes something, and asks whether the write still has to wait.
 func TestWhatEndsAWait(t *testing.T) {
 	t.Parallel()
-	onPod, anyCreate := action.Key{Verb: action.Deleting, Object: "1"}, action.AnyCreate()
-	status := action.Key{Verb: WritingStatus}
+	onPod, anyCreate := attempt.Key{Verb: attempt.Deleting, Object: "1"}, attempt.AnyCreate()
+	status := attempt.Key{Verb: WritingStatus}
 	tests := map[string]struct {
-		key    action.Key
-		change func(*observe.Objects)
+		key    attempt.Key
+		change func(*snapshot.Objects)
 		want   bool
 	}{
-		"nothing":                          {onPod, func(*observe.Objects) {}, true},
-		"an annotation of the pod":         {onPod, func(o *observe.Objects) { o.Pods[0].Annotations = map[string]string{"a": "b"} }, true},
-		"a label of the pod":               {onPod, func(o *observe.Objects) { o.Pods[0].Labels = map[string]string{"a": "b"} }, false},
-		"the spec of the pod":              {onPod, func(o *observe.Objects) { o.Pods[0].Generation++ }, false},
-		"the spec of the set":              {onPod, func(o *observe.Objects) { o.Set.Generation++ }, false},
-		"another pod goes":                 {onPod, func(o *observe.Objects) { o.Pods = o.Pods[:1] }, true},
-		"time":                             {onPod, func(o *observe.Objects) { o.Now = o.Now.Add(Shortest) }, false},
-		"a pod goes, and its quota counts": {anyCreate, func(o *observe.Objects) { o.Pods = o.Pods[:1] }, false},
-		"a pod ends, and its quota counts": {anyCreate, func(o *observe.Objects) { o.Pods[1].Status.Phase = corev1.PodFailed }, false},
-		"a pod changes, and stays":         {anyCreate, func(o *observe.Objects) { o.Pods[1].ResourceVersion = "9" }, true},
-		"the set has another version":      {status, func(o *observe.Objects) { o.Set.ResourceVersion = "9" }, false},
+		"nothing":                          {onPod, func(*snapshot.Objects) {}, true},
+		"an annotation of the pod":         {onPod, func(o *snapshot.Objects) { o.Pods[0].Annotations = map[string]string{"a": "b"} }, true},
+		"a label of the pod":               {onPod, func(o *snapshot.Objects) { o.Pods[0].Labels = map[string]string{"a": "b"} }, false},
+		"the spec of the pod":              {onPod, func(o *snapshot.Objects) { o.Pods[0].Generation++ }, false},
+		"the spec of the set":              {onPod, func(o *snapshot.Objects) { o.Set.Generation++ }, false},
+		"another pod goes":                 {onPod, func(o *snapshot.Objects) { o.Pods = o.Pods[:1] }, true},
+		"time":                             {onPod, func(o *snapshot.Objects) { o.Now = o.Now.Add(Shortest) }, false},
+		"a pod goes, and its quota counts": {anyCreate, func(o *snapshot.Objects) { o.Pods = o.Pods[:1] }, false},
+		"a pod ends, and its quota counts": {anyCreate, func(o *snapshot.Objects) { o.Pods[1].Status.Phase = corev1.PodFailed }, false},
+		"a pod changes, and stays":         {anyCreate, func(o *snapshot.Objects) { o.Pods[1].ResourceVersion = "9" }, true},
+		"the set has another version":      {status, func(o *snapshot.Objects) { o.Set.ResourceVersion = "9" }, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := &observe.Objects{
+			o := &snapshot.Objects{
 				Set: &v1alpha1.RollSet{}, Now: time.Unix(1000, 0),
 				Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, {ObjectMeta: metav1.ObjectMeta{UID: "2"}}},
 			}
@@ -58,12 +58,12 @@ func TestWhatEndsAWait(t *testing.T) {
 // TestRefusalsOfObjectsThatAreGone are forgotten; planners are told of the others, but for what they do not plan.
 func TestRefusalsOfObjectsThatAreGone(t *testing.T) {
 	t.Parallel()
-	o := &observe.Objects{
+	o := &snapshot.Objects{
 		Set: &v1alpha1.RollSet{}, Now: time.Unix(1000, 0), Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}},
 	}
 	var table Table
-	stays, goes, status := action.Key{Verb: action.Deleting, Object: "1"}, action.Key{Verb: action.Deleting, Object: "2"}, action.Key{Verb: WritingStatus}
-	for _, k := range []action.Key{stays, goes, status} {
+	stays, goes, status := attempt.Key{Verb: attempt.Deleting, Object: "1"}, attempt.Key{Verb: attempt.Deleting, Object: "2"}, attempt.Key{Verb: WritingStatus}
+	for _, k := range []attempt.Key{stays, goes, status} {
 		table.For(o).Failed(k, errors.New("no"))
 	}
 	refusals := table.For(o).Refusals()

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/identity"
 )
 
 // The fields by which the cache finds objects.
@@ -77,7 +77,7 @@ func SetsOf(claim client.Object) []string {
 	if name, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok {
 		return []string{name}
 	}
-	return claims.SetsNamed(claim.GetName())
+	return identity.SetsNamed(claim.GetName())
 }
 
 func selectorOf(o client.Object) []string {

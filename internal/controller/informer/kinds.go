@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/expectations"
 )
 
 // Watched are the kinds whose caches are waited for after a write.
 func Watched() map[schema.GroupKind]client.Object {
 	return map[schema.GroupKind]client.Object{
-		SetKind():              &v1alpha1.RollSet{},
-		RevisionKind():         &appsv1.ControllerRevision{},
-		podcontrol.PodKind():   &corev1.Pod{},
-		podcontrol.ClaimKind(): &corev1.PersistentVolumeClaim{},
+		SetKind():                &v1alpha1.RollSet{},
+		RevisionKind():           &appsv1.ControllerRevision{},
+		expectations.PodKind():   &corev1.Pod{},
+		expectations.ClaimKind(): &corev1.PersistentVolumeClaim{},
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/podstate"
-	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // NodeKind is the kind of nodes.
@@ -26,7 +26,7 @@ func KindOf(object client.Object) schema.GroupKind {
 	if _, node := object.(*corev1.Node); node {
 		return NodeKind()
 	}
-	return podcontrol.BudgetKind()
+	return expectations.BudgetKind()
 }
 
 // TrimNode is the transform of the cache of nodes. It keeps only whether a node is ready and whether it leaves, because a

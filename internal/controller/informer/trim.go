@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -161,7 +160,7 @@ func trim(pod *corev1.Pod) {
 
 // share lets a pod have its spec in common with the first pod of its revision that was seen, or the parts that are equal.
 func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
-	adoption.PlainToken(&pod.Spec)
+	podstate.PlainToken(&pod.Spec)
 	common, volumes := split(&pod.Spec)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/adoption"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/testing/settled"
@@ -258,7 +259,7 @@ func TestTrim(t *testing.T) {
 				}
 			case isSet(owner):
 				full.ManagedFields = nil
-				adoption.PlainToken(&full.Spec)
+				podstate.PlainToken(&full.Spec)
 				if diff := cmp.Diff(full.ObjectMeta, trimmed.ObjectMeta) + cmp.Diff(full.Spec, trimmed.Spec); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}

@@ -16,8 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/status"
+	"rollset.dev/rollset/internal/model/attempt"
 )
 
 // Metrics are the manager's own, beside those of controller-runtime.
@@ -93,19 +92,17 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 }
 
 // Wrote counts the results of a plan.
-func (m *Metrics) Wrote(result podcontrol.Result) {
-	m.created.WithLabelValues(resultDone).Add(float64(result.Creates.Done))
-	m.created.WithLabelValues(resultFailed).Add(float64(result.Creates.Failed))
-	m.deleted.WithLabelValues(resultDone).Add(float64(result.Deletes.Done))
-	m.deleted.WithLabelValues(resultFailed).Add(float64(result.Deletes.Failed))
-	m.updated.WithLabelValues(resultDone).Add(float64(result.Updates.Done))
-	m.updated.WithLabelValues(resultFailed).Add(float64(result.Updates.Failed))
+func (m *Metrics) Wrote(creates, deletes, updates attempt.Tally) {
+	for vec, writes := range map[*prometheus.CounterVec]attempt.Tally{m.created: creates, m.deleted: deletes, m.updated: updates} {
+		vec.WithLabelValues(resultDone).Add(float64(writes.Done))
+		vec.WithLabelValues(resultFailed).Add(float64(writes.Failed))
+	}
 }
 
 // Shown is which series there are of a set. The zero Shown is that of a set that has none.
 type Shown struct {
 	// blocking is what the set was last seen waiting for.
-	blocking status.Blocking
+	blocking string
 	// troubles are the conditions that were last seen as they should not be.
 	troubles []trouble
 	// phase is what a step of the set was last seen waiting for; empty if none was at work.
@@ -117,8 +114,10 @@ type Shown struct {
 
 // Observation is the state of a set.
 type Observation struct {
-	Set    types.NamespacedName
-	Report status.Report
+	Set types.NamespacedName
+	// Status is what is reported, and Blocking the kind of the first thing that the set waits for; empty if there is none.
+	Status   *v1alpha1.RollSetStatus
+	Blocking string
 	// Replicas is how many pods are wanted.
 	Replicas int
 	// Update is the name of the update revision.
@@ -129,20 +128,20 @@ type Observation struct {
 // Observed notes the state of a set, and how long a rollout took that has just been completed.
 func (m *Metrics) Observed(o Observation, was *Shown) {
 	key := []string{o.Set.Namespace, o.Set.Name}
-	missing := o.Replicas - int(o.Report.Status.AvailableReplicas)
+	missing := o.Replicas - int(o.Status.AvailableReplicas)
 	m.unavailable.WithLabelValues(key...).Set(float64(max(0, missing)))
 
-	if was.blocking != o.Report.Blocking {
-		m.blocked.DeleteLabelValues(append(key, string(was.blocking))...)
-		if o.Report.Blocking != "" {
-			m.blocked.WithLabelValues(append(key, string(o.Report.Blocking))...).Set(1)
+	if was.blocking != o.Blocking {
+		m.blocked.DeleteLabelValues(append(key, was.blocking)...)
+		if o.Blocking != "" {
+			m.blocked.WithLabelValues(append(key, o.Blocking)...).Set(1)
 		}
-		was.blocking = o.Report.Blocking
+		was.blocking = o.Blocking
 	}
 	m.judged(o, was)
 	m.stepped(o, was)
 	switch {
-	case o.Report.Status.CurrentRevision != o.Update:
+	case o.Status.CurrentRevision != o.Update:
 		if was.revision != o.Update {
 			was.revision, was.since = o.Update, o.Now
 		}
@@ -154,7 +153,7 @@ func (m *Metrics) Observed(o Observation, was *Shown) {
 
 // stepped notes which step of a rollout is at work, if any is.
 func (m *Metrics) stepped(o Observation, was *Shown) {
-	now := o.Report.Status.Rollout
+	now := o.Status.Rollout
 	if now == nil && was.phase == "" {
 		return
 	}
@@ -182,8 +181,8 @@ type trouble struct{ condition, reason string }
 // judged notes which conditions of a set are as they should not be.
 func (m *Metrics) judged(o Observation, was *Shown) {
 	var now []trouble
-	for i := range o.Report.Status.Conditions {
-		if c := &o.Report.Status.Conditions[i]; amiss(c) {
+	for i := range o.Status.Conditions {
+		if c := &o.Status.Conditions[i]; amiss(c) {
 			now = append(now, trouble{c.Type, c.Reason})
 		}
 	}

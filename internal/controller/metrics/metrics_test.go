@@ -19,7 +19,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/status"
 	"rollset.dev/rollset/test/metricsdoc"
 )
@@ -31,7 +31,7 @@ func TestBlocked(t *testing.T) {
 	m := New(registry, expectations.New(clock.RealClock{}))
 	shown := map[string]*Shown{"a": {}, "b": {}}
 	wait := func(name string, what status.Blocking) {
-		m.Observed(Observation{Set: named(name), Report: status.Report{Blocking: what}}, shown[name])
+		m.Observed(Observation{Set: named(name), Status: &v1alpha1.RollSetStatus{}, Blocking: string(what)}, shown[name])
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -62,7 +62,7 @@ func TestUnhealthy(t *testing.T) {
 	}
 	report := func(conditions []metav1.Condition, want ...string) {
 		t.Helper()
-		m.Observed(Observation{Set: named("a"), Report: status.Report{Status: v1alpha1.RollSetStatus{Conditions: conditions}}}, &shown)
+		m.Observed(Observation{Set: named("a"), Status: &v1alpha1.RollSetStatus{Conditions: conditions}}, &shown)
 		if diff := cmp.Diff(want, series(t, registry, "rollset_unhealthy")); diff != "" {
 			t.Errorf("rollset_unhealthy (-want +got):\n%s", diff)
 		}
@@ -98,7 +98,7 @@ func TestStepMetrics(t *testing.T) {
 	shown := map[string]*Shown{"a": {}, "b": {}}
 	report := func(name string, now *v1alpha1.RolloutStatus, want ...string) {
 		t.Helper()
-		m.Observed(Observation{Set: named(name), Report: status.Report{Status: v1alpha1.RollSetStatus{Rollout: now}}}, shown[name])
+		m.Observed(Observation{Set: named(name), Status: &v1alpha1.RollSetStatus{Rollout: now}}, shown[name])
 		expectSteps(t, registry, want...)
 	}
 	at := func(n int32, phase v1alpha1.RolloutPhase, since int64) *v1alpha1.RolloutStatus {
@@ -141,13 +141,13 @@ func TestDocumentedMetrics(t *testing.T) {
 	maps.DeleteFunc(documented, func(name string, _ metricsdoc.Metric) bool { return !strings.HasPrefix(name, "rollset_") })
 	registry := prometheus.NewRegistry()
 	m := New(registry, expectations.New(clock.RealClock{}))
-	m.Wrote(podcontrol.Result{})
-	m.Observed(Observation{Set: named("a"), Report: status.Report{
-		Blocking: status.BlockedByPod,
-		Status: v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
+	m.Wrote(attempt.Tally{}, attempt.Tally{}, attempt.Tally{})
+	m.Observed(Observation{
+		Set: named("a"), Blocking: string(status.BlockedByPod),
+		Status: &v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRolledBack},
 		}, Rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutFailed, Since: &metav1.Time{}}},
-	}}, &Shown{})
+	}, &Shown{})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/status"
 )
 
 // Complete records on the update revision that it is complete.
@@ -44,7 +43,7 @@ func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict 
 		}
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
 		c.Events.Eventf(v.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
-			"Revision %s %s; all pods go back to revision %s", seen.Name, status.Sentence(verdict), o.Current.Name)
+			"Revision %s %s; all pods go back to revision %s", seen.Name, revision.Sentence(verdict), o.Current.Name)
 	}
 }
 
@@ -55,7 +54,7 @@ func (c *Control) tellVerdict(set *v1alpha1.RollSet, before, now *appsv1.Control
 	case was == is:
 	case is == revision.Aborted:
 		c.Events.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
-			"Revision %s %s; all pods go back to revision %s", now.Name, status.Sentence(is), set.Status.CurrentRevision)
+			"Revision %s %s; all pods go back to revision %s", now.Name, revision.Sentence(is), set.Status.CurrentRevision)
 	case revision.Judged(before, now) && before.Revision == now.Revision:
 		c.Events.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
 	}

@@ -27,10 +27,9 @@ import (
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/expectations"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/plan/observe"
-	"rollset.dev/rollset/internal/podcontrol"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // maxCollisions is how many taken names are met in one reconcile; each of them costs a write and a read.
@@ -40,7 +39,9 @@ const maxCollisions = 10
 type Control struct {
 	Client client.Client
 	// Live reads past the cache.
-	Live         client.Reader
+	Live client.Reader
+	// Stays returns an error unless the API server says that a set still exists and is not being deleted.
+	Stays        func(ctx context.Context, set *v1alpha1.RollSet) error
 	Expectations *expectations.Store
 	Events       events.EventRecorder
 }
@@ -61,12 +62,12 @@ type Memory struct {
 
 // Look is what one reconcile knows of the revisions of a set.
 type Look struct {
-	*observe.Objects
+	*snapshot.Objects
 
 	Writes *backoff.Writes
 	Memory *Memory
 	// Due are the writes that are wanted, whether they are tried now or not.
-	Due []action.Key
+	Due []attempt.Key
 }
 
 // Resolve finds the revisions of a set and records what is not recorded yet. It reports whether anything was written; then the
@@ -80,7 +81,7 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 			v.Memory.Collisions = n
 		}
 		if found.Create == nil { // the cache shows it, whatever came of an earlier attempt
-			v.Writes.Succeeded(action.Key{Verb: backoff.CreatingRevision, Object: found.Update.Name})
+			v.Writes.Succeeded(attempt.Key{Verb: backoff.CreatingRevision, Object: found.Update.Name})
 			break
 		}
 		name := found.Create.Name
@@ -126,7 +127,7 @@ const (
 // name that is taken, and then the set goes on under it.
 func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.ControllerRevision) (outcome, error) {
 	name := wanted.Name
-	k := action.Key{Verb: backoff.CreatingRevision, Object: name}
+	k := attempt.Key{Verb: backoff.CreatingRevision, Object: name}
 	v.Due = append(v.Due, k)
 	if v.Writes.Wait(k) > 0 {
 		if f, _ := v.Writes.Failure(k); f.Message != "" {
@@ -135,7 +136,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 		return taken, nil
 	}
 	if v.Memory.recorded == name { // and it was deleted
-		if err := podcontrol.CheckStays(ctx, c.Live, v.Set); err != nil {
+		if err := c.Stays(ctx, v.Set); err != nil {
 			return made, fmt.Errorf("create revision %s: %w", name, err)
 		}
 	}
@@ -147,7 +148,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
 		return made, nil
-	case (podcontrol.Refused(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case (attempt.Refused(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return v.unrecorded(k, fmt.Errorf("create revision %s: %w", name, err))
 	case !apierrors.IsAlreadyExists(err):
 		return made, fmt.Errorf("create revision %s: %w", name, err)
@@ -165,7 +166,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 }
 
 // unrecorded notes that a revision may not be recorded. A conflict has to stay before it counts as a refusal.
-func (v *Look) unrecorded(k action.Key, err error) (outcome, error) {
+func (v *Look) unrecorded(k attempt.Key, err error) (outcome, error) {
 	if !apierrors.IsConflict(err) {
 		v.Writes.Failed(k, err)
 		return refused, nil
@@ -224,8 +225,8 @@ func (c *Control) checkUnproven(ctx context.Context, v *Look, name string) (behi
 }
 
 // keyOf is the key of a write to a revision that exists.
-func keyOf(verb action.Verb, object *appsv1.ControllerRevision) action.Key {
-	return action.Key{Verb: verb, Object: string(object.UID)}
+func keyOf(verb attempt.Verb, object *appsv1.ControllerRevision) attempt.Key {
+	return attempt.Key{Verb: verb, Object: string(object.UID)}
 }
 
 // patch changes a revision, if it is still as it was seen. If it cannot be changed now, it is left alone for a while.
@@ -245,7 +246,7 @@ func (c *Control) patch(ctx context.Context, v *Look, seen, wanted *appsv1.Contr
 }
 
 // leave notes that a revision cannot be written now.
-func (v *Look) leave(k action.Key, seen *appsv1.ControllerRevision, err error) {
+func (v *Look) leave(k attempt.Key, seen *appsv1.ControllerRevision, err error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		v.Writes.Overtaken(k, seen.ResourceVersion, err)
 	} else {

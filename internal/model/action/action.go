@@ -16,6 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/internal/model/attempt"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Action is one planned write. The set of actions is closed.
@@ -49,7 +52,7 @@ type Delete struct {
 	// To is the revision that the pod's replica moves to, if the cause is Move.
 	To string
 	// Passed is the lifecycle hook that the deletion does not wait for any longer.
-	Passed Passed
+	Passed snapshot.Passed
 }
 
 // Preflight asks the API server, without creating anything, whether it would accept a pod of a revision.
@@ -172,7 +175,7 @@ type Plan struct {
 	// Held are the holds, the most important first.
 	Held []Hold
 	// Aside are writes that are due but not made, because the API server refused them a moment ago.
-	Aside []Key
+	Aside []attempt.Key
 	// RequeueAfter is when time alone could change the plan; zero means never.
 	RequeueAfter time.Duration
 	// SoaksUntil is when a failure domain begins that waits for nothing but the time since the last one; zero if none does.
@@ -319,4 +322,17 @@ func (h Hold) String() string {
 		return fmt.Sprintf("%s and %d more: %s", h.Subject, h.Count-1, h.Reason)
 	}
 	return fmt.Sprintf("%s: %s", h.Subject, h.Reason)
+}
+
+// LeaveAside records that a write to a subject is due and left aside, because the API server refused it a moment ago.
+func (p *Plan) LeaveAside(o *snapshot.Set, k attempt.Key, subject string) {
+	refusal := o.Refusal(k)
+	p.Wake(refusal.Retry)
+	if refusal.Overtaken {
+		return
+	}
+	if !slices.Contains(p.Aside, k) {
+		p.Aside = append(p.Aside, k)
+	}
+	p.Hold(HeldByRefusal, subject, "%s", refusal.Message)
 }

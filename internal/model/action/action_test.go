@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 )
 
 // TestActions names every action by its key, its subject and its line in logs.
@@ -22,26 +23,26 @@ func TestActions(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-a", UID: "c", ResourceVersion: "8"}}
 	tests := []struct {
 		action  action.Action
-		key     action.Key
+		key     attempt.Key
 		subject string
 		seen    string
 		line    string
 	}{
-		{action.Create{ID: "a", Revision: "v1", Reason: "why"}, action.Key{Verb: action.Creating, Object: "a"}, "web-a", "", "create a at v1 (why)"},
-		{action.Delete{Pod: pod, Reason: "why"}, action.OfPod(action.Deleting, pod), "web-a", "7", "delete web-a (why)"},
-		{action.Adopt{Pod: pod}, action.OfPod(action.Adopting, pod), "web-a", "7", "adopt web-a (the selector matches it)"},
-		{action.Release{Pod: pod}, action.OfPod(action.Releasing, pod), "web-a", "7", "release web-a (the selector does not match it)"},
-		{action.Relabel{Pod: pod, Revision: "v1"}, action.OfPod(action.Relabeling, pod), "web-a", "7", "relabel web-a to v1 (it is what the template gives)"},
-		{action.Unmark{Pod: pod}, action.OfPod(action.Unmarking, pod), "web-a", "7", "unmark web-a (podsToDelete no longer names it)"},
-		{action.CloseGate{Pod: pod, Reason: "why"}, action.OfPod(action.Closing, pod), "web-a", "7", "close gate of web-a (why)"},
-		{action.OpenGate{Pod: pod, Reason: "why"}, action.OfPod(action.Opening, pod), "web-a", "7", "open gate of web-a (why)"},
-		{action.Resize{Pod: pod, Revision: "v1"}, action.OfPod(action.Resizing, pod), "web-a", "7", "resize web-a to the resources of v1"},
-		{action.SetState{Pod: pod, State: "Normal", Reason: "why"}, action.OfPod(action.SettingState, pod), "web-a", "7", "set web-a to Normal (why)"},
-		{action.CreateClaims{ID: "a", Reason: "why"}, action.Key{Verb: action.MakingClaims, Object: "a"}, "web-a", "", "create claims of a (why)"},
-		{action.OwnClaim{Claim: claim, Reason: "why"}, action.Key{Verb: action.OwningClaim, Object: "c"}, "data-web-a", "8", "disown claim data-web-a (why)"},
-		{action.ExpandClaim{Claim: claim, Size: resource.MustParse("2Gi")}, action.Key{Verb: action.GrowingClaim, Object: "c"}, "data-web-a", "8", "grow claim data-web-a to 2Gi"},
-		{action.DeleteClaim{Claim: claim, Reason: "why"}, action.Key{Verb: action.DeletingClaim, Object: "c"}, "data-web-a", "8", "delete claim data-web-a (why)"},
-		{action.Preflight{Revision: "v1"}, action.Key{Verb: action.Preflighting, Object: "v1"}, "web-v1", "", "preflight v1"},
+		{action.Create{ID: "a", Revision: "v1", Reason: "why"}, attempt.Key{Verb: attempt.Creating, Object: "a"}, "web-a", "", "create a at v1 (why)"},
+		{action.Delete{Pod: pod, Reason: "why"}, attempt.OfPod(attempt.Deleting, pod), "web-a", "7", "delete web-a (why)"},
+		{action.Adopt{Pod: pod}, attempt.OfPod(attempt.Adopting, pod), "web-a", "7", "adopt web-a (the selector matches it)"},
+		{action.Release{Pod: pod}, attempt.OfPod(attempt.Releasing, pod), "web-a", "7", "release web-a (the selector does not match it)"},
+		{action.Relabel{Pod: pod, Revision: "v1"}, attempt.OfPod(attempt.Relabeling, pod), "web-a", "7", "relabel web-a to v1 (it is what the template gives)"},
+		{action.Unmark{Pod: pod}, attempt.OfPod(attempt.Unmarking, pod), "web-a", "7", "unmark web-a (podsToDelete no longer names it)"},
+		{action.CloseGate{Pod: pod, Reason: "why"}, attempt.OfPod(attempt.Closing, pod), "web-a", "7", "close gate of web-a (why)"},
+		{action.OpenGate{Pod: pod, Reason: "why"}, attempt.OfPod(attempt.Opening, pod), "web-a", "7", "open gate of web-a (why)"},
+		{action.Resize{Pod: pod, Revision: "v1"}, attempt.OfPod(attempt.Resizing, pod), "web-a", "7", "resize web-a to the resources of v1"},
+		{action.SetState{Pod: pod, State: "Normal", Reason: "why"}, attempt.OfPod(attempt.SettingState, pod), "web-a", "7", "set web-a to Normal (why)"},
+		{action.CreateClaims{ID: "a", Reason: "why"}, attempt.Key{Verb: attempt.MakingClaims, Object: "a"}, "web-a", "", "create claims of a (why)"},
+		{action.OwnClaim{Claim: claim, Reason: "why"}, attempt.Key{Verb: attempt.OwningClaim, Object: "c"}, "data-web-a", "8", "disown claim data-web-a (why)"},
+		{action.ExpandClaim{Claim: claim, Size: resource.MustParse("2Gi")}, attempt.Key{Verb: attempt.GrowingClaim, Object: "c"}, "data-web-a", "8", "grow claim data-web-a to 2Gi"},
+		{action.DeleteClaim{Claim: claim, Reason: "why"}, attempt.Key{Verb: attempt.DeletingClaim, Object: "c"}, "data-web-a", "8", "delete claim data-web-a (why)"},
+		{action.Preflight{Revision: "v1"}, attempt.Key{Verb: attempt.Preflighting, Object: "v1"}, "web-v1", "", "preflight v1"},
 	}
 	for _, tt := range tests {
 		if got := action.KeyOf(tt.action); got != tt.key {
@@ -95,7 +96,7 @@ func TestSooner(t *testing.T) {
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	p := action.Plan{RequeueAfter: 5}
-	q := action.Plan{RequeueAfter: 3, Aside: []action.Key{action.AnyCreate()}}
+	q := action.Plan{RequeueAfter: 3, Aside: []attempt.Key{attempt.AnyCreate()}}
 	q.Add(action.Delete{Pod: &corev1.Pod{}, Cause: action.ScaleDown})
 	q.Hold(action.HeldByBudget, "web-a", "why")
 	if p.Join(q); len(p.Actions) != 1 || len(p.Held) != 1 || len(p.Aside) != 1 || p.RequeueAfter != 3 || !p.ScalesDown() || p.Empty() {

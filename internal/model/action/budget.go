@@ -53,8 +53,3 @@ func (a UpdateBudget) String() string {
 func (a DeleteBudget) String() string {
 	return fmt.Sprintf("delete budget %s (%s)", a.Budget.Name, a.Reason)
 }
-
-// OfBudget reports whether a verb writes a disruption budget.
-func OfBudget(verb Verb) bool {
-	return verb == CreatingBudget || verb == UpdatingBudget || verb == DeletingBudget
-}

@@ -10,6 +10,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // CloseGate takes a pod out of service by its readiness gate.
@@ -37,7 +38,7 @@ type UpdateInPlace struct {
 	// Change is what makes it a pod of that revision.
 	Change inplace.Change
 	// Passed is the lifecycle hook that the update does not wait for any longer.
-	Passed Passed
+	Passed snapshot.Passed
 }
 
 // Resize gives containers of a pod the resources of the pod's revision.
@@ -59,28 +60,7 @@ type SetState struct {
 	// Reason is why the state changes.
 	Reason string
 	// Passed is the lifecycle hook that the pod does not wait for any longer.
-	Passed Passed
-}
-
-// Passed is a lifecycle hook that a pod has waited for as long as it may, and goes on without. The zero Passed is none.
-type Passed struct {
-	// Hook is the name of the hook, and Seconds its limit.
-	Hook    string
-	Seconds int32
-	// Why is what the pod waited for, as a sentence that is still true; it may be empty.
-	Why string
-}
-
-// String describes the hook; it returns an empty string for none.
-func (p Passed) String() string {
-	switch {
-	case p.Hook == "":
-		return ""
-	case p.Why == "":
-		return fmt.Sprintf("without lifecycle hook %s, whose limit of %d seconds has passed", p.Hook, p.Seconds)
-	default:
-		return fmt.Sprintf("without lifecycle hook %s, whose limit of %d seconds has passed: %s", p.Hook, p.Seconds, p.Why)
-	}
+	Passed snapshot.Passed
 }
 
 func (CloseGate) isAction() {}

@@ -4,6 +4,8 @@
 package revision
 
 import (
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -86,3 +88,17 @@ func Asked(a, b *v1alpha1.RollSet) bool {
 
 // Judged reports whether two states of a ControllerRevision differ in the verdict on it, or in what users asked for.
 func Judged(a, b *appsv1.ControllerRevision) bool { return marked(a) != marked(b) }
+
+// Sentence describes a verdict on a revision: what the revision did, or what was done to it.
+func Sentence(verdict string) string {
+	reason, why, _ := strings.Cut(verdict, ": ")
+	switch reason {
+	case Aborted:
+		return "was aborted"
+	case v1alpha1.ReasonStepFailed:
+		at, what, _ := strings.Cut(why, ": ")
+		return "failed at " + at + " (" + what + ")"
+	default:
+		return "missed its deadline"
+	}
+}

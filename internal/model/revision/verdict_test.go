@@ -97,3 +97,18 @@ func TestWasComplete(t *testing.T) {
 		t.Error("the first revision was never complete")
 	}
 }
+
+// TestSentence checks the message of a rollback for each verdict.
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[string]string{
+		"ProgressDeadlineExceeded": "missed its deadline",
+		"true":                     "missed its deadline", // any value that a user wrote
+		"Aborted":                  "was aborted",
+		"StepFailed: step 2 of 4: gate A is False: 3% errors": "failed at step 2 of 4 (gate A is False: 3% errors)",
+	} {
+		if got := revision.Sentence(verdict); got != want {
+			t.Errorf("%s: %q, want %q", verdict, got, want)
+		}
+	}
+}

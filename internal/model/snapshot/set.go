@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 )
@@ -63,7 +63,7 @@ type Set struct {
 	// Preflights are the answers to preflights, by revision. A revision without an entry was not asked about.
 	Preflights map[string]Preflight
 	// Refusals are the writes that the API server refused when last tried, or that are paused for a moment.
-	Refusals map[action.Key]Refusal
+	Refusals map[attempt.Key]Refusal
 	// Orphans are pods without a controller that the selector matches.
 	Orphans []*corev1.Pod
 	// Leaving are pods that the set controls and that its selector does not match. They are not among its replicas.
@@ -203,7 +203,7 @@ type Replica struct {
 	State   v1alpha1.LifecycleState
 	Hook    string
 	Overdue bool
-	Passed  action.Passed
+	Passed  Passed
 	// Withdrawn pods are taken out of service while they wait for a lifecycle hook.
 	Withdrawn bool
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -61,7 +61,7 @@ func rolling(o *snapshot.Set) {
 }
 
 func refused(o *snapshot.Set) {
-	o.Refusals = map[action.Key]snapshot.Refusal{{Verb: action.CreatingBudget, Object: "web"}: {Message: "no", Retry: time.Minute}}
+	o.Refusals = map[attempt.Key]snapshot.Refusal{{Verb: attempt.CreatingBudget, Object: "web"}: {Message: "no", Retry: time.Minute}}
 }
 
 func TestPlan(t *testing.T) {

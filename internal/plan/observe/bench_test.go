@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/testing/settled"
 )
 
@@ -17,7 +18,7 @@ import (
 func BenchmarkJoin(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {
 		set := settled.Set(n)
-		o := &Objects{Set: set, Selector: labels.Everything(), Now: time.Unix(10_000, 0)}
+		o := &snapshot.Objects{Set: set, Selector: labels.Everything(), Now: time.Unix(10_000, 0)}
 		for i := range n {
 			o.Pods = append(o.Pods, settled.Pod(set, "web-1", i))
 		}
@@ -29,7 +30,7 @@ func BenchmarkJoin(b *testing.B) {
 					if forget {
 						memory = &Memory{}
 					}
-					if len(o.Join(memory)) != n {
+					if len(memory.Join(o)) != n {
 						b.Fatal("pods are missing")
 					}
 				}

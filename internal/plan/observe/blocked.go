@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"rollset.dev/rollset/internal/claims"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -42,7 +42,7 @@ func (o *observer) nameless() map[string]snapshot.Block {
 		blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the selector does not match and that is not released yet"}
 	}
 	for _, pod := range o.out.Orphans {
-		if o.out.LeavesAside(action.OfPod(action.Adopting, pod)) {
+		if o.out.LeavesAside(attempt.OfPod(attempt.Adopting, pod)) {
 			id, _ := Identify(o.Set, pod.Name)
 			blocked[id] = snapshot.Block{Reason: "the name is taken by a pod that the set may not adopt; delete it"}
 		}

@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -32,7 +31,7 @@ func Identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
 }
 
 // claimTemplates returns the names of the claim templates of the spec, and of all usable revisions.
-func (o *Objects) claimTemplates(m *Memory) []string {
+func (m *Memory) claimTemplates(o *snapshot.Objects) []string {
 	var names []string
 	for i := range o.Set.Spec.VolumeClaimTemplates {
 		names = append(names, o.Set.Spec.VolumeClaimTemplates[i].Name)
@@ -54,7 +53,7 @@ func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.Pers
 	}
 	_, labeled := claim.Labels[v1alpha1.SetLabel]
 	if id = claim.Labels[key]; id == "" || !labeled {
-		id, _ = claims.IDOf(set.Name, templates, claim.Name)
+		id, _ = identity.ClaimID(set.Name, templates, claim.Name)
 	}
 	known, ordinal := Identify(set, identity.PodName(set.Name, id))
 	return id, ordinal, known == id // else nothing that we would write

@@ -12,7 +12,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/lifecycle"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -70,7 +70,7 @@ func seeResize(r *snapshot.Replica, o *snapshot.Set) {
 		r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace)
 		return
 	}
-	if refused := o.Refusals[action.OfPod(action.Resizing, r.Pod)]; refused.Definite {
+	if refused := o.Refusals[attempt.OfPod(attempt.Resizing, r.Pod)]; refused.Definite {
 		r.Infeasible, r.Progress.Postponed = refused.Message, true
 		r.AskAgain = refused.Retry == 0
 	}

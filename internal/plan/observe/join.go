@@ -18,7 +18,7 @@ import (
 
 // Join joins pods and claims by identity, in the order of identities. The content of a pod is taken from the last look if
 // the pod has not changed since. In a large set almost no pod has, and reading it takes longer than everything else.
-func (o *Objects) Join(m *Memory) []snapshot.Replica {
+func (m *Memory) Join(o *snapshot.Objects) []snapshot.Replica {
 	toDelete := map[string]bool{}
 	if s := o.Set.Spec.ScaleStrategy; s != nil && o.Set.Spec.PodIdentity != v1alpha1.OrdinalIdentity { // whose names come back
 		for _, name := range s.PodsToDelete {
@@ -26,7 +26,7 @@ func (o *Objects) Join(m *Memory) []snapshot.Replica {
 		}
 	}
 	minReady := time.Duration(o.Set.Spec.MinReadySeconds) * time.Second
-	places := o.places(m)
+	places := m.places(o)
 	all := make([]snapshot.Replica, len(places))
 	for i, p := range places {
 		p.read(&all[i])
@@ -104,7 +104,7 @@ func (p *place) read(r *snapshot.Replica) {
 }
 
 // places returns the places in the order of identities. Pods of the last look are already in that order.
-func (o *Objects) places(m *Memory) []place {
+func (m *Memory) places(o *snapshot.Objects) []place {
 	known := make([]place, len(m.replicas))
 	var fresh []place
 	for _, pod := range o.Pods {
@@ -120,7 +120,7 @@ func (o *Objects) places(m *Memory) []place {
 	slices.SortFunc(fresh, byIdentity)
 	places := merge(known, fresh)
 	if len(o.Claims) > 0 {
-		places = o.joinClaims(places, m)
+		places = m.joinClaims(o, places)
 		slices.SortFunc(places, byIdentity)
 	}
 	return places
@@ -150,12 +150,12 @@ func byIdentity(a, b place) int {
 }
 
 // joinClaims adds claims to the places of their identities, and places for identities that have only claims.
-func (o *Objects) joinClaims(all []place, m *Memory) []place {
+func (m *Memory) joinClaims(o *snapshot.Objects, all []place) []place {
 	known := make(map[string]int, len(all))
 	for i := range all {
 		known[all[i].id] = i
 	}
-	templates := o.claimTemplates(m)
+	templates := m.claimTemplates(o)
 	for i := range o.Claims {
 		claim := &o.Claims[i]
 		id, ordinal, ok := identifyClaim(o.Set, templates, claim)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // seenPod returns a pod of the set web that has been ready since a number of seconds.
@@ -33,10 +34,10 @@ func TestReplicasAreRemembered(t *testing.T) {
 	t.Parallel()
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	set.Spec.MinReadySeconds = 10
-	v, memory := &Objects{Set: set, Selector: labels.Everything()}, &Memory{}
+	v, memory := &snapshot.Objects{Set: set, Selector: labels.Everything()}, &Memory{}
 	look := func(now int64, pods ...*corev1.Pod) (said []string) {
 		v.Pods, v.Now = pods, time.Unix(now, 0)
-		all := v.Join(memory)
+		all := memory.Join(v)
 		for i := range all {
 			r := &all[i]
 			if r.Pod != pods[len(pods)-1-i] {

@@ -12,42 +12,17 @@ import (
 	"maps"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/update/steps"
 )
-
-// Objects are a set and what it owns, as the cache shows them at a time. They belong to the cache and are not changed.
-type Objects struct {
-	Set *v1alpha1.RollSet
-	// Selector is the selector of the set, parsed.
-	Selector labels.Selector
-	// Pods and Revisions are those that the set controls. Claims carry its label, or have its name in theirs.
-	Pods      []*corev1.Pod
-	Revisions []*appsv1.ControllerRevision
-	Claims    []corev1.PersistentVolumeClaim
-	// Orphans are pods without a controller that the selector matches.
-	Orphans []*corev1.Pod
-	// Classes are the storage classes by name, if the set asks for claims.
-	Classes map[string]snapshot.Class
-	// Nodes are all nodes, if the set asks for them. Only their names, taints, labels, spec.unschedulable and readiness count.
-	Nodes []*corev1.Node
-	// NodeAccess is whether nodes can be read, if the set asks for them.
-	NodeAccess snapshot.Access
-	// Budgets are the disruption budgets of the namespace, if the set asks for them.
-	Budgets snapshot.Budgets
-	Now     time.Time
-}
 
 // Memory is what is remembered of a set from one look to the next. It may be lost at any time: then pods are read again, and
 // waits for proof start again. The zero Memory is ready to use.
@@ -90,7 +65,7 @@ func Resolve(spec *v1alpha1.RollSetSpec) (s Spec, err error) {
 
 // Input is what a snapshot is made from.
 type Input struct {
-	*Objects
+	*snapshot.Objects
 
 	// Spec is the spec, resolved.
 	Spec Spec
@@ -105,7 +80,7 @@ type Input struct {
 	// FinishedWait, Preflights and Refusals become those of the snapshot.
 	FinishedWait time.Duration
 	Preflights   map[string]snapshot.Preflight
-	Refusals     map[action.Key]snapshot.Refusal
+	Refusals     map[attempt.Key]snapshot.Refusal
 }
 
 // observer makes one snapshot.
@@ -147,7 +122,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 }
 
 // RevisionInput returns the input to resolve the revisions of a set.
-func (o *Objects) RevisionInput(replicas []snapshot.Replica, m *Memory) revision.Input {
+func (m *Memory) RevisionInput(o *snapshot.Objects, replicas []snapshot.Replica) revision.Input {
 	in := revision.Input{
 		Set:       o.Set,
 		Revisions: o.Revisions,

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -44,10 +44,10 @@ func words(r *snapshot.Replica) string {
 
 // look takes the snapshot of a set of some pods at second 1000.
 func look(set *v1alpha1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
-	o := &Objects{Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Pods: pods, Now: time.Unix(1000, 0)}
+	o := &snapshot.Objects{Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Pods: pods, Now: time.Unix(1000, 0)}
 	memory := &Memory{}
 	return Snapshot(Input{
-		Objects: o, Replicas: o.Join(memory),
+		Objects: o, Replicas: memory.Join(o),
 		Sighting: func(types.UID) inplace.Sighting { return inplace.Sighting{} },
 	}, memory)
 }
@@ -134,14 +134,14 @@ func TestNamesThatAreTaken(t *testing.T) {
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	ours, leaving, orphan := seenPod("1", "bbbbb", 1, 900), seenPod("2", "ccccc", 1, 900), seenPod("3", "ddddd", 1, 900)
 	ours.Labels = map[string]string{"app": "web"}
-	o := &Objects{
+	o := &snapshot.Objects{
 		Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Now: time.Unix(1000, 0),
 		Pods: []*corev1.Pod{ours, leaving}, Orphans: []*corev1.Pod{orphan},
 	}
 	memory := &Memory{}
 	s := Snapshot(Input{
-		Objects: o, Replicas: o.Join(memory),
-		Refusals: map[action.Key]snapshot.Refusal{action.OfPod(action.Adopting, orphan): {Message: "no", Retry: time.Minute}},
+		Objects: o, Replicas: memory.Join(o),
+		Refusals: map[attempt.Key]snapshot.Refusal{attempt.OfPod(attempt.Adopting, orphan): {Message: "no", Retry: time.Minute}},
 	}, memory)
 	if len(s.Replicas) != 1 || s.Replicas[0].Pod != ours || len(s.Leaving) != 1 || s.Leaving[0] != leaving {
 		t.Errorf("replicas %v, leaving %v", s.Replicas, s.Leaving)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -109,7 +109,7 @@ func (c *configuration) readSwitch(word string) {
 	case "forgotten":
 		c.forgotten = true
 	case "refused":
-		c.set.Refusals = map[action.Key]snapshot.Refusal{action.AnyCreate(): {Message: "exceeded quota: pods", Definite: true}}
+		c.set.Refusals = map[attempt.Key]snapshot.Refusal{attempt.AnyCreate(): {Message: "exceeded quota: pods", Definite: true}}
 	default:
 		c.set.Current, c.set.Update = revision(word), revision(word)
 	}

@@ -14,43 +14,6 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-func TestSetsNamed(t *testing.T) {
-	t.Parallel()
-	tests := map[string][]string{
-		"data-web-0":       {"web"},
-		"data-my-web-0":    {"my-web", "web"},
-		"data.1-web-ab12x": {"web"},
-		"web-0":            nil,
-		"web":              nil,
-		"":                 nil,
-		"--":               {""},
-	}
-	for name, want := range tests {
-		if diff := cmp.Diff(want, claims.SetsNamed(name)); diff != "" {
-			t.Errorf("sets of %q (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestIDOf(t *testing.T) {
-	t.Parallel()
-	templates := []string{"data", "data-web"}
-	tests := map[string]struct {
-		id string
-		ok bool
-	}{
-		"data-web-0":     {"0", true},
-		"data-web-web-0": {"0", true}, // of the second template; of the first it would be "web-0"
-		"data-db-0":      {"", false},
-		"logs-web-0":     {"", false},
-	}
-	for name, want := range tests {
-		if id, ok := claims.IDOf("web", templates, name); id != want.id || ok != want.ok {
-			t.Errorf("IDOf(%q) = %q, %v, want %q, %v", name, id, ok, want.id, want.ok)
-		}
-	}
-}
-
 // TestUnlabeled checks claims that a StatefulSet leaves behind, without the label of a set.
 func TestUnlabeled(t *testing.T) {
 	t.Parallel()

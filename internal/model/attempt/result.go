@@ -1,0 +1,88 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// These are the codes of HTTP by which the API server reports its own trouble. All above internalError do too.
+const (
+	tooManyRequests = 429
+	internalError   = 500
+)
+
+// Result is a write that was tried, with its result.
+type Result struct {
+	// Key names the write. Writes of one verb share a key if they fail for the same cause: a full quota, or an API server
+	// that fails.
+	Key Key
+	// Seen is the resourceVersion at which the object was judged; empty if there was none.
+	Seen string
+	// Err is why the write had no effect; nil if the object is as planned.
+	Err error
+	// Overtaken is true if the object changed since it was judged, Blocked if something blocks the identity.
+	Overtaken, Blocked bool
+}
+
+// RefusesResize reports whether the API server refused to resize a pod. The plan then uses another way.
+func (r Result) RefusesResize() bool { return r.Key.Verb == Resizing && Refused(r.Err) }
+
+// Tally counts the writes that succeeded and failed. It keeps the first error.
+type Tally struct {
+	Done, Failed int
+	Err          error
+}
+
+// Fail counts a write that failed.
+func (t *Tally) Fail(err error) {
+	t.Failed++
+	if t.Err == nil {
+		t.Err = err
+	}
+}
+
+// String describes why the first write failed, and how many did.
+func (t *Tally) String() string {
+	if t.Failed == 1 {
+		return t.Err.Error()
+	}
+	return fmt.Sprintf("%d writes: %s", t.Failed, t.Err)
+}
+
+// Refused reports whether the API server understood a write and refused it. A resize beyond the node's capacity is
+// forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid.
+func Refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
+// internal error. There is no doubt if it refused the write, if a webhook failed, or if no connection was accepted.
+func MayHaveHappened(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Code >= internalError && !blamesWebhook(err)
+	}
+	return !utilnet.IsConnectionRefused(err)
+}
+
+// InTrouble reports whether the API server itself fails or is overloaded, so that every other write would fail too.
+func InTrouble(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return utilnet.IsConnectionRefused(err)
+	}
+	code := status.Status().Code
+	return (code >= internalError || code == tooManyRequests) && !blamesWebhook(err)
+}
+
+// blamesWebhook reports whether an admission webhook refused a write or failed to judge it. Both happen before anything is
+// written. Only the message of the API server tells.
+func blamesWebhook(err error) bool {
+	return strings.Contains(err.Error(), `admission webhook "`) || strings.Contains(err.Error(), "failed calling webhook")
+}

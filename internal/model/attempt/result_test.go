@@ -1,0 +1,39 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package attempt_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"rollset.dev/rollset/internal/model/attempt"
+)
+
+func TestMayHaveHappened(t *testing.T) {
+	t.Parallel()
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))
+	cut := &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	nobody := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for err, want := range map[error]bool{
+		quota: false, cut: true, nobody: false,
+		apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil): false,
+		apierrors.NewInternalError(errors.New("etcd")):                  true,
+		apierrors.NewTooManyRequests("later", 1):                        false,
+		apierrors.NewServerTimeout(schema.GroupResource{}, "c", 1):      true,
+		apierrors.NewTimeoutError("late", 1):                            true,
+		fmt.Errorf("create: %w", quota):                                 false,
+		errors.New("context deadline exceeded"):                         true,
+	} {
+		if got := attempt.MayHaveHappened(err); got != want {
+			t.Errorf("MayHaveHappened(%v) = %v, want %v", err, got, want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/internal/model/identity"
+)
+
+// Claim returns the replica's claim with this name; nil if it has none.
+func (r *Replica) Claim(name string) *corev1.PersistentVolumeClaim {
+	for _, claim := range r.Claims {
+		if claim.Name == name {
+			return claim
+		}
+	}
+	return nil
+}
+
+// LostClaim describes a claim that a pod of a revision would mount, that does not exist and cannot be created. It also returns
+// what to do about it; empty if there is no such claim.
+func (s *Set) LostClaim(id, revision string) string {
+	for _, claim := range s.Known[revision].Claims {
+		name := identity.ClaimName(s.Name, claim.Name, id)
+		if claim.Template == nil && !s.hasClaim(id, name) {
+			return fmt.Sprintf("claim %s does not exist, and the claim template %s of revision %s is lost; "+
+				"put it back into spec.volumeClaimTemplates, or create the claim", name, claim.Name, revision)
+		}
+	}
+	return ""
+}
+
+// hasClaim reports whether an identity has a claim of this name.
+func (s *Set) hasClaim(id, name string) bool {
+	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.ID == id && r.Claim(name) != nil })
+}

@@ -1,0 +1,80 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/identity"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
+)
+
+// Difference returns the path of the first field in which a replica's pod differs from a reference pod of the set in its
+// place, and how it differs. It returns an empty string if they are equal.
+func (s *Set) Difference(r *Replica, reference *corev1.Pod) string {
+	return cmp.Or(
+		missing("metadata.labels", r.Pod.Labels, s.Update.Template.Labels),
+		missing("metadata.annotations", r.Pod.Annotations, s.Update.Template.Annotations),
+		inplace.Difference("spec", s.plain(r.Pod, r.ID), s.plain(reference, s.IDOf(reference.Name))),
+	)
+}
+
+// missing describes the first wanted label that a pod lacks or has with another value.
+func missing(path string, have, want map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		switch got, ok := have[key]; {
+		case !ok:
+			return path + "[" + key + "]: added"
+		case got != want[key]:
+			return path + "[" + key + "]: changed"
+		}
+	}
+	return ""
+}
+
+// plain returns a pod's spec without what differs between pods of one template: node, identity, random names, and fields
+// that change while the pod runs.
+func (s *Set) plain(pod *corev1.Pod, id string) *corev1.PodSpec {
+	spec := pod.Spec.DeepCopy()
+	spec.NodeName = ""
+	spec.SchedulingGates = nil
+	spec.EphemeralContainers = nil
+	if spec.Hostname == pod.Name {
+		spec.Hostname = ""
+	}
+	names := map[string]string{}
+	for i := range s.Spec.VolumeClaimTemplates {
+		template := s.Spec.VolumeClaimTemplates[i].Name
+		names[identity.ClaimName(s.Name, template, id)] = template
+	}
+	podstate.PlainToken(spec)
+	for i := range spec.Volumes {
+		volume := &spec.Volumes[i]
+		if source := volume.PersistentVolumeClaim; source != nil && names[source.ClaimName] != "" {
+			source.ClaimName = names[source.ClaimName]
+		}
+	}
+	spec.ReadinessGates = withoutControllers(spec.ReadinessGates)
+	return spec
+}
+
+// withoutControllers drops the readiness gates that controllers, not templates, add to pods. An adopted pod works without
+// RollSet's own gates. CloneSet's gate stays false once CloneSet no longer controls the pod.
+func withoutControllers(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
+	var others []corev1.PodReadinessGate
+	for _, gate := range gates {
+		switch gate.ConditionType {
+		case v1alpha1.InPlaceUpdateReady, "InPlaceUpdateReady", "KruisePodReady":
+		default:
+			others = append(others, gate)
+		}
+	}
+	return others
+}
