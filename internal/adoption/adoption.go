@@ -54,7 +54,7 @@ func Recognize(o *snapshot.Set) action.Plan {
 	answer, asked := o.Preflights[o.Update.Name]
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Live() || o.Known[r.Revision].Template != nil {
+		if !r.Active() || o.Known[r.Revision].Template != nil {
 			continue
 		}
 		switch {

@@ -50,7 +50,7 @@ func Owner(set string, uid types.UID) metav1.OwnerReference {
 // Obstacle returns why the pod of an identity cannot use the claim that has the right name; empty if it can.
 func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
-	inUse := r.Live() && mounts(r.Pod, claim.Name)
+	inUse := r.Active() && mounts(r.Pod, claim.Name)
 	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
 	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
@@ -158,9 +158,9 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 		left, isLeft := c.leaves(r, claim), snapshot.Left(claim)
 		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
 		case Obstacle(c.set, r, claim) != "":
-		case !labeled && r.Live() && mounts(r.Pod, claim.Name):
+		case !labeled && r.Active() && mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
-		case snapshot.Surges(claim) && r.Live() && !r.Surge:
+		case snapshot.Surges(claim) && r.Active() && !r.Surge:
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})
 		case labeled && (left != isLeft || !c.isOwnedBy(claim, r, want)):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: reason})
@@ -227,7 +227,7 @@ func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Repl
 
 // restore recreates claims that were deleted under a pod that has not started.
 func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
-	if !r.Live() || r.Phase != corev1.PodPending {
+	if !r.Active() || r.Phase != corev1.PodPending {
 		return
 	}
 	for _, claim := range c.set.Known[r.Revision].Claims {

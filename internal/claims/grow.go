@@ -61,19 +61,19 @@ func growNow(o *snapshot.Set, r *snapshot.Replica, p *action.Plan) (asks bool) {
 // turns returns the replicas whose claims may grow now, in the order of an update: those at the update revision that no
 // partition holds back.
 func turns(o *snapshot.Set) []*snapshot.Replica {
-	var live []*snapshot.Replica
+	var active []*snapshot.Replica
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() {
-			live = append(live, r)
+		if r := &o.Replicas[i]; r.Active() {
+			active = append(active, r)
 		}
 	}
 	if o.Ordinal() {
-		slices.SortFunc(live, rank.HighestFirst)
+		slices.SortFunc(active, rank.HighestFirst)
 	} else {
-		rank.SortByLoss(o, live)
+		rank.SortByLoss(o, active)
 	}
-	live = live[:max(0, len(live)-o.Partition())]
-	return slices.DeleteFunc(live, func(r *snapshot.Replica) bool { return r.Revision != o.Update.Name })
+	active = active[:max(0, len(active)-o.Partition())]
+	return slices.DeleteFunc(active, func(r *snapshot.Replica) bool { return r.Revision != o.Update.Name })
 }
 
 // growable returns the claims of a replica that are smaller than their template and can grow.
@@ -165,7 +165,7 @@ func Status(o *snapshot.Set) []v1alpha1.VolumeClaimStatus {
 		for j := range o.Replicas {
 			r := &o.Replicas[j]
 			claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))
-			if claim == nil || !r.Live() {
+			if claim == nil || !r.Active() {
 				continue
 			}
 			s.Claims++

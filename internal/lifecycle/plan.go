@@ -167,7 +167,7 @@ func (h *Hooks) Settle() action.Plan {
 	}
 	for i := range h.set.Replicas {
 		r := &h.set.Replicas[i]
-		if !r.Live() || h.prepared[r.Pod.UID] || h.asking && preparesToMove(r.State) {
+		if !r.Active() || h.prepared[r.Pod.UID] || h.asking && preparesToMove(r.State) {
 			continue
 		}
 		w := h.waitIn(r.Pod, r.State)

@@ -167,7 +167,7 @@ func (r *rollout) check(t *testing.T) {
 	t.Helper()
 	old, available := 0, r.set.Available()
 	for i := range r.set.Replicas {
-		if x := &r.set.Replicas[i]; x.Live() && x.Revision != r.set.Update.Name {
+		if x := &r.set.Replicas[i]; x.Active() && x.Revision != r.set.Update.Name {
 			old++
 		}
 	}

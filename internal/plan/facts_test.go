@@ -36,15 +36,15 @@ type facts struct {
 	set  *snapshot.Set
 	plan *action.Plan
 
-	live, available int
-	// extra is the number of live surge pods that are deleted again.
+	active, available int
+	// extra is the number of active surge pods that are deleted again.
 	extra int
-	// have counts the live pods, mix those that users did not name, broken the unready ones among mix.
+	// have counts the active pods, mix those that users did not name, broken the unready ones among mix.
 	have, mix, broken tally
 	// unavailable counts the pods of a revision that stay and are not available, that the plan creates, or that come back
 	// once the terminating pod in their place is gone.
 	unavailable tally
-	// unavailableLong counts the live pods among them that have not been ready for a minute.
+	// unavailableLong counts the active pods among them that have not been ready for a minute.
 	unavailableLong tally
 	// want is how many pods each side should have. A set with ordinals also wants specific ones.
 	want tally
@@ -76,10 +76,10 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 	*f = facts{set: o, plan: p, creates: f.creates[:0], deletes: f.deletes[:0], written: f.written[:0], prepares: f.prepares[:0]}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Live() {
+		if !r.Active() {
 			continue
 		}
-		f.live++
+		f.active++
 		f.have[f.side(r.Revision)]++
 		if r.Available {
 			f.available++
@@ -101,7 +101,7 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 		switch r := &o.Replicas[i]; {
 		case f.comesBack(r):
 			f.unavailable[f.returns(r)]++
-		case r.Live() && !r.Available && f.stays(r) && r.State == "":
+		case r.Active() && !r.Available && f.stays(r) && r.State == "":
 			f.unavailable[f.side(r.Revision)]++
 			if !r.Ready && o.Now.Sub(podstate.UnreadySince(r.Pod)) >= time.Minute {
 				f.unavailableLong[f.side(r.Revision)]++
@@ -161,7 +161,7 @@ func (f *facts) countDelete(cause action.Cause, r *snapshot.Replica) {
 		return
 	case action.ScaleDown:
 		f.scaledDown[from]++
-		if r.Live() && !r.Available && f.stays(r) && r.State == "" {
+		if r.Active() && !r.Available && f.stays(r) && r.State == "" {
 			f.unavailable[from]-- // a pod that is being deleted counts as gone
 		}
 		return
@@ -367,7 +367,7 @@ func (f *facts) replaceable(r *snapshot.Replica) bool {
 // eachWaiting reports whether a predicate holds for every misplaced pod that is not taken.
 func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
 	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Live() && !r.ToReplace() && f.misplaced(r) && !f.goes(r) && !holds(r) {
+		if r := &f.set.Replicas[i]; r.Active() && !r.ToReplace() && f.misplaced(r) && !f.goes(r) && !holds(r) {
 			return false
 		}
 	}
@@ -385,7 +385,7 @@ func (f *facts) spent(r *snapshot.Replica) bool {
 func (f *facts) waits(s side) bool {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
-		if r.Live() && r.Ready && !r.ToReplace() && !r.Surge && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
+		if r.Active() && r.Ready && !r.ToReplace() && !r.Surge && f.side(r.Revision) == s && !f.goes(r) && !f.spent(r) {
 			return true
 		}
 	}
@@ -434,12 +434,12 @@ func (f *facts) goes(r *snapshot.Replica) bool {
 // settled reports whether a set is in the wanted state: nothing is left to do, or to wait for.
 func (f *facts) settled() bool {
 	o := f.set
-	if f.extra > 0 || f.live != o.Limits.Replicas || f.available != o.Limits.Replicas {
+	if f.extra > 0 || f.active != o.Limits.Replicas || f.available != o.Limits.Replicas {
 		return false
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if r.Pod != nil && !r.Live() || r.Pod == nil && r.Surge || f.replaceable(r) {
+		if r.Pod != nil && !r.Active() || r.Pod == nil && r.Surge || f.replaceable(r) {
 			return false
 		}
 		if _, used := o.InUse(r.Ordinal); o.Ordinal() && !used || !f.frozen() && f.misplaced(r) {

@@ -66,7 +66,7 @@ func ofPods(o *snapshot.Set) action.Plan {
 func unmark(o *snapshot.Set, p *action.Plan) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Replaced || !r.Live() || o.Lists(r.Pod.Name) {
+		if !r.Replaced || !r.Active() || o.Lists(r.Pod.Name) {
 			continue
 		}
 		changes := func(a action.Action) bool { return action.KeyOf(a).Object == string(r.Pod.UID) }

@@ -86,10 +86,10 @@ func deletesForAReason(f *facts) bool {
 }
 
 func neverTooMany(f *facts) bool {
-	return len(f.creates) == 0 || f.live+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+	return len(f.creates) == 0 || f.active+len(f.creates) <= f.set.Limits.Replicas+f.surge()
 }
 
-// fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not live: finished pods
+// fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not active: finished pods
 // until they are deleted, and terminating ones until their claims are free.
 func fillsPlacesOnce(f *facts) bool {
 	if f.set.Ordinal() || len(f.creates) == 0 {
@@ -102,13 +102,13 @@ func fillsPlacesOnce(f *facts) bool {
 			held++
 		}
 	}
-	return f.live+held+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+	return f.active+held+len(f.creates) <= f.set.Limits.Replicas+f.surge()
 }
 
 func surplusOnly(f *facts) bool {
 	if !f.set.Ordinal() {
 		kept := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return !r.Surge })
-		return kept <= max(0, f.live-f.extra-f.set.Limits.Replicas)
+		return kept <= max(0, f.active-f.extra-f.set.Limits.Replicas)
 	}
 	return f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
 		_, used := f.set.InUse(r.Ordinal)
@@ -134,7 +134,7 @@ func scaleDownWithinBudget(f *facts) bool {
 		return taken == named || f.available-taken >= f.set.Limits.Replicas
 	}
 	taken := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !f.old(r) })
-	return taken == 0 || f.live-f.scaledDown.sum() >= f.set.Limits.Replicas ||
+	return taken == 0 || f.active-f.scaledDown.sum() >= f.set.Limits.Replicas ||
 		f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 
@@ -174,17 +174,17 @@ func scalesDownInOrder(f *facts) bool {
 		if r.Terminating {
 			return false
 		}
-		if r.Live() && (highest == nil || r.Ordinal > highest.Ordinal) {
+		if r.Active() && (highest == nil || r.Ordinal > highest.Ordinal) {
 			highest = r
 		}
 	}
-	surplus, waits := f.live > f.set.Limits.Replicas, f.waitsFor(highest.Ordinal) != nil
+	surplus, waits := f.active > f.set.Limits.Replicas, f.waitsFor(highest.Ordinal) != nil
 	urgent := func(r *snapshot.Replica) bool {
 		return !r.Ready || (waits || !surplus) && f.old(r) || !waits && !surplus && r.Updating
 	}
 	for j := range f.set.Replicas {
 		r := &f.set.Replicas[j]
-		if _, used := f.set.InUse(r.Ordinal); !used && r.Live() && !urgent(victim) && urgent(r) {
+		if _, used := f.set.InUse(r.Ordinal); !used && r.Active() && !urgent(victim) && urgent(r) {
 			return false
 		}
 	}
@@ -303,7 +303,7 @@ func namedIsReplaced(f *facts) bool {
 	guarded := !f.set.Paused() && (f.guarded(current) || f.guarded(update))
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
-		waits := r.Live() && f.replaceable(r) && !f.goes(r) && (r.Specified || !f.set.Nowhere)
+		waits := r.Active() && f.replaceable(r) && !f.goes(r) && (r.Specified || !f.set.Nowhere)
 		if waits && (!r.Ready || !f.spent(r)) && !guarded {
 			return false
 		}
@@ -333,7 +333,7 @@ func takesWithinBudget(f *facts) bool {
 		}
 	}
 	scaled := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !r.Specified })
-	taken, tooMany := prepared+f.lost+scaled, f.live-f.set.Limits.Replicas
+	taken, tooMany := prepared+f.lost+scaled, f.active-f.set.Limits.Replicas
 	return taken <= max(0, tooMany) || f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 
@@ -360,7 +360,7 @@ func pauseKeepsOldPods(f *facts) bool {
 	if f.set.Ordinal() || !f.set.Paused() || !f.set.Rolling() || f.set.GivesBack() {
 		return true
 	}
-	surplus := f.live - f.set.Limits.Replicas
+	surplus := f.active - f.set.Limits.Replicas
 	old := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool {
 		return f.side(r.Revision) != update && !r.ToReplace()
 	})

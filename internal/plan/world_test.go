@@ -302,7 +302,7 @@ func (w *world) inCompany(c *cells, index int) bool {
 	}
 	n := 0
 	for i, k := range c {
-		if r := &w.replicas[i][k]; r.Live() && r.Revision == w.set.Update.Name {
+		if r := &w.replicas[i][k]; r.Active() && r.Revision == w.set.Update.Name {
 			n++
 		}
 	}

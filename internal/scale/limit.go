@@ -38,7 +38,7 @@ func newLimit(o *snapshot.Set, w *desired.State) limit {
 		switch r := &o.Replicas[i]; {
 		case r.Terminating && r.ToReplace():
 			l.most++
-		case r.Live() && !r.Available && !r.ToReplace() && w.Stays(o, r):
+		case r.Active() && !r.Available && !r.ToReplace() && w.Stays(o, r):
 			l.unavailable[r.Revision]++
 		}
 	}

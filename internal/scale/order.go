@@ -43,7 +43,7 @@ func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
 		victims = nextCondemned(o, w, p)
 	}
 	budget := o.Budget(o.Limits.MinAvailable())
-	tooMany := o.Live() - o.Limits.Replicas
+	tooMany := o.Active() - o.Limits.Replicas
 	missed := func(r *snapshot.Replica) bool { return r.Available && !desired.IsOld(o, r) }
 	for _, r := range victims {
 		if !missed(r) {
@@ -71,7 +71,7 @@ func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
 func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
 	victim := w.Condemned[0]
 	below := firstUnavailableBelow(o, victim.Ordinal)
-	surplus := o.Live() > o.Limits.Replicas
+	surplus := o.Active() > o.Limits.Replicas
 	for _, r := range w.Condemned {
 		if r.Broken() || below == nil && !surplus && r.OutOfService() || (below != nil || !surplus) && desired.IsOld(o, r) {
 			victim, below = r, nil

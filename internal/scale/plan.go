@@ -117,7 +117,7 @@ func reason(place desired.Place) string {
 	return "missing"
 }
 
-// firstOld returns a pod, live or terminating, that must be gone before any new pod is created; nil if there is none.
+// firstOld returns a pod, active or terminating, that must be gone before any new pod is created; nil if there is none.
 func firstOld(o *snapshot.Set) *snapshot.Replica {
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Pod != nil && desired.IsOld(o, r) {
@@ -131,7 +131,7 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 func room(o *snapshot.Set, w *desired.State, p *action.Plan) int {
 	room := len(w.Places)
 	if o.Ordinal() { // pods out of range count until they are gone
-		free := max(0, o.Limits.Replicas-o.Live())
+		free := max(0, o.Limits.Replicas-o.Active())
 		if free < room && len(w.Condemned) > 0 {
 			p.Hold(action.HeldByOrder, w.Condemned[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
 		}

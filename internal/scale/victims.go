@@ -21,7 +21,7 @@ import (
 // itself, and no other pod in its place; if a user named it, it still stands in for pods that are not available.
 func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	v, all := victims{set: o, spare: o.Available() - o.Limits.Replicas}, ranked(o, w)
-	why := fmt.Sprintf("scale down to %d", o.Live()-w.SurplusSurge-w.Surplus)
+	why := fmt.Sprintf("scale down to %d", o.Active()-w.SurplusSurge-w.Surplus)
 	left := w.Surplus - v.take(all.named, w.Surplus, why, p)
 	v.take(all.surge, w.SurplusSurge, "the rollout needs no more surge", p)
 	if o.Rolling() && o.Paused() && !o.GivesBack() {
@@ -64,21 +64,21 @@ func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Pl
 	return taken
 }
 
-// ranking holds the live pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
+// ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
 // surplus pods of their revision, and the others.
 type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
 
 func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
-	live := make([]*snapshot.Replica, 0, len(o.Replicas))
+	active := make([]*snapshot.Replica, 0, len(o.Replicas))
 	for i := range o.Replicas {
-		if o.Replicas[i].Live() {
-			live = append(live, &o.Replicas[i])
+		if o.Replicas[i].Active() {
+			active = append(active, &o.Replicas[i])
 		}
 	}
-	rank.SortByLoss(o, live)
+	rank.SortByLoss(o, active)
 
 	excess := maps.Clone(w.Excess)
-	for _, r := range live {
+	for _, r := range active {
 		switch {
 		case r.Surge:
 			all.surge = append(all.surge, r)

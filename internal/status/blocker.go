@@ -71,7 +71,7 @@ func (f *facts) unavailablePod() blocker {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		switch {
-		case !r.Live() || f.excess[r.Revision] > 0 || changes(r):
+		case !r.Active() || f.excess[r.Revision] > 0 || changes(r):
 		case r.Broken():
 			why := cmp.Or(podstate.Why(r.Pod), "not ready") + f.kept(r)
 			if r.Scheduled {
@@ -102,7 +102,7 @@ func changes(r *snapshot.Replica) bool {
 // changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook.
 func (f *facts) changingPod() blocker {
 	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Live() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
+		if r := &f.set.Replicas[i]; r.Active() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
 			kind := BlockedByChange
 			if r.Overdue {
 				kind = Blocking(action.HeldByTimeout)
@@ -228,9 +228,9 @@ func (f *facts) refusesTemplate() bool {
 // refusedTemplate returns why the API server refuses pods of a revision that pods should move to; empty if it accepts them,
 // could not judge them or was not asked.
 func (f *facts) refusedTemplate() string {
-	lacking := f.total.live < f.set.Limits.Replicas
+	lacking := f.total.active < f.set.Limits.Replicas
 	for _, revision := range []string{f.target(), f.set.Current.Name} {
-		if f.moving == 0 && (!lacking || f.revision(revision).live > 0) {
+		if f.moving == 0 && (!lacking || f.revision(revision).active > 0) {
 			continue
 		}
 		if answer := f.set.Preflights[revision]; f.want[revision] > 0 && answer.Refuses() {

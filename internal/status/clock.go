@@ -104,11 +104,11 @@ func (f *facts) advance(p Progress) Progress {
 func (f *facts) marks() marks {
 	var m marks
 	for name, n := range f.revisions {
-		m.placed += min(n.live, f.want[name])
+		m.placed += min(n.active, f.want[name])
 		m.ready += min(n.ready, f.want[name])
 		m.available += min(n.available, f.want[name])
 	}
-	m.left = f.total.live - m.placed
+	m.left = f.total.active - m.placed
 	for _, n := range f.gone {
 		m.left += n
 	}
@@ -166,7 +166,7 @@ func (f *facts) wasExceeded() bool {
 // lastChange returns when, by the dates of conditions and pods, progress was last made; false if the target revision has no
 // pod.
 func (f *facts) lastChange() (last time.Time, ok bool) {
-	if f.revision(f.target()).live == 0 {
+	if f.revision(f.target()).active == 0 {
 		return time.Time{}, false
 	}
 	later := func(t time.Time) {
@@ -180,7 +180,7 @@ func (f *facts) lastChange() (last time.Time, ok bool) {
 		}
 	}
 	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Live() && f.want[r.Revision] > 0 {
+		if r := &f.set.Replicas[i]; r.Active() && f.want[r.Revision] > 0 {
 			later(r.Pod.CreationTimestamp.Time)
 			later(readySince(r))
 		}

@@ -9,8 +9,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// count is a number of pods. Ready pods are live, and available ones are ready.
-type count struct{ live, ready, available int }
+// count is a number of pods. Ready pods are active, and available ones are ready.
+type count struct{ active, ready, available int }
 
 // facts is what is derived from the input once and used by every part of the status. It has many methods because each is one
 // fact or one condition. They only read, so smaller types would share all of it.
@@ -21,9 +21,9 @@ type facts struct {
 	// reason is the last reason of Progressing.
 	reason string
 
-	// changing is how many live pods have not completed an update in place.
+	// changing is how many active pods have not completed an update in place.
 	changing int
-	// surge is how many live surge pods will be deleted, condemned how many live pods whose ordinal is not in use.
+	// surge is how many active surge pods will be deleted, condemned how many active pods whose ordinal is not in use.
 	surge, condemned int
 	// total and revisions count the pods; gone counts those that are terminating or finished.
 	total     count
@@ -31,7 +31,7 @@ type facts struct {
 	gone      map[string]int
 	// want is how many pods are wanted at each revision, excess how many each has too many.
 	want, excess map[string]int
-	// outdated is how many live pods are not at the update revision, moving how many will change their revision, and leaving
+	// outdated is how many active pods are not at the update revision, moving how many will change their revision, and leaving
 	// how many are being deleted at a revision at which no pod is wanted.
 	outdated, moving, leaving int
 	// complete is true if the rollout is complete, settled if nothing is waited for.
@@ -48,7 +48,7 @@ func gather(in *Input) *facts {
 	}
 	f.countPods()
 	f.want = want(in.Set)
-	f.outdated = f.total.live - f.revision(in.Set.Update.Name).live
+	f.outdated = f.total.active - f.revision(in.Set.Update.Name).active
 	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected) {
 		f.excess, f.moving = desired.Moving(in.Set)
 	}
@@ -71,7 +71,7 @@ func (f *facts) countPods() {
 		r := &f.set.Replicas[i]
 		switch {
 		case r.Pod == nil:
-		case !r.Live():
+		case !r.Active():
 			f.gone[r.Revision]++
 		default:
 			n := f.revisions[r.Revision]
@@ -103,9 +103,9 @@ func (f *facts) isCondemned(r *snapshot.Replica) bool {
 	return !used
 }
 
-// add counts a live pod.
+// add counts an active pod.
 func (c *count) add(r *snapshot.Replica) {
-	c.live++
+	c.active++
 	if r.Ready {
 		c.ready++
 	}
@@ -147,9 +147,9 @@ func (f *facts) target() string {
 // everyPodIsFine reports whether the wanted number of pods exists, where they belong, and all are available. Surge pods stay
 // during a pause.
 func (f *facts) everyPodIsFine() bool {
-	live, wanted := f.total.live, f.set.Limits.Replicas
-	enough := live == wanted && f.surge == 0 || f.set.Paused() && live > wanted && live-f.surge >= wanted
-	return enough && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == live
+	active, wanted := f.total.active, f.set.Limits.Replicas
+	enough := active == wanted && f.surge == 0 || f.set.Paused() && active > wanted && active-f.surge >= wanted
+	return enough && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == active
 }
 
 // newGeneration reports whether the spec was edited since the last status.
@@ -168,10 +168,10 @@ func (f *facts) finished() bool {
 		return false
 	case f.reason != v1alpha1.ReasonComplete && f.reason != v1alpha1.ReasonPartitionReached:
 		return false
-	case f.total.live == f.set.Limits.Replicas:
+	case f.total.active == f.set.Limits.Replicas:
 		return true
 	default: // scaling by the user is not repair
-		return !f.newGeneration() && f.total.live < f.set.Limits.Replicas
+		return !f.newGeneration() && f.total.active < f.set.Limits.Replicas
 	}
 }
 
@@ -180,7 +180,7 @@ func (f *facts) finished() bool {
 func (f *facts) atPartition() bool {
 	updated := f.revision(f.set.Update.Name)
 	return f.set.Partition() > 0 && f.set.Rolling() && !f.set.Rejected && f.moving == 0 &&
-		f.total.live-f.surge-f.condemned == f.set.Limits.Replicas && updated.available == updated.live
+		f.total.active-f.surge-f.condemned == f.set.Limits.Replicas && updated.available == updated.active
 }
 
 // rollbackDone reports whether all pods were back at the current revision.
@@ -208,16 +208,16 @@ func Complete(o *snapshot.Set) bool {
 	if o.Rejected || o.Update.Name == "" || o.Rollout.AtWork() {
 		return false
 	}
-	live := 0
+	active := 0
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
 		case r.Pod == nil:
-		case r.Revision != o.Update.Name, r.Live() && (r.Surge || !r.Available || r.Waiting != ""):
+		case r.Revision != o.Update.Name, r.Active() && (r.Surge || !r.Available || r.Waiting != ""):
 			return false
-		case r.Live():
-			live++
+		case r.Active():
+			active++
 		}
 	}
-	return live == o.Limits.Replicas
+	return active == o.Limits.Replicas
 }

@@ -44,7 +44,7 @@ func (f *facts) progressing(t timing) verdict {
 
 // phase returns the reason of Progressing for a set without failures.
 func (f *facts) phase() string {
-	updated := f.revision(f.set.Update.Name).live
+	updated := f.revision(f.set.Update.Name).active
 	switch {
 	case f.settled && f.outdated == 0:
 		return v1alpha1.ReasonComplete
@@ -129,7 +129,7 @@ func (f *facts) headline(v verdict) string {
 	case v1alpha1.ReasonInvalidSpec:
 		return "the spec is invalid and nothing is done: " + f.in.Invalid
 	case v1alpha1.ReasonRolledBack:
-		back := f.revision(f.set.Current.Name).live
+		back := f.revision(f.set.Current.Name).active
 		return fmt.Sprintf("revision %s %s and is rolled back; %s",
 			f.set.Update.Name, revision.Sentence(f.set.Verdict), share(back, replicas, "at revision "+f.set.Current.Name))
 	case v1alpha1.ReasonProgressDeadlineExceeded:
@@ -170,15 +170,15 @@ func (f *facts) numbers() string {
 	case f.settled && f.outdated == 0:
 		return share(f.total.available, replicas, "updated and available")
 	case f.outdated > 0 && f.moving == 0: // the others stay where they are
-		return share(update.live, f.total.live, "updated")
-	case rolling && update.live > expected && current.live < stay: // the partition was raised
-		return share(current.live, stay, "moved back")
-	case f.total.live > replicas && f.moving == 0:
-		return fmt.Sprintf("%d pods, %d wanted", f.total.live, replicas)
-	case rolling && update.live != expected:
-		return share(update.live, expected, "updated")
+		return share(update.active, f.total.active, "updated")
+	case rolling && update.active > expected && current.active < stay: // the partition was raised
+		return share(current.active, stay, "moved back")
+	case f.total.active > replicas && f.moving == 0:
+		return fmt.Sprintf("%d pods, %d wanted", f.total.active, replicas)
+	case rolling && update.active != expected:
+		return share(update.active, expected, "updated")
 	case rolling:
-		return share(update.live, expected, "updated") + fmt.Sprintf(", %d available", update.available)
+		return share(update.active, expected, "updated") + fmt.Sprintf(", %d available", update.available)
 	default:
 		return share(f.total.available, replicas, "available")
 	}

@@ -97,11 +97,11 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 	update, current := f.revision(f.set.Update.Name), f.revision(f.currentName())
 	s := v1alpha1.RollSetStatus{
 		ObservedGeneration:       f.generation(),
-		Replicas:                 clamp(f.total.live),
+		Replicas:                 clamp(f.total.active),
 		ReadyReplicas:            clamp(f.total.ready),
 		AvailableReplicas:        clamp(f.total.available),
-		CurrentReplicas:          clamp(current.live),
-		UpdatedReplicas:          clamp(update.live),
+		CurrentReplicas:          clamp(current.active),
+		UpdatedReplicas:          clamp(update.active),
 		UpdatedReadyReplicas:     clamp(update.ready),
 		UpdatedAvailableReplicas: clamp(update.available),
 		ExpectedUpdatedReplicas:  clamp(f.set.Limits.Replicas - f.set.Partition()),
@@ -142,15 +142,15 @@ func (f *facts) currentName() string {
 // maxRevisions is how many revisions the API allows a status to list.
 const maxRevisions = 100
 
-// listRevisions lists the revisions that live pods run, oldest first. Only the name of a stray's revision is known. It is
+// listRevisions lists the revisions that active pods run, oldest first. Only the name of a stray's revision is known. It is
 // older than the update revision, and listed before those with known numbers.
 func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 	numbers := map[string]int64{f.set.Current.Name: f.set.Current.Number, f.set.Update.Name: f.set.Update.Number}
 	var list []v1alpha1.RevisionStatus
 	for name, n := range f.revisions {
-		if name != "" && n.live > 0 {
+		if name != "" && n.active > 0 {
 			list = append(list, v1alpha1.RevisionStatus{
-				Name: name, Replicas: clamp(n.live), AvailableReplicas: clamp(n.available),
+				Name: name, Replicas: clamp(n.active), AvailableReplicas: clamp(n.available),
 			})
 		}
 	}
@@ -172,7 +172,7 @@ func (f *facts) untilAvailable() time.Duration {
 // availableIn returns how long until a pod has been ready for long enough; zero if it is available, or waits for something
 // else. A pod that became ready in the future became ready now, because clocks differ.
 func (f *facts) availableIn(r *snapshot.Replica) time.Duration {
-	if !r.Live() || !r.Ready || r.Available {
+	if !r.Active() || !r.Ready || r.Available {
 		return 0
 	}
 	return max(0, f.set.MinReady()-max(0, f.set.Now.Sub(r.ReadySince)))

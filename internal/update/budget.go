@@ -34,7 +34,7 @@ type budget struct {
 	// unavailable counts, for each revision, its unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone.
 	unavailable map[string]int
-	// unreadySince holds, for each revision, when its live pods among those became unready.
+	// unreadySince holds, for each revision, when its active pods among those became unready.
 	unreadySince map[string][]time.Time
 	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
 	// then above spec.replicas, without those that are marked.
@@ -57,7 +57,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		unreadySince: map[string][]time.Time{},
 		lowest:       lowestUnavailable(o),
 	}
-	pods := o.Live()
+	pods := o.Active()
 	for _, a := range scaling.Actions {
 		// A refused create is not on its way: it neither keeps broken pods from being replaced nor counts as surge.
 		if created, ok := a.(action.Create); ok && !o.RefusesCreate(created.ID) {
@@ -72,7 +72,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		}
 	}
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() && b.going[r.Pod.UID] {
+		if r := &o.Replicas[i]; r.Active() && b.going[r.Pod.UID] {
 			pods--
 			b.Spend(r)
 		} else {
@@ -88,7 +88,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 // surging counts the pods that surge made and that are deleted again, once scaling is done.
 func (b *budget) surging(scaling action.Plan) (n int) {
 	for i := range b.set.Replicas {
-		if r := &b.set.Replicas[i]; r.Surge && r.Live() && !b.going[r.Pod.UID] {
+		if r := &b.set.Replicas[i]; r.Surge && r.Active() && !b.going[r.Pod.UID] {
 			n++
 		}
 	}
@@ -103,7 +103,7 @@ func (b *budget) surging(scaling action.Plan) (n int) {
 // count adds a replica to the counts of the revision that its pod has or comes back at.
 func (b *budget) count(r *snapshot.Replica, w *desired.State) {
 	switch {
-	case r.Live() && !r.Available && w.Stays(b.set, r):
+	case r.Active() && !r.Available && w.Stays(b.set, r):
 		b.unavailable[r.Revision]++
 		if !r.Ready {
 			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))

@@ -40,7 +40,7 @@ func (z *zoned) in(pod *snapshot.Replica) (same, others []*snapshot.Replica) {
 
 func zoneOf(r *snapshot.Replica) string { return r.Pod.Labels[snapshottest.Zone] }
 
-func isOld(r *snapshot.Replica) bool { return r.Live() && r.Revision == "v1" }
+func isOld(r *snapshot.Replica) bool { return r.Active() && r.Revision == "v1" }
 
 func isLacking(r *snapshot.Replica) bool { return !r.Available }
 
@@ -108,7 +108,7 @@ func begun(pods []*snapshot.Replica) int {
 	if number(pods, isOld) == 0 {
 		return 0
 	}
-	return number(pods, func(r *snapshot.Replica) bool { return r.Live() && r.Revision == "v2" })
+	return number(pods, func(r *snapshot.Replica) bool { return r.Active() && r.Revision == "v2" })
 }
 
 // TestDomainsExhaustively plans for every state of three zones with three pods each.

@@ -71,7 +71,7 @@ func (v *mover) settle(w *desired.State) {
 			candidates = candidates[1:]
 		}
 		switch {
-		case !r.Live(), v.moving[r.Pod.UID], v.budget.going[r.Pod.UID]:
+		case !r.Active(), v.moving[r.Pod.UID], v.budget.going[r.Pod.UID]:
 			continue
 		case isCandidate, r.Infeasible != "" && !r.AskAgain:
 		case r.Progress.Resize != "":
@@ -124,7 +124,7 @@ func servingUnproven(o *snapshot.Set) (n int) {
 
 // servesUnproven reports whether a pod serves although its update in place is not known to be done.
 func servesUnproven(r *snapshot.Replica) bool {
-	return r.Live() && r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
+	return r.Active() && r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
 }
 
 // giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to
@@ -133,7 +133,7 @@ func (v *mover) giveUp() {
 	serving := servingUnproven(v.set)
 	for i := range v.set.Replicas {
 		r := &v.set.Replicas[i]
-		if !r.Live() || v.budget.going[r.Pod.UID] || v.moving[r.Pod.UID] || desired.Frozen(v.set) {
+		if !r.Active() || v.budget.going[r.Pod.UID] || v.moving[r.Pod.UID] || desired.Frozen(v.set) {
 			continue
 		}
 		v.plan.Wake(r.ProofWait)

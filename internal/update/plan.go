@@ -67,7 +67,7 @@ func holdFrozen(o *snapshot.Set, p *action.Plan) {
 		r := &o.Replicas[i]
 		outdated := r.Revision != o.Update.Name
 		waits := outdated && !r.ToReplace() || o.Paused() && (outdated || r.ToReplace() && o.Rolling())
-		if !r.Live() || !waits {
+		if !r.Active() || !waits {
 			continue
 		}
 		if o.Paused() {

@@ -27,7 +27,7 @@ func (b *budget) firstUnavailable() string {
 		return b.moved
 	}
 	for i := range b.set.Replicas {
-		if r := &b.set.Replicas[i]; r.Live() && !r.Available {
+		if r := &b.set.Replicas[i]; r.Active() && !r.Available {
 			return r.Pod.Name
 		}
 	}

@@ -22,14 +22,14 @@ func ordinal(o *snapshot.Set) *State {
 		}
 		k, used := o.InUse(r.Ordinal)
 		if !used {
-			if r.Live() {
+			if r.Active() {
 				s.Condemned = append(s.Condemned, r)
 			}
 			continue
 		}
 		inRange++
 		taken[k] = true
-		if r.Live() {
+		if r.Active() {
 			s.judge(o, r, k)
 		}
 	}
@@ -48,7 +48,7 @@ func ordinal(o *snapshot.Set) *State {
 	return s
 }
 
-// judge records a live pod that is not the one wanted at the k-th place, or that is to be replaced.
+// judge records an active pod that is not the one wanted at the k-th place, or that is to be replaced.
 func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, k int) {
 	switch to := target(o, r, k); {
 	case r.ToReplace() && replaceable(o, r):

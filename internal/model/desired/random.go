@@ -21,14 +21,14 @@ func random(o *snapshot.Set) *State {
 	s, misplaced := excess(o, pods)
 	named := s.findCandidates(o, pods)
 	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
-	s.Missing = max(0, o.Limits.Replicas-pods.live-pods.held)
+	s.Missing = max(0, o.Limits.Replicas-pods.active-pods.held)
 	useful, spent := s.countSurge(o)
-	s.Surplus = max(0, pods.live-o.Limits.Replicas)
+	s.Surplus = max(0, pods.active-o.Limits.Replicas)
 	if !o.GivesBack() {
 		s.Surplus = max(0, s.Surplus-max(0, s.Surge-useful))
 	}
 	s.SurplusSurge = spent + max(0, useful-s.Surge)
-	above := useful + spent + max(0, pods.live+pods.held-o.Limits.Replicas)
+	above := useful + spent + max(0, pods.active+pods.held-o.Limits.Replicas)
 	s.fill(o, pods.short(o.Current.Name), min(s.Surge, max(0, misplaced-s.broken(o, pods))+named)-above)
 	return s
 }
@@ -54,9 +54,9 @@ type census struct {
 	// want, have and broken are how many pods of each revision are wanted, exist, and are broken. Pods to be replaced are not
 	// counted, because they are deleted; the pods that replace them will be.
 	want, have, broken map[string]int
-	// live is how many pods are live. held is how many others hold a place: finished ones until they are deleted, and
+	// active is how many pods are active. held is how many others hold a place: finished ones until they are deleted, and
 	// terminating ones whose claims their successor is to use.
-	live, held int
+	active, held int
 }
 
 // count counts the pods of a set with random names.
@@ -65,8 +65,8 @@ func count(o *snapshot.Set) census {
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Surge:
-		case r.Live():
-			pods.live++
+		case r.Active():
+			pods.active++
 			if !r.ToReplace() {
 				pods.have[r.Revision]++
 				if r.Broken() && !r.Updating {
@@ -108,7 +108,7 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 // Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
 // at which surge pods are created now.
 func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Surge && r.Live() && (r.ToReplace() || r.Broken() && r.Revision != comesBackAt(o, s.lacking))
+	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && r.Revision != comesBackAt(o, s.lacking))
 }
 
 // short returns how many pods of a revision are missing.
@@ -171,7 +171,7 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
-		case !r.Live() || r.Surge:
+		case !r.Active() || r.Surge:
 		case r.ToReplace() && replaceable(o, r):
 			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.successor(o, r, pods), Named: true})
 			named++

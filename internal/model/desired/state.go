@@ -30,7 +30,7 @@ type Place struct {
 	Surge bool
 }
 
-// Move is a live pod that should be replaced by a pod at another revision, or by a new one.
+// Move is an active pod that should be replaced by a pod at another revision, or by a new one.
 type Move struct {
 	Replica *snapshot.Replica
 	// To is the name of the wanted revision. It is the replica's own only for a pod that a user named.
@@ -45,16 +45,16 @@ type State struct {
 	Places []Place
 	// Missing is how many pods are missing, whether Places lists them or not. Surge is not counted.
 	Missing int
-	// Candidates are the live pods that may have to move, in the order of the replicas. All named pods must move. Of the
+	// Candidates are the active pods that may have to move, in the order of the replicas. All named pods must move. Of the
 	// others at revision r, Excess[r] must move.
 	Candidates []Move
-	// Excess is how many live pods of each revision are surplus, without named ones. Short is how many pods each revision
+	// Excess is how many active pods of each revision are surplus, without named ones. Short is how many pods each revision
 	// lacks in a set with random names.
 	Excess, Short map[string]int
-	// Surplus is how many live pods exceed what the set may have now, including surge. SurplusSurge is how many further
+	// Surplus is how many active pods exceed what the set may have now, including surge. SurplusSurge is how many further
 	// surge pods are no longer needed and are deleted.
 	Surplus, SurplusSurge int
-	// Condemned are the live pods whose ordinal is not in use, the highest first.
+	// Condemned are the active pods whose ordinal is not in use, the highest first.
 	Condemned []*snapshot.Replica
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
@@ -65,7 +65,7 @@ type State struct {
 	lacking string
 }
 
-// Moving returns how many live pods of each revision are surplus, as in State, and how many pods that users named are to be
+// Moving returns how many active pods of each revision are surplus, as in State, and how many pods that users named are to be
 // replaced by pods at another revision.
 func Moving(o *snapshot.Set) (surplus map[string]int, named int) {
 	var s *State
@@ -112,7 +112,7 @@ func IsOld(o *snapshot.Set, r *snapshot.Replica) bool {
 	return o.Strategy() == v1alpha1.RecreateStrategy && target(o, r, 0) != r.Revision
 }
 
-// Stays reports whether a live pod is certain to stay at its revision. It reports false for all pods of a revision with
+// Stays reports whether an active pod is certain to stay at its revision. It reports false for all pods of a revision with
 // excess pods, because it is not known which of them will move.
 func (s *State) Stays(o *snapshot.Set, r *snapshot.Replica) bool {
 	if !o.Ordinal() {

@@ -38,7 +38,7 @@ type Loss struct {
 	id        string
 }
 
-// Losses returns a function that tells what is lost with each live pod of a set.
+// Losses returns a function that tells what is lost with each active pod of a set.
 func Losses(o *snapshot.Set) func(*snapshot.Replica) Loss {
 	crowds := crowds(o)
 	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], o.Now) }
@@ -67,7 +67,7 @@ func LeastFirst(a, b *Loss) int {
 	}
 }
 
-// SortByLoss sorts live pods of a set by the order of the package comment.
+// SortByLoss sorts active pods of a set by the order of the package comment.
 func SortByLoss(o *snapshot.Set, pods []*snapshot.Replica) {
 	type ranked struct {
 		loss Loss
@@ -110,11 +110,11 @@ func lossOf(r *snapshot.Replica, crowd int, now time.Time) Loss {
 	return l
 }
 
-// crowds counts the live pods of a set on each node.
+// crowds counts the active pods of a set on each node.
 func crowds(o *snapshot.Set) map[string]int {
 	onNode := map[string]int{}
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() && r.Node != "" {
+		if r := &o.Replicas[i]; r.Active() && r.Node != "" {
 			onNode[r.Node]++
 		}
 	}

@@ -17,7 +17,7 @@ func (s *Set) Budget(floor int) Budget { return Budget{Available: s.Available(),
 // Spare reports whether an available pod may be given up.
 func (b *Budget) Spare() bool { return b.Available > b.Floor }
 
-// Allows reports whether a replica's live pod may be disturbed. A pod that is out of service costs nothing. A pod that is
+// Allows reports whether a replica's active pod may be disturbed. A pod that is out of service costs nothing. A pod that is
 // ready but not yet available counts as unavailable already: it may go if no more pods than allowed are unavailable with it.
 func (b *Budget) Allows(r *Replica) bool {
 	return r.OutOfService() || b.Spare() || !r.Available && b.Available == b.Floor

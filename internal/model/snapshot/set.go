@@ -160,7 +160,7 @@ type Replica struct {
 	Created int64
 	// Scheduled and Ready are those of the pod's status.
 	Scheduled, Ready bool
-	// Available is true for a live pod that has been ready for minReadySeconds and is not being updated in place.
+	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
 	Available bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
@@ -210,15 +210,15 @@ type Replica struct {
 	DeletionCost int32
 }
 
-// Live reports whether the replica has a pod that counts towards spec.replicas.
-func (r *Replica) Live() bool { return r.Pod != nil && !r.Terminating && !r.Finished }
+// Active reports whether the replica has a pod that counts towards spec.replicas.
+func (r *Replica) Active() bool { return r.Pod != nil && !r.Terminating && !r.Finished }
 
-// Broken reports whether the replica has a live pod that is not ready.
-func (r *Replica) Broken() bool { return r.Live() && !r.Ready }
+// Broken reports whether the replica has an active pod that is not ready.
+func (r *Replica) Broken() bool { return r.Active() && !r.Ready }
 
-// OutOfService reports whether nothing is lost by disturbing the replica's live pod: it is not ready, or the set has taken
+// OutOfService reports whether nothing is lost by disturbing the replica's active pod: it is not ready, or the set has taken
 // it out of service.
-func (r *Replica) OutOfService() bool { return r.Live() && (!r.Ready || r.Updating) }
+func (r *Replica) OutOfService() bool { return r.Active() && (!r.Ready || r.Updating) }
 
 // ToReplace reports whether the replica's pod is deleted first when the set is scaled down, and otherwise replaced: a user named
 // it, or its node leaves.
@@ -316,11 +316,11 @@ func (s *Set) Available() int {
 	return n
 }
 
-// Live counts the replicas that have a live pod.
-func (s *Set) Live() int {
+// Active counts the replicas that have an active pod.
+func (s *Set) Active() int {
 	n := 0
 	for i := range s.Replicas {
-		if s.Replicas[i].Live() {
+		if s.Replicas[i].Active() {
 			n++
 		}
 	}

@@ -28,7 +28,7 @@ func (o *observer) judge() {
 		if r.Pod != nil {
 			r.Passed = lifecycle.Passed(&o.Set.Spec, r.Pod)
 		}
-		if !r.Live() {
+		if !r.Active() {
 			continue
 		}
 		if !r.InPlace.Empty() {
@@ -113,7 +113,7 @@ func (m *Memory) forgetProofs(o *snapshot.Set) {
 	}
 	waiting := map[types.UID]unproven{}
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Live() && (r.ProofWait > 0 || r.Unproven != "") {
+		if r := &o.Replicas[i]; r.Active() && (r.ProofWait > 0 || r.Unproven != "") {
 			waiting[r.Pod.UID] = m.proofs[r.Pod.UID]
 		}
 	}

@@ -34,7 +34,7 @@ func (m *Memory) Join(o *snapshot.Objects) []snapshot.Replica {
 	m.keep(all) // before the time and the spec make a difference
 	for i := range all {
 		r := &all[i]
-		if r.Ready && r.Live() { // a terminating pod stays Ready until its containers have ended
+		if r.Ready && r.Active() { // a terminating pod stays Ready until its containers have ended
 			r.Available = podstate.Available(r.ReadySince, minReady, o.Now)
 		}
 		if len(toDelete) > 0 && r.Pod != nil {

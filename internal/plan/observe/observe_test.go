@@ -27,7 +27,7 @@ func words(r *snapshot.Replica) string {
 		is   bool
 		word string
 	}{
-		{r.Live(), "live"},
+		{r.Active(), "active"},
 		{r.Ready, "ready"},
 		{r.Available, "available"},
 		{r.Updating, "updating"},
@@ -75,41 +75,41 @@ func TestWhatAPodCountsAs(t *testing.T) {
 		change func(*v1alpha1.RollSet, *corev1.Pod)
 		want   string
 	}{
-		"nothing": {func(*v1alpha1.RollSet, *corev1.Pod) {}, "live ready available"},
+		"nothing": {func(*v1alpha1.RollSet, *corev1.Pod) {}, "active ready available"},
 		"it was ready for exactly minReadySeconds": {
-			func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 100 }, "live ready available",
+			func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 100 }, "active ready available",
 		},
-		"it must be ready for longer": {func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 101 }, "live ready"},
+		"it must be ready for longer": {func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 101 }, "active ready"},
 		"it is not ready": {
-			func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, "live",
+			func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, "active",
 		},
 		"it terminates": {func(_ *v1alpha1.RollSet, pod *corev1.Pod) {
 			pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(999, 0)}
 		}, "ready"},
 		"it has failed":                 {func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, "ready"},
-		"a label asks for its deletion": {label(v1alpha1.SpecifiedDeleteLabel, "true"), "live ready available specified"},
+		"a label asks for its deletion": {label(v1alpha1.SpecifiedDeleteLabel, "true"), "active ready available specified"},
 		"podsToDelete names it": {
 			func(set *v1alpha1.RollSet, _ *corev1.Pod) {
 				set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
-			}, "live ready available specified",
+			}, "active ready available specified",
 		},
 		"podsToDelete named its predecessor": {
 			func(set *v1alpha1.RollSet, pod *corev1.Pod) {
 				set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
 				pod.Labels[v1alpha1.ReplacedLabel] = "true"
-			}, "live ready available",
+			}, "active ready available",
 		},
-		"it was made for surge":   {label(v1alpha1.SurgeLabel, "true"), "live ready available surge"},
-		"its gate is open":        {gate(corev1.ConditionTrue), "live ready available"},
-		"its gate is closed":      {gate(corev1.ConditionFalse), "live ready updating"},
-		"a hook prepares its end": {preparingDelete, "live ready updating withdrawn"},
+		"it was made for surge":   {label(v1alpha1.SurgeLabel, "true"), "active ready available surge"},
+		"its gate is open":        {gate(corev1.ConditionTrue), "active ready available"},
+		"its gate is closed":      {gate(corev1.ConditionFalse), "active ready updating"},
+		"a hook prepares its end": {preparingDelete, "active ready updating withdrawn"},
 		"the hook has taken it away": {
 			func(set *v1alpha1.RollSet, pod *corev1.Pod) {
 				preparingDelete(set, pod)
 				gate(corev1.ConditionFalse)(set, pod)
-			}, "live ready updating specified withdrawn",
+			}, "active ready updating specified withdrawn",
 		},
-		"a state without a hook": {label(v1alpha1.LifecycleStateLabel, string(v1alpha1.LifecyclePreparingDelete)), "live ready available"},
+		"a state without a hook": {label(v1alpha1.LifecycleStateLabel, string(v1alpha1.LifecyclePreparingDelete)), "active ready available"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

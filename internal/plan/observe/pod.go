@@ -33,7 +33,7 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 		DeletionCost: podstate.DeletionCost(pod),
 	}
 	r.ReadySince, r.Ready = podstate.ReadySince(pod)
-	if r.Live() {
+	if r.Active() {
 		r.Gate = inplace.GateOf(pod)
 		r.InPlace = stateOf(pod, before)
 		r.Progress = inplace.Of(pod, nil, r.InPlace, inplace.Sighting{})

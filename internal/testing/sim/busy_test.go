@@ -66,10 +66,10 @@ func (w *World) rollBusily(ctx context.Context, replicas int, pause time.Duratio
 		}
 		old, available := 0, 0
 		for _, pod := range w.Pods() {
-			if invariants.IsLive(pod) && w.Version(pod) == "v1" {
+			if invariants.IsActive(pod) && w.Version(pod) == "v1" {
 				old++
 			}
-			if invariants.IsLive(pod) && invariants.IsAvailable(pod, 0, before) {
+			if invariants.IsActive(pod) && invariants.IsAvailable(pod, 0, before) {
 				available++
 			}
 		}

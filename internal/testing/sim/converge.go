@@ -118,7 +118,7 @@ func (w *World) templatesIn(set *v1alpha1.RollSet) (templates []*corev1.PodTempl
 	frozen := set.Spec.UpdateStrategy.RollingUpdate.Paused || set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy
 	for _, pod := range w.Pods() {
 		switch t := w.TemplateOf(pod.Labels[v1alpha1.RevisionLabel]); {
-		case !invariants.IsLive(pod):
+		case !invariants.IsActive(pod):
 		case t != nil:
 			templates = append(templates, t)
 		case frozen: // a pod without a known revision stays as it is

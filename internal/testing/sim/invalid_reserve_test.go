@@ -20,7 +20,7 @@ func TestInvalidReserve(t *testing.T) {
 	if err := w.Play(t.Context(), script); err != nil {
 		t.Fatalf("%v\n%s", err, w.Film)
 	}
-	if pod := w.podNamed("0"); pod == nil || !invariants.IsLive(pod) {
+	if pod := w.podNamed("0"); pod == nil || !invariants.IsActive(pod) {
 		t.Errorf("the pod is gone:\n%s", w.Film)
 	}
 }

@@ -213,7 +213,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 	}
 	right := make(map[string]bool)
 	for _, pod := range w.Pods() {
-		right[string(pod.UID)] = w.Version(pod) == w.VersionOf(template) && invariants.IsReady(pod) && invariants.IsLive(pod) && !invariants.IsUpdating(pod)
+		right[string(pod.UID)] = w.Version(pod) == w.VersionOf(template) && invariants.IsReady(pod) && invariants.IsActive(pod) && !invariants.IsUpdating(pod)
 	}
 	w.Store.MaxCPU, w.Store.Admission = nil, nil
 	mark := len(w.Store.Log())

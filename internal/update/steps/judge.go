@@ -141,7 +141,7 @@ func (p *planner) available() (all bool, since time.Time) {
 	pods := 0
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Live() || r.Revision != o.Update.Name || !belongs(o, r, partition) {
+		if !r.Active() || r.Revision != o.Update.Name || !belongs(o, r, partition) {
 			continue
 		}
 		if !r.Available || r.Waiting != "" {

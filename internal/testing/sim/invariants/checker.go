@@ -32,8 +32,8 @@ type Checker struct {
 	world *Cluster
 	// reconcile is the running reconcile; nil between reconciles.
 	reconcile *Reconcile
-	// live is how many live pods of the set it has known at most. What it writes, it planned at once.
-	live int
+	// active is how many active pods of the set it has known at most. What it writes, it planned at once.
+	active int
 	// managers holds the names of all managers that were ever started.
 	managers map[string]bool
 	// made maps each pod that a manager created for a set to the generation of the set. Adopted pods are not in it.
@@ -106,7 +106,7 @@ func (c *Checker) Begin(r *Reconcile) { c.reconcile = r }
 func (c *Checker) End() {
 	clear(c.silent)
 	c.creates.end(c.reconcile.Manager)
-	c.reconcile, c.live = nil, 0
+	c.reconcile, c.active = nil, 0
 }
 
 // rule is one invariant. It returns what is wrong with a write, or an empty text.
@@ -170,7 +170,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 		c.LastWrite = e.At
 	}
 	v := c.verdictOn(e)
-	c.live = max(c.live, v.count(IsLive))
+	c.active = max(c.active, v.count(IsActive))
 	if e.Key.Kind == apiserver.Pods && e.Verb == apiserver.Create {
 		if v.set != nil {
 			c.made[creation{e.New.GetUID(), v.set.UID}] = v.set.Generation

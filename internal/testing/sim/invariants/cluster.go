@@ -44,18 +44,18 @@ func (c *Cluster) Set() *v1alpha1.RollSet {
 	return set
 }
 
-// OwnPods returns the pods of a set, and the live ones among them.
-func (c *Cluster) OwnPods(set *v1alpha1.RollSet) (own, live []*corev1.Pod) {
+// OwnPods returns the pods of a set, and the active ones among them.
+func (c *Cluster) OwnPods(set *v1alpha1.RollSet) (own, active []*corev1.Pod) {
 	for _, pod := range c.Pods() {
 		if OwnerOf(pod) != set.UID {
 			continue
 		}
 		own = append(own, pod)
-		if IsLive(pod) {
-			live = append(live, pod)
+		if IsActive(pod) {
+			active = append(active, pod)
 		}
 	}
-	return own, live
+	return own, active
 }
 
 // Pods returns all pods in order of creation, and pods with ordinals in the order of their ordinals.

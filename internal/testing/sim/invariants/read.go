@@ -48,15 +48,15 @@ func readySince(pod *corev1.Pod) (since time.Time, ready bool) {
 	return time.Time{}, false
 }
 
-// IsAvailable reports whether the pod is live and has been ready for long enough.
+// IsAvailable reports whether the pod is active and has been ready for long enough.
 func IsAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	since, ready := readySince(pod)
 	elapsed := max(0, now.Sub(since)) // a clock behind the kubelet's shows pods that become ready in the future
-	return ready && IsLive(pod) && elapsed >= time.Duration(minReadySeconds)*time.Second
+	return ready && IsActive(pod) && elapsed >= time.Duration(minReadySeconds)*time.Second
 }
 
-// IsLive reports whether the pod counts towards replicas.
-func IsLive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !apiserver.HasEnded(pod) }
+// IsActive reports whether the pod counts towards replicas.
+func IsActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !apiserver.HasEnded(pod) }
 
 // ordinal returns the ordinal in a pod's label; -1 if it has none.
 func ordinal(pod *corev1.Pod) int { return numberOrNone(pod.Labels[v1alpha1.PodIndexLabel]) }

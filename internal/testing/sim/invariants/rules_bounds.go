@@ -167,18 +167,18 @@ func guardsMoves(v *verdict) string {
 	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy || v.world.Rejected(v.set) {
 		return ""
 	}
-	l, live := v.world.Limits(v.set), v.count(IsLive)
+	l, active := v.world.Limits(v.set), v.count(IsActive)
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, live+v.replacedNow() <= l.Replicas) {
+	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, active+v.replacedNow() <= l.Replicas) {
 		return ""
 	}
 	surge := v.count(isSurge)
 	goes := func(pod *corev1.Pod) bool { return isSurge(pod) && surge > l.maxSurge } // as the same plan may have it
 	broken := v.count(func(pod *corev1.Pod) bool {
-		return apiserver.KeyOf(pod) != v.Key && IsLive(pod) && !goes(pod) && v.world.Version(pod) == update && v.runsSpec(pod) && !v.isAvailable(pod) &&
+		return apiserver.KeyOf(pod) != v.Key && IsActive(pod) && !goes(pod) && v.world.Version(pod) == update && v.runsSpec(pod) && !v.isAvailable(pod) &&
 			!v.outside(pod) && !v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
 	})
-	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, live-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
+	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
 	return ""
@@ -197,7 +197,7 @@ func (v *verdict) beginsSteps() bool {
 func (v *verdict) passesGuard(version string, limit int) bool {
 	pod := v.pod()
 	stuck := v.count(func(pod *corev1.Pod) bool {
-		return IsLive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(podstate.UnreadySince(pod)) >= time.Minute
+		return IsActive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(podstate.UnreadySince(pod)) >= time.Minute
 	})
 	return pod != nil && !IsReady(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
 }
@@ -218,7 +218,7 @@ func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	deletes := v.deletesPod() || v.prepares(v1alpha1.LifecyclePreparingDelete)
 	switch u, changes := v.update(); {
 	case deletes:
-		return deleteMoves && IsLive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod)
+		return deleteMoves && IsActive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod)
 	case !changes, v.world.Version(u.before) == version:
 		return false
 	default:

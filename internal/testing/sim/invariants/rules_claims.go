@@ -69,9 +69,9 @@ func (c *Checker) excuse(e *apiserver.Entry) {
 // it is.
 func (c *Checker) establish(set *v1alpha1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
-	own, live := c.world.OwnPods(set)
-	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(live)
-	complete := len(live) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity
+	own, active := c.world.OwnPods(set)
+	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(active)
+	complete := len(active) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity
 	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // it is to be released or adopted
 	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
@@ -79,10 +79,10 @@ func (c *Checker) establish(set *v1alpha1.RollSet) {
 	unseen := func(pod *corev1.Pod) bool {
 		return c.reconcile != nil && c.reconcile.View.Cached(apiserver.KeyOf(pod)) == nil
 	}
-	if slices.ContainsFunc(live, unseen) { // the status speaks of other pods
+	if slices.ContainsFunc(active, unseen) { // the status speaks of other pods
 		return
 	}
-	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(live)}
+	now := data{set: set.UID, replicas: *set.Spec.Replicas, claims: c.world.claimsInUse(active)}
 	for uid, name := range c.data.claims {
 		kept := func(t corev1.PersistentVolumeClaim) bool { return strings.HasPrefix(name, t.Name+"-"+set.Name+"-") }
 		if now.claims[uid] == "" && c.data.replicas == now.replicas && slices.ContainsFunc(set.Spec.VolumeClaimTemplates, kept) {

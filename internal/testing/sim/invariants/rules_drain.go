@@ -22,7 +22,7 @@ func keepsWhereNothingStays(v *verdict) string {
 	if !v.isAvailable(pod) || !v.leaving(pod) || v.named(pod) || v.outside(pod) || isSurge(pod) {
 		return ""
 	}
-	if v.world.Version(pod) != update || v.checker.live > v.world.Limits(v.set).Replicas {
+	if v.world.Version(pod) != update || v.checker.active > v.world.Limits(v.set).Replicas {
 		return "" // outdated, or it may be surplus
 	}
 	for node := range v.checker.reconcile.View.Cache(apiserver.Nodes) {
@@ -66,7 +66,7 @@ func (v *verdict) replacedNow() int {
 	for object := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](object)
 		known := v.pods[apiserver.KeyOf(pod)]
-		if OwnerOf(pod) == v.set.UID && IsLive(pod) && Leaves(v.world.nodeOf(pod), pod) && (known == nil || !IsLive(known)) {
+		if OwnerOf(pod) == v.set.UID && IsActive(pod) && Leaves(v.world.nodeOf(pod), pod) && (known == nil || !IsActive(known)) {
 			n++
 		}
 	}

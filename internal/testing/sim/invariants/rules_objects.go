@@ -189,9 +189,9 @@ func adoptsOrphansOnly(v *verdict) string {
 	case was != "":
 		return fmt.Sprintf("the pod was controlled by %q", was)
 	}
-	live := v.world.Store.ByUID(v.set.UID)
+	active := v.world.Store.ByUID(v.set.UID)
 	switch {
-	case live == nil || live.GetDeletionTimestamp() != nil:
+	case active == nil || active.GetDeletionTimestamp() != nil:
 		return "a set that is going or gone adopts"
 	case !matches(v.set, v.Old):
 		return "the adopted pod does not match"

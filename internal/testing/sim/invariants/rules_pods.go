@@ -25,8 +25,8 @@ func withinBound(v *verdict) string {
 	}
 	l := v.world.Limits(v.set)
 	l.maxSurge = max(l.maxSurge, v.count(isSurge)) // surge pods of an earlier limit are deleted when the others are available
-	if live := v.count(IsLive) + 1; live > l.Replicas+l.maxSurge {
-		return fmt.Sprintf("the manager knows of %d live pods, at most %d+%d wanted", live, l.Replicas, l.maxSurge)
+	if active := v.count(IsActive) + 1; active > l.Replicas+l.maxSurge {
+		return fmt.Sprintf("the manager knows of %d active pods, at most %d+%d wanted", active, l.Replicas, l.maxSurge)
 	}
 	if now := v.world.Set(); now == nil || now.UID != v.set.UID || now.DeletionTimestamp != nil {
 		return "" // a pod created for a deleted set is deleted with it
@@ -41,20 +41,20 @@ func withinBound(v *verdict) string {
 			bound = max(bound, l.Replicas+l.maxSurge)
 		}
 	}
-	live := 0
+	active := 0
 	for _, pod := range v.world.Pods() {
-		if IsLive(pod) && OwnerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
-			live++
+		if IsActive(pod) && OwnerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
+			active++
 		}
 	}
-	if live > bound {
-		return fmt.Sprintf("%d live pods, at most %d wanted by any spec since the manager's", live, bound)
+	if active > bound {
+		return fmt.Sprintf("%d active pods, at most %d wanted by any spec since the manager's", active, bound)
 	}
 	return ""
 }
 
 // isSurge reports whether a pod is surge: it exists on top of the replicas for a time.
-func isSurge(pod *corev1.Pod) bool { return IsLive(pod) && pod.Labels[v1alpha1.SurgeLabel] == "true" }
+func isSurge(pod *corev1.Pod) bool { return IsActive(pod) && pod.Labels[v1alpha1.SurgeLabel] == "true" }
 
 // collides reports whether the manager knows a pod, or would try its name. A restarted manager tries the names of the
 // pods that it created before, even if its caches do not show them. It does not if the spec has changed, or a name that
@@ -91,14 +91,14 @@ func withinBudget(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	if v.specified(pod) && pod.Labels[v1alpha1.SurgeLabel] == "" && v.checker.live > l.Replicas {
+	if v.specified(pod) && pod.Labels[v1alpha1.SurgeLabel] == "" && v.checker.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(v.isAvailable)
 	switch {
 	case v.isAvailable(pod):
 		left--
-	case !IsLive(pod) || v.count(IsLive) > l.Replicas: // a pod that already counts as unavailable may be surplus
+	case !IsActive(pod) || v.count(IsActive) > l.Replicas: // a pod that already counts as unavailable may be surplus
 		return ""
 	}
 	if left < l.Replicas-l.maxUnavailable {
@@ -170,7 +170,7 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 		return "another pod above the range is still terminating"
 	}
 	above := func(other *corev1.Pod) bool {
-		return IsLive(other) && v.outside(other) && v.ordinalByName(other) > v.ordinalByName(pod)
+		return IsActive(other) && v.outside(other) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}
 	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
 		return "a higher pod has to go first"
@@ -190,7 +190,7 @@ func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
 		return false
 	}
 	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
-	return v.count(stays) > 0 || v.count(IsLive) <= limitsOf(&v.set.Spec).Replicas
+	return v.count(stays) > 0 || v.count(IsActive) <= limitsOf(&v.set.Spec).Replicas
 }
 
 // atWantedRevision checks I6: no more pods are at the update revision than the partition allows, and no pod is moved
@@ -203,7 +203,7 @@ func atWantedRevision(v *verdict) string {
 	rolling := v.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 	if pod := v.pod(); v.deletesPod() && pod != nil {
 		frozen := !rolling && v.set.Spec.UpdateStrategy.Type != v1alpha1.RecreateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Paused
-		if frozen && IsLive(pod) && !isSurge(pod) && !v.specified(pod) && !v.outside(pod) && v.count(IsLive) <= l.Replicas {
+		if frozen && IsActive(pod) && !isSurge(pod) && !v.specified(pod) && !v.outside(pod) && v.count(IsActive) <= l.Replicas {
 			return "a pod is moved although the set is paused or OnDelete"
 		}
 	}
@@ -242,7 +242,7 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 		return "" // it is deleted again
 	}
 	staysThere := func(pod *corev1.Pod) bool {
-		return IsLive(pod) && v.world.Version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
+		return IsActive(pod) && v.world.Version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
 			pod.Labels[v1alpha1.RevisionLabel] == created.Labels[v1alpha1.RevisionLabel] // a default makes another revision of the same version
 	}
 	n := v.count(staysThere) + 1
@@ -289,9 +289,9 @@ func notesTheTruth(v *verdict) string {
 		pod := apiserver.MustBe[*corev1.Pod](obj)
 		switch {
 		case OwnerOf(pod) != v.set.UID, !v.selects(pod):
-		case v.world.Version(pod) != version, IsLive(pod) && !v.isAvailable(pod):
+		case v.world.Version(pod) != version, IsActive(pod) && !v.isAvailable(pod):
 			return fmt.Sprintf("%s is not complete: %s is left", is.Name, v.world.Name(pod))
-		case IsLive(pod):
+		case IsActive(pod):
 			complete++
 		}
 	}

@@ -75,7 +75,7 @@ func readyInPlace(v *verdict) string {
 	}
 	for object := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](object)
-		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsLive(pod) && v.outside(pod) {
+		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && v.outside(pod) {
 			return fmt.Sprintf("the set is Ready and has %s, whose ordinal is not in use", pod.Name)
 		}
 	}
@@ -140,12 +140,12 @@ func soaksInSilence(v *verdict) string {
 
 // withinStep returns what is wrong if more pods are at the update revision than the current step allows.
 func (v *verdict) withinStep(updated int) string {
-	live := v.world.Set()
-	if live == nil || live.UID != v.set.UID || live.Generation != v.set.Generation {
+	active := v.world.Set()
+	if active == nil || active.UID != v.set.UID || active.Generation != v.set.Generation {
 		return "" // the manager does not know the latest edit
 	}
-	if step, ok := v.world.stepAtWork(live); ok {
-		if size := sizesOf(&live.Spec)[step]; updated > size {
+	if step, ok := v.world.stepAtWork(active); ok {
+		if size := sizesOf(&active.Spec)[step]; updated > size {
 			return fmt.Sprintf("%d pods at the update revision, step %d allows %d", updated, step+1, size)
 		}
 	}

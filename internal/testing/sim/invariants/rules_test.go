@@ -586,7 +586,7 @@ func TestCheckWanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(set *v1alpha1.RollSet){
-		"1 live pods, 2 wanted":                 func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(2)) },
+		"1 active pods, 2 wanted":               func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(2)) },
 		"a is not available":                    func(s *v1alpha1.RollSet) { s.Spec.MinReadySeconds = 7200 },
 		"a is a stray at v1":                    func(s *v1alpha1.RollSet) { s.Spec.Template, s.Status.CurrentRevision = template("app:v2"), "web-2" },
 		"0 pods at the update revision v2":      rolling,

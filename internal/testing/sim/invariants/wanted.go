@@ -23,7 +23,7 @@ import (
 
 // CheckWanted compares the pods and the status with the spec.
 func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
-	own, live := c.OwnPods(set)
+	own, active := c.OwnPods(set)
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -31,27 +31,27 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 		}
 	}
 	l := c.Limits(set)
-	check(len(live) == l.Replicas, "%d live pods, %d wanted", len(live), l.Replicas)
-	for _, pod := range live {
+	check(len(active) == l.Replicas, "%d active pods, %d wanted", len(active), l.Replicas)
+	for _, pod := range active {
 		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
 	}
-	c.checkDrained(set, live, check)
+	c.checkDrained(set, active, check)
 	if c.rolls(set) {
-		c.checkMix(set, live, check)
+		c.checkMix(set, active, check)
 		_, atWork := c.stepAtWork(set)
-		if l.Partition == 0 && len(own) == len(live) && !c.Rejected(set) && !atWork {
+		if l.Partition == 0 && len(own) == len(active) && !c.Rejected(set) && !atWork {
 			check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
 		}
 	}
 	s := &set.Status
 	check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
-	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(live), "status says %d replicas, there are %d", s.Replicas, len(live))
-	check(int(s.ReadyReplicas) == len(live) && int(s.AvailableReplicas) == len(live), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
+	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(active), "status says %d replicas, there are %d", s.Replicas, len(active))
+	check(int(s.ReadyReplicas) == len(active) && int(s.AvailableReplicas) == len(active), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
 	// A rollout waits for a pod that never finishes terminating. A set that was rolled back does not run the template
 	// in its spec.
 	ready := meta.IsStatusConditionTrue(s.Conditions, "Ready")
 	_, atWork := c.stepAtWork(set)
-	check(len(own) > len(live) || ready != (c.Rejected(set) || atWork), "condition Ready is True: %t", ready)
+	check(len(own) > len(active) || ready != (c.Rejected(set) || atWork), "condition Ready is True: %t", ready)
 	check(!willing || !atWork || !c.rolls(set), "a step is at work that everybody lets pass")
 	for _, is := range s.Conditions {
 		check(is.Reason == "Judged" || is.Reason == "StepStarted" || is.ObservedGeneration == set.Generation, "condition %s is about generation %d", is.Type, is.ObservedGeneration)
@@ -66,17 +66,17 @@ func (*Cluster) rolls(set *v1alpha1.RollSet) bool {
 }
 
 // checkDrained checks that no pod is on a node that leaves, if the set replaces such pods.
-func (c *Cluster) checkDrained(set *v1alpha1.RollSet, live []*corev1.Pod, check func(bool, string, ...any)) {
+func (c *Cluster) checkDrained(set *v1alpha1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
 	if !set.Spec.ReplacesOnDrain() || !c.rolls(set) {
 		return
 	}
-	for _, pod := range live {
+	for _, pod := range active {
 		check(!Leaves(c.nodeOf(pod), pod), "%s is still on a node that leaves", c.Name(pod))
 	}
 }
 
 // checkMix checks that p pods are at the current revision and the others at the update revision.
-func (c *Cluster) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func(bool, string, ...any)) {
+func (c *Cluster) checkMix(set *v1alpha1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
 	update := c.VersionOf(&set.Spec.Template)
 	partition := 0
 	if set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
@@ -84,7 +84,7 @@ func (c *Cluster) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func
 	}
 	current := c.VersionNamed(set.Status.CurrentRevision)
 	updated := 0
-	for _, pod := range live {
+	for _, pod := range active {
 		switch named := pod.Labels[v1alpha1.RevisionLabel]; {
 		case c.Version(pod) == update, named == set.Status.UpdateRevision && c.TemplateOf(named) == nil: // it could not be recorded
 			updated++
@@ -93,10 +93,10 @@ func (c *Cluster) checkMix(set *v1alpha1.RollSet, live []*corev1.Pod, check func
 			check(false, "%s is a stray at %s", c.Name(pod), c.Version(pod))
 		}
 	}
-	want := len(live) - partition
+	want := len(active) - partition
 	switch {
 	case current == update:
-		want = len(live)
+		want = len(active)
 	case c.Rejected(set):
 		want = 0
 	}
@@ -130,8 +130,8 @@ func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 		return nil
 	}
 	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod
-	_, live := c.OwnPods(set)
-	for _, pod := range live {
+	_, active := c.OwnPods(set)
+	for _, pod := range active {
 		gate := inplace.GateOf(pod)
 		switch {
 		case !gate.Closed(), !podstate.ContainersReady(pod), !isTended(pod.UID), runsOldImage(pod) != "":
