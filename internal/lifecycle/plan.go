@@ -146,11 +146,11 @@ func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
 	for _, r := range w.Condemned {
 		h.prepared[r.Pod.UID] = true
 	}
-	refused := func(m desired.Move) bool {
+	refused := func(m desired.Candidate) bool {
 		_, unmovable := h.set.Unmovable(m.Replica.Pod)
 		return unmovable
 	}
-	rests, stuck := scaling.ScalesDown(), !slices.ContainsFunc(w.Candidates, func(m desired.Move) bool { return !refused(m) })
+	rests, stuck := scaling.ScalesDown(), !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
 	for _, m := range w.Candidates {
 		if resting[m.Replica.Pod.Name] || rests || stuck {
 			h.prepared[m.Replica.Pod.UID] = true

@@ -37,7 +37,6 @@ var (
 	errWebhook  = apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com": context deadline exceeded`))
 	errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("not now"))
 	errCut      = &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
-	errNobody   = &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 )
 
 func TestCreatesStartSlowly(t *testing.T) {

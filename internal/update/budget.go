@@ -152,7 +152,7 @@ func lowestUnavailable(o *snapshot.Set) *snapshot.Replica {
 }
 
 // refuses returns what keeps a move from being made now; empty if nothing does.
-func (b *budget) refuses(m desired.Move) action.HoldKind {
+func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 	switch {
 	case desired.IsOld(b.set, m.Replica):
 		return ""
@@ -171,7 +171,7 @@ const guardHolds = time.Minute
 // passes reports whether a broken pod passes the guard, because no pod of the set is available and the guard has held for a
 // while. Then nothing is left to protect, and the pods may be ones that become ready only together. They cannot become ready
 // together where they are created one after the other, or fewer at a time than there are.
-func (b *budget) passes(m desired.Move) bool {
+func (b *budget) passes(m desired.Candidate) bool {
 	since := b.unreadySince[m.To]
 	if limit := b.set.Limits.ScaleMaxUnavailable; b.set.OrderedReady() || limit >= 0 && limit < b.set.Limits.Replicas {
 		return false
@@ -187,7 +187,7 @@ func (b *budget) passes(m desired.Move) bool {
 	return left <= 0
 }
 
-func (b *budget) explain(why action.HoldKind, m desired.Move) string {
+func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {
 	if why == action.HeldByGuard {
 		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.unavailable[m.To], m.To)
 	}
@@ -198,7 +198,7 @@ func (b *budget) explain(why action.HoldKind, m desired.Move) string {
 }
 
 // spend takes a move into account.
-func (b *budget) spend(m desired.Move) {
+func (b *budget) spend(m desired.Candidate) {
 	b.unavailable[m.To]++
 	b.Spend(m.Replica)
 	if m.Replica.Available {

@@ -49,7 +49,7 @@ type domain struct {
 }
 
 // newDomains returns the failure domains of a set, and what each of them waits for. The moves are those that may be made.
-func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Move, b *budget) *domains {
+func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate, b *budget) *domains {
 	spec := o.Domains()
 	if spec == nil {
 		return nil
@@ -212,7 +212,7 @@ func (d *domains) rank(r *snapshot.Replica) int {
 
 // refuses reports whether a healthy pod must wait for another domain. The first one that is judged says which domain is at
 // work. A pod that is replaced by another of its revision, because it cannot be changed in place, does not wait for its turn.
-func (d *domains) refuses(m desired.Move) bool {
+func (d *domains) refuses(m desired.Candidate) bool {
 	if d == nil || m.Replica.OutOfService() {
 		return false
 	}
@@ -224,7 +224,7 @@ func (d *domains) refuses(m desired.Move) bool {
 }
 
 // takesTurns reports whether a move waits for the turn of its domain.
-func takesTurns(m desired.Move) bool { return m.Named || m.To != m.Replica.Revision }
+func takesTurns(m desired.Candidate) bool { return m.Named || m.To != m.Replica.Revision }
 
 // disturb counts a pod that is disturbed by this plan.
 func (d *domains) disturb(r *snapshot.Replica) {
@@ -254,7 +254,7 @@ type obstacle struct {
 }
 
 // obstacle returns what keeps a pod of a domain from being disturbed now.
-func (d *domains) obstacle(m desired.Move, own *domain) obstacle {
+func (d *domains) obstacle(m desired.Candidate, own *domain) obstacle {
 	if takesTurns(m) && d.atWork != own {
 		return obstacle{kind: turn, other: d.atWork}
 	}

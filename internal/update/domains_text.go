@@ -18,7 +18,7 @@ import (
 const shown = 8
 
 // explain returns what a pod waits for that another domain holds, and how far each domain is.
-func (d *domains) explain(m desired.Move) string {
+func (d *domains) explain(m desired.Candidate) string {
 	own := d.of(m.Replica)
 	return fmt.Sprintf("%s waits for %s; %s", own.In(d.spec.LabelKey), d.cause(d.obstacle(m, own)), d.progress())
 }
@@ -79,7 +79,7 @@ func (d *domains) progress() string {
 }
 
 // rest records in a plan when time alone lets a pod wait no longer.
-func (d *domains) rest(m desired.Move, p *action.Plan) {
+func (d *domains) rest(m desired.Candidate, p *action.Plan) {
 	switch o := d.obstacle(m, d.of(m.Replica)); o.kind {
 	case soak:
 		p.Soak(o.began.Add(d.soak()), d.set.Now)

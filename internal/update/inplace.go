@@ -23,7 +23,7 @@ import (
 //
 // A pod whose containers do not run well has no traffic to lose, and is patched at once. A pod whose gate was opened by
 // another client is about to get traffic although it is not ready yet, so its grace period starts again.
-func (v *mover) step(m desired.Move, how method) (action.Action, error) {
+func (v *mover) step(m desired.Candidate, how method) (action.Action, error) {
 	r := m.Replica
 	serving := how.change.NeedsRestart() && r.Gate.Declared && podstate.ContainersReady(r.Pod)
 	closes := serving && r.Gate.Status == corev1.ConditionTrue && (r.Ready || podstate.Returning(r.Pod))
@@ -141,7 +141,7 @@ func (v *mover) giveUp() {
 		if cannot == "" {
 			continue
 		}
-		m, how := desired.Move{Replica: r, To: r.Revision}, method{cannot: cannot}
+		m, how := desired.Candidate{Replica: r, To: r.Revision}, method{cannot: cannot}
 		if servesUnproven(r) && v.budget.Available+serving <= v.budget.Floor {
 			v.plan.Hold(action.HeldByBudget, r.Pod.Name, "%s; it is recreated when enough other pods are available", cannot)
 			continue

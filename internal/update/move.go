@@ -71,7 +71,7 @@ func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 }
 
 // move makes a move or its next step, or adds the hold that blocks it.
-func (v *mover) move(m desired.Move) {
+func (v *mover) move(m desired.Candidate) {
 	how := v.method(m)
 	if v.held(m, how) {
 		return
@@ -97,7 +97,7 @@ func (v *mover) move(m desired.Move) {
 }
 
 // method decides how a pod is moved.
-func (v *mover) method(m desired.Move) method {
+func (v *mover) method(m desired.Candidate) method {
 	if m.Named || v.set.Strategy() != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
 		return method{}
 	}
@@ -123,7 +123,7 @@ func (v *mover) difference(t transition) *difference {
 }
 
 // held holds a move that cannot be made now, or not at all.
-func (v *mover) held(m desired.Move, how method) bool {
+func (v *mover) held(m desired.Candidate, how method) bool {
 	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
@@ -144,7 +144,7 @@ func (v *mover) held(m desired.Move, how method) bool {
 }
 
 // lost holds a pod that would be deleted and could not come back with its claims.
-func (v *mover) lost(m desired.Move, how method) bool {
+func (v *mover) lost(m desired.Candidate, how method) bool {
 	if !how.recreates() {
 		return false
 	}
@@ -156,7 +156,7 @@ func (v *mover) lost(m desired.Move, how method) bool {
 }
 
 // nowhere holds a pod whose node leaves, if its successor could not run anywhere.
-func (v *mover) nowhere(m desired.Move) bool {
+func (v *mover) nowhere(m desired.Candidate) bool {
 	r := m.Replica
 	if r.Specified || r.Leaving == "" || !v.set.Nowhere {
 		return false
@@ -169,7 +169,7 @@ func (v *mover) nowhere(m desired.Move) bool {
 // costs nothing. A change that they notice without a restart costs no availability, but it may fail, so at most
 // maxUnavailable pods make one at a time. A move that has begun continues, because its budget is already spent. Only changes
 // that the containers notice wait for a failure domain.
-func (v *mover) refuses(m desired.Move, how method) action.HoldKind {
+func (v *mover) refuses(m desired.Candidate, how method) action.HoldKind {
 	switch {
 	case how.silent(), begun(m.Replica, how):
 		return ""
@@ -201,7 +201,7 @@ func begun(r *snapshot.Replica, how method) bool {
 	}
 }
 
-func (v *mover) explain(why action.HoldKind, m desired.Move, how method) string {
+func (v *mover) explain(why action.HoldKind, m desired.Candidate, how method) string {
 	switch {
 	case why == action.HeldByDomain:
 		return v.domains.explain(m)
@@ -213,7 +213,7 @@ func (v *mover) explain(why action.HoldKind, m desired.Move, how method) string 
 }
 
 // spend takes a move into account.
-func (v *mover) spend(m desired.Move, how method) {
+func (v *mover) spend(m desired.Candidate, how method) {
 	switch {
 	case how.silent():
 		if !m.Replica.Available {
@@ -240,7 +240,7 @@ func (v *mover) foreign(r *snapshot.Replica) string {
 	return ""
 }
 
-func deletion(m desired.Move, why string) action.Delete {
+func deletion(m desired.Candidate, why string) action.Delete {
 	if m.Named {
 		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: cmp.Or(m.Replica.Leaving, "replacement requested")}
 	}

@@ -13,7 +13,7 @@ import (
 
 // candidate is a move with its urgency. Loss is filled only if it decides.
 type candidate struct {
-	desired.Move
+	desired.Candidate
 
 	class class
 	loss  rank.Loss
@@ -21,14 +21,14 @@ type candidate struct {
 
 // inOrder sorts the candidates by urgency. Within a class the user's priorities decide, then the order of the identity.
 // Finally, pods that share a label are spread. Priorities do not apply to broken pods.
-func inOrder(o *snapshot.Set, moves []desired.Move, d *domains) []*candidate {
+func inOrder(o *snapshot.Set, moves []desired.Candidate, d *domains) []*candidate {
 	if len(moves) == 0 {
 		return nil
 	}
 	all := make([]candidate, len(moves))
 	sorted := make([]*candidate, len(moves))
 	for i, m := range moves {
-		all[i] = candidate{Move: m, class: classOf(o, m.Replica, d.rank(m.Replica))}
+		all[i] = candidate{Candidate: m, class: classOf(o, m.Replica, d.rank(m.Replica))}
 		sorted[i] = &all[i]
 	}
 	if !o.Ordinal() {

@@ -40,7 +40,7 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 // moveDue makes moves in order as long as the budget lasts.
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
-	staying := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Move) bool {
+	staying := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Candidate) bool {
 		goes := v.budget.going[m.Replica.Pod.UID]
 		if goes && !m.Named {
 			due.take(m.Replica.Revision)
@@ -53,7 +53,7 @@ func (v *mover) moveDue(w *desired.State) {
 		// While scaling deletes pods, those that no revision lacks may be deleted next.
 		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)
 		if !surplus && (c.Named || due.take(c.Replica.Revision)) {
-			v.move(c.Move)
+			v.move(c.Candidate)
 		}
 	}
 }

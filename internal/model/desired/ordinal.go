@@ -52,9 +52,9 @@ func ordinal(o *snapshot.Set) *State {
 func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, k int) {
 	switch to := target(o, r, k); {
 	case r.ToReplace() && replaceable(o, r):
-		s.Candidates = append(s.Candidates, Move{Replica: r, To: comesBackAt(o, at(o, k)), Named: true})
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k)), Named: true})
 	case to != r.Revision:
 		s.Excess[r.Revision]++
-		s.Candidates = append(s.Candidates, Move{Replica: r, To: to})
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to})
 	}
 }

@@ -173,10 +173,10 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 		switch {
 		case !r.Active() || r.Surge:
 		case r.ToReplace() && replaceable(o, r):
-			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.successor(o, r, pods), Named: true})
+			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(o, r, pods), Named: true})
 			named++
 		case !r.ToReplace() && s.Excess[r.Revision] > 0:
-			s.Candidates = append(s.Candidates, Move{Replica: r, To: s.destination(o, r.Revision)})
+			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(o, r.Revision)})
 		}
 	}
 	return named

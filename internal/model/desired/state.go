@@ -30,8 +30,8 @@ type Place struct {
 	Surge bool
 }
 
-// Move is an active pod that should be replaced by a pod at another revision, or by a new one.
-type Move struct {
+// Candidate is an active pod that should be replaced by a pod at another revision, or by a new one.
+type Candidate struct {
 	Replica *snapshot.Replica
 	// To is the name of the wanted revision. It is the replica's own only for a pod that a user named.
 	To string
@@ -47,7 +47,7 @@ type State struct {
 	Missing int
 	// Candidates are the active pods that may have to move, in the order of the replicas. All named pods must move. Of the
 	// others at revision r, Excess[r] must move.
-	Candidates []Move
+	Candidates []Candidate
 	// Excess is how many active pods of each revision are surplus, without named ones. Short is how many pods each revision
 	// lacks in a set with random names.
 	Excess, Short map[string]int
