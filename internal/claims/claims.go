@@ -204,8 +204,7 @@ func (c planner) isScaledAway(r *snapshot.Replica) bool {
 	if !c.set.Ordinal() {
 		return goes && cause == action.ScaleDown
 	}
-	_, used := c.set.InUse(r.Ordinal)
-	return !used && (goes || r.Terminating)
+	return c.set.Condemned(r) && (goes || r.Terminating)
 }
 
 // isOwnedBy reports whether the only reference to the set or its pod in a claim is the wanted one, as its controller. The

@@ -4,6 +4,8 @@
 package scale
 
 import (
+	"slices"
+
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -23,11 +25,7 @@ func heldByOrder(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 // without a pod, because places are filled from the lowest.
 func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if r.Pod == nil || r.Ordinal >= ordinal || r.Available {
-			continue
-		}
-		if _, used := o.InUse(r.Ordinal); used {
+		if r := &o.Replicas[i]; r.Pod != nil && r.Ordinal < ordinal && !r.Available && !o.Condemned(r) {
 			return r
 		}
 	}
@@ -71,12 +69,19 @@ func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
 func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
 	victim := w.Condemned[0]
 	below := firstUnavailableBelow(o, victim.Ordinal)
-	surplus := o.Active() > o.Limits.Replicas
-	for _, r := range w.Condemned {
-		if r.Broken() || below == nil && !surplus && r.OutOfService() || (below != nil || !surplus) && desired.IsOld(o, r) {
-			victim, below = r, nil
-			break
+	misplaced := o.Active() <= o.Limits.Replicas
+	goesFirst := func(r *snapshot.Replica) bool {
+		switch {
+		case r.Broken():
+			return true
+		case desired.IsOld(o, r):
+			return misplaced || below != nil
+		default:
+			return misplaced && below == nil && r.OutOfService()
 		}
+	}
+	if i := slices.IndexFunc(w.Condemned, goesFirst); i >= 0 {
+		victim, below = w.Condemned[i], nil
 	}
 	if going := terminatingCondemned(o); going != nil {
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
@@ -92,11 +97,7 @@ func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapsho
 // terminatingCondemned returns a pod that was scaled down and is not yet gone; nil if there is none.
 func terminatingCondemned(o *snapshot.Set) *snapshot.Replica {
 	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if !r.Terminating {
-			continue
-		}
-		if _, used := o.InUse(r.Ordinal); !used {
+		if r := &o.Replicas[i]; r.Terminating && o.Condemned(r) {
 			return r
 		}
 	}

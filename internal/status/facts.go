@@ -84,7 +84,7 @@ func (f *facts) countPods() {
 			if r.Surge {
 				f.surge++
 			}
-			if f.isCondemned(r) {
+			if f.set.Condemned(r) {
 				f.condemned++
 			}
 			if r.Waiting != "" {
@@ -92,15 +92,6 @@ func (f *facts) countPods() {
 			}
 		}
 	}
-}
-
-// isCondemned reports whether a pod's ordinal is not in use.
-func (f *facts) isCondemned(r *snapshot.Replica) bool {
-	if !f.set.Ordinal() {
-		return false
-	}
-	_, used := f.set.InUse(r.Ordinal)
-	return !used
 }
 
 // add counts an active pod.

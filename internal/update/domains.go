@@ -64,7 +64,7 @@ func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate, b 
 			candidates = candidates[1:]
 		}
 		switch {
-		case r.Pod == nil, r.Active() && b.going[r.Pod.UID], r.Surge && !r.Available, outside(o, r):
+		case r.Pod == nil, r.Active() && b.going[r.Pod.UID], r.Surge && !r.Available, o.Condemned(r):
 		case r.Terminating:
 			terminating = append(terminating, r)
 		case isCandidate && r.Node != "":
@@ -83,12 +83,6 @@ func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate, b 
 	d.leave(terminating)
 	d.sort()
 	return d
-}
-
-// outside reports whether scaling deletes a pod because its ordinal is not in use.
-func outside(o *snapshot.Set, r *snapshot.Replica) bool {
-	_, used := o.InUse(r.Ordinal)
-	return o.Ordinal() && !used
 }
 
 // of returns the domain of a pod.

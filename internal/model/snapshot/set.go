@@ -333,6 +333,15 @@ func (s *Set) InUse(ordinal int) (place int, ok bool) {
 	return k, usable && k < s.Limits.Replicas
 }
 
+// Condemned reports whether a replica has an ordinal that the set does not use.
+func (s *Set) Condemned(r *Replica) bool {
+	if !s.Ordinal() {
+		return false
+	}
+	_, used := s.InUse(r.Ordinal)
+	return !used
+}
+
 // MinReady returns how long a pod must have been ready to be available.
 func (s *Set) MinReady() time.Duration { return time.Duration(s.Spec.MinReadySeconds) * time.Second }
 
