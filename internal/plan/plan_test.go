@@ -504,6 +504,13 @@ func TestNext(t *testing.T) {
 				"hold web-b: maxUnavailable 0: 2 of 2 pods are available",
 			},
 		},
+		"needed surge does not go in the place of surge that a user named": {
+			config: "random claims R=2 mu=0 surge=2 v1>v2", state: "a:v2+@$* b:v2.$* c:v1r$ d:v1r$",
+			want: []string{
+				"hold web-a: it is to be deleted when enough other pods are available",
+				"hold web-d and 1 more: maxUnavailable 0: 1 of 2 pods are available, web-b is not",
+			},
+		},
 		"a pod named in a pause waits if its successor would be at another revision": {
 			config: "random R=2 paused v1>v2", state: "a:v1+@ b:v2+@",
 			want: []string{

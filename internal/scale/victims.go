@@ -23,9 +23,9 @@ func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	v, all := victims{set: o, spare: o.Available() - o.Limits.Replicas}, ranked(o, w)
 	why := fmt.Sprintf("scale down to %d", o.Active()-w.SurplusSurge-w.Surplus)
 	left := w.Surplus - v.take(all.named, w.Surplus, why, p)
-	v.take(all.surge, w.SurplusSurge, "the rollout needs no more surge", p)
+	surge := all.surge[:min(w.SurplusSurge, len(all.surge))]
+	v.take(surge, len(surge), "the rollout needs no more surge", p)
 	if o.Rolling() && o.Paused() && !o.GivesBack() {
-		var surge []*snapshot.Replica
 		surge, all.others = splitSurge(o, all.others, min(left, o.Limits.MaxSurge-w.Surge))
 		v.take(surge, len(surge), why, p)
 		left -= len(surge) // those that cannot go now stay: no old pod goes in their place
