@@ -320,7 +320,12 @@ func (w *world) hopeless(index int, k kind) bool {
 func (w *world) carryOut(c cells, p *action.Plan) state {
 	for _, a := range p.Actions {
 		if create, ok := a.(action.Create); ok {
-			c[w.place(&c, create.ID)] = w.born(create)
+			place := w.place(&c, create.ID)
+			if place < 0 {
+				w.fail(pack(&c), "pods are created without end")
+				break
+			}
+			c[place] = w.born(create)
 			continue
 		}
 		if gone, ok := a.(action.DeleteClaim); ok {
