@@ -16,26 +16,6 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
-// podOf returns the pod that the API server would create for an identity of set web, from a template with one claim.
-func podOf(id string) *corev1.Pod {
-	pod := &corev1.Pod{}
-	pod.Name = "web-" + id
-	pod.Labels = map[string]string{"app": "web"}
-	pod.Spec = corev1.PodSpec{
-		Hostname:      pod.Name,
-		RestartPolicy: corev1.RestartPolicyAlways,
-		Volumes: []corev1.Volume{
-			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-" + id}}},
-			{Name: "kube-api-access-" + id, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
-		},
-		Containers: []corev1.Container{{
-			Name: "app", Image: "app:v1",
-			VolumeMounts: []corev1.VolumeMount{{Name: "data"}, {Name: "kube-api-access-" + id}},
-		}},
-	}
-	return pod
-}
-
 func observe(state string, pods ...*corev1.Pod) *snapshot.Set {
 	o := snapshottest.Parse("ordinal R=3 v1", state)
 	o.Update.Template = &corev1.PodTemplateSpec{}
@@ -52,9 +32,9 @@ func observe(state string, pods ...*corev1.Pod) *snapshot.Set {
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	accepted := map[string]snapshot.Preflight{"v1": {Pod: podOf("preflight")}}
+	accepted := map[string]snapshot.Preflight{"v1": {Pod: snapshottest.Admitted("preflight")}}
 	change := func(id string, f func(*corev1.Pod)) *corev1.Pod {
-		pod := podOf(id)
+		pod := snapshottest.Admitted(id)
 		f(pod)
 		return pod
 	}
@@ -65,14 +45,14 @@ func TestPlan(t *testing.T) {
 		want       string
 	}{
 		"pods of known revisions are what they say": {
-			state: "0:v1+ 1:v1+", pods: []*corev1.Pod{podOf("0"), podOf("1")},
+			state: "0:v1+ 1:v1+", pods: []*corev1.Pod{snapshottest.Admitted("0"), snapshottest.Admitted("1")},
 		},
 		"the API server is asked what the template gives": {
-			state: "0:sts+ 1:sts+", pods: []*corev1.Pod{podOf("0"), podOf("1")},
+			state: "0:sts+ 1:sts+", pods: []*corev1.Pod{snapshottest.Admitted("0"), snapshottest.Admitted("1")},
 			want: "preflight v1\n",
 		},
 		"pods that equal it are taken for its pods": {
-			state: "0:sts+ 1:v1+ 2:sts.", pods: []*corev1.Pod{podOf("0"), podOf("1"), podOf("2")}, preflights: accepted,
+			state: "0:sts+ 1:v1+ 2:sts.", pods: []*corev1.Pod{snapshottest.Admitted("0"), snapshottest.Admitted("1"), snapshottest.Admitted("2")}, preflights: accepted,
 			want: "relabel web-0 to v1 (it is what the template gives)\nrelabel web-2 to v1 (it is what the template gives)\n",
 		},
 		"more labels do not matter": {
@@ -80,7 +60,7 @@ func TestPlan(t *testing.T) {
 			want: "relabel web-0 to v1 (it is what the template gives)\n",
 		},
 		"the missing readiness gate does not matter": {
-			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			state: "0:rs+", pods: []*corev1.Pod{snapshottest.Admitted("0")},
 			preflights: map[string]snapshot.Preflight{"v1": {Pod: change("preflight", func(p *corev1.Pod) {
 				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
 			})}},
@@ -109,20 +89,20 @@ func TestPlan(t *testing.T) {
 			})}, preflights: accepted,
 		},
 		"an answer that a full quota cut short is not the last word": {
-			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			state: "0:rs+", pods: []*corev1.Pod{snapshottest.Admitted("0")},
 			preflights: map[string]snapshot.Preflight{"v1": {}},
 			want:       "preflight v1\n",
 		},
 		"but it is not asked for at once": {
-			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			state: "0:rs+", pods: []*corev1.Pod{snapshottest.Admitted("0")},
 			preflights: map[string]snapshot.Preflight{"v1": {Retry: time.Second}},
 		},
 		"what the API server refuses equals nothing for a while": {
-			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			state: "0:rs+", pods: []*corev1.Pod{snapshottest.Admitted("0")},
 			preflights: map[string]snapshot.Preflight{"v1": {Refusal: "no", Retry: time.Minute}},
 		},
 		"after that it is asked again": {
-			state: "0:rs+", pods: []*corev1.Pod{podOf("0")},
+			state: "0:rs+", pods: []*corev1.Pod{snapshottest.Admitted("0")},
 			preflights: map[string]snapshot.Preflight{"v1": {Refusal: "no"}},
 			want:       "preflight v1\n",
 		},

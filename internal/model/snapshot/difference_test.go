@@ -11,26 +11,6 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
-// podOf returns the pod that the API server would create for an identity of set web, from a template with one claim.
-func podOf(id string) *corev1.Pod {
-	pod := &corev1.Pod{}
-	pod.Name = "web-" + id
-	pod.Labels = map[string]string{"app": "web"}
-	pod.Spec = corev1.PodSpec{
-		Hostname:      pod.Name,
-		RestartPolicy: corev1.RestartPolicyAlways,
-		Volumes: []corev1.Volume{
-			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-" + id}}},
-			{Name: "kube-api-access-" + id, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
-		},
-		Containers: []corev1.Container{{
-			Name: "app", Image: "app:v1",
-			VolumeMounts: []corev1.VolumeMount{{Name: "data"}, {Name: "kube-api-access-" + id}},
-		}},
-	}
-	return pod
-}
-
 func TestDifference(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -51,14 +31,14 @@ func TestDifference(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o, pod := snapshottest.Parse("ordinal R=3 v1", "0:rs+"), podOf("0")
+			o, pod := snapshottest.Parse("ordinal R=3 v1", "0:rs+"), snapshottest.Admitted("0")
 			o.Update.Template = &corev1.PodTemplateSpec{}
 			o.Update.Template.Labels = map[string]string{"app": "web"}
 			o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
 			o.Spec.VolumeClaimTemplates[0].Name = "data"
 			o.Replicas[0].Pod = pod
 			tt.change(pod)
-			if got := o.Difference(&o.Replicas[0], podOf("preflight")); got != tt.want {
+			if got := o.Difference(&o.Replicas[0], snapshottest.Admitted("preflight")); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
