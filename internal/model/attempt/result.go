@@ -12,13 +12,13 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// These are the codes of HTTP by which the API server reports its own trouble. All above internalError do too.
+// An API server in trouble answers with one of these HTTP status codes, or with one above internalError.
 const (
 	tooManyRequests = 429
 	internalError   = 500
 )
 
-// Result is a write that was tried, with its result.
+// Result tells how the attempt of a write ended.
 type Result struct {
 	// Key names the write. Writes of one verb share a key if they fail for the same cause: a full quota, or an API server
 	// that fails.

@@ -26,7 +26,7 @@ type Objects struct {
 	Orphans []*corev1.Pod
 	// Classes are the storage classes by name, if the set asks for claims.
 	Classes map[string]Class
-	// Nodes are all nodes, if the set asks for them. Only their names, taints, labels, spec.unschedulable and readiness count.
+	// Nodes are all nodes, if the set asks for them. Only their names, taints, spec.unschedulable and readiness count.
 	Nodes []*corev1.Node
 	// NodeAccess is whether nodes can be read, if the set asks for them.
 	NodeAccess Access
