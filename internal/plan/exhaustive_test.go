@@ -217,10 +217,18 @@ func (w *world) exploreAll(b bounds) {
 	w.choose(cells{}, 0, b.pods, end)
 }
 
+// start explores all paths from a state, if it can come about.
+func (w *world) start(c *cells) {
+	sorted := *c
+	if !w.ruptured(c) {
+		w.explore(w.packed(&sorted))
+	}
+}
+
 // assign gives each ordinal every kind, or no pod.
 func (w *world) assign(c cells, i, places int, end kind) {
 	if i == places {
-		w.explore(pack(&c))
+		w.start(&c)
 		return
 	}
 	for k := range end {
@@ -231,8 +239,7 @@ func (w *world) assign(c cells, i, places int, end kind) {
 
 // choose chooses every multiset of kinds.
 func (w *world) choose(c cells, i, pods int, end kind) {
-	sorted := c
-	w.explore(w.packed(&sorted))
+	w.start(&c)
 	if i == pods {
 		return
 	}

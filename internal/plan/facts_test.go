@@ -375,9 +375,12 @@ func (f *facts) eachWaiting(holds func(r *snapshot.Replica) bool) bool {
 }
 
 // spent reports whether a pod may not be given up: an available pod if too few would be left, a ready pod that counts as
-// unavailable if too few are left already.
+// unavailable if too few are left already. Surge has no successor, so that maxUnavailable allows for nothing.
 func (f *facts) spent(r *snapshot.Replica) bool {
 	left, floor := f.available-f.lost, f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+	if r.Surge {
+		floor = f.set.Limits.Replicas
+	}
 	return left < floor || r.Available && left == floor
 }
 

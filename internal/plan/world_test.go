@@ -300,9 +300,28 @@ func (w *world) inCompany(c *cells, index int) bool {
 	if !w.quorum || !strings.Contains(w.kinds[c[index]], ",") {
 		return true
 	}
+	return w.complete(c)
+}
+
+// ruptured reports whether a pod of a quorum world is ready although others are lacking. No pod is: each would lose its
+// readiness with them.
+func (w *world) ruptured(c *cells) bool {
+	if !w.quorum || w.complete(c) {
+		return false
+	}
+	for i, k := range c {
+		if w.replicas[i][k].Ready {
+			return true
+		}
+	}
+	return false
+}
+
+// complete reports whether all pods that a quorum needs are there.
+func (w *world) complete(c *cells) bool {
 	n := 0
 	for i, k := range c {
-		if r := &w.replicas[i][k]; r.Active() && r.Revision == w.set.Update.Name {
+		if r := &w.replicas[i][k]; r.Active() && r.Revision == w.set.Update.Name && !w.set.Condemned(r) {
 			n++
 		}
 	}

@@ -47,10 +47,8 @@ func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Pl
 		if taken == n {
 			break
 		}
-		serves := r.Available || r.Surge && r.Ready    // ready surge may become available next
-		inTheWay := r.Surge && desired.IsOld(v.set, r) // no pod is created before it is gone
-		if serves && !inTheWay && v.spare <= 0 && (!r.Specified || r.Surge) {
-			if r.Specified {
+		if v.serves(r) {
+			if r.Surge && r.ToReplace() {
 				p.Hold(action.HeldByBudget, r.Pod.Name, "it is to be deleted when enough other pods are available")
 			}
 			continue
@@ -62,6 +60,15 @@ func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Pl
 		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
 	}
 	return taken
+}
+
+// serves reports whether a pod must stay because too few others are available. Ready surge must, because it may become
+// available next, but not if no pod is created before it is gone.
+func (v *victims) serves(r *snapshot.Replica) bool {
+	if !r.Surge {
+		return r.Available && !r.Specified && v.spare <= 0
+	}
+	return r.Ready && !desired.IsOld(v.set, r) && (v.spare < 0 || r.Available && v.spare == 0)
 }
 
 // ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
