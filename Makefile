@@ -145,7 +145,7 @@ test: verify lint test-unit test-envtest test-e2e test-apart ## Run all checks a
 
 .PHONY: test-apart
 test-apart: ## Run the suites that wait more than they work, each with a cluster of its own, two at a time.
-	$(MAKE) --no-print-directory -j 2 --output-sync=target test-node test-cli test-upgrade test-install test-browser
+	$(MAKE) --no-print-directory -j 2 --output-sync=target test-node test-cli test-upgrade test-install test-browser test-bench
 
 .PHONY: test-unit
 test-unit: ## Run unit tests and short simulations; needs only Go.
@@ -168,6 +168,10 @@ test-envtest: ## Run tests against a real API server, which is built first.
 test-e2e: ## Run end-to-end tests on the cluster of KUBECONFIG, or on a local cluster.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
 		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/... $(E2E_FLAGS)
+
+.PHONY: test-bench
+test-bench: ## Play the works of the benchmark with a few pods: each must come to its end.
+	go run ./hack/bench -work=create,noop,recreate,scale-in,create-gated,metadata,in-place -by=minimal,rollset -n=20 -repeat=1 -o bin/small
 
 .PHONY: test-install
 test-install: ## Install the manifests, the chart and the bundle on a local cluster, with the tools of users.

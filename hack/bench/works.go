@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -143,7 +144,8 @@ func inPlace() work {
 	w.goals = func(s *session) (*goal, *goal) {
 		isNew := runs("app:v2")
 		return newGoal(s.pods, isNew), newGoal(s.pods, func(p *corev1.Pod) bool {
-			return isNew(p) && isReady(p) && len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].Image == "app:v2"
+			return isNew(p) && isReady(p) && len(p.Status.ContainerStatuses) > 0 &&
+				strings.HasSuffix(p.Status.ContainerStatuses[0].Image, "/app:v2") // nodes name images in full
 		})
 	}
 	return w

@@ -5,6 +5,7 @@ package minimal
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -121,10 +122,10 @@ func (s *set) lose(object *corev1.Pod) {
 	}
 }
 
-// runsAnew reports whether the pod runs another container than before, with the image of its spec.
+// runsAnew reports whether the pod runs another container than before, with the image of its spec. Nodes name images in full.
 func (p *pod) runsAnew(object *corev1.Pod) bool {
 	now := container(object)
-	return now.Ready && now.ContainerID != p.container && now.Image == object.Spec.Containers[0].Image
+	return now.Ready && now.ContainerID != p.container && strings.HasSuffix(now.Image, "/"+object.Spec.Containers[0].Image)
 }
 
 func container(object *corev1.Pod) corev1.ContainerStatus {

@@ -6,6 +6,7 @@ package minimal
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -124,13 +125,13 @@ func (w *world) show() {
 	w.set.advance()
 }
 
-// run sets the status that the spec asks for, as a kubelet does.
+// run sets the status that the spec asks for, as a kubelet does. It names the image in full.
 func (w *world) run(object *corev1.Pod) {
-	image := object.Spec.Containers[0].Image
+	image := "docker.io/library/" + object.Spec.Containers[0].Image
 	if now := container(object); now.Image != image {
 		w.starts++
 		object.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "app", Image: image, Ready: image != "broken", ContainerID: strconv.Itoa(w.starts),
+			Name: "app", Image: image, Ready: !strings.HasSuffix(image, "/broken"), ContainerID: strconv.Itoa(w.starts),
 		}}
 		if err := w.api.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), object, object.Namespace); err != nil {
 			w.t.Fatal(err)
