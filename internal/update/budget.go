@@ -34,8 +34,10 @@ type budget struct {
 	// unavailable counts, for each revision, its unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone.
 	unavailable map[string]int
-	// unreadySince holds, for each revision, when its active pods among those became unready.
+	// unreadySince holds, for each revision, when its active pods among those became unready, in order.
 	unreadySince map[string][]time.Time
+	// none is true if no pod of the set is available.
+	none bool
 	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
 	// then above spec.replicas, without those that are marked.
 	created []string
@@ -57,6 +59,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		unreadySince: map[string][]time.Time{},
 		lowest:       lowestUnavailable(o),
 	}
+	b.none = b.Available == 0
 	pods := o.Active()
 	for _, a := range scaling.Actions {
 		// A refused create is not on its way: it neither keeps broken pods from being replaced nor counts as surge.
@@ -78,6 +81,9 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		} else {
 			b.count(r, w)
 		}
+	}
+	for _, since := range b.unreadySince {
+		slices.SortFunc(since, time.Time.Compare)
 	}
 	surging := b.surging(scaling)
 	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(surging, pods-o.Limits.Replicas)))
@@ -176,10 +182,9 @@ func (b *budget) passes(m desired.Candidate) bool {
 	if limit := b.set.Limits.ScaleMaxUnavailable; b.set.OrderedReady() || limit >= 0 && limit < b.set.Limits.Replicas {
 		return false
 	}
-	if b.set.Available() > 0 || m.Replica.Ready || m.Replica.Gate.Closed() || len(since) < b.limit {
+	if !b.none || m.Replica.Ready || m.Replica.Gate.Closed() || len(since) < b.limit {
 		return false
 	}
-	slices.SortFunc(since, time.Time.Compare)
 	left := guardHolds - b.set.Now.Sub(since[b.limit-1])
 	if left > 0 {
 		b.yieldAfter(left)
