@@ -303,8 +303,8 @@ func (w *world) inCompany(c *cells, index int) bool {
 	return w.complete(c)
 }
 
-// ruptured reports whether a pod of a quorum world is ready although others are lacking. No pod is: each would lose its
-// readiness with them.
+// ruptured reports whether a pod of a quorum world is ready although others are lacking. No such state comes about: the pods
+// of a quorum lose their readiness together.
 func (w *world) ruptured(c *cells) bool {
 	if !w.quorum || w.complete(c) {
 		return false

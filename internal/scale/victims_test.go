@@ -58,6 +58,14 @@ func TestVictimsInARollout(t *testing.T) {
 			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1.", claims: true,
 			want: "hold web-b: it is to be deleted when enough other pods are available",
 		},
+		"not yet available it goes all the same when all others are": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2r@* c:v1+", claims: true,
+			want: "delete web-b (the rollout needs no more surge)",
+		},
+		"and stays while one is lacking, because it may be available next": {
+			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2r@* c:v1.", claims: true,
+			want: "hold web-b: it is to be deleted when enough other pods are available",
+		},
 		"named by a user it stays as long as it stands in for one that is going": {
 			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2+@* c:v1x$", claims: true,
 			want: "hold web-b: it is to be deleted when enough other pods are available",
