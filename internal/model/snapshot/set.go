@@ -153,6 +153,8 @@ type Replica struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// Revision is the name of the revision that the pod runs; empty if unknown.
 	Revision string
+	// Unselected pods have labels that the selector does not match.
+	Unselected bool
 	// Node is where the pod runs, Phase the phase of its status, and Created its creation in seconds since 1970. They are
 	// copied because every reconcile compares them, and pods are far apart in memory.
 	Node    string

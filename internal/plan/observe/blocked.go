@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -17,12 +16,17 @@ import (
 
 // ours splits off the pods that the selector no longer matches. The set does not wait until they are released.
 func (o *observer) ours() (replicas []snapshot.Replica, leaving []*corev1.Pod) {
-	leaves := func(r *snapshot.Replica) bool {
-		return r.Pod != nil && !r.Terminating && !o.Selector.Matches(labels.Set(r.Pod.Labels))
+	leaves := func(r *snapshot.Replica) bool { return r.Unselected && !r.Terminating }
+	stay := 0
+	for i := range o.Replicas {
+		if !leaves(&o.Replicas[i]) {
+			stay++
+		}
 	}
-	if !slices.ContainsFunc(o.Pods, func(pod *corev1.Pod) bool { return !o.Selector.Matches(labels.Set(pod.Labels)) }) {
+	if stay == len(o.Replicas) {
 		return o.Replicas, nil
 	}
+	replicas = make([]snapshot.Replica, 0, stay)
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; leaves(r) {
 			leaving = append(leaving, r.Pod)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -26,12 +27,11 @@ func (m *Memory) Join(o *snapshot.Objects) []snapshot.Replica {
 		}
 	}
 	minReady := time.Duration(o.Set.Spec.MinReadySeconds) * time.Second
-	places := m.places(o)
-	all := make([]snapshot.Replica, len(places))
-	for i, p := range places {
-		p.read(&all[i])
+	m.read(o)
+	all := slices.Clone(m.replicas) // the time and the spec make a difference to the copy only
+	if len(o.Claims) > 0 {
+		all = m.joinClaims(o, all)
 	}
-	m.keep(all) // before the time and the spec make a difference
 	for i := range all {
 		r := &all[i]
 		if r.Ready && r.Active() { // a terminating pod stays Ready until its containers have ended
@@ -44,117 +44,98 @@ func (m *Memory) Join(o *snapshot.Objects) []snapshot.Replica {
 	return all
 }
 
-// keep remembers the content of pods in place of the last one, and where each of them is.
-func (m *Memory) keep(all []snapshot.Replica) {
-	if !m.areAt(all) {
-		m.at = make(map[types.UID]int, len(all))
-		for i := range all {
-			if pod := all[i].Pod; pod != nil {
-				m.at[pod.UID] = i
-			}
-		}
-	}
-	if room := cap(m.replicas); room < len(all) || room > 2*len(all) {
-		m.replicas = slices.Clone(all)
-		return
-	}
-	replicas := m.replicas[:cap(m.replicas)]
-	clear(replicas[copy(replicas, all):]) // release the pods that are gone
-	m.replicas = replicas[:len(all)]
-}
-
-// areAt reports whether the same pods are where the remembered ones are.
-func (m *Memory) areAt(all []snapshot.Replica) bool {
-	if len(all) != len(m.replicas) {
-		return false
-	}
-	for i := range all {
-		before, now := m.replicas[i].Pod, all[i].Pod
-		if before != now && (before == nil || now == nil || before.UID != now.UID) {
-			return false
-		}
-	}
-	return true
-}
-
-// place is the owner of an identity. It is sorted instead of replicas because it is much smaller.
-type place struct {
-	id      string
-	ordinal int
-	// place is the place of the id in the sequence of a set with random names; -1 if it has none.
-	place  int
-	pod    *corev1.Pod
-	claims []*corev1.PersistentVolumeClaim
-	// before is the replica of the pod at the last look; nil if the pod is new.
-	before *snapshot.Replica
-}
-
-// read fills in the replica of a place.
-func (p *place) read(r *snapshot.Replica) {
-	switch {
-	case p.pod == nil:
-		r.Surge = !slices.ContainsFunc(p.claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) })
-	case p.before != nil && p.before.Pod.ResourceVersion == p.pod.ResourceVersion:
-		*r = *p.before
-		r.Pod = p.pod
-	default:
-		*r = newReplica(p.pod, p.before)
-	}
-	r.ID, r.Ordinal, r.Place, r.Claims = p.id, p.ordinal, p.place, p.claims
-}
-
-// places returns the places in the order of identities. Pods of the last look are already in that order.
-func (m *Memory) places(o *snapshot.Objects) []place {
-	known := make([]place, len(m.replicas))
-	var fresh []place
+// read brings the remembered content of pods up to date.
+func (m *Memory) read(o *snapshot.Objects) {
+	shown := make([]bool, len(m.replicas))
+	n := 0
+	var unknown []*corev1.Pod
 	for _, pod := range o.Pods {
 		if i, ok := m.at[pod.UID]; ok {
-			before := &m.replicas[i]
-			known[i] = place{id: before.ID, ordinal: before.Ordinal, place: before.Place, pod: pod, before: before}
+			readAgain(&m.replicas[i], pod, o.Selector)
+			shown[i] = true
+			n++
 			continue
 		}
-		id, ordinal := Identify(o.Set, pod.Name)
-		fresh = append(fresh, place{id: id, ordinal: ordinal, place: placeOf(o.Set, id), pod: pod})
+		unknown = append(unknown, pod)
 	}
-	known = slices.DeleteFunc(known, func(p place) bool { return p.pod == nil })
-	slices.SortFunc(fresh, byIdentity)
-	places := merge(known, fresh)
-	if len(o.Claims) > 0 {
-		places = m.joinClaims(o, places)
-		slices.SortFunc(places, byIdentity)
+	if n == len(m.replicas) && len(unknown) == 0 {
+		return
 	}
-	return places
+	kept := m.replicas[:0]
+	for i := range shown {
+		if shown[i] {
+			kept = append(kept, m.replicas[i])
+		}
+	}
+	clear(m.replicas[len(kept):]) // release the pods that are gone
+	m.replicas = merge(kept, firstRead(o, unknown))
+	if cap(m.replicas) > 2*len(m.replicas) {
+		m.replicas = slices.Clone(m.replicas)
+	}
+	m.at = make(map[types.UID]int, len(m.replicas))
+	for i := range m.replicas {
+		m.at[m.replicas[i].Pod.UID] = i
+	}
 }
 
-// merge merges places that are sorted.
-func merge(a, b []place) []place {
+// firstRead returns the content of pods, in the order of their identities.
+func firstRead(o *snapshot.Objects, pods []*corev1.Pod) []snapshot.Replica {
+	type place struct {
+		id      string
+		ordinal int
+		pod     *corev1.Pod
+	}
+	places := make([]place, len(pods)) // much smaller than replicas, which would be moved more often
+	for i, pod := range pods {
+		places[i].id, places[i].ordinal = Identify(o.Set, pod.Name)
+		places[i].pod = pod
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.id, b.id)) })
+	all := make([]snapshot.Replica, len(places))
+	for i, p := range places {
+		all[i] = newReplica(p.pod, nil, o.Selector)
+		all[i].ID, all[i].Ordinal, all[i].Place = p.id, p.ordinal, placeOf(o.Set, p.id)
+	}
+	return all
+}
+
+// readAgain brings the content of a pod up to date, if the pod has changed.
+func readAgain(r *snapshot.Replica, pod *corev1.Pod, selector labels.Selector) {
+	if r.Pod.ResourceVersion != pod.ResourceVersion {
+		id, ordinal, place := r.ID, r.Ordinal, r.Place
+		*r = newReplica(pod, r, selector)
+		r.ID, r.Ordinal, r.Place = id, ordinal, place
+	}
+	r.Pod = pod
+}
+
+// merge merges replicas that are sorted.
+func merge(a, b []snapshot.Replica) []snapshot.Replica {
 	if len(b) == 0 {
 		return a
 	}
-	all := make([]place, 0, len(a)+len(b))
+	all := make([]snapshot.Replica, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		if byIdentity(a[0], b[0]) <= 0 {
+		if byIdentity(&a[0], &b[0]) <= 0 {
 			all, a = append(all, a[0]), a[1:]
 		} else {
 			all, b = append(all, b[0]), b[1:]
 		}
 	}
-	return slices.Concat(all, a, b)
+	return append(append(all, a...), b...)
 }
 
-func byIdentity(a, b place) int {
-	if c := cmp.Compare(a.ordinal, b.ordinal); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.id, b.id)
+func byIdentity(a, b *snapshot.Replica) int {
+	return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.ID, b.ID))
 }
 
-// joinClaims adds claims to the places of their identities, and places for identities that have only claims.
-func (m *Memory) joinClaims(o *snapshot.Objects, all []place) []place {
-	known := make(map[string]int, len(all))
-	for i := range all {
-		known[all[i].id] = i
+// joinClaims adds claims to the replicas of their identities, and replicas for identities that have only claims.
+func (m *Memory) joinClaims(o *snapshot.Objects, pods []snapshot.Replica) []snapshot.Replica {
+	all := make(map[string]*snapshot.Replica, len(pods))
+	for i := range pods {
+		all[pods[i].ID] = &pods[i]
 	}
+	var bare []*snapshot.Replica
 	templates := m.claimTemplates(o)
 	for i := range o.Claims {
 		claim := &o.Claims[i]
@@ -162,15 +143,21 @@ func (m *Memory) joinClaims(o *snapshot.Objects, all []place) []place {
 		if !ok {
 			continue
 		}
-		if _, ok := known[id]; !ok {
-			known[id] = len(all)
-			all = append(all, place{id: id, ordinal: ordinal, place: placeOf(o.Set, id)})
+		r := all[id]
+		if r == nil {
+			r = &snapshot.Replica{ID: id, Ordinal: ordinal, Place: placeOf(o.Set, id), Surge: true}
+			all[id], bare = r, append(bare, r)
 		}
-		p := &all[known[id]]
-		p.claims = append(p.claims, claim)
+		r.Claims = append(r.Claims, claim)
 	}
-	for i := range all {
-		slices.SortFunc(all[i].claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	for _, r := range all {
+		slices.SortFunc(r.Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	return all
+	slices.SortFunc(bare, byIdentity)
+	rest := make([]snapshot.Replica, len(bare))
+	for i, r := range bare {
+		r.Surge = !slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) })
+		rest[i] = *r
+	}
+	return merge(pods, rest)
 }

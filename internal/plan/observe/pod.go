@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -14,9 +15,9 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// newReplica returns the content of a pod, independent of the spec and the time. before is its content at the last look; nil
-// if the pod is new.
-func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
+// newReplica returns the content of a pod, independent of the time and of what users can change in the spec. before is its
+// content at the last look; nil if the pod is new.
+func newReplica(pod *corev1.Pod, before *snapshot.Replica, selector labels.Selector) snapshot.Replica {
 	r := snapshot.Replica{
 		Pod:          pod,
 		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
@@ -31,6 +32,7 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica) snapshot.Replica {
 		Replaced:     pod.Labels[v1alpha1.ReplacedLabel] == "true",
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),
+		Unselected:   !selector.Matches(labels.Set(pod.Labels)),
 	}
 	r.ReadySince, r.Ready = podstate.ReadySince(pod)
 	if r.Active() {
