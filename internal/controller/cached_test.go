@@ -44,6 +44,8 @@ type cached struct {
 	// pods counts the pods that were read; wide are the lists that more than an index was asked for.
 	pods int
 	wide []string
+	// refusal is the answer to each write of a status.
+	refusal error
 }
 
 // newCached fills a cache. Unlike that of a manager it needs no API server.
@@ -104,6 +106,9 @@ type statusWriter struct {
 
 // Patch implements client.SubResourceWriter.
 func (w statusWriter) Patch(_ context.Context, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	if w.cached.refusal != nil {
+		return w.cached.refusal
+	}
 	w.cached.wrote = append(w.cached.wrote, o)
 	return nil
 }

@@ -5,8 +5,11 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,6 +63,35 @@ func TestForgetIfGone(t *testing.T) {
 			r.forgetIfGone(t.Context(), set)
 			if unmet := r.Expectations.Unmet(); unmet != test.unmet {
 				t.Errorf("%d sets with expectations, want %d", unmet, test.unmet)
+			}
+		})
+	}
+}
+
+// TestStatusOfSetsThatAreGone tells of statuses that are written while their set goes: an operator need not hear of it.
+func TestStatusOfSetsThatAreGone(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}
+	for name, test := range map[string]struct {
+		refusal error
+		logged  bool
+	}{
+		"gone":      {refusal: apierrors.NewNotFound(resource, "web")},
+		"changed":   {refusal: apierrors.NewConflict(resource, "web", nil)},
+		"forbidden": {refusal: apierrors.NewForbidden(resource, "web", nil), logged: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newRestingSet(t, 1, 0)
+			s.set.Generation++ // the status is to say that this was seen
+			s.client.refusal = test.refusal
+			var log strings.Builder
+			logger := funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{})
+			if _, err := s.reconciler.Reconcile(logr.NewContext(t.Context(), logger), s.set); err != nil {
+				t.Fatal(err)
+			}
+			if logged := strings.Contains(log.String(), "cannot write the status"); logged != test.logged {
+				t.Errorf("logged %v, want %v: %s", logged, test.logged, log.String())
 			}
 		})
 	}

@@ -107,7 +107,7 @@ func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Repor
 	patch := client.MergeFromWithOptions(s.Set, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, set, patch); err != nil {
 		s.writes.Note(statusWrite(), backoff.Failure{Longest: statusRetry})
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // the cache will show what came between
 			logr.FromContextOrDiscard(ctx).Error(err, "cannot write the status")
 		}
 		return
