@@ -76,7 +76,7 @@ func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) 
 		return snapshot.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
 	}
 	_, ordinal := observe.Identify(n.Set, o.PodName(id))
-	replica := &snapshot.Replica{ID: id, Ordinal: ordinal}
+	replica := &snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: ordinal}}
 	for _, name := range claims.Wanted(o, desired.Of(o), replica) {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := n.cache.Get(ctx, client.ObjectKey{Namespace: n.Set.Namespace, Name: name}, claim); err != nil {

@@ -123,7 +123,9 @@ func (r *rollout) create(a action.Create) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: r.set.PodName(a.ID), UID: types.UID(strconv.Itoa(r.made)), CreationTimestamp: metav1.NewTime(r.now),
 	}}
-	created := snapshot.Replica{ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix()}
+	created := snapshot.Replica{Content: snapshot.Content{
+		ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix(), UnreadySince: r.now,
+	}}
 	if r.set.Ordinal() {
 		created.Ordinal, _ = strconv.Atoi(a.ID)
 	}

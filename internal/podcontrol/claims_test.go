@@ -117,7 +117,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 				w.server.store(tt.exists)
 			}
 			if tt.seen != nil {
-				w.observe.Replicas = []snapshot.Replica{{ID: "0", Claims: []*corev1.PersistentVolumeClaim{tt.seen}}}
+				w.observe.Replicas = replicas(nil, tt.seen)
 			}
 			result := w.apply(t, creates(1)...)
 			if diff := cmp.Diff(tt.want, w.server.log); diff != "" {
@@ -133,13 +133,21 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	}
 }
 
+// replicas returns the replica 0, with or without a pod, and with a claim.
+func replicas(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) []snapshot.Replica {
+	return []snapshot.Replica{{
+		Content:  snapshot.Content{ID: "0", Pod: pod},
+		Judgment: snapshot.Judgment{Claims: []*corev1.PersistentVolumeClaim{claim}},
+	}}
+}
+
 func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 	t.Parallel()
 	w := withClaims(v1alpha1.RandomIdentity)
 	gone := w.pod("web-0")
 	stranger := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
 	c := claim(map[string]string{v1alpha1.SetLabel: "web"}, claims.Owner("web", "set"), stranger)
-	w.observe.Replicas = []snapshot.Replica{{ID: "0", Pod: gone.Pod, Claims: []*corev1.PersistentVolumeClaim{c}}}
+	w.observe.Replicas = replicas(gone.Pod, c)
 	owner := metav1.NewControllerRef(gone.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	own := action.OwnClaim{ID: "0", Claim: c, Owner: owner, Reason: "deleted together with the pod"}
 
@@ -231,7 +239,7 @@ func TestClaimsOfARevision(t *testing.T) {
 			if tt.exists {
 				c := claim(map[string]string{v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"})
 				w.server.store(c)
-				w.observe.Replicas = []snapshot.Replica{{ID: "0", Claims: []*corev1.PersistentVolumeClaim{c}}}
+				w.observe.Replicas = replicas(nil, c)
 			}
 			result := w.apply(t, action.Create{ID: "0", Revision: "web-0"})
 			if diff := cmp.Diff(tt.want, w.server.log); diff != "" {

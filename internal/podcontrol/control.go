@@ -191,7 +191,7 @@ func (w *writer) replica(id string) *snapshot.Replica {
 	if r, ok := w.replicas[id]; ok {
 		return r
 	}
-	return &snapshot.Replica{ID: id}
+	return &snapshot.Replica{Content: snapshot.Content{ID: id}}
 }
 
 func (w *writer) block(id string, b snapshot.Block) {

@@ -13,7 +13,6 @@ import (
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
-	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -112,7 +111,7 @@ func (b *budget) count(r *snapshot.Replica, w *desired.State) {
 	case r.Active() && !r.Available && w.Stays(b.set, r):
 		b.unavailable[r.Revision]++
 		if !r.Ready {
-			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
+			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], r.UnreadySince)
 		}
 	case r.Terminating && b.onItsWay(r):
 		if revision, ok := w.ComesBackAt(b.set, r); ok {

@@ -36,7 +36,7 @@ func compare(ctx context.Context, c client.Client, set *v1alpha1.RollSet, pods [
 	o := &snapshot.Set{Name: set.Name, UID: set.UID, Spec: &set.Spec, Current: update, Update: update}
 	var different []string
 	for _, pod := range pods {
-		r := &snapshot.Replica{ID: o.IDOf(pod.Name), Pod: pod}
+		r := &snapshot.Replica{Content: snapshot.Content{ID: o.IDOf(pod.Name), Pod: pod}}
 		if difference := o.Difference(r, reference); difference != "" {
 			different = append(different, pod.Name+": "+difference)
 		}

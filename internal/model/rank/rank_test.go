@@ -19,10 +19,10 @@ func TestLeastFirst(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100_000, 0)
 	pod := func(id string) snapshot.Replica {
-		return snapshot.Replica{
+		return snapshot.Replica{Content: snapshot.Content{
 			ID: id, Pod: &corev1.Pod{}, Scheduled: true, Ready: true, Phase: corev1.PodRunning, Node: "full",
 			ReadySince: now.Add(-time.Hour), Created: 10,
-		}
+		}}
 	}
 	tests := []struct {
 		name   string
@@ -64,8 +64,8 @@ func TestReadyForAboutAsLong(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100_000, 0)
 	o := &snapshot.Set{Now: now, Replicas: []snapshot.Replica{
-		{ID: "a", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1000 * time.Second)},
-		{ID: "b", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1020 * time.Second), Restarts: 1},
+		{Content: snapshot.Content{ID: "a", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1000 * time.Second)}},
+		{Content: snapshot.Content{ID: "b", Pod: &corev1.Pod{}, Ready: true, ReadySince: now.Add(-1020 * time.Second), Restarts: 1}},
 	}}
 	pods := []*snapshot.Replica{&o.Replicas[0], &o.Replicas[1]}
 	rank.SortByLoss(o, pods)

@@ -134,60 +134,43 @@ type Block struct {
 	Retry time.Duration
 }
 
-// Replica is one identity: its pod, if there is one, and its claims. It is one flat value, because a look copies, sorts and
-// compares thousands of them. Each field is what one planner at least asks of a pod.
+// Replica is one identity: its pod, if there is one, and its claims. It is one flat value, because a look passes thousands of
+// them several times. Each field is what one planner at least asks of a pod.
 type Replica struct {
-	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
-	// its whole name as ID.
-	ID string
-	// Ordinal is the number in ID in a set with podIdentity Ordinal; -1 otherwise.
-	Ordinal int
-	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
-	Place int
-	// Pod is nil if only claims remain.
-	Pod *corev1.Pod
+	Judgment
+	Content
+}
+
+// Judgment is what a look at a set finds out about a replica, from its spec, the time, and other objects.
+type Judgment struct {
+	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
+	Available bool
+	// Specified pods are to be deleted first, by podsToDelete or by label.
+	Specified bool
+	// Updating pods are out of service for an update in place or a lifecycle hook, or have containers that an update
+	// restarts. They count as unavailable whatever their readiness.
+	Updating bool
+	// Restarting is true while the update has containers to restart, for new images or for a resize that is under way.
+	Restarting bool
+	// Withdrawn pods are taken out of service while they wait for a lifecycle hook.
+	Withdrawn bool
+	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook is what it waits
+	// for in that state, and Overdue is true if it has waited for longer than it may. Passed is the hook that it went on
+	// without.
+	Overdue bool
+	State   v1alpha1.LifecycleState
+	Hook    string
+	Passed  Passed
 	// NameTaken is true if only claims remain and a pod that is not the set's, such as a released one, has the name. It may
 	// mount the claims. It is not looked up where claims are retained, nor in a set with ordinals, which come back.
 	NameTaken bool
-	// Claims are the claims of the identity that exist.
-	Claims []*corev1.PersistentVolumeClaim
-	// Revision is the name of the revision that the pod runs; empty if unknown.
-	Revision string
-	// Unselected pods have labels that the selector does not match.
-	Unselected bool
-	// Node is where the pod runs, Phase the phase of its status, and Created its creation in seconds since 1970. They are
-	// copied because every reconcile compares them, and pods are far apart in memory.
-	Node    string
-	Phase   corev1.PodPhase
-	Created int64
-	// Scheduled and Ready are those of the pod's status.
-	Scheduled, Ready bool
-	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
-	Available bool
-	// Terminating pods are being deleted, Finished ones have failed or succeeded.
-	Terminating, Finished bool
-	// Surge is true for a pod, or claims without a pod, that maxSurge made and that are deleted again. They take no other
-	// pod's place.
-	Surge bool
-	// Specified pods are to be deleted first, by podsToDelete or by label.
-	Specified bool
 	// Leaving is why the node of the pod leaves; empty if it stays, or if the set ignores that.
 	Leaving string
-	// Replaced pods replace one of the same name that podsToDelete lists, or listed.
-	Replaced bool
-	// ReadySince is when the pod became ready; zero if it is not.
-	ReadySince time.Time
-	// Restarts is the sum of the containers' restarts.
-	Restarts int32
-	// Gate is the pod's readiness gate.
-	Gate inplace.Gate
-	// InPlace is the state of the pod's last update in place, Progress its progress, and Waiting what it still waits for;
-	// empty if it is done.
-	InPlace  inplace.State
+	// Claims are the claims of the identity that exist.
+	Claims []*corev1.PersistentVolumeClaim
+	// Progress is the progress of the pod's last update in place, and Waiting what it still waits for; empty if it is done.
 	Progress inplace.Progress
 	Waiting  string
-	// Restarting is true while the update has containers to restart, for new images or for a resize that is under way.
-	Restarting bool
 	// Unproven is why the pod cannot be known to run the images of its revision, although its containers are ready and the
 	// deadline has passed; empty if it can. ProofWait is the time until the deadline.
 	Unproven  string
@@ -196,20 +179,50 @@ type Replica struct {
 	// is true if the API server refused them, long enough ago.
 	Infeasible string
 	AskAgain   bool
-	// Updating pods are out of service for an update in place or a lifecycle hook, or have containers that an update
-	// restarts. They count as unavailable whatever their readiness.
-	Updating bool
-	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook is what it waits
-	// for in that state, and Overdue is true if it has waited for longer than it may. Passed is the hook that it went on
-	// without.
-	State   v1alpha1.LifecycleState
-	Hook    string
-	Overdue bool
-	Passed  Passed
-	// Withdrawn pods are taken out of service while they wait for a lifecycle hook.
-	Withdrawn bool
+}
+
+// Content is what a replica's pod says by itself. It is read once for each version of the pod.
+type Content struct {
+	// Pod is nil if only claims remain.
+	Pod *corev1.Pod
+	// Revision is the name of the revision that the pod runs; empty if unknown.
+	Revision string
+	// Node is where the pod runs, Phase the phase of its status, and Created its creation in seconds since 1970. They are
+	// copied because every reconcile compares them, and pods are far apart in memory.
+	Node    string
+	Phase   corev1.PodPhase
+	Created int64
+	// Scheduled and Ready are those of the pod's status.
+	Scheduled, Ready bool
+	// Terminating pods are being deleted, Finished ones have failed or succeeded.
+	Terminating, Finished bool
+	// Surge is true for a pod, or claims without a pod, that maxSurge made and that are deleted again. They take no other
+	// pod's place.
+	Surge bool
+	// Marked pods are to be deleted first, by label.
+	Marked bool
+	// Replaced pods replace one of the same name that podsToDelete lists, or listed.
+	Replaced bool
+	// Unselected pods have labels that the selector does not match.
+	Unselected bool
+	// ReadySince is when the pod became ready; zero if it is not. UnreadySince is since when it has not been; zero if it is.
+	ReadySince, UnreadySince time.Time
+	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
+	// its whole name as ID.
+	ID string
+	// Ordinal is the number in ID in a set with podIdentity Ordinal; -1 otherwise.
+	Ordinal int
+	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
+	Place int
+	// Restarts is the sum of the containers' restarts.
+	Restarts int32
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
 	DeletionCost int32
+	// Gate is the pod's readiness gate.
+	Gate inplace.Gate
+	// InPlace is the state of the pod's last update in place. Shown is its progress as far as the pod shows it by itself.
+	InPlace inplace.State
+	Shown   inplace.Progress
 }
 
 // Active reports whether the replica has a pod that counts towards spec.replicas.

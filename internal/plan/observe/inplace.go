@@ -47,7 +47,7 @@ func (o *observer) judge() {
 // seeProgress sets the progress of a pod's update in place.
 func (o *observer) seeProgress(r *snapshot.Replica) {
 	to := o.out.Known[r.Revision].Template
-	if r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
+	if r.Progress = r.Shown; r.Progress.Restart != "" || len(r.InPlace.Resized) > 0 {
 		r.Progress = inplace.Of(r.Pod, to, r.InPlace, o.Sighting(r.Pod.UID))
 	}
 	r.Waiting = cmp.Or(r.Progress.Restart, r.Progress.Resize)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -28,37 +27,35 @@ func (m *Memory) Join(o *snapshot.Objects) []snapshot.Replica {
 	}
 	minReady := time.Duration(o.Set.Spec.MinReadySeconds) * time.Second
 	m.read(o)
-	all := slices.Clone(m.replicas) // the time and the spec make a difference to the copy only
-	if len(o.Claims) > 0 {
-		all = m.joinClaims(o, all)
-	}
-	for i := range all {
-		r := &all[i]
+	for i := range m.replicas {
+		r := &m.replicas[i]
+		r.Judgment = snapshot.Judgment{Specified: r.Marked}
 		if r.Ready && r.Active() { // a terminating pod stays Ready until its containers have ended
 			r.Available = podstate.Available(r.ReadySince, minReady, o.Now)
 		}
-		if len(toDelete) > 0 && r.Pod != nil {
+		if len(toDelete) > 0 {
 			r.Specified = r.Specified || toDelete[r.Pod.Name] && !r.Replaced
 		}
 	}
-	return all
+	if len(o.Claims) == 0 {
+		return m.replicas
+	}
+	return m.joinClaims(o)
 }
 
 // read brings the remembered content of pods up to date.
 func (m *Memory) read(o *snapshot.Objects) {
 	shown := make([]bool, len(m.replicas))
-	n := 0
-	var unknown []*corev1.Pod
+	var others []*corev1.Pod
 	for _, pod := range o.Pods {
-		if i, ok := m.at[pod.UID]; ok {
-			readAgain(&m.replicas[i], pod, o.Selector)
+		if i, unchanged := m.at[pod]; unchanged { // told without a look at the pod, which is far away in memory
 			shown[i] = true
-			n++
-			continue
+		} else {
+			others = append(others, pod)
 		}
-		unknown = append(unknown, pod)
 	}
-	if n == len(m.replicas) && len(unknown) == 0 {
+	unknown := m.readAgain(o, others, shown)
+	if len(unknown) == 0 && !slices.Contains(shown, false) {
 		return
 	}
 	kept := m.replicas[:0]
@@ -72,10 +69,41 @@ func (m *Memory) read(o *snapshot.Objects) {
 	if cap(m.replicas) > 2*len(m.replicas) {
 		m.replicas = slices.Clone(m.replicas)
 	}
-	m.at = make(map[types.UID]int, len(m.replicas))
+	m.at = make(map[*corev1.Pod]int, len(m.replicas))
 	for i := range m.replicas {
-		m.at[m.replicas[i].Pod.UID] = i
+		m.at[m.replicas[i].Pod] = i
 	}
+}
+
+// readAgain brings the content of pods up to date that the cache shows as other objects than before, and returns those that
+// are new. shown is set for the others.
+func (m *Memory) readAgain(o *snapshot.Objects, pods []*corev1.Pod, shown []bool) (unknown []*corev1.Pod) {
+	if len(pods) == 0 {
+		return nil
+	}
+	before := make(map[types.UID]int, len(pods))
+	for i := range shown {
+		if !shown[i] {
+			before[m.replicas[i].Pod.UID] = i
+		}
+	}
+	for _, pod := range pods {
+		i, known := before[pod.UID]
+		if !known {
+			unknown = append(unknown, pod)
+			continue
+		}
+		r := &m.replicas[i]
+		delete(m.at, r.Pod)
+		m.at[pod], shown[i] = i, true
+		if r.Pod.ResourceVersion != pod.ResourceVersion {
+			id, ordinal, place := r.ID, r.Ordinal, r.Place
+			r.Content = read(pod, &r.Content, o.Selector)
+			r.ID, r.Ordinal, r.Place = id, ordinal, place
+		}
+		r.Pod = pod
+	}
+	return unknown
 }
 
 // firstRead returns the content of pods, in the order of their identities.
@@ -93,20 +121,10 @@ func firstRead(o *snapshot.Objects, pods []*corev1.Pod) []snapshot.Replica {
 	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.id, b.id)) })
 	all := make([]snapshot.Replica, len(places))
 	for i, p := range places {
-		all[i] = newReplica(p.pod, nil, o.Selector)
+		all[i].Content = read(p.pod, nil, o.Selector)
 		all[i].ID, all[i].Ordinal, all[i].Place = p.id, p.ordinal, placeOf(o.Set, p.id)
 	}
 	return all
-}
-
-// readAgain brings the content of a pod up to date, if the pod has changed.
-func readAgain(r *snapshot.Replica, pod *corev1.Pod, selector labels.Selector) {
-	if r.Pod.ResourceVersion != pod.ResourceVersion {
-		id, ordinal, place := r.ID, r.Ordinal, r.Place
-		*r = newReplica(pod, r, selector)
-		r.ID, r.Ordinal, r.Place = id, ordinal, place
-	}
-	r.Pod = pod
 }
 
 // merge merges replicas that are sorted.
@@ -130,10 +148,10 @@ func byIdentity(a, b *snapshot.Replica) int {
 }
 
 // joinClaims adds claims to the replicas of their identities, and replicas for identities that have only claims.
-func (m *Memory) joinClaims(o *snapshot.Objects, pods []snapshot.Replica) []snapshot.Replica {
-	all := make(map[string]*snapshot.Replica, len(pods))
-	for i := range pods {
-		all[pods[i].ID] = &pods[i]
+func (m *Memory) joinClaims(o *snapshot.Objects) []snapshot.Replica {
+	all := make(map[string]*snapshot.Replica, len(m.replicas))
+	for i := range m.replicas {
+		all[m.replicas[i].ID] = &m.replicas[i]
 	}
 	var bare []*snapshot.Replica
 	templates := m.claimTemplates(o)
@@ -145,7 +163,7 @@ func (m *Memory) joinClaims(o *snapshot.Objects, pods []snapshot.Replica) []snap
 		}
 		r := all[id]
 		if r == nil {
-			r = &snapshot.Replica{ID: id, Ordinal: ordinal, Place: placeOf(o.Set, id), Surge: true}
+			r = &snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: ordinal, Place: placeOf(o.Set, id)}}
 			all[id], bare = r, append(bare, r)
 		}
 		r.Claims = append(r.Claims, claim)
@@ -159,5 +177,5 @@ func (m *Memory) joinClaims(o *snapshot.Objects, pods []snapshot.Replica) []snap
 		r.Surge = !slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) })
 		rest[i] = *r
 	}
-	return merge(pods, rest)
+	return merge(m.replicas, rest)
 }

@@ -43,6 +43,9 @@ func TestReplicasAreRemembered(t *testing.T) {
 			if r.Pod != pods[len(pods)-1-i] {
 				t.Errorf("replica %d has another pod than the cache", i)
 			}
+			if r.Updating || r.Waiting != "" {
+				t.Error("what was made of a look was remembered")
+			}
 			text := r.ID + " since " + strconv.FormatInt(r.ReadySince.Unix(), 10)
 			if r.Available {
 				text += " available"
@@ -52,11 +55,6 @@ func TestReplicasAreRemembered(t *testing.T) {
 			}
 			said = append(said, text)
 			r.Updating, r.Waiting = true, "spoilt" // changes to one look must not appear in the next one
-		}
-		for i := range all {
-			if memory.replicas[i].Updating || memory.replicas[i].Waiting != "" {
-				t.Error("what was made of a look was remembered")
-			}
 		}
 		return said
 	}

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -29,9 +30,10 @@ import (
 type Memory struct {
 	// Decoder remembers the content of revisions.
 	Decoder revision.Decoder
-	// replicas are the pods at the last look, in the order of identities. at is the index of each pod in them.
+	// replicas are the pods at the last look, in the order of identities. at is the index of each pod in them. The snapshot of
+	// that look has the same replicas, which the next look overwrites.
 	replicas []snapshot.Replica
-	at       map[types.UID]int
+	at       map[*corev1.Pod]int
 	// proofs is since when pods have been waiting for proof of their update in place, by their UIDs.
 	proofs map[types.UID]unproven
 	// leaving is since when nodes have been leaving, by their names; nil before the first look at nodes.

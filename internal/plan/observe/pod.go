@@ -15,10 +15,9 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// newReplica returns the content of a pod, independent of the time and of what users can change in the spec. before is its
-// content at the last look; nil if the pod is new.
-func newReplica(pod *corev1.Pod, before *snapshot.Replica, selector labels.Selector) snapshot.Replica {
-	r := snapshot.Replica{
+// read returns the content of a pod, but for its identity. before is its content at the last look; nil if the pod is new.
+func read(pod *corev1.Pod, before *snapshot.Content, selector labels.Selector) snapshot.Content {
+	c := snapshot.Content{
 		Pod:          pod,
 		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
 		Node:         interned(pod.Spec.NodeName),
@@ -28,24 +27,26 @@ func newReplica(pod *corev1.Pod, before *snapshot.Replica, selector labels.Selec
 		Terminating:  podstate.Terminating(pod),
 		Finished:     podstate.Finished(pod),
 		Surge:        snapshot.Surges(pod),
-		Specified:    podstate.SpecifiedDelete(pod),
+		Marked:       podstate.SpecifiedDelete(pod),
 		Replaced:     pod.Labels[v1alpha1.ReplacedLabel] == "true",
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),
 		Unselected:   !selector.Matches(labels.Set(pod.Labels)),
 	}
-	r.ReadySince, r.Ready = podstate.ReadySince(pod)
-	if r.Active() {
-		r.Gate = inplace.GateOf(pod)
-		r.InPlace = stateOf(pod, before)
-		r.Progress = inplace.Of(pod, nil, r.InPlace, inplace.Sighting{})
+	if c.ReadySince, c.Ready = podstate.ReadySince(pod); !c.Ready {
+		c.UnreadySince = podstate.UnreadySince(pod)
 	}
-	return r
+	if !c.Terminating && !c.Finished {
+		c.Gate = inplace.GateOf(pod)
+		c.InPlace = stateOf(pod, before)
+		c.Shown = inplace.Of(pod, nil, c.InPlace, inplace.Sighting{})
+	}
+	return c
 }
 
 // stateOf returns the state of a pod's last update in place. It takes longer to read than everything else, and rarely
 // changes.
-func stateOf(pod *corev1.Pod, before *snapshot.Replica) inplace.State {
+func stateOf(pod *corev1.Pod, before *snapshot.Content) inplace.State {
 	if before != nil && before.Revision == pod.Labels[v1alpha1.RevisionLabel] && before.Pod.Generation <= pod.Generation &&
 		before.Pod.Annotations[inplace.StateAnnotation] == pod.Annotations[inplace.StateAnnotation] && !before.InPlace.Empty() {
 		return before.InPlace

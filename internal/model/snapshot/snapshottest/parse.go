@@ -24,6 +24,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -79,7 +80,7 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	if !zoned {
 		id = zone
 	}
-	r := snapshot.Replica{ID: id, Ordinal: -1}
+	r := snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: -1}}
 	rest, r.Surge = strings.CutSuffix(rest, "*")
 	if n, err := strconv.Atoi(id); err == nil {
 		r.Ordinal = n
@@ -114,6 +115,9 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	}
 	if hook != "" {
 		setHook(o, &r, hook)
+	}
+	if !r.Ready {
+		r.UnreadySince = podstate.UnreadySince(r.Pod)
 	}
 	r.Node, r.Phase, r.Created = r.Pod.Spec.NodeName, r.Pod.Status.Phase, r.Pod.CreationTimestamp.Unix()
 	return r
