@@ -36,8 +36,11 @@ func TestShards(t *testing.T) {
 	deployed := map[string]*appsv1.Deployment{}
 	for _, s := range []shard{a, b} {
 		deployed[s.name] = s.install(t)
-		defer helm4.must(t, "uninstall", s.name, "--namespace="+s.name)
 	}
+	defer func() {
+		helm4.must(t, "uninstall", a.name, "--namespace="+a.name)
+		helm4.must(t, "uninstall", b.name, "--namespace="+b.name)
+	}()
 	first := run(t, deployed[a.name], "--leader-election-namespace="+a.name) // which only a pod knows by itself
 	second := run(t, deployed[b.name])
 	defer stop(t, second) // its rights go with the release
