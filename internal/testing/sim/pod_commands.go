@@ -116,7 +116,8 @@ func (w *World) createPod(what, name string, labels map[string]string) error {
 	return err
 }
 
-// claimOf creates a claim that another set has made: "claim data-web-0 other".
+// claimOf creates a claim that another set has made: "claim data-web-0 other". With "app=other" it has that label instead, and
+// with "Pod/web-x" that controller, as claims of ephemeral volumes have one.
 func claimOf(_ context.Context, w *World, args []string) error {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: Namespace, Name: args[0], Labels: map[string]string{v1alpha1.SetLabel: args[1]},
@@ -124,6 +125,14 @@ func claimOf(_ context.Context, w *World, args []string) error {
 	whose := " of set "
 	if key, value, other := strings.Cut(args[1], "="); other { // it belongs to another kind of workload
 		claim.Labels, whose = map[string]string{key: value}, " labeled "
+	}
+	if pod, owned := strings.CutPrefix(args[1], "Pod/"); owned {
+		owner := w.Store.Get(apiserver.Key{Kind: apiserver.Pods, Namespace: Namespace, Name: pod})
+		if owner == nil { // in a replay the user may be too early or too late
+			return nil
+		}
+		claim.Labels, claim.OwnerReferences = nil, []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("Pod"))}
+		whose = " of "
 	}
 	w.note("claim " + strings.Join(args, whose))
 	_, err := w.Store.Create(apiserver.Write{Actor: userActor}, claim)
