@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,7 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// claims plays two controllers: the one that binds claims, and the one that protects a claim while a pod uses it.
+// claims plays three controllers: those that bind claims and let them grow, and the one that protects a claim while a pod uses it.
 type claims struct {
 	world *World
 	dirty []apiserver.Key
@@ -58,7 +59,7 @@ func (c *claims) step() error {
 		claim.Spec.VolumeName = "pv-" + string(claim.UID)
 		_, err := c.world.Store.Update(apiserver.Write{Actor: claimActor}, claim)
 		return err
-	case claim.Status.Phase != corev1.ClaimBound:
+	case claim.Status.Phase != corev1.ClaimBound, !maps.Equal(claim.Status.Capacity, claim.Spec.Resources.Requests):
 		claim = apiserver.Clone(claim)
 		claim.Status.Phase = corev1.ClaimBound
 		claim.Status.Capacity = claim.Spec.Resources.Requests

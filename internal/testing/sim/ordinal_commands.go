@@ -4,13 +4,18 @@
 package sim
 
 import (
+	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // ordinalCommands returns the commands about ordinals and claims.
@@ -30,7 +35,24 @@ func ordinalCommands() []command {
 				s.VolumeClaimTemplates[i].Spec.Resources.Requests = request
 			}
 		}),
+		{"class", 1, useClass},
 	}
+}
+
+// growing is the storage class whose claims can grow. Any other class has claims that cannot.
+const growing = "growing"
+
+// useClass lets the claim templates ask for a storage class, and creates it: "class growing".
+func useClass(_ context.Context, w *World, args []string) error {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: args[0]}, AllowVolumeExpansion: new(args[0] == growing)}
+	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, class); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
+	return w.Edit("class "+args[0], func(s *v1alpha1.RollSetSpec) {
+		for i := range s.VolumeClaimTemplates {
+			s.VolumeClaimTemplates[i].Spec.StorageClassName = new(args[0])
+		}
+	})
 }
 
 func retention(s *v1alpha1.RollSetSpec) *v1alpha1.PersistentVolumeClaimRetentionPolicy {

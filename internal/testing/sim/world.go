@@ -18,8 +18,9 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// More than maxTurnsAtOnce turns at one time, and turnsOfPod for each pod, are a hot loop. A step of the clock below sameTime
-// counts as no step: a manager may ask for the next reconcile in a nanosecond, again and again.
+// More than maxTurnsAtOnce turns at one time, and turnsOfPod for each pod that was there before or is wanted, are a hot loop: those
+// that a loop makes do not count. A step of the clock below sameTime counts as no step: a manager may ask for the next reconcile in a
+// nanosecond, again and again.
 const (
 	maxTurnsAtOnce = 5000
 	turnsOfPod     = 20
@@ -48,7 +49,8 @@ type World struct {
 	checker   *invariants.Checker
 	scheme    *runtime.Scheme
 	asleep    map[string]time.Time
-	atOnce    int
+	// atOnce is how many turns were taken at this time, and before how many pods there were at the first.
+	atOnce, before int
 	// draft is the set as the script describes it, until it is created.
 	draft   *v1alpha1.RollSet
 	created bool
@@ -195,10 +197,21 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 		w.clock.SetTime(next)
 		return true, w.checkHooks(w.waitsForLong)
 	}
-	if w.atOnce++; w.atOnce > maxTurnsAtOnce+turnsOfPod*len(w.kubelets.pods) {
+	if w.atOnce == 0 {
+		w.before = len(w.kubelets.pods)
+	}
+	if w.atOnce++; w.atOnce > maxTurnsAtOnce+turnsOfPod*max(w.before, w.wanted()) {
 		return false, fmt.Errorf("hot loop: %d turns at %s", w.atOnce, w.Film.time(w.Now()))
 	}
 	return true, w.takeOne(ctx, due)
+}
+
+// wanted is how many pods the set asks for.
+func (w *World) wanted() int {
+	if set := w.Set(); set != nil && set.Spec.Replicas != nil {
+		return int(*set.Spec.Replicas)
+	}
+	return 0
 }
 
 // takeOne takes the first turn, or a random one. By chance, the owner of the turn sleeps instead.
@@ -251,7 +264,7 @@ func (w *World) Settle(ctx context.Context) error {
 	if err := w.endOverlap(ctx); err != nil {
 		return err
 	}
-	start := w.Now()
+	start, writes := w.Now(), len(w.Store.Log())
 	for {
 		more, err := w.step(ctx, w.lastWrite(start).Add(quiet))
 		if err != nil {
@@ -262,6 +275,9 @@ func (w *World) Settle(ctx context.Context) error {
 		}
 		if w.Now().Sub(start) > patience {
 			return fmt.Errorf("not settled after %s", patience)
+		}
+		if len(w.Store.Log())-writes > maxTurnsAtOnce+turnsOfPod*w.wanted() {
+			return fmt.Errorf("not settled after %d writes", len(w.Store.Log())-writes)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -55,6 +57,9 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 	if err := s.admit(w.Verb, obj); err != nil {
 		return nil, err
 	}
+	if err := s.mayGrow(w, old, obj); err != nil {
+		return nil, err
+	}
 	if errs := slices.Concat(validateChange(w, old, obj), validate(obj)); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, errs)
 	}
@@ -68,6 +73,22 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 		s.commit(w, old, obj)
 	}
 	return obj, nil
+}
+
+// mayGrow does what the admission plugin PersistentVolumeClaimResize does: a claim grows only if its class lets claims grow.
+func (s *Store) mayGrow(w Write, old, obj client.Object) error {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || claim.Spec.Resources.Requests.Storage().Cmp(*MustBe[*corev1.PersistentVolumeClaim](old).Spec.Resources.Requests.Storage()) <= 0 {
+		return nil
+	}
+	if name := claim.Spec.StorageClassName; name != nil {
+		class, ok := s.objects[Key{Kind: StorageClasses, Name: *name}].(*storagev1.StorageClass)
+		if ok && class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion {
+			return nil
+		}
+	}
+	return apierrors.NewForbidden(GroupResource(Claims), w.Key.Name, errors.New(
+		"only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"))
 }
 
 func conflict(key Key, format string, args ...any) error {
@@ -204,8 +225,10 @@ func validateChange(w Write, old, obj client.Object) field.ErrorList {
 	case *corev1.Pod:
 		return validatePodChange(w, MustBe[*corev1.Pod](old), o)
 	case *corev1.PersistentVolumeClaim:
-		was := MustBe[*corev1.PersistentVolumeClaim](old).Spec.DeepCopy()
-		is := o.Spec.DeepCopy()
+		was, is := MustBe[*corev1.PersistentVolumeClaim](old).Spec.DeepCopy(), o.Spec.DeepCopy()
+		if is.Resources.Requests.Storage().Cmp(*was.Resources.Requests.Storage()) < 0 {
+			return field.ErrorList{field.Forbidden(field.NewPath("spec", "resources", "requests", "storage"), "field can not be less than status.capacity")}
+		}
 		was.Resources, is.Resources = corev1.VolumeResourceRequirements{}, corev1.VolumeResourceRequirements{}
 		if was.VolumeName == "" {
 			was.VolumeName = is.VolumeName
