@@ -4,18 +4,15 @@
 package standin
 
 import (
-	"encoding/json"
-	"net/http"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,21 +27,29 @@ type resource struct {
 	kind       apiserver.Kind
 	list       func() runtime.Object
 	namespaced bool
-	// jsonOnly is true for custom resources.
-	jsonOnly bool
-	// echoed resources are answered with what was sent, and kept nowhere.
-	echoed bool
+	// subresources are those that can be written.
+	subresources []string
+	// custom resources have no protobuf and no strategic merge patches.
+	custom bool
+	// transient resources are answered, and kept nowhere.
+	transient bool
 }
 
-// resources are all kinds that are served.
+// resources returns all kinds that are served.
 func resources() []resource {
 	return []resource{
-		{version: corev1.SchemeGroupVersion, plural: "pods", kind: apiserver.Pods, namespaced: true, list: func() runtime.Object { return &corev1.PodList{} }},
+		{
+			version: corev1.SchemeGroupVersion, plural: "pods", kind: apiserver.Pods, namespaced: true,
+			list: func() runtime.Object { return &corev1.PodList{} }, subresources: []string{"status", "resize"},
+		},
 		{
 			version: corev1.SchemeGroupVersion, plural: "persistentvolumeclaims", kind: apiserver.Claims, namespaced: true,
-			list: func() runtime.Object { return &corev1.PersistentVolumeClaimList{} },
+			list: func() runtime.Object { return &corev1.PersistentVolumeClaimList{} }, subresources: []string{"status"},
 		},
-		{version: corev1.SchemeGroupVersion, plural: "nodes", kind: apiserver.Nodes, list: func() runtime.Object { return &corev1.NodeList{} }},
+		{
+			version: corev1.SchemeGroupVersion, plural: "nodes", kind: apiserver.Nodes,
+			list: func() runtime.Object { return &corev1.NodeList{} },
+		},
 		{
 			version: appsv1.SchemeGroupVersion, plural: "controllerrevisions", kind: apiserver.Revisions, namespaced: true,
 			list: func() runtime.Object { return &appsv1.ControllerRevisionList{} },
@@ -58,17 +63,24 @@ func resources() []resource {
 			list: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
 		},
 		{
-			version: v1alpha1.GroupVersion, plural: "rollsets", kind: apiserver.RollSets, namespaced: true, jsonOnly: true,
-			list: func() runtime.Object { return &v1alpha1.RollSetList{} },
+			version: v1alpha1.GroupVersion, plural: "rollsets", kind: apiserver.RollSets, namespaced: true, custom: true,
+			list: func() runtime.Object { return &v1alpha1.RollSetList{} }, subresources: []string{"status"},
 		},
-		{version: eventsv1.SchemeGroupVersion, plural: "events", kind: "Event", namespaced: true, echoed: true},
-		{version: coordinationv1.SchemeGroupVersion, plural: "leases", kind: "Lease", namespaced: true, echoed: true},
-		{version: authorizationv1.SchemeGroupVersion, plural: "selfsubjectaccessreviews", kind: "SelfSubjectAccessReview", echoed: true},
+		{version: eventsv1.SchemeGroupVersion, plural: "events", kind: "Event", namespaced: true, transient: true},
+		{version: authorizationv1.SchemeGroupVersion, plural: "selfsubjectaccessreviews", kind: "SelfSubjectAccessReview", transient: true},
 	}
 }
 
-// statusKind is the kind of errors.
-func statusKind() resource { return resource{version: schema.GroupVersion{Version: "v1"}} }
+// route is the part of a path that names a kind.
+type route struct{ version, plural string }
+
+func routes() map[route]resource {
+	all := map[route]resource{}
+	for _, r := range resources() {
+		all[route{r.version.String(), r.plural}] = r
+	}
+	return all
+}
 
 // target is what a path names.
 type target struct {
@@ -80,99 +92,30 @@ func (t target) key() apiserver.Key {
 	return apiserver.Key{Kind: t.kind.kind, Namespace: t.namespace, Name: t.name}
 }
 
-// parse returns what a path names.
-func parse(path string) (t target, ok bool) {
-	for _, r := range resources() {
-		prefix := "/apis/" + r.version.String() + "/"
-		if r.version.Group == "" {
-			prefix = "/api/" + r.version.Version + "/"
-		}
-		rest, ok := strings.CutPrefix(path, prefix)
-		if !ok {
-			continue
-		}
-		parts := strings.Split(rest, "/")
-		t := target{kind: r}
-		if len(parts) > 2 && parts[0] == "namespaces" {
-			t.namespace, parts = parts[1], parts[2:]
-		}
-		if parts[0] != r.plural {
-			continue
-		}
-		if parts = append(parts, "", ""); len(parts) > 3 || true {
-			t.name, t.subresource = parts[1], parts[2]
-		}
-		return t, true
+// parse returns what a path names. A path is /api/VERSION or /apis/GROUP/VERSION, then namespaces/NAMESPACE unless all are meant,
+// and then RESOURCE/NAME/SUBRESOURCE, as far as given.
+func (s *Server) parse(path string) (t target, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	from := 2
+	if parts[0] == "apis" {
+		from = 3
 	}
-	return target{}, false
-}
-
-// discover answers what is asked about the API itself.
-func (s *Server) discover(w http.ResponseWriter, r *http.Request) bool {
-	path := strings.Trim(r.URL.Path, "/")
-	switch {
-	case path == "api":
-		respondJSON(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
-	case path == "apis":
-		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-		for _, version := range versions() {
-			if version.Group != "" {
-				list.Groups = append(list.Groups, group(version))
-			}
-		}
-		respondJSON(w, list)
-	case path == "version":
-		respondJSON(w, map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.0"})
-	default:
-		for _, version := range versions() {
-			switch path {
-			case "api/" + version.String(), "apis/" + version.String():
-				respondJSON(w, kindsOf(version))
-				return true
-			case "apis/" + version.Group:
-				respondJSON(w, group(version))
-				return true
-			}
-		}
-		return false
+	if len(parts) <= from {
+		return t, false
 	}
-	return true
-}
-
-// versions are the versions of all groups.
-func versions() []schema.GroupVersion {
-	var all []schema.GroupVersion
-	seen := map[schema.GroupVersion]bool{}
-	for _, r := range resources() {
-		if !seen[r.version] {
-			all = append(all, r.version)
-		}
-		seen[r.version] = true
+	version, parts := strings.Join(parts[1:from], "/"), parts[from:]
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		t.namespace, parts = parts[1], parts[2:]
 	}
-	return all
-}
-
-func group(version schema.GroupVersion) metav1.APIGroup {
-	served := metav1.GroupVersionForDiscovery{GroupVersion: version.String(), Version: version.Version}
-	return metav1.APIGroup{
-		TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: version.Group,
-		Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served,
+	if t.kind, ok = s.routes[route{version, parts[0]}]; !ok || len(parts) > 3 {
+		return t, false
 	}
-}
-
-func kindsOf(version schema.GroupVersion) metav1.APIResourceList {
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version.String()}
-	for _, r := range resources() {
-		if r.version == version {
-			list.APIResources = append(list.APIResources, metav1.APIResource{
-				Name: r.plural, Kind: string(r.kind), Namespaced: r.namespaced, Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
-			})
-		}
+	if len(parts) > 1 {
+		t.name = parts[1]
 	}
-	return list
-}
-
-func respondJSON(w http.ResponseWriter, answer any) {
-	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	_ = json.NewEncoder(w).Encode(answer) // the client has gone
+	if len(parts) > 2 {
+		t.subresource = parts[2]
+		ok = slices.Contains(t.kind.subresources, t.subresource)
+	}
+	return t, ok
 }

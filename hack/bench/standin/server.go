@@ -1,17 +1,19 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standin serves the simulator's API server over HTTP, so that a manager can be measured with more pods than the machine
-// could run a cluster for. There is no database, no admission and no authorization. A pod runs and is ready from the moment it is
-// created.
+// Package standin serves the simulator's API server over HTTP/2, so that a manager can be measured with more pods than a
+// machine can run a cluster for. There is no database and no authorization. Each pod is bound, and its kubelet reports it ready,
+// before the request that creates it is answered. The nodes themselves are no objects.
 //
-// The rule: what a client may rely on holds. Each write has its resourceVersion, a watch shows every write after the version that
-// it begins at, in their order, and a bookmark promises nothing that was not sent. Streaming lists, JSON and protobuf are there.
-// What no client here uses is not: pages of lists, field selectors, other patches than the simulator knows.
+// The rule: what a client may rely on holds. Each write has its resourceVersion, a watch shows every write after the version
+// that it begins at, in their order, and a bookmark promises nothing that was not sent. Streaming lists, JSON and protobuf are
+// there. What is not served is refused: field selectors, old versions in lists, tables, server-side apply, and any page of a
+// list but the first.
 package standin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -21,65 +23,153 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // Server is the API server.
 type Server struct {
-	// URL is where it is served.
-	URL string
+	url         string
+	certificate []byte
+	http        *http.Server
+	codec       codec
+	routes      map[route]resource
 
-	http  *http.Server
-	codec codec
-
-	mu    sync.Mutex
+	mu    sync.Mutex // guards all below
 	store *apiserver.Store
-	// news is closed, and replaced, at each write.
-	news chan struct{}
-	// requests counts requests by their verbs.
-	requests map[string]int
+	// news holds a channel for each kind. It is closed, and replaced, at each write.
+	news map[apiserver.Kind]chan struct{}
+	// bound counts the pods that were bound.
+	bound   int
+	records records
+}
+
+// records are what the server remembers of its clients for a measurement.
+type records struct {
+	// writes counts the requests to write an object. Events are left out.
+	writes int
+	// ready counts the sets that are ready.
+	ready int
+	// listed has the time at which a client last had a whole list of a kind.
+	listed map[apiserver.Kind]time.Time
+	// created is the time at which the first pod was created.
+	created time.Time
 }
 
 // Start serves until Stop is called.
 func Start(ctx context.Context) (*Server, error) {
-	s := &Server{store: apiserver.NewStore(time.Now), news: make(chan struct{}), requests: map[string]int{}}
-	s.codec = newCodec(apiserver.NewScheme())
-	s.store.OnWrite(func(*apiserver.Entry) {
-		close(s.news)
-		s.news = make(chan struct{})
-	})
+	s := &Server{
+		store: apiserver.NewStore(time.Now), routes: routes(), news: map[apiserver.Kind]chan struct{}{},
+		records: records{listed: map[apiserver.Kind]time.Time{}},
+	}
+	for _, kind := range apiserver.Kinds() {
+		s.news[kind] = make(chan struct{})
+	}
+	s.store.OnWrite(s.note)
+	s.store.Admission = append(s.store.Admission, admission())
+	var err error
+	if s.codec, err = newCodec(); err != nil {
+		return nil, err
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	s.URL = "http://" + listener.Addr().String()
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	go func() { _ = s.http.Serve(listener) }() // it ends with Stop
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s.url, s.certificate = "https://"+listener.Addr().String(), certificate
+	s.http = &http.Server{
+		Handler: s, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
+	}
+	go func() { _ = s.http.ServeTLS(listener, "", "") }() // it ends with Stop
 	return s, nil
 }
 
 // Stop ends all connections.
 func (s *Server) Stop() error { return s.http.Close() }
 
-// Load stores objects as they are. Those with UIDs keep them.
+// RESTConfig returns the configuration of a client without a limit of requests.
+func (s *Server) RESTConfig() *rest.Config {
+	return &rest.Config{Host: s.url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: s.certificate}}
+}
+
+// Load stores objects as they are, with their UIDs and status.
 func (s *Server) Load(objects ...client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store.Load(objects...)
 }
 
-// Writes returns how many requests asked for a write of an object so far, events left out.
+// Writes returns how many requests so far were to write an object. Events are left out.
 func (s *Server) Writes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for _, verb := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		n += s.requests[verb]
+	return s.records.writes
+}
+
+// ReadySets returns how many sets are ready in their newest generation.
+func (s *Server) ReadySets() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.records.ready
+}
+
+// Listed returns when a client last had a whole list of a kind. It is the zero time if none had since Forget.
+func (s *Server) Listed(kind apiserver.Kind) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.records.listed[kind]
+}
+
+// FirstCreated returns when the first pod was created since Forget. It is the zero time if none was.
+func (s *Server) FirstCreated() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.records.created
+}
+
+// Forget forgets what Listed and FirstCreated return.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.records.listed)
+	s.records.created = time.Time{}
+}
+
+// hasListed records that a client has a whole list.
+func (s *Server) hasListed(kind apiserver.Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records.listed[kind] = time.Now()
+}
+
+// note wakes the watches of a kind after a write.
+func (s *Server) note(e *apiserver.Entry) {
+	close(s.news[e.Key.Kind])
+	s.news[e.Key.Kind] = make(chan struct{})
+	if isReady(e.Old) {
+		s.records.ready--
 	}
-	return n
+	if isReady(e.New) {
+		s.records.ready++
+	}
+}
+
+// isReady reports whether an object is a set that is ready in its newest generation.
+func isReady(object client.Object) bool {
+	set, ok := object.(*v1alpha1.RollSet)
+	return ok && set.Status.ObservedGeneration == set.Generation && meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // ServeHTTP implements http.Handler.
@@ -87,7 +177,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.discover(w, r) {
 		return
 	}
-	to, ok := parse(r.URL.Path)
+	to, ok := s.parse(r.URL.Path)
 	if !ok {
 		s.refuse(w, r, apierrors.NewNotFound(corev1.Resource(r.URL.Path), ""))
 		return
@@ -99,11 +189,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer carries out a request for objects.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, to target) error {
-	if to.kind.echoed {
-		return s.echo(w, r, to)
-	}
 	query := r.URL.Query()
 	switch {
+	case to.kind.transient:
+		return s.acknowledge(w, r, to)
 	case r.Method == http.MethodGet && query.Get("watch") != "":
 		return s.watch(w, r, to)
 	case r.Method == http.MethodGet && to.name == "":
@@ -113,76 +202,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, to target) error
 	if err != nil {
 		return err
 	}
-	return s.codec.respond(w, r, code, to.kind, object)
-}
-
-// one reads or writes one object.
-func (s *Server) one(r *http.Request, to target) (object client.Object, code int, err error) {
-	body, err := s.codec.read(r, to)
-	if err != nil {
-		return nil, 0, apierrors.NewBadRequest(err.Error())
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	write := apiserver.Write{
-		Actor: "client", Key: to.key(), Subresource: to.subresource, Body: body.patch, DeleteOptions: body.delete, DryRun: r.URL.Query().Has("dryRun"),
-	}
-	if r.Method != http.MethodGet && !write.DryRun {
-		s.requests[r.Method]++
-	}
-	code = http.StatusOK
-	switch r.Method {
-	case http.MethodGet:
-		if object = s.store.Get(to.key()); object == nil {
-			err = apierrors.NewNotFound(apiserver.GroupResource(to.kind.kind), to.name)
-		}
-	case http.MethodPost:
-		code = http.StatusCreated
-		object, err = s.store.Create(write, body.object)
-		if pod, ok := object.(*corev1.Pod); ok && err == nil && !write.DryRun {
-			err = s.run(pod)
-		}
-	case http.MethodPut:
-		object, err = s.store.Update(write, body.object)
-	case http.MethodPatch:
-		object, err = s.store.Patch(write, body.patchType)
-	case http.MethodDelete:
-		object = s.store.Get(to.key())
-		err = s.store.Delete(write)
-	default:
-		err = apierrors.NewMethodNotSupported(apiserver.GroupResource(to.kind.kind), r.Method)
-	}
-	return object, code, err
-}
-
-// run lets a pod run and be ready.
-func (s *Server) run(created *corev1.Pod) error {
-	pod := apiserver.Clone(created)
-	now := s.store.Stamp()
-	pod.Status = RunningStatus(&pod.Spec, now)
-	_, err := s.store.Update(apiserver.Write{Actor: "kubelet", Subresource: "status"}, pod)
-	return err
-}
-
-// RunningStatus returns the status of a pod whose containers have run since a time.
-func RunningStatus(spec *corev1.PodSpec, since metav1.Time) corev1.PodStatus {
-	status := corev1.PodStatus{Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBestEffort, StartTime: &since, HostIP: "10.0.0.1", PodIP: "10.1.0.1"}
-	for _, kind := range []corev1.PodConditionType{
-		corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
-	} {
-		status.Conditions = append(status.Conditions, corev1.PodCondition{
-			Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: since, ObservedGeneration: 1,
-		})
-	}
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: "docker.io/library/" + c.Image, ImageID: fmt.Sprintf("sha256:%064d", len(c.Image)), Ready: true, Started: new(true),
-			ContainerID: fmt.Sprintf("containerd://%064d", since.Unix()),
-			State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: since}},
-		})
-	}
-	return status
+	return s.codec.respond(w, r, code, show(object, to.kind))
 }
 
 // refuse answers with an error as the API server words it.
@@ -191,5 +211,6 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
 		status = known.Status()
 	}
-	_ = s.codec.respond(w, r, int(status.Code), statusKind(), &status) // the client has gone
+	status.Kind, status.APIVersion = "Status", "v1"
+	_ = s.codec.respond(w, r, int(status.Code), &status) // the client has gone
 }
