@@ -158,8 +158,8 @@ func (t *capacityTrial) create(ctx context.Context, size string, replicas int, n
 	if err != nil {
 		return err
 	}
-	t.note("time to create "+size, time.Since(begin).Seconds(), "s", 0)
-	t.note("CPU to create "+size, used.Seconds()*1e3/float64(replicas*len(names)), "ms a pod", 0)
+	t.note("time to create "+size, time.Since(begin).Seconds(), "s", noLimit)
+	t.note("CPU to create "+size, used.Seconds()*1e3/float64(replicas*len(names)), "ms a pod", noLimit)
 	return nil
 }
 
@@ -213,7 +213,7 @@ func (t *capacityTrial) restart(ctx context.Context) error {
 		return err
 	}
 	listed, created := t.server.Listed(apiserver.Pods), t.server.FirstCreated()
-	t.note("restart with "+t.size+": until the list of pods was sent", listed.Sub(begin).Seconds(), "s", 0)
+	t.note("restart with "+t.size+": until the list of pods was sent", listed.Sub(begin).Seconds(), "s", noLimit)
 	t.note("restart with "+t.size+": from there to the first new pod", created.Sub(listed).Seconds(), "s", 10)
 	heap, err := t.heap(ctx)
 	t.note("live heap with "+t.size+", after a restart", heap, "MB", capacityHeap)
@@ -245,6 +245,6 @@ func (t *capacityTrial) largest(ctx context.Context) error {
 		return err
 	}
 	after, err := t.heap(ctx)
-	t.note("live heap of "+size, after-before, "MB", 0)
+	t.note("live heap of "+size, after-before, "MB", noLimit)
 	return err
 }

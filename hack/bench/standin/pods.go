@@ -23,6 +23,7 @@ const (
 	// tokenExpiry and tolerated are what a real API server writes into pods, in seconds.
 	tokenExpiry, tolerated = 3607, 300
 	tokenPath              = "/var/run/secrets/kubernetes.io/serviceaccount"
+	clientActor            = "client"
 	kubeletActor           = "kubelet"
 )
 

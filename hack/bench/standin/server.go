@@ -39,13 +39,17 @@ type Server struct {
 	http        *http.Server
 	codec       codec
 	routes      map[route]resource
+	// bookmarks is how often a watch gets a bookmark.
+	bookmarks time.Duration
 
 	mu    sync.Mutex // guards all below
 	store *apiserver.Store
 	// news holds a channel for each kind. It is closed, and replaced, at each write.
 	news map[apiserver.Kind]chan struct{}
 	// bound counts the pods that were bound.
-	bound   int
+	bound int
+	// due are pods that their kubelets have to look at.
+	due     []apiserver.Key
 	records records
 }
 
@@ -64,7 +68,7 @@ type records struct {
 // Start serves until Stop is called.
 func Start(ctx context.Context) (*Server, error) {
 	s := &Server{
-		store: apiserver.NewStore(time.Now), routes: routes(), news: map[apiserver.Kind]chan struct{}{},
+		store: apiserver.NewStore(time.Now), routes: routes(), bookmarks: bookmarkEvery, news: map[apiserver.Kind]chan struct{}{},
 		records: records{listed: map[apiserver.Kind]time.Time{}},
 	}
 	for _, kind := range apiserver.Kinds() {
@@ -154,8 +158,14 @@ func (s *Server) hasListed(kind apiserver.Kind) {
 	s.records.listed[kind] = time.Now()
 }
 
-// note wakes the watches of a kind after a write.
+// note wakes who waits for a write: the watches of its kind, and the kubelet of a pod.
 func (s *Server) note(e *apiserver.Entry) {
+	if e.Key.Kind == apiserver.Pods && (e.Actor == clientActor || e.Actor == apiserver.GCActor) {
+		s.due = append(s.due, e.Key)
+		if e.Old == nil && s.records.created.IsZero() {
+			s.records.created = time.Now()
+		}
+	}
 	close(s.news[e.Key.Kind])
 	s.news[e.Key.Kind] = make(chan struct{})
 	if isReady(e.Old) {

@@ -87,7 +87,7 @@ func (st *stream) begin(marked bool) error {
 
 // follow sends what is written, until the context ends.
 func (st *stream) follow(ctx context.Context) error {
-	ticker := time.NewTicker(bookmarkEvery)
+	ticker := time.NewTicker(st.server.bookmarks)
 	defer ticker.Stop()
 	for due := false; ; {
 		events, version, news := st.server.since(st.chosen, st.version)

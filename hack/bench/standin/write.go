@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +37,7 @@ func (c codec) read(r *http.Request, to target) (q request, err error) {
 		return q, fmt.Errorf("read the body: %w", err)
 	}
 	q = request{target: to, method: r.Method}
-	q.Write = apiserver.Write{Actor: "client", Key: to.key(), Subresource: to.subresource, DryRun: r.URL.Query().Has("dryRun")}
+	q.Write = apiserver.Write{Actor: clientActor, Key: to.key(), Subresource: to.subresource, DryRun: r.URL.Query().Has("dryRun")}
 	switch r.Method {
 	case http.MethodPatch:
 		err = q.readPatch(r.Header.Get("Content-Type"), data)
@@ -115,7 +114,7 @@ func (s *Server) one(r *http.Request, to target) (object client.Object, code int
 	if object, code, err = s.write(q); err != nil || q.DryRun {
 		return object, code, err
 	}
-	return object, code, s.follow(q, object)
+	return object, code, s.settle()
 }
 
 func (s *Server) get(to target) (client.Object, error) {
@@ -149,22 +148,18 @@ func (s *Server) write(q request) (object client.Object, code int, err error) {
 	return object, http.StatusOK, err
 }
 
-// follow lets the rest of the cluster react to a write.
-func (s *Server) follow(q request, object client.Object) error {
-	if q.kind.kind == apiserver.Pods {
-		if q.method == http.MethodPost && s.records.created.IsZero() {
-			s.records.created = time.Now()
+// settle lets the scheduler, the kubelets and the garbage collector react to a write until none of them has anything to do.
+func (s *Server) settle() (err error) {
+	for err == nil && (len(s.due) > 0 || s.store.HasGarbage()) {
+		if len(s.due) == 0 {
+			err = s.store.Collect()
+			continue
 		}
-		if err := s.tend(apiserver.KeyOf(object)); err != nil {
-			return err
-		}
+		key := s.due[0]
+		s.due = s.due[1:]
+		err = s.tend(key)
 	}
-	for s.store.HasGarbage() {
-		if err := s.store.Collect(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // acknowledge answers the creation of an object that is kept nowhere. Every right is granted.
