@@ -44,11 +44,11 @@ type format struct {
 }
 
 // formatOf returns the first format that a client accepts and an answer can have. It is JSON if there is none.
-func (c codec) formatOf(r *http.Request, isCustom bool) format {
+func (c codec) formatOf(r *http.Request, version schema.GroupVersion) format {
 	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		media, params, err := mime.ParseMediaType(accepted)
 		as := params["as"]
-		if err != nil || media == runtime.ContentTypeProtobuf && isCustom || as != "" && !strings.HasPrefix(as, "PartialObjectMetadata") {
+		if err != nil || media == runtime.ContentTypeProtobuf && isCustom(version) || as != "" && !strings.HasPrefix(as, "PartialObjectMetadata") {
 			continue
 		}
 		if info, ok := runtime.SerializerInfoForMediaType(c.factory.SupportedMediaTypes(), media); ok {
@@ -98,7 +98,7 @@ func partial(object metav1.Object) *metav1.PartialObjectMetadata {
 
 // respond answers with an object that has its kind. It returns an error only if nothing was answered.
 func (c codec) respond(w http.ResponseWriter, r *http.Request, code int, object runtime.Object) error {
-	f := c.formatOf(r, isCustom(object))
+	f := c.formatOf(r, object.GetObjectKind().GroupVersionKind().GroupVersion())
 	var encoded bytes.Buffer
 	if err := f.encode(object, &encoded); err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
@@ -109,13 +109,12 @@ func (c codec) respond(w http.ResponseWriter, r *http.Request, code int, object 
 	return nil
 }
 
-func isCustom(object runtime.Object) bool {
-	return object.GetObjectKind().GroupVersionKind().Group == v1alpha1.GroupVersion.Group
-}
+// isCustom reports whether a kind is that of custom resources. They have no protobuf and no strategic merge patches.
+func isCustom(version schema.GroupVersion) bool { return version.Group == v1alpha1.GroupVersion.Group }
 
 // stream begins the answer to a watch. It returns a function that sends an event with an object that has its kind.
 func (c codec) stream(w http.ResponseWriter, r *http.Request, of resource) func(kind watch.EventType, object runtime.Object) error {
-	f := c.formatOf(r, of.custom)
+	f := c.formatOf(r, of.version)
 	media := f.MediaType
 	if media == runtime.ContentTypeProtobuf {
 		media += ";stream=watch"

@@ -22,7 +22,7 @@ const (
 	instant = time.Microsecond
 	// tokenExpiry and tolerated are what a real API server writes into pods, in seconds.
 	tokenExpiry, tolerated = 3607, 300
-	tokenPath              = "/var/run/secrets/kubernetes.io/serviceaccount"
+	accountPath            = "/var/run/secrets/kubernetes.io/serviceaccount"
 	clientActor            = "client"
 	kubeletActor           = "kubelet"
 )
@@ -90,7 +90,7 @@ func admit(spec *corev1.PodSpec, token string) {
 	spec.PreemptionPolicy, spec.Priority = new(corev1.PreemptLowerPriority), new(int32(0))
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: token, ReadOnly: true, MountPath: tokenPath})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: token, ReadOnly: true, MountPath: accountPath})
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: token, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode),

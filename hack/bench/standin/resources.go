@@ -29,8 +29,6 @@ type resource struct {
 	namespaced bool
 	// subresources are those that can be written.
 	subresources []string
-	// custom resources have no protobuf and no strategic merge patches.
-	custom bool
 	// transient resources are answered, and kept nowhere.
 	transient bool
 }
@@ -63,7 +61,7 @@ func resources() []resource {
 			list: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
 		},
 		{
-			version: v1alpha1.GroupVersion, plural: "rollsets", kind: apiserver.RollSets, namespaced: true, custom: true,
+			version: v1alpha1.GroupVersion, plural: "rollsets", kind: apiserver.RollSets, namespaced: true,
 			list: func() runtime.Object { return &v1alpha1.RollSetList{} }, subresources: []string{"status"},
 		},
 		{version: eventsv1.SchemeGroupVersion, plural: "events", kind: "Event", namespaced: true, transient: true},

@@ -5,6 +5,7 @@ package standin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -49,23 +50,23 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target) error 
 		server: s, chosen: chosen, write: s.codec.stream(w, r, chosen.kind), flush: http.NewResponseController(w).Flush,
 		bookmarks: query.Get("allowWatchBookmarks") == "true", version: chosen.from,
 	}
-	initial := query.Get("sendInitialEvents")
-	switch {
-	case initial == "true":
-		err = st.begin(st.bookmarks)
-	case initial == "" && chosen.from == 0: // an old form of the same, without a bookmark
-		err = st.begin(false)
-	case chosen.from == 0:
-		st.version = s.version()
-	}
-	if err == nil {
-		_ = st.follow(ctx) // the answer has begun: an error ends it
+	if err := st.begin(query.Get("sendInitialEvents")); err == nil { // the answer has begun: an error ends it
+		_ = st.follow(ctx)
 	}
 	return nil
 }
 
-// begin sends the selected objects as new ones, and then, if asked, the bookmark that ends them.
-func (st *stream) begin(marked bool) error {
+// begin sends the selected objects as new ones and then the bookmark that ends them, if the client asks for initial events. If it
+// asks for no version, the bookmark is left out, as it was before there were streaming lists.
+func (st *stream) begin(initial string) error {
+	switch {
+	case initial == "true", initial == "" && st.chosen.from == 0:
+	case st.chosen.from == 0:
+		st.version = st.server.version()
+		return nil
+	default:
+		return nil
+	}
 	objects, version := st.server.present(st.chosen)
 	for _, object := range objects {
 		if err := st.send(watch.Added, object); err != nil {
@@ -73,7 +74,7 @@ func (st *stream) begin(marked bool) error {
 		}
 	}
 	st.version = version
-	if marked {
+	if initial == "true" && st.bookmarks {
 		if err := st.send(watch.Bookmark, st.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})); err != nil {
 			return err
 		}
@@ -90,19 +91,11 @@ func (st *stream) follow(ctx context.Context) error {
 	ticker := time.NewTicker(st.server.bookmarks)
 	defer ticker.Stop()
 	for due := false; ; {
-		events, version, news := st.server.since(st.chosen, st.version)
-		for _, e := range events {
-			if err := st.send(e.kind, e.object); err != nil {
-				return err
-			}
+		news, err := st.catchUp()
+		if err == nil && due && st.bookmarks {
+			err = st.send(watch.Bookmark, st.bookmark(nil))
 		}
-		st.version = version
-		if due && st.bookmarks {
-			if err := st.send(watch.Bookmark, st.bookmark(nil)); err != nil {
-				return err
-			}
-		}
-		if err := st.flush(); err != nil {
+		if err := errors.Join(err, st.flush()); err != nil {
 			return err
 		}
 		select {
@@ -114,6 +107,18 @@ func (st *stream) follow(ctx context.Context) error {
 			due = true
 		}
 	}
+}
+
+// catchUp sends what was written. The channel is closed when there is more.
+func (st *stream) catchUp() (news <-chan struct{}, err error) {
+	events, version, news := st.server.since(st.chosen, st.version)
+	for _, e := range events {
+		if err := st.send(e.kind, e.object); err != nil {
+			return nil, err
+		}
+	}
+	st.version = version
+	return news, nil
 }
 
 func (st *stream) send(kind watch.EventType, object client.Object) error {

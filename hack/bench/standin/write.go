@@ -68,7 +68,7 @@ func (c codec) readObject(q *request, data []byte) (err error) {
 func (q *request) readPatch(content string, data []byte) error {
 	media, _, err := mime.ParseMediaType(content)
 	known := []types.PatchType{types.MergePatchType, types.JSONPatchType}
-	if !q.kind.custom {
+	if !isCustom(q.kind.version) {
 		known = append(known, types.StrategicMergePatchType)
 	}
 	if q.patchType = types.PatchType(media); err != nil || !slices.Contains(known, q.patchType) {
