@@ -135,7 +135,6 @@ func competitorNames() (names []string) {
 }
 
 func run(ctx context.Context, o options) error {
-	say("etcd does without fsync, and no client has a limit of requests")
 	r := &results{}
 	err := errors.Join(o.compete(ctx, r), o.try(ctx, r))
 	if len(r.Samples)+len(r.Facts) == 0 {
