@@ -28,7 +28,8 @@ const (
 	capacitySets, capacityPods = 2000, 50
 	capacityStrangers          = 100_000
 	largestSet                 = 50_000
-	// busyPart is the part of a core that a manager with something to do uses at least: one of so many parts.
+	// busyPart is the divisor of a core that separates work from idling: a manager that uses less than this part has nothing
+	// to do.
 	busyPart = 20
 	// capacityHeap is the limit of the live heap with all sets, in MB.
 	capacityHeap = 450

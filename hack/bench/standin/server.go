@@ -158,7 +158,7 @@ func (s *Server) hasListed(kind apiserver.Kind) {
 	s.records.listed[kind] = time.Now()
 }
 
-// note wakes who waits for a write: the watches of its kind, and the kubelet of a pod.
+// note wakes what waits for a write: the watches of its kind, and the kubelet of a pod.
 func (s *Server) note(e *apiserver.Entry) {
 	if e.Key.Kind == apiserver.Pods && (e.Actor == clientActor || e.Actor == apiserver.GCActor) {
 		s.due = append(s.due, e.Key)
