@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -31,6 +32,8 @@ const (
 	// busyPart is the divisor of a core that separates work from idling: a manager that uses less than this part has nothing
 	// to do.
 	busyPart = 20
+	// capacityMemory is what the stand-in should do with, in bytes. It keeps every version of every pod.
+	capacityMemory = 8 << 30
 	// capacityHeap is the limit of the live heap with all sets, in MB.
 	capacityHeap = 450
 )
@@ -49,6 +52,7 @@ type capacityTrial struct {
 
 // measureCapacity measures what many pods cost the manager.
 func measureCapacity(ctx context.Context, percent int) (facts []fact, err error) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(capacityMemory))
 	dir, err := os.MkdirTemp("", "capacity")
 	if err != nil {
 		return nil, err
