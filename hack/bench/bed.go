@@ -55,6 +55,7 @@ type bed struct {
 
 // newBed starts a cluster whose nodes take no time, and creates the users of the measured programs.
 func newBed(ctx context.Context) (b *bed, err error) {
+	say("etcd does without fsync, and no client has a limit of requests")
 	b = &bed{}
 	b.Cluster, err = testbed.Start(ctx, testbed.Options{
 		Nodes: nodeCount, Model: &kubelet.Model{}, Audit: true, Controllers: ownControllers, Progress: say,

@@ -72,7 +72,7 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&by, "by", by, "the competitors, separated by commas; empty: all of "+strings.Join(competitorNames(), ","))
 	flags.StringVar(&pods, "n", pods, "the numbers of pods, separated by commas")
 	flags.IntVar(&o.repetitions, "repeat", repetitions, "how often to do everything")
-	flags.IntVar(&o.percent, "percent", 100, "the size of the trials "+trialMemory+" and "+trialFairness+", whose limits are for 100")
+	flags.IntVar(&o.percent, "percent", 100, "the size of the trials "+strings.Join(trialNames(), ", ")+", whose limits are for 100")
 	flags.StringVar(&o.profiles, "profile", "", "a folder for CPU profiles of the manager, a second each; empty takes none")
 	flags.StringVar(&o.dir, "o", "bin", "the folder for bench.json and bench.txt")
 	if err := flags.Parse(args); err != nil {
@@ -114,6 +114,10 @@ func workNames() (names []string) {
 			names = append(names, w.name)
 		}
 	}
+	return append(names, trialNames()...)
+}
+
+func trialNames() (names []string) {
 	for _, t := range trials() {
 		names = append(names, t.name)
 	}
@@ -131,7 +135,6 @@ func competitorNames() (names []string) {
 }
 
 func run(ctx context.Context, o options) error {
-	say("etcd does without fsync, and no client has a limit of requests")
 	r := &results{}
 	err := errors.Join(o.compete(ctx, r), o.try(ctx, r))
 	if len(r.Samples)+len(r.Facts) == 0 {

@@ -107,18 +107,11 @@ func (t *memoryTrial) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := usage.CPU(t.process.PID())
+	used, err := cpuDuring(t.process, func() error { return sleep(ctx, idleTime) })
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, idleTime); err != nil {
-		return err
-	}
-	after, err := usage.CPU(t.process.PID())
-	if err != nil {
-		return err
-	}
-	t.note("CPU of the idle manager with "+t.size, 100*(after-before).Seconds()/idleTime.Seconds(), "% of a core", 1)
+	t.note("CPU of the idle manager with "+t.size, 100*used.Seconds()/idleTime.Seconds(), "% of a core", 1)
 	n, err := writes(log)
 	t.note("writes of the idle manager with "+t.size, float64(n), "in 30 s", 0)
 	return err
@@ -189,22 +182,30 @@ func (t *memoryTrial) foreign(ctx context.Context) error {
 // liveHeap returns what the garbage collector found in use, in bytes. It waits for two collections. The second began after the
 // call. Requests for metrics allocate enough to cause them.
 func liveHeap(ctx context.Context, p process) (float64, error) {
-	const cycles, live = "go_gc_cycles_total_gc_cycles_total", "go_gc_heap_live_bytes"
 	begun := 0.0
 	for {
-		families, err := scrape(ctx, p)
+		cycles, live, err := collections(ctx, p)
 		if err != nil {
 			return 0, err
 		}
-		if len(families[cycles].GetMetric()) == 0 || len(families[live].GetMetric()) == 0 {
-			return 0, fmt.Errorf("the metrics lack %s or %s", cycles, live)
-		}
-		now := families[cycles].GetMetric()[0].GetCounter().GetValue()
 		if begun == 0 {
-			begun = now
+			begun = cycles
 		}
-		if now >= begun+2 {
-			return families[live].GetMetric()[0].GetGauge().GetValue(), nil
+		if cycles >= begun+2 {
+			return live, nil
 		}
 	}
+}
+
+// collections returns how often the garbage collector has run, and what it last found in use, in bytes.
+func collections(ctx context.Context, p process) (cycles, live float64, err error) {
+	const nameOfCycles, nameOfLive = "go_gc_cycles_total_gc_cycles_total", "go_gc_heap_live_bytes"
+	families, err := scrape(ctx, p)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(families[nameOfCycles].GetMetric()) == 0 || len(families[nameOfLive].GetMetric()) == 0 {
+		return 0, 0, fmt.Errorf("the metrics lack %s or %s", nameOfCycles, nameOfLive)
+	}
+	return families[nameOfCycles].GetMetric()[0].GetCounter().GetValue(), families[nameOfLive].GetMetric()[0].GetGauge().GetValue(), nil
 }

@@ -101,6 +101,19 @@ func (m *meter) finish(ctx context.Context, to *sample) (err error) {
 	return nil
 }
 
+// cpuDuring returns the CPU time that a process uses while a function runs.
+func cpuDuring(p process, do func() error) (time.Duration, error) {
+	before, err := usage.CPU(p.PID())
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := usage.CPU(p.PID())
+	return after - before, err
+}
+
 // reconciles returns how many keys of the given queues were processed.
 func reconciles(ctx context.Context, p process, queues []string) (n int, err error) {
 	families, err := scrape(ctx, p)

@@ -127,9 +127,12 @@ type fact struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Limit is the largest allowed value; zero means no limit.
+	// Limit is the largest allowed value, unless it is noLimit.
 	Limit float64 `json:"limit"`
 }
+
+// noLimit is the limit of a fact that is no target.
+const noLimit = -1
 
 // values returns the measurements of a row, in order: those on a quiet machine, if there are any.
 func (r *results) values(of row, m metric) []float64 {

@@ -48,7 +48,7 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	r := results{
 		Samples: []*sample{timed(nameMinimal, 10, 0), timed(nameReplicaSet, 11, 0), timed(nameRollSet, 11.4, 0)},
-		Facts:   []fact{{Name: "writes", Value: 0, Limit: 0}, {Name: "memory", Value: 41, Unit: "MB", Limit: 40}},
+		Facts:   []fact{{Name: "writes", Value: 0, Limit: 0}, {Name: "memory", Value: 41, Unit: "MB", Limit: 40}, {Name: "time", Value: 7, Limit: noLimit}},
 	}
 	r.Samples[2].Requests = map[string]int{"create pods": 1001, "create (dry run) pods": 1, "patch rollsets/status": 40}
 	r.judge()

@@ -44,6 +44,9 @@ func (r *results) judge() {
 		}
 	}
 	for _, f := range r.Facts {
+		if f.Limit == noLimit {
+			continue
+		}
 		r.Targets = append(r.Targets, verdict{What: f.Name + ", " + f.Unit, Measured: f.Value, Limit: f.Limit, Met: f.Value <= f.Limit})
 	}
 }

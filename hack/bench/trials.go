@@ -24,21 +24,34 @@ import (
 const (
 	trialMemory   = "memory"
 	trialFairness = "fairness"
+	trialCapacity = "capacity"
 	// trialTimeout bounds a trial.
 	trialTimeout = time.Hour
 	// editors is how many sets are created or changed at a time.
 	editors = 16
 )
 
-// trial measures something about the manager separately, on its own cluster.
+// trial measures something about the manager separately.
 type trial struct {
 	name string
 	// run measures. percent is the size of the trial.
-	run func(ctx context.Context, b *bed, percent int) ([]fact, error)
+	run func(ctx context.Context, percent int) ([]fact, error)
 }
 
 func trials() []trial {
-	return []trial{{trialMemory, measureMemory}, {trialFairness, measureFairness}}
+	return []trial{{trialMemory, onBed(measureMemory)}, {trialFairness, onBed(measureFairness)}, {trialCapacity, measureCapacity}}
+}
+
+// onBed gives a trial its own cluster.
+func onBed(run func(ctx context.Context, b *bed, percent int) ([]fact, error)) func(context.Context, int) ([]fact, error) {
+	return func(ctx context.Context, percent int) (facts []fact, err error) {
+		bed, err := newBed(context.WithoutCancel(ctx))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, bed.Stop()) }()
+		return run(ctx, bed, percent)
+	}
 }
 
 // try runs the chosen trials.
@@ -57,15 +70,10 @@ func (o options) try(ctx context.Context, r *results) (err error) {
 	return err
 }
 
-func (o options) tryOne(ctx context.Context, t trial) (facts []fact, err error) {
-	bed, err := newBed(context.WithoutCancel(ctx))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, bed.Stop()) }()
+func (o options) tryOne(ctx context.Context, t trial) ([]fact, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, trialTimeout, errors.New("it took too long"))
 	defer cancel()
-	return t.run(ctx, bed, o.percent)
+	return t.run(ctx, o.percent)
 }
 
 // rollSets are some sets in one namespace.

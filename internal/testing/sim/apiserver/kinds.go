@@ -88,8 +88,8 @@ func kindOf(obj runtime.Object) Kind {
 	}
 }
 
-// newObject returns an empty object of a kind.
-func newObject(kind Kind) client.Object {
+// New returns an empty object of a kind.
+func New(kind Kind) client.Object {
 	switch kind {
 	case RollSets:
 		return &v1alpha1.RollSet{}

@@ -42,6 +42,21 @@ func (s *Store) Objects() []client.Object {
 	return objs
 }
 
+// Of returns every object of a kind as it is now, in a fixed order.
+func (s *Store) Of(kind Kind) []client.Object {
+	found := make(map[Key]client.Object)
+	for key, obj := range s.objects {
+		if key.Kind == kind {
+			found[key] = obj
+		}
+	}
+	objs := make([]client.Object, 0, len(found))
+	for _, key := range sortedKeys(found, nil) {
+		objs = append(objs, found[key])
+	}
+	return objs
+}
+
 // Show replaces an object, in the store and in the log, without a write: another version of the API server reads the same
 // bytes differently.
 func (s *Store) Show(old, shown client.Object) {

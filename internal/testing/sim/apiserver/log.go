@@ -4,7 +4,9 @@
 package apiserver
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,10 +74,19 @@ func (e *Entry) Gone() bool { return e.New == nil }
 func (s *Store) Log() []Entry { return s.log }
 
 // History yields the writes of a kind, oldest first.
-func (s *Store) History(kind Kind) iter.Seq[*Entry] { return s.since(kind, 0) }
+func (s *Store) History(kind Kind) iter.Seq[*Entry] { return s.from(kind, 0) }
 
-// since yields the writes of a kind from the n-th on.
-func (s *Store) since(kind Kind, n int) iter.Seq[*Entry] {
+// Since yields the writes of a kind after a resource version, oldest first.
+func (s *Store) Since(kind Kind, version int64) iter.Seq[*Entry] {
+	positions := s.byKind[kind]
+	n, _ := slices.BinarySearchFunc(positions, version+1, func(position int, version int64) int {
+		return cmp.Compare(s.log[position].Version, version)
+	})
+	return s.from(kind, n)
+}
+
+// from yields the writes of a kind from the n-th on.
+func (s *Store) from(kind Kind, n int) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		for ; ; n++ {
 			if e := s.entry(kind, n); e == nil || !yield(e) {

@@ -33,7 +33,7 @@ func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	obj := newObject(w.Key.Kind)
+	obj := New(w.Key.Kind)
 	if err := json.Unmarshal(patched, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -61,7 +61,7 @@ func applyPatch(w Write, kind types.PatchType, data []byte) ([]byte, error) {
 	case kind == types.MergePatchType:
 		return jsonpatch.MergePatch(data, w.Body)
 	case kind == types.StrategicMergePatchType && w.Key.Kind != RollSets:
-		return strategicpatch.StrategicMergePatch(data, w.Body, newObject(w.Key.Kind))
+		return strategicpatch.StrategicMergePatch(data, w.Body, New(w.Key.Kind))
 	case kind == types.JSONPatchType:
 		patch, err := jsonpatch.DecodePatch(w.Body)
 		if err != nil {

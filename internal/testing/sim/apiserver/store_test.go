@@ -118,6 +118,43 @@ func TestCreateSetsWhatTheServerSets(t *testing.T) {
 	}
 }
 
+func TestSinceAVersion(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.create(aPod("a")) // version 2
+	d.create(aSet())    // version 3
+	d.create(aPod("b")) // version 4
+	if err := d.delete(podKey("a"), client.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[int64][]int64{0: {2, 4, 5}, 1: {2, 4, 5}, 2: {4, 5}, 3: {4, 5}, 4: {5}, 5: nil, 9: nil} {
+		var got []int64
+		for e := range d.Since(Pods, version) {
+			got = append(got, e.Version)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after version %d (-want +got):\n%s", version, diff)
+		}
+	}
+}
+
+func TestObjectsOfAKind(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.create(aPod("b"))
+	d.create(aSet())
+	d.create(aPod("a"))
+	var got []string
+	for _, kind := range []Kind{Pods, RollSets, Claims} {
+		for _, obj := range d.Of(kind) {
+			got = append(got, KeyOf(obj).String())
+		}
+	}
+	if diff := cmp.Diff([]string{"Pod default/a", "Pod default/b", "RollSet default/web"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func hasNoReason(err error) bool { return apierrors.ReasonForError(err) == "" }
 
 func TestCreateRefuses(t *testing.T) {

@@ -92,7 +92,7 @@ func (v *View) IndexField(_ context.Context, obj client.Object, field string, ex
 func (v *View) Next(kind Kind) *Entry { return v.store.entry(kind, v.caches[kind].next) }
 
 // Unseen yields the writes of a kind that were not delivered yet, oldest first.
-func (v *View) Unseen(kind Kind) iter.Seq[*Entry] { return v.store.since(kind, v.caches[kind].next) }
+func (v *View) Unseen(kind Kind) iter.Seq[*Entry] { return v.store.from(kind, v.caches[kind].next) }
 
 // Cached returns an object as it is in the cache, untrimmed; nil if it is not there. It must not be changed.
 func (v *View) Cached(key Key) client.Object { return v.caches[key.Kind].objects[key] }
