@@ -60,6 +60,7 @@ func specWords() []word {
 		{"whenDeleted", among("Retain", "Delete")},
 		{"whenScaled", among("Retain", "Delete")},
 		{"storage", among("1Gi", "2Gi")},
+		{"class", among("growing", "fixed")},
 		{"claims", among("data", "log")},
 		{"no-claims", among("data", "log")},
 		{"rename-claims", among("data store", "store data")},
