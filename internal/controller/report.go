@@ -34,6 +34,7 @@ const maxHurried = 5
 // reporter reports the result of a reconcile: in the status, in events and in metrics.
 type reporter struct {
 	client       client.Client
+	pods         informer.Pods
 	expectations *expectations.Store
 	events       events.EventRecorder
 	metrics      *metrics.Metrics
@@ -41,7 +42,9 @@ type reporter struct {
 }
 
 func (r *Reconciler) reporter() *reporter {
-	return &reporter{client: r.Client, expectations: r.Expectations, events: r.Events, metrics: r.Metrics, revisions: r.revisions()}
+	return &reporter{
+		client: r.Client, pods: r.Pods, expectations: r.Expectations, events: r.Events, metrics: r.Metrics, revisions: r.revisions(),
+	}
 }
 
 func statusWrite() attempt.Key { return attempt.Key{Verb: backoff.WritingStatus} }

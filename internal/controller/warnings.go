@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -38,22 +37,21 @@ func (r *reporter) tellStalled(s *step, now []metav1.Condition) {
 // was left behind by its Deployment, or another set. It looks at all pods of the namespace, so it does so once, when the set is
 // first seen.
 func (r *reporter) tellOverlap(ctx context.Context, s *step) {
-	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, client.InNamespace(s.Set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	pods, err := r.pods(ctx, s.Set.Namespace, "")
+	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "cannot look for pods of others")
 		return
 	}
-	if note := overlap(s.view, pods.Items); note != "" {
+	if note := overlap(s.view, pods); note != "" {
 		r.events.Eventf(s.Set, nil, corev1.EventTypeWarning, podcontrol.SelectorOverlap, "Look", "%s", podcontrol.Short(note))
 	}
 }
 
 // overlap returns the warning about pods of others that the selector of a set matches; empty if there are none.
-func overlap(v *view, pods []corev1.Pod) string {
+func overlap(v *view, pods []*corev1.Pod) string {
 	var names []string
 	owners := map[string]bool{}
-	for i := range pods {
-		pod := &pods[i]
+	for _, pod := range pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
 		if owner == nil || owner.UID == v.Set.UID || pod.DeletionTimestamp != nil || !v.Selector.Matches(labels.Set(pod.Labels)) {
 			continue

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pods returns the pods of a namespace that have a value in ControllerIndex. They belong to the cache and must not be changed.
+// Pods returns the pods of a namespace that have a value in ControllerIndex, or all if the value is empty. They belong to the cache
+// and must not be changed.
 type Pods func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error)
 
 // NewPods returns the pods of a manager's cache, which is read by the reader.
@@ -32,7 +33,11 @@ func NewPods(ctx context.Context, informers cache.Informers, reader client.Reade
 // much as a kilobyte of each pod at each look.
 func indexedPods(indexer toolscache.Indexer) Pods {
 	return func(_ context.Context, namespace, controller string) ([]*corev1.Pod, error) {
-		objects, err := indexer.ByIndex("field:"+ControllerIndex, namespace+"/"+controller) // as controller-runtime has it
+		index, value := "field:"+ControllerIndex, namespace+"/"+controller // as controller-runtime has it
+		if controller == "" {
+			index, value = toolscache.NamespaceIndex, namespace
+		}
+		objects, err := indexer.ByIndex(index, value)
 		if err != nil {
 			return nil, err
 		}
@@ -43,9 +48,11 @@ func indexedPods(indexer toolscache.Indexer) Pods {
 // ListedPods reads from any cache with the fields of IndexFields.
 func ListedPods(reader client.Reader) Pods {
 	return func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error) {
-		list := &corev1.PodList{}
-		err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{ControllerIndex: controller}, client.UnsafeDisableDeepCopy)
-		if err != nil {
+		list, options := &corev1.PodList{}, []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+		if controller != "" {
+			options = append(options, client.MatchingFields{ControllerIndex: controller})
+		}
+		if err := reader.List(ctx, list, options...); err != nil {
 			return nil, err
 		}
 		return pointers(list.Items), nil

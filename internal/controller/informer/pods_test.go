@@ -6,6 +6,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +35,7 @@ func TestPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for controller, want := range map[string][]string{string(set.UID): {ours.Name}, Orphan: {orphan.Name}, "unknown": nil} {
+		for controller, want := range map[string][]string{string(set.UID): {ours.Name}, Orphan: {orphan.Name}, "unknown": nil, "": {ours.Name, orphan.Name, theirs.Name}} {
 			found, err := pods(t.Context(), set.Namespace, controller)
 			if err != nil {
 				t.Fatal(err)
@@ -43,6 +44,8 @@ func TestPods(t *testing.T) {
 			for _, pod := range found {
 				got = append(got, pod.Name)
 			}
+			slices.Sort(got)
+			slices.Sort(want)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: pods of %s (-want +got):\n%s", name, controller, diff)
 			}

@@ -183,9 +183,10 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 // Pods returns the objects of the cache themselves, as the indexer of a cache does.
 func (v *View) Pods(_ context.Context, namespace, owner string) ([]*corev1.Pod, error) {
 	var options client.ListOptions
-	options.ApplyOptions([]client.ListOption{
-		client.InNamespace(namespace), client.MatchingFields{informer.ControllerIndex: owner}, client.UnsafeDisableDeepCopy,
-	})
+	options.ApplyOptions([]client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy})
+	if owner != "" {
+		options.ApplyOptions([]client.ListOption{client.MatchingFields{informer.ControllerIndex: owner}})
+	}
 	found := v.find(Pods, &options)
 	pods := make([]*corev1.Pod, len(found))
 	for i := range found {
