@@ -46,11 +46,13 @@ type revisionOf struct {
 	revision string
 }
 
-// seenSpec is what the spec of a pod has in common with others of its revision, and that in the form of the API, which is
-// compared several times as fast.
+// seenSpec is what a pod has in common with others of its revision, and its spec also in the form of the API, which is compared
+// several times as fast.
 type seenSpec struct {
 	common, volumes               corev1.PodSpec
 	encodedCommon, encodedVolumes []byte
+	owners                        []metav1.OwnerReference
+	labels                        map[string]string
 }
 
 // maxKnown is how many specs, and how many owners, are kept to be shared. They are a part of pods, and only what outlives
@@ -144,7 +146,7 @@ func trim(pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{
 		ObservedGeneration:    status.ObservedGeneration,
 		Phase:                 status.Phase,
-		Conditions:            status.Conditions,
+		Conditions:            slices.DeleteFunc(status.Conditions, saysNothing),
 		Message:               status.Message,
 		Reason:                status.Reason,
 		InitContainerStatuses: status.InitContainerStatuses,
@@ -158,13 +160,20 @@ func trim(pod *corev1.Pod) {
 	}
 }
 
+// saysNothing reports whether nothing depends on a condition: what it says, others say as well.
+func saysNothing(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers
+}
+
 // share lets a pod have its spec in common with the first pod of its revision that was seen, or the parts that are equal.
 func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 	podstate.PlainToken(&pod.Spec)
 	common, volumes := split(&pod.Spec)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.seen(revisionOf{owner: owner, revision: pod.Labels[v1alpha1.RevisionLabel]}, &common, &volumes)
+	known := t.seen(revisionOf{owner: owner, revision: pod.Labels[v1alpha1.RevisionLabel]}, pod, &common, &volumes)
+	share(&pod.OwnerReferences, known.owners)
+	shareLabels(pod.Labels, known.labels)
 	if t.equal(&common, known.encodedCommon) {
 		nodeName, hostname := pod.Spec.NodeName, pod.Spec.Hostname
 		pod.Spec = known.common
@@ -193,14 +202,15 @@ func split(spec *corev1.PodSpec) (common, volumes corev1.PodSpec) {
 	return common, corev1.PodSpec{Volumes: spec.Volumes}
 }
 
-// seen is the spec that was seen first of the pods of a revision.
-func (t *Trim) seen(key revisionOf, common, volumes *corev1.PodSpec) *seenSpec {
+// seen is what was seen first of the pods of a revision.
+func (t *Trim) seen(key revisionOf, pod *corev1.Pod, common, volumes *corev1.PodSpec) *seenSpec {
 	known, ok := t.known[key]
 	if !ok {
 		if t.known == nil || len(t.known) >= maxKnown {
 			t.known = map[revisionOf]*seenSpec{}
 		}
-		known = &seenSpec{common: *common.DeepCopy(), volumes: *volumes.DeepCopy()}
+		known = &seenSpec{common: *common.DeepCopy(), volumes: *volumes.DeepCopy(), labels: maps.Clone(pod.Labels)}
+		known.owners = slices.Clone(pod.OwnerReferences)
 		known.encodedCommon = slices.Clone(t.encode(&known.common))
 		known.encodedVolumes = slices.Clone(t.encode(&known.volumes))
 		t.known[key] = known
@@ -220,6 +230,15 @@ func (t *Trim) encode(spec *corev1.PodSpec) []byte {
 		return nil
 	}
 	return t.buffer
+}
+
+// shareLabels lets labels have their texts in common with known ones. Each pod has a map of its own, because one label names it.
+func shareLabels(labels, known map[string]string) {
+	for key, value := range known {
+		if labels[key] == value {
+			labels[key] = value
+		}
+	}
 }
 
 func shareSpec(spec, known *corev1.PodSpec) {
