@@ -111,13 +111,14 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
+	namespaces := configs(o.namespaces)
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:    scheme,
 		NewClient: apiclient.New,
 		Cache: cache.Options{
-			DefaultNamespaces:           configs(o.namespaces),
+			DefaultNamespaces:           namespaces,
 			DefaultTransform:            cache.TransformStripManagedFields(),
-			ByObject:                    informer.ByObject(),
+			ByObject:                    informer.ByObject(namespaces),
 			ReaderFailOnMissingInformer: true,
 		},
 		Controller: config.Controller{

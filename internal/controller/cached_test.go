@@ -79,11 +79,20 @@ func (c *cached) List(ctx context.Context, into client.ObjectList, opts ...clien
 
 // count notes how many pods are read.
 func (c *cached) count(pods informer.Pods) informer.Pods {
-	return func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error) {
-		found, err := pods(ctx, namespace, controller)
-		c.pods += len(found)
-		return found, err
-	}
+	return countedPods{Pods: pods, cached: c}
+}
+
+type countedPods struct {
+	informer.Pods
+
+	cached *cached
+}
+
+// With implements informer.Pods.
+func (p countedPods) With(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error) {
+	found, err := p.Pods.With(ctx, namespace, controller)
+	p.cached.pods += len(found)
+	return found, err
 }
 
 // Create implements client.Client.

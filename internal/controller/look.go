@@ -64,11 +64,11 @@ func newView(set *v1alpha1.RollSet, memory *setMemory, now time.Time) (v *view, 
 
 // look reads from the cache what the set owns.
 func (v *view) look(ctx context.Context, cache client.Reader, pods informer.Pods) (err error) {
-	if v.Pods, err = pods(ctx, v.Set.Namespace, string(v.Set.UID)); err != nil {
+	if v.Pods, err = pods.With(ctx, v.Set.Namespace, string(v.Set.UID)); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	v.cache.Pods = v.Pods
-	orphans, err := pods(ctx, v.Set.Namespace, informer.Orphan)
+	orphans, err := pods.With(ctx, v.Set.Namespace, informer.Orphan)
 	if err != nil {
 		return fmt.Errorf("list orphans: %w", err)
 	}

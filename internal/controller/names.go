@@ -8,12 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
@@ -32,6 +32,7 @@ type takenNames struct {
 	*view
 
 	cache  client.Reader
+	pods   informer.Pods
 	router *watch.Router
 }
 
@@ -71,8 +72,7 @@ func (n takenNames) forget(id string) {
 
 // stillTaken asks the cache whether the name of an identity, or of one of its claims, is still taken.
 func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) (snapshot.Block, bool) {
-	pod := &corev1.Pod{}
-	if err := n.cache.Get(ctx, n.pod(id), pod); err == nil && !metav1.IsControlledBy(pod, n.Set) {
+	if pod, err := n.pods.Named(ctx, n.pod(id)); err == nil && pod != nil && !metav1.IsControlledBy(pod, n.Set) {
 		return snapshot.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
 	}
 	_, ordinal := observe.Identify(n.Set, o.PodName(id))
@@ -97,8 +97,8 @@ func (n takenNames) mark(ctx context.Context, o *snapshot.Set) {
 	}
 	for i := range o.Replicas {
 		if replica := &o.Replicas[i]; replica.Pod == nil && claims.GoesWhenLeft(o, replica) {
-			err := n.cache.Get(ctx, n.pod(replica.ID), &corev1.Pod{}, client.UnsafeDisableDeepCopy)
-			replica.NameTaken = !apierrors.IsNotFound(err)
+			pod, err := n.pods.Named(ctx, n.pod(replica.ID))
+			replica.NameTaken = pod != nil || err != nil
 		}
 	}
 }

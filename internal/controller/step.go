@@ -58,7 +58,7 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)
 	}
 	v.cache.Synced[expectations.BudgetKind()] = r.Watermarks(expectations.BudgetKind(), set.Namespace)
-	return &step{view: v, names: takenNames{view: v, cache: r.Client, router: &r.router}}, nil
+	return &step{view: v, names: takenNames{view: v, cache: r.Client, pods: r.Pods, router: &r.router}}, nil
 }
 
 // cost is what the look at the set has cost.

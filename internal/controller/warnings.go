@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -37,7 +38,7 @@ func (r *reporter) tellStalled(s *step, now []metav1.Condition) {
 // was left behind by its Deployment, or another set. It looks at all pods of the namespace, so it does so once, when the set is
 // first seen.
 func (r *reporter) tellOverlap(ctx context.Context, s *step) {
-	pods, err := r.pods(ctx, s.Set.Namespace, "")
+	pods, err := r.pods.All(ctx, s.Set.Namespace)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "cannot look for pods of others")
 		return
@@ -48,15 +49,15 @@ func (r *reporter) tellOverlap(ctx context.Context, s *step) {
 }
 
 // overlap returns the warning about pods of others that the selector of a set matches; empty if there are none.
-func overlap(v *view, pods []*corev1.Pod) string {
+func overlap(v *view, pods []client.Object) string {
 	var names []string
 	owners := map[string]bool{}
 	for _, pod := range pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil || owner.UID == v.Set.UID || pod.DeletionTimestamp != nil || !v.Selector.Matches(labels.Set(pod.Labels)) {
+		if owner == nil || owner.UID == v.Set.UID || pod.GetDeletionTimestamp() != nil || !v.Selector.Matches(labels.Set(pod.GetLabels())) {
 			continue
 		}
-		names = append(names, pod.Name)
+		names = append(names, pod.GetName())
 		owners[owner.Kind+" "+owner.Name] = true
 	}
 	if len(names) == 0 {

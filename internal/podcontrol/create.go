@@ -128,7 +128,7 @@ func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
 }
 
 // Stranger describes why a pod that the set does not own blocks its name.
-func Stranger(pod *corev1.Pod) string {
+func Stranger(pod client.Object) string {
 	whose := "has no controller"
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		whose = fmt.Sprintf("%s %s controls", owner.Kind, owner.Name)

@@ -29,10 +29,11 @@ func Watched() map[schema.GroupKind]client.Object {
 	}
 }
 
-// ByObject returns the kinds that a manager's cache trims.
-func ByObject() map[client.Object]cache.ByObject {
+// ByObject returns the kinds that a manager's cache of some namespaces, or of all, trims.
+func ByObject(namespaces map[string]cache.Config) map[client.Object]cache.ByObject {
+	trim := &Trim{Whole: len(namespaces) > 0}
 	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}:                   {Transform: new(Trim).Pod},
+		&corev1.Pod{}:                   {Transform: trim.Pod},
 		&corev1.Node{}:                  {Transform: TrimNode},
 		&policyv1.PodDisruptionBudget{}: {Transform: TrimBudget},
 	}

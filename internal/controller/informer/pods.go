@@ -8,14 +8,22 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pods returns the pods of a namespace that have a value in ControllerIndex, or all if the value is empty. They belong to the cache
-// and must not be changed.
-type Pods func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error)
+// Pods reads the pods in a cache. What it returns belongs to the cache and must not be changed. Of a pod that is a stranger's, a
+// cache may keep only the metadata.
+type Pods interface {
+	// With returns the pods of a namespace that have a value in ControllerIndex.
+	With(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error)
+	// All returns all pods of a namespace.
+	All(ctx context.Context, namespace string) ([]client.Object, error)
+	// Named returns the pod with a name; nil if there is none.
+	Named(ctx context.Context, name types.NamespacedName) (client.Object, error)
+}
 
 // NewPods returns the pods of a manager's cache, which is read by the reader.
 func NewPods(ctx context.Context, informers cache.Informers, reader client.Reader) (Pods, error) {
@@ -24,37 +32,66 @@ func NewPods(ctx context.Context, informers cache.Informers, reader client.Reade
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	if shared, ok := informer.(toolscache.SharedIndexInformer); ok {
-		return indexedPods(shared.GetIndexer()), nil
+		return indexedPods{shared.GetIndexer()}, nil
 	}
-	return ListedPods(reader), nil // a cache of several namespaces shows none of its indexers
+	return listedPods{reader}, nil // a cache of several namespaces shows none of its indexers
 }
 
 // indexedPods reads from the indexer of a cache with the fields of IndexFields. A list by the cache's reader would copy as
-// much as a kilobyte of each pod at each look.
-func indexedPods(indexer toolscache.Indexer) Pods {
-	return func(_ context.Context, namespace, controller string) ([]*corev1.Pod, error) {
-		index, value := "field:"+ControllerIndex, namespace+"/"+controller // as controller-runtime has it
-		if controller == "" {
-			index, value = toolscache.NamespaceIndex, namespace
-		}
-		objects, err := indexer.ByIndex(index, value)
-		if err != nil {
-			return nil, err
-		}
-		return only[*corev1.Pod](objects), nil
+// much as a kilobyte of each pod at each look, and wants all pods to be of one type.
+type indexedPods struct{ indexer toolscache.Indexer }
+
+// With implements Pods.
+func (p indexedPods) With(_ context.Context, namespace, controller string) ([]*corev1.Pod, error) {
+	objects, err := p.indexer.ByIndex("field:"+ControllerIndex, namespace+"/"+controller) // as controller-runtime has it
+	if err != nil {
+		return nil, err
 	}
+	return only[*corev1.Pod](objects), nil
 }
 
-// ListedPods reads from any cache with the fields of IndexFields.
-func ListedPods(reader client.Reader) Pods {
-	return func(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error) {
-		list, options := &corev1.PodList{}, []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
-		if controller != "" {
-			options = append(options, client.MatchingFields{ControllerIndex: controller})
-		}
-		if err := reader.List(ctx, list, options...); err != nil {
-			return nil, err
-		}
-		return pointers(list.Items), nil
+// All implements Pods.
+func (p indexedPods) All(_ context.Context, namespace string) ([]client.Object, error) {
+	objects, err := p.indexer.ByIndex(toolscache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil, err
 	}
+	return only[client.Object](objects), nil
+}
+
+// Named implements Pods.
+func (p indexedPods) Named(_ context.Context, name types.NamespacedName) (client.Object, error) {
+	object, _, err := p.indexer.GetByKey(name.String())
+	pod, _ := object.(client.Object)
+	return pod, err
+}
+
+// listedPods reads from a cache of several namespaces with the fields of IndexFields.
+type listedPods struct{ reader client.Reader }
+
+// With implements Pods.
+func (p listedPods) With(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := p.reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{ControllerIndex: controller}, client.UnsafeDisableDeepCopy)
+	return pointers(list.Items), err
+}
+
+// All implements Pods.
+func (p listedPods) All(ctx context.Context, namespace string) ([]client.Object, error) {
+	list := &corev1.PodList{}
+	err := p.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
+	found := make([]client.Object, len(list.Items))
+	for i := range list.Items {
+		found[i] = &list.Items[i]
+	}
+	return found, err
+}
+
+// Named implements Pods.
+func (p listedPods) Named(ctx context.Context, name types.NamespacedName) (client.Object, error) {
+	pod := &corev1.Pod{}
+	if err := p.reader.Get(ctx, name, pod, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return pod, nil
 }

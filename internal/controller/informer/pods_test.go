@@ -9,10 +9,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +21,7 @@ import (
 	"rollset.dev/rollset/internal/testing/settled"
 )
 
-// TestPods reads the pods of a set, and those without a controller, from the indexer of a cache and by lists.
+// TestPods reads the pods of a set, those without a controller, all, and one by its name, from the indexer of a cache and by lists.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	set := settled.Set(4)
@@ -35,22 +35,32 @@ func TestPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for controller, want := range map[string][]string{string(set.UID): {ours.Name}, Orphan: {orphan.Name}, "unknown": nil, "": {ours.Name, orphan.Name, theirs.Name}} {
-			found, err := pods(t.Context(), set.Namespace, controller)
-			if err != nil {
-				t.Fatal(err)
+		for controller, want := range map[string][]string{string(set.UID): {ours.Name}, Orphan: {orphan.Name}, "unknown": nil} {
+			found, err := pods.With(t.Context(), set.Namespace, controller)
+			if got := namesOf(found); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: pods of %s are %q, %v, want %q", name, controller, got, err, want)
 			}
-			var got []string
-			for _, pod := range found {
-				got = append(got, pod.Name)
-			}
-			slices.Sort(got)
-			slices.Sort(want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: pods of %s (-want +got):\n%s", name, controller, diff)
+		}
+		all, err := pods.All(t.Context(), set.Namespace)
+		if got, want := namesOf(all), namesOf([]client.Object{ours, orphan, theirs}); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: all pods are %q, %v, want %q", name, got, err, want)
+		}
+		for wanted, found := range map[*corev1.Pod]bool{theirs: true, elsewhere: false} {
+			pod, err := pods.Named(t.Context(), types.NamespacedName{Namespace: set.Namespace, Name: wanted.Name})
+			if err != nil || (pod != nil) != found || found && pod.GetUID() != wanted.UID {
+				t.Errorf("%s: pod %s is %v, %v", name, wanted.Name, pod, err)
 			}
 		}
 	}
+}
+
+// namesOf returns the names of pods, sorted.
+func namesOf[T client.Object](pods []T) (names []string) {
+	for _, pod := range pods {
+		names = append(names, pod.GetName())
+	}
+	slices.Sort(names)
+	return names
 }
 
 // TestNodes reads the nodes from the store of a cache and by a list.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -23,6 +24,10 @@ import (
 // the pods of others, which are most of what a cluster has, little more is left than whose they are. Ready pods of one
 // revision have in common what is equal in their specs.
 type Trim struct {
+	// Whole reports that strangers stay pods, because the cache is read by lists, which want all objects to be of one type.
+	// Otherwise their metadata is kept, in a fifth of the memory.
+	Whole bool
+
 	mu sync.Mutex
 	// known are the specs of the pods that were seen first.
 	known map[revisionOf]*seenSpec
@@ -82,14 +87,22 @@ func (t *Trim) Pod(object any) (any, error) {
 
 // strangerOf keeps of a pod that another object controls only its name, its owner and its labels. What it has in common with its
 // siblings is kept once.
-func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) *corev1.Pod {
-	bare := &corev1.Pod{}
-	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID
-	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
-	bare.DeletionTimestamp = pod.DeletionTimestamp
+func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) client.Object {
 	shared := t.kinOf(owner, pod.Labels)
+	bare := bareOf(pod)
 	bare.OwnerReferences, bare.Labels = shared.owners, shared.labels
-	return bare
+	if t.Whole {
+		return &corev1.Pod{ObjectMeta: bare}
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: bare}
+}
+
+// bareOf is the metadata that is kept of any pod.
+func bareOf(pod *corev1.Pod) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: pod.Name, Namespace: unique.Make(pod.Namespace).Value(), UID: pod.UID,
+		ResourceVersion: pod.ResourceVersion, Generation: pod.Generation, DeletionTimestamp: pod.DeletionTimestamp,
+	}
 }
 
 // kinOf is what a pod of a controller has in common with its siblings. The labels that tell them apart are left out.
@@ -117,10 +130,7 @@ func (t *Trim) kinOf(controller *metav1.OwnerReference, labels map[string]string
 // orphanOf keeps of a pod without a controller also what a set judges it by before an adoption. The rest comes with the event of
 // the adoption.
 func (t *Trim) orphanOf(pod *corev1.Pod) *corev1.Pod {
-	bare := &corev1.Pod{}
-	bare.Name, bare.Namespace, bare.UID = pod.Name, unique.Make(pod.Namespace).Value(), pod.UID
-	bare.ResourceVersion, bare.Generation = pod.ResourceVersion, pod.Generation
-	bare.DeletionTimestamp = pod.DeletionTimestamp
+	bare := &corev1.Pod{ObjectMeta: bareOf(pod)}
 	bare.OwnerReferences = pod.OwnerReferences
 	bare.Labels = t.labeled(pod.Labels)
 	bare.Status.Phase = unique.Make(pod.Status.Phase).Value()

@@ -96,7 +96,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 	r := &controller.Reconciler{
 		Client:       m.Client,
 		Live:         m.Live,
-		Pods:         m.Client.Pods,
+		Pods:         m.Client.Pods(),
 		Nodes:        informer.ListedNodes(m.Client),
 		Watermarks:   func(kind schema.GroupKind, _ string) string { return m.Client.Synced(kind) },
 		Optional:     func(client.Object) optional.Access { return optional.Access{Served: true} },

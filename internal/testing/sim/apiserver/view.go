@@ -180,19 +180,39 @@ func (v *View) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	return nil
 }
 
-// Pods returns the objects of the cache themselves, as the indexer of a cache does.
-func (v *View) Pods(_ context.Context, namespace, owner string) ([]*corev1.Pod, error) {
-	var options client.ListOptions
-	options.ApplyOptions([]client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy})
-	if owner != "" {
-		options.ApplyOptions([]client.ListOption{client.MatchingFields{informer.ControllerIndex: owner}})
-	}
-	found := v.find(Pods, &options)
+// Pods returns the pods of the cache themselves, as the indexer of a cache does.
+func (v *View) Pods() informer.Pods { return cachedPods{v} }
+
+type cachedPods struct{ view *View }
+
+// With implements informer.Pods.
+func (p cachedPods) With(_ context.Context, namespace, controller string) ([]*corev1.Pod, error) {
+	found := p.find(client.InNamespace(namespace), client.MatchingFields{informer.ControllerIndex: controller})
 	pods := make([]*corev1.Pod, len(found))
 	for i := range found {
 		pods[i] = MustBe[*corev1.Pod](found[i])
 	}
 	return pods, nil
+}
+
+// All implements informer.Pods.
+func (p cachedPods) All(_ context.Context, namespace string) ([]client.Object, error) {
+	return p.find(client.InNamespace(namespace)), nil
+}
+
+// Named implements informer.Pods.
+func (p cachedPods) Named(_ context.Context, name types.NamespacedName) (client.Object, error) {
+	found, ok := p.view.caches[Pods].objects[Key{Kind: Pods, Namespace: name.Namespace, Name: name.Name}]
+	if !ok {
+		return nil, nil
+	}
+	return p.view.trimmed(found), nil
+}
+
+func (p cachedPods) find(asked ...client.ListOption) []client.Object {
+	options := &client.ListOptions{}
+	options.ApplyOptions(append(asked, client.UnsafeDisableDeepCopy))
+	return p.view.find(Pods, options)
 }
 
 // find returns the objects of a kind that a list asks for.
