@@ -3,7 +3,10 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // basePods is the number of pods that targets are set for.
 const basePods = 1000
@@ -64,7 +67,7 @@ func (t target) difference() string {
 }
 
 func targets() []target {
-	list := ratios()
+	list := slices.Concat(ratios(), largeTargets())
 	for work, writes := range map[string]float64{
 		workCreate: 1, workRecreate: 2, workInPlace: 3, workMetadata: 1, workScaleIn: 1, workNoop: 0,
 	} {
@@ -87,6 +90,21 @@ func targets() []target {
 	return list
 }
 
+// largeTargets returns the targets for sets of an order of magnitude more.
+func largeTargets() (list []target) {
+	const pods, growth, noopGrowth = 10_000, 1.15, 1.5
+	of := func(work, by string) row { return row{work, pods, by} }
+	for _, work := range []string{workCreate, workRecreate, workScaleIn} {
+		list = append(list,
+			target{of: of(work, nameRollSet), metric: metricCPU(), against: &row{work, basePods, nameRollSet}, limit: growth},
+			target{of: of(work, nameRollSet), metric: metricCPU(), against: new(of(work, nameMinimal)), limit: 1.2},
+			target{of: of(work, nameRollSet), metric: metricTime(), against: new(of(work, nameMinimal)), limit: 1})
+	}
+	return append(list,
+		target{of: of(workNoop, nameRollSet), metric: metricCPU(), against: &row{workNoop, basePods, nameRollSet}, limit: noopGrowth},
+		target{of: of(workNoop, nameRollSet), metric: metricCPU(), against: new(of(workNoop, nameReplicaSet)), limit: 0.35})
+}
+
 // ratios returns the targets that compare with other competitors at the same work.
 func ratios() (list []target) {
 	add := func(work string, m metric, limit float64, by, against string) {
@@ -102,8 +120,8 @@ func ratios() (list []target) {
 	add(workRecreate, metricTime(), 1, nameOrdinal, nameStatefulSet)
 	add(workRecreate, metricCPU(), 0.8, nameRollSet, nameStatefulSet)
 	add(workRecreate, metricCPU(), 0.8, nameOrdinal, nameStatefulSet)
-	add(workInPlace, metricTime(), 1.2, nameRollSet, nameMinimal)
-	add(workInPlace, metricCPU(), 1.3, nameRollSet, nameMinimal)
+	add(workInPlace, metricTime(), 1.1, nameRollSet, nameMinimal)
+	add(workInPlace, metricCPU(), 1.1, nameRollSet, nameMinimal)
 	add(workMetadata, metricTime(), 1.2, nameRollSet, nameMinimal)
 	add(workMetadata, metricCPU(), 1.5, nameRollSet, nameMinimal)
 	add(workScaleIn, metricTime(), 1.2, nameRollSet, nameMinimal)

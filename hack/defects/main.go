@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"rollset.dev/rollset/internal/testing/testbed/assets"
@@ -29,6 +30,9 @@ const (
 	tolerated      = 5
 	toleratedBySim = 10
 )
+
+// mostMemory is how much address space a process may use, in bytes. A defect may make a test create objects without end.
+const mostMemory = 8 << 30
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -74,8 +78,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
+	if err := limitMemory(); err != nil {
+		return fmt.Errorf("limit memory: %w", err)
+	}
 	c := campaign{all: all, suites: suites, out: out}
 	return c.play(ctx, limit)
+}
+
+// limitMemory limits the memory of this process and of those that it starts.
+func limitMemory() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &limit); err != nil {
+		return err
+	}
+	limit.Cur = min(limit.Cur, mostMemory)
+	return syscall.Setrlimit(syscall.RLIMIT_AS, &limit)
 }
 
 // campaign plays defects against suites.

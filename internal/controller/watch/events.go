@@ -4,7 +4,7 @@
 // Package watch turns events into reconciles: it tells which sets an event concerns, and when they may be looked at because of
 // it.
 //
-// The rule: what users do to a set comes first and waits for nothing. What happens around a set wakes it as soon as it can
+// The rule: what users do to a set comes first and waits for nothing; edits come before new sets. What happens around a set wakes it as soon as it can
 // afford the look. An update of a pod that no decision depends on wakes no set.
 package watch
 
@@ -84,7 +84,13 @@ func (r *Router) Forget(set client.Object) {
 func (e events) ofSets() handler.EventHandler {
 	enqueue := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
-		CreateFunc: enqueue.Create,
+		CreateFunc: func(_ context.Context, c event.CreateEvent, q queue) {
+			priority := newPriority
+			if c.IsInInitialList {
+				priority = handler.LowPriority
+			}
+			add(q, priority, 0, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.Object)})
+		},
 		UpdateFunc: func(ctx context.Context, u event.UpdateEvent, q queue) {
 			if u.ObjectOld.GetUID() != u.ObjectNew.GetUID() { // the deletion between the two was never seen
 				e.Gone(u.ObjectOld)

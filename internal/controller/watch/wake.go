@@ -6,6 +6,7 @@ package watch
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,9 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Priority is that of sets that are woken by what happens around them. Users' edits have 0 and come first; what is
-// there at the start, and resyncs, have handler.LowPriority and come last.
-const Priority = handler.LowPriority / 2
+// Priority is that of sets that are woken by what happens around them. Users' edits have 0 and come first, then new sets, of
+// which many may come at once. What is there at the start, and resyncs, have handler.LowPriority and come last.
+const (
+	Priority    = handler.LowPriority / 2
+	newPriority = -1
+)
 
 // queue is where sets wait to be reconciled.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -68,11 +72,15 @@ func (w wakeUp) Generic(ctx context.Context, e event.GenericEvent, q queue) {
 func (e events) wake(q queue, priority int, sets []reconcile.Request) {
 	now := e.Clock.Now()
 	for _, set := range sets {
-		after := e.budget.wait(set.NamespacedName, now)
-		if ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-			ordered.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, set)
-			continue
-		}
-		q.AddAfter(set, after)
+		add(q, priority, e.budget.wait(set.NamespacedName, now), set)
 	}
+}
+
+// add puts a set into the queue.
+func add(q queue, priority int, after time.Duration, set reconcile.Request) {
+	if ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		ordered.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, set)
+		return
+	}
+	q.AddAfter(set, after)
 }

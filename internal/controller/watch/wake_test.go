@@ -70,7 +70,7 @@ func TestWake(t *testing.T) {
 		initial bool
 		want    []entry
 	}{
-		"a set comes":           {of: set(same), want: []entry{{}}},
+		"a set comes":           {of: set(same), want: []entry{{Priority: newPriority}}},
 		"a set was there":       {of: set(same), initial: true, want: []entry{{Priority: handler.LowPriority}}},
 		"a set is resynced":     {of: set(same), before: set(same), want: []entry{{Priority: handler.LowPriority}}},
 		"a user edits the spec": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.Generation, s.ResourceVersion = 2, "2" }), want: []entry{{}}},
