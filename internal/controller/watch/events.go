@@ -4,8 +4,8 @@
 // Package watch turns events into reconciles: it tells which sets an event concerns, and when they may be looked at because of
 // it.
 //
-// The rule: what users do to a set comes first and waits for nothing; edits come before new sets. What happens around a set wakes it as soon as it can
-// afford the look. An update of a pod that no decision depends on wakes no set.
+// The rule: what users do to a set comes first and waits for nothing; edits come before new sets. What happens around a set
+// wakes it as soon as it can afford the look. An update of a pod that no decision depends on wakes no set.
 package watch
 
 import (

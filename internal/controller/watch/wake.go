@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Priority is that of sets that are woken by what happens around them. Users' edits have 0 and come first, then new sets, of
-// which many may come at once. What is there at the start, and resyncs, have handler.LowPriority and come last.
+// Priority is that of sets that are woken by what happens around them. Users' edits have 0 and come first. New sets come next:
+// a thousand may come at once. What is there at the start, and resyncs, have handler.LowPriority and come last.
 const (
 	Priority    = handler.LowPriority / 2
 	newPriority = -1
