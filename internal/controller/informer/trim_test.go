@@ -278,6 +278,9 @@ func testTrim(t *testing.T, set *v1alpha1.RollSet, trimming *Trim, tests map[str
 				if diff := cmp.Diff(full.OwnerReferences, trimmed.OwnerReferences); diff != "" {
 					t.Errorf("its owners, which adoption adds to (-want +got):\n%s", diff)
 				}
+				if diff := cmp.Diff(full.Labels, trimmed.Labels); diff != "" {
+					t.Errorf("its labels, which selectors match (-want +got):\n%s", diff)
+				}
 			case isSet(owner):
 				full.ManagedFields = nil
 				full.Status.Conditions = slices.DeleteFunc(full.Status.Conditions, saysNothing)
