@@ -175,6 +175,11 @@ func saysNothing(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers
 }
 
+// isScheduled reports whether a condition says that a pod has a node, which the node's name says of a ready pod.
+func isScheduled(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
+}
+
 // share lets a pod have its spec in common with the first pod of its revision that was seen, or the parts that are equal.
 func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 	podstate.PlainToken(&pod.Spec)
@@ -197,7 +202,8 @@ func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 		shareVolumes(volumes.Volumes, known.volumes.Volumes)
 	}
 	shareStatus(pod.Spec.Containers, pod.Status.ContainerStatuses)
-	pod.Status.Conditions = slices.Clone(pod.Status.Conditions) // decoding leaves room for up to as many again
+	conditions := slices.DeleteFunc(pod.Status.Conditions, isScheduled)
+	pod.Status.Conditions = slices.Clone(conditions) // decoding leaves room for up to as many again
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		c.Type, c.Status = unique.Make(c.Type).Value(), unique.Make(c.Status).Value()
