@@ -14,12 +14,12 @@ import (
 
 // vetted returns the candidates that may move: the API server is known to accept their new revision, and refused no write of
 // theirs a moment ago. The others are held, and the server is asked. Its last answer counts more than pods that it accepted
-// before. A missing answer is no reason to put a pod back into service that is out of it for the move.
+// before. A missing answer is no reason to put a pod back into service that is out of it for the move. The slice is reused.
 func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 	o, p := v.set, v.plan
 	accepted := acceptedRevisions(o)
 	asked := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(candidates), func(m desired.Candidate) bool {
+	return slices.DeleteFunc(candidates, func(m desired.Candidate) bool {
 		if k, unmovable := o.Unmovable(m.Replica.Pod); unmovable {
 			p.LeaveAside(o, k, m.Replica.Pod.Name)
 			return true

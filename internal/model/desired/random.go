@@ -168,6 +168,11 @@ func (s *State) missed(o *snapshot.Set, revision string) bool {
 
 // findCandidates records the pods that may have to move, and returns how many of them were named by users.
 func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
+	most := 0
+	for revision := range s.Excess {
+		most += pods.have[revision]
+	}
+	s.Candidates = make([]Candidate, 0, most)
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		switch {
