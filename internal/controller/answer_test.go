@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestAnswer(t *testing.T) {
@@ -44,5 +45,24 @@ func TestAnswer(t *testing.T) {
 				t.Errorf("answer(%v, %v) = %v, %v; want %v, error %t", test.wait, test.err, result.RequeueAfter, err, test.wantWait, test.wantErr)
 			}
 		})
+	}
+}
+
+// TestTimersOfLargeSetsWait looks at sets whose pods become available a moment later. The look at a large one has cost more
+// than that moment allows for.
+func TestTimersOfLargeSetsWait(t *testing.T) {
+	t.Parallel()
+	for pods, want := range map[int]time.Duration{10: 100 * time.Millisecond, 2_000: 310 * time.Millisecond} {
+		s := newRestingSet(t, pods, 0)
+		s.set.Spec.MinReadySeconds = 9_801 // the pods became ready 9,800 s before the clock of a restart
+		s.change(t, func(int, *corev1.Pod) {})
+		s.reconciler.Clock = clocktesting.NewFakePassiveClock(time.Unix(10_000, 9e8))
+		result, err := s.reconciler.Reconcile(t.Context(), s.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.RequeueAfter != want {
+			t.Errorf("%d pods: the next look comes after %s, want %s", pods, result.RequeueAfter, want)
+		}
 	}
 }

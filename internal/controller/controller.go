@@ -90,13 +90,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if err != nil {
 		return answer(ctrl.Result{}, err)
 	}
-	defer func() { r.router.Charge(client.ObjectKeyFromObject(set), s.Now, s.cost()) }()
 	for _, phase := range []phase{r.see, r.record, r.observe, r.plan, r.apply} {
 		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
+			r.charge(s)
 			return answer(result, err)
 		}
 	}
-	return answer(later(r.reporter().report(ctx, s)), s.failure)
+	wait := r.reporter().report(ctx, s)
+	if affordable := r.charge(s); wait > 0 {
+		wait = max(wait, affordable)
+	}
+	return answer(later(wait), s.failure)
+}
+
+// charge charges a set for the look at it, and returns when it can afford the next one.
+func (r *Reconciler) charge(s *step) time.Duration {
+	return r.router.Charge(client.ObjectKeyFromObject(s.Set), s.Now, s.cost())
 }
 
 // later returns the result that asks for another reconcile after a wait, behind users' edits. A wait of zero asks for none.

@@ -19,14 +19,15 @@ const (
 	// large set is looked at when there is something to do for several of its pods.
 	vain       = 4
 	usefulPods = 200
-	// maxCost bounds how long events of a very large set wait.
+	// maxCost bounds how long events and timers of a very large set wait.
 	maxCost = time.Second
 	// credit is what a set may spend at once: a small set gets dozens of looks, one of thousands of pods one or two.
 	credit = 500 * time.Millisecond
 )
 
-// budget rations the looks that events lead to. It charges each look at a set to that set, and says how long its events
-// have to wait until the set can afford the next one. What users do to the set itself does not wait, but is charged.
+// budget rations the looks that events and timers lead to. It charges each look at a set to that set, and says how long its
+// events and timers have to wait until the set can afford the next one. What users do to the set itself does not wait, but
+// is charged.
 type budget struct {
 	mu sync.Mutex
 	// paid is when each set will have paid for its looks.
@@ -44,9 +45,11 @@ func (l Look) cost() time.Duration {
 	return min(costOfLook+ofPods, maxCost)
 }
 
-// Charge notes a look at a set.
-func (r *Router) Charge(set types.NamespacedName, now time.Time, l Look) {
+// Charge notes a look at a set, and returns how long its timers have to wait at least. One look then serves them and the
+// events that waited meanwhile.
+func (r *Router) Charge(set types.NamespacedName, now time.Time, l Look) time.Duration {
 	r.budget.charge(set, now, l)
+	return r.budget.wait(set, now)
 }
 
 // charge notes a look.
