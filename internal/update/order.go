@@ -13,7 +13,7 @@ import (
 
 // candidate is a move with its urgency. Loss is filled only if it decides.
 type candidate struct {
-	desired.Candidate
+	*desired.Candidate
 
 	class class
 	loss  rank.Loss
@@ -27,7 +27,8 @@ func inOrder(o *snapshot.Set, moves []desired.Candidate, d *domains) []*candidat
 	}
 	all := make([]candidate, len(moves))
 	sorted := make([]*candidate, len(moves))
-	for i, m := range moves {
+	for i := range moves {
+		m := &moves[i]
 		all[i] = candidate{Candidate: m, class: classOf(o, m.Replica, d.rank(m.Replica))}
 		sorted[i] = &all[i]
 	}
@@ -54,7 +55,7 @@ func inOrder(o *snapshot.Set, moves []desired.Candidate, d *domains) []*candidat
 
 // class is the urgency of a move, the smaller the sooner: of pods that are out of service anyway, of their failure domain, and
 // within it.
-type class [3]int
+type class [3]int32
 
 // classOf returns the urgency of moving a pod. First come pods that are already out of service for it, then broken pods,
 // then healthy ones, those of each failure domain together. Among them, strays come first, so that at most two revisions
@@ -62,11 +63,11 @@ type class [3]int
 // prepare them without effect again and again.
 func classOf(o *snapshot.Set, r *snapshot.Replica, domain int) class {
 	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
-	return class{inBits(r.Updating, r.Broken()), domain, inBits(!o.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
+	return class{inBits(r.Updating, r.Broken()), int32(domain), inBits(!o.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
 }
 
 // inBits returns a number that is the smaller the sooner its conditions are true.
-func inBits(conditions ...bool) (n int) {
+func inBits(conditions ...bool) (n int32) {
 	for _, sooner := range conditions {
 		n <<= 1
 		if !sooner {

@@ -53,7 +53,7 @@ func (v *mover) moveDue(w *desired.State) {
 		// While scaling deletes pods, those that no revision lacks may be deleted next.
 		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)
 		if !surplus && (c.Named || due.take(c.Replica.Revision)) {
-			v.move(c.Candidate)
+			v.move(*c.Candidate)
 		}
 	}
 }

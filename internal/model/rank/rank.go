@@ -24,18 +24,18 @@ import (
 // Loss is what is lost with a pod. A pod is compared many times, so its values are looked up once.
 type Loss struct {
 	// progress is how far the pod has come: unscheduled, pending, of unknown phase, running, ready.
-	progress int
+	progress int8
 	// leaving is 1 if the pod's node leaves, and 0 otherwise.
-	leaving int
-	cost    int32
-	// crowd is how many pods of the set are on the pod's node.
-	crowd int
+	leaving int8
 	// readiness is the base-two logarithm of how long the pod has been ready, so that pods that became ready together are
 	// compared by what follows.
-	readiness int
-	restarts  int32
-	created   int64
-	id        string
+	readiness int8
+	cost      int32
+	// crowd is how many pods of the set are on the pod's node.
+	crowd    int32
+	restarts int32
+	created  int64
+	id       string
 }
 
 // Losses returns a function that tells what is lost with each active pod of a set.
@@ -51,7 +51,7 @@ func LeastFirst(a, b *Loss) int {
 	case a.progress != b.progress:
 		return cmp.Compare(a.progress, b.progress)
 	case a.leaving != b.leaving:
-		return b.leaving - a.leaving
+		return cmp.Compare(b.leaving, a.leaving)
 	case a.cost != b.cost:
 		return cmp.Compare(a.cost, b.cost)
 	case a.crowd != b.crowd:
@@ -84,7 +84,7 @@ func SortByLoss(o *snapshot.Set, pods []*snapshot.Replica) {
 	}
 }
 
-func lossOf(r *snapshot.Replica, crowd int, now time.Time) Loss {
+func lossOf(r *snapshot.Replica, crowd int32, now time.Time) Loss {
 	l := Loss{
 		cost: r.DeletionCost, crowd: crowd, readiness: -1, restarts: r.Restarts, created: r.Created, id: r.ID,
 	}
@@ -105,14 +105,14 @@ func lossOf(r *snapshot.Replica, crowd int, now time.Time) Loss {
 		l.progress++
 	}
 	if !r.ReadySince.IsZero() {
-		l.readiness = bits.Len64(uint64(max(0, now.Sub(r.ReadySince)/time.Second)))
+		l.readiness = int8(bits.Len64(uint64(max(0, now.Sub(r.ReadySince)/time.Second))))
 	}
 	return l
 }
 
 // crowds counts the active pods of a set on each node.
-func crowds(o *snapshot.Set) map[string]int {
-	onNode := map[string]int{}
+func crowds(o *snapshot.Set) map[string]int32 {
+	onNode := map[string]int32{}
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Active() && r.Node != "" {
 			onNode[r.Node]++
