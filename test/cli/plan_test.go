@@ -41,6 +41,8 @@ const (
 	atRest = 2 * time.Second
 	// perSet is how many edits are made of a set, one after another.
 	perSet = 5
+	// oneNode is the node of all pods.
+	oneNode = "node-1"
 )
 
 // editor makes random edits of one set.
@@ -61,6 +63,8 @@ func newEditor(seed uint64) *editor {
 	spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	spec.Template.Labels = map[string]string{"app": "web", "edit": "0"}
 	spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:0"}}
+	// Pods on crowded nodes go first, and a plan does not know which node the scheduler will choose.
+	spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: oneNode}
 	e.cpu(10)
 	rolling := &spec.UpdateStrategy.RollingUpdate
 	rolling.MaxUnavailable = new(intstr.FromInt(1 + e.IntN(2)))
