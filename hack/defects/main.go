@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command defects tests the tests. It puts one mistake after another into the code, each of a kind that developers make, and
-// runs the suites until one of them fails. A mistake that no suite detects is a missing test.
+// runs the suites until one of them fails, the simulator's first. A mistake that no suite detects is a missing test. One that the
+// simulator does not detect is something that cannot happen there.
 //
 // The working tree is not changed: the compiler reads another content for one file. Each mistake is a file in testdata: a
 // sentence about what breaks, the text to find, exactly once, in the file that its name says, and the text that replaces it.
@@ -17,10 +18,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
@@ -47,8 +52,8 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("defects", flag.ContinueOnError)
 	only := flags.String("run", "", "play only the defects whose names match")
-	quick := flags.Bool("quick", false, "leave out the long part of the simulator, which looks at what nothing else has noticed")
-	simOnly := flags.Bool("sim", false, "run only the simulator: how much of it all does it see by itself?")
+	quick := flags.Bool("quick", false, "leave out the long suites of the simulator")
+	jobs := flags.Int("jobs", runtime.NumCPU(), "how many defects are played at a time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -65,13 +70,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(d defect) bool { return !chosen.MatchString(d.name) })
-	suites, limit := slices.Concat(short(), long()), tolerated
+	suites := suites()
 	if *quick {
-		suites = short()
-	}
-	if *simOnly {
-		suites = slices.DeleteFunc(suites, func(s suite) bool { return s.pkg != simulator })
-		limit = toleratedBySim
+		suites = slices.DeleteFunc(suites, func(s suite) bool { return s.long })
 	}
 	for i := range suites {
 		if suites[i], err = suites[i].withImports(ctx, root); err != nil {
@@ -81,8 +82,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := limitMemory(); err != nil {
 		return fmt.Errorf("limit memory: %w", err)
 	}
-	c := campaign{all: all, suites: suites, out: out}
-	return c.play(ctx, limit)
+	c := campaign{all: all, suites: suites, quick: *quick, out: out}
+	return c.play(ctx, *jobs)
 }
 
 // limitMemory limits the memory of this process and of those that it starts.
@@ -99,44 +100,87 @@ func limitMemory() error {
 type campaign struct {
 	all    []defect
 	suites []suite
-	out    io.Writer
+	// quick says that long suites are left out, so that the simulator is not judged.
+	quick bool
+	out   io.Writer
+	// mu guards what follows, and the output.
+	mu sync.Mutex
+	// kills counts the defects that each suite detected, by its name.
+	kills map[string]int
+	// survivors are the defects that no suite detected, and unseen those that the simulator did not detect.
+	survivors, unseen []string
 }
 
-// play plays the defects one at a time and prints which test detected each. It fails if more of a hundred survive than the
-// limit.
-func (c campaign) play(ctx context.Context, limit int) error {
-	kills := map[string]int{}
-	var survivors []string
-	for i, d := range c.all {
-		start := time.Now()
-		killer, err := d.play(ctx, c.suites)
-		if err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
-		}
-		kills[killer.suite]++
-		verdict := killer.suite + ": " + killer.test
-		if killer.suite == "" {
-			verdict = "SURVIVES"
-			survivors = append(survivors, d.name+": "+d.why)
-		}
-		c.tell("%3d of %d %5.0fs  %-40s %s\n", i+1, len(c.all), time.Since(start).Seconds(), d.name, verdict)
+// play plays some defects at a time and prints which test detected each. It fails if more of a hundred survive than may.
+func (c *campaign) play(ctx context.Context, jobs int) error {
+	c.kills = map[string]int{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(jobs)
+	for _, d := range c.all {
+		group.Go(func() error {
+			start := time.Now()
+			killer, err := d.play(ctx, c.suites)
+			if err != nil {
+				return fmt.Errorf("%s: %w", d.name, err)
+			}
+			c.note(d, killer, time.Since(start))
+			return nil
+		})
 	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return c.sum()
+}
+
+// note prints which test detected a defect, and counts it.
+func (c *campaign) note(d defect, killer kill, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	verdict := "SURVIVES"
+	if killer.suite == nil {
+		c.survivors = append(c.survivors, d.name+": "+d.why)
+	} else {
+		c.kills[killer.suite.name]++
+		verdict = killer.suite.name + ": " + killer.test
+	}
+	if !killer.bySimulator() {
+		c.unseen = append(c.unseen, d.name+": "+d.why)
+	}
+	c.tell("%5.0fs  %-40s %s\n", took.Seconds(), d.name, verdict)
+}
+
+// sum prints how many defects each suite detected, and judges them all.
+func (c *campaign) sum() error {
 	c.tell("\n")
 	for _, s := range c.suites {
-		c.tell("%-10s %d\n", s.name, kills[s.name])
+		c.tell("%-10s %d\n", s.name, c.kills[s.name])
 	}
-	c.tell("%d of %d noticed\n", len(c.all)-len(survivors), len(c.all))
-	if len(survivors) > 0 {
-		c.tell("not detected:\n  %s\n", strings.Join(survivors, "\n  "))
+	all := len(c.all)
+	c.tell("%d of %d noticed, %d by the simulator alone\n", all-len(c.survivors), all, all-len(c.unseen))
+	c.list("not noticed", c.survivors)
+	if !c.quick {
+		c.list("not noticed by the simulator", c.unseen)
 	}
-	if len(survivors)*100 > limit*len(c.all) {
-		return fmt.Errorf("%d of %d survive, at most %d%% may", len(survivors), len(c.all), limit)
+	if len(c.survivors)*100 > tolerated*all {
+		return fmt.Errorf("%d of %d survive, at most %d%% may", len(c.survivors), all, tolerated)
+	}
+	if !c.quick && len(c.unseen)*100 > toleratedBySim*all {
+		return fmt.Errorf("%d of %d survive the simulator, at most %d%% may", len(c.unseen), all, toleratedBySim)
 	}
 	return nil
 }
 
+// list prints defects below a headline, if there are any.
+func (c *campaign) list(headline string, defects []string) {
+	if len(defects) > 0 {
+		slices.Sort(defects)
+		c.tell("%s:\n  %s\n", headline, strings.Join(defects, "\n  "))
+	}
+}
+
 // tell prints to a terminal, which does not fail.
-func (c campaign) tell(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
+func (c *campaign) tell(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
 
 // load reads the defects of a module, sorted by name.
 func load(root string) ([]defect, error) {

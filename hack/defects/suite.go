@@ -15,13 +15,15 @@ import (
 	"strings"
 )
 
-// suite is a set of tests of one package. Cheaper ones come first.
+// suite is a set of tests of one package.
 type suite struct {
 	name string
 	// pkg is the package; empty for the one that has the defect.
 	pkg string
 	// args choose the tests.
 	args []string
+	// long says that the suite takes much longer than others.
+	long bool
 	// imports are the packages that the suite depends on, one a line.
 	imports string
 }
@@ -43,36 +45,42 @@ func (s suite) sees(d defect) bool {
 	return s.pkg == "" || strings.Contains(s.imports, d.pkg()+"\n")
 }
 
-// long returns the long parts of the simulator, cheapest first. They play few orders of events and histories, because a
+// suites returns the simulator's suites, cheapest first, and then those that look at what it does not notice: the tests of all
+// plans, and the package's own tests without an API server. The long suites play few orders of events and histories, because a
 // large number of them rarely detects what a small one does not.
-func long() []suite {
-	parts := []suite{
-		{name: "histories", args: []string{"-test.run=^TestHistories$", "-rapid.checks=300"}},
-		{name: "orders", args: []string{"-test.run=^TestReplays$", "-seeds=8"}},
-		{name: "others", args: []string{"-test.skip=^(TestGolden|TestReplays|TestHistories|TestCrashPoints)$", "-test.short", "-rapid.checks=50"}},
-		{name: "crashes", args: []string{"-test.run=^TestCrashPoints$", "-sample=3"}},
+func suites() []suite {
+	all := []suite{
+		{name: "golden", args: []string{"-test.run=^TestGolden$"}},
+		{name: "histories", long: true, args: []string{"-test.run=^TestHistories$", "-rapid.checks=300"}},
+		{name: "orders", long: true, args: []string{"-test.run=^TestReplays$", "-seeds=8"}},
+		{
+			name: "others", long: true,
+			args: []string{"-test.skip=^(TestGolden|TestReplays|TestHistories|TestCrashPoints)$", "-test.short", "-rapid.checks=50"},
+		},
+		{name: "crashes", long: true, args: []string{"-test.run=^TestCrashPoints$", "-sample=8"}},
 	}
-	for i := range parts {
-		parts[i].pkg = simulator
-		parts[i].args = append(parts[i].args, "-rapid.seed=1", "-rapid.shrinktime=0s")
+	for i := range all {
+		all[i].pkg = simulator
+		all[i].args = append(all[i].args, "-rapid.seed=1", "-rapid.shrinktime=0s")
 	}
-	return parts
+	return append(all, suite{name: "plan", pkg: "internal/plan", args: []string{"-test.short"}}, ownTests())
 }
 
-// short returns the suites that take seconds: the package's own tests without an API server, those of all plans, and the
-// golden rollouts.
-func short() []suite {
-	return []suite{
-		{name: "own tests", args: []string{"-test.short", "-test.skip=^TestController$"}},
-		{name: "plan", pkg: "internal/plan", args: []string{"-test.short"}},
-		{name: "golden", pkg: simulator, args: []string{"-test.run=^TestGolden$"}},
-	}
+// ownTests returns the suite of the package that has the defect.
+func ownTests() suite {
+	return suite{name: "own tests", args: []string{"-test.short", "-test.skip=^TestController$"}}
 }
 
 const simulator = "internal/testing/sim"
 
-// kill is the test that detected a defect: a suite, and its first failing test. Both are empty if none did.
-type kill struct{ suite, test string }
+// kill is the test that detected a defect: its suite, and the first failing test. Both are empty if none did.
+type kill struct {
+	suite *suite
+	test  string
+}
+
+// bySimulator reports whether the simulator noticed the defect.
+func (k kill) bySimulator() bool { return k.suite != nil && k.suite.pkg == simulator }
 
 // play runs suites until one fails.
 func (d defect) play(ctx context.Context, suites []suite) (killer kill, err error) {
@@ -85,7 +93,8 @@ func (d defect) play(ctx context.Context, suites []suite) (killer kill, err erro
 	if err != nil {
 		return kill{}, err
 	}
-	for _, s := range suites {
+	for i := range suites {
+		s := &suites[i]
 		if !s.sees(d) {
 			continue
 		}
@@ -97,7 +106,7 @@ func (d defect) play(ctx context.Context, suites []suite) (killer kill, err erro
 			}
 		}
 		if test, err := d.fails(ctx, binary, pkg, s.args); test != "" || err != nil {
-			return kill{s.name, test}, err
+			return kill{s, test}, err
 		}
 	}
 	return kill{}, nil
