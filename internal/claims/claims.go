@@ -116,6 +116,9 @@ func Wanted(o *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
 func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 	var p action.Plan
 	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
+	if c.complete && !o.Ordinal() {
+		c.waiting = waiting(o)
+	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		c.own(r, &p)
@@ -132,7 +135,29 @@ type planner struct {
 	deleted map[types.UID]action.Cause
 	// complete is true if no identity waits for a pod.
 	complete bool
+	// waiting are the identities without a pod whose claims are those of a replica all the same: a pod that has none stands in
+	// for it, such as one that was adopted, or one of a revision without claims.
+	waiting []string
 }
+
+// waiting returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
+// have claims.
+func waiting(o *snapshot.Set) []string {
+	back := desired.Returning(o)
+	if len(back) == 0 {
+		return nil
+	}
+	have := 0
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Pod != nil && !r.Surge && slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Left(c) }) {
+			have++
+		}
+	}
+	return back[:min(len(back), max(0, o.Limits.Replicas-have))]
+}
+
+// isSpare reports whether an identity without a pod is none that a pod comes back to.
+func (c planner) isSpare(r *snapshot.Replica) bool { return c.complete && !slices.Contains(c.waiting, r.ID) }
 
 // deleted returns the pods that the plan deletes, each with its cause.
 func deleted(pods action.Plan) map[types.UID]action.Cause {
@@ -183,12 +208,11 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 }
 
 // leaves reports whether a claim is, or is about to be, left behind: by a scale-down, because a foreign pod has the name of its
-// pod and another identity takes the place, or because no pod was ever made for it. While no identity waits for a pod, a claim
-// without one is none that a pod comes back to. With ordinals only the number decides.
+// pod and another identity takes the place, or because no pod was ever made for it. With ordinals only the number decides.
 func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	if r.Pod == nil {
 		_, blocked := c.set.Blocked[r.ID]
-		spare := c.complete && (!GoesWhenLeft(c.set, r) || c.protected(claim) > 0)
+		spare := c.isSpare(r) && (!GoesWhenLeft(c.set, r) || c.protected(claim) > 0)
 		return snapshot.Left(claim) || (blocked || spare) && !c.set.Ordinal() && !r.Surge
 	}
 	return !c.set.Ordinal() && c.isScaledAway(r) && !snapshot.Surges(claim) && c.keep.WhenScaled == v1alpha1.RetainClaims
@@ -248,7 +272,7 @@ func GoesWhenLeft(o *snapshot.Set, r *snapshot.Replica) bool {
 
 // removeLeftover deletes the claims of an identity that has no pod and will never have one again.
 func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
-	if c.set.Ordinal() || r.Pod != nil || !c.complete || !GoesWhenLeft(c.set, r) {
+	if c.set.Ordinal() || r.Pod != nil || !c.isSpare(r) || !GoesWhenLeft(c.set, r) {
 		return
 	}
 	if r.NameTaken {

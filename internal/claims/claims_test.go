@@ -166,9 +166,24 @@ func TestOwners(t *testing.T) {
 			config: "random R=2 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
 		},
+		"or while a pod without claims stands in for one": {
+			config: "random R=2 v1", state: "a:v1+ b:- d:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
+		},
+		"but not by more than such pods": {
+			config: "random R=2 v1", state: "a:v1+ b:- c:- d:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{
+				"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set), "c": claim("c", "1Gi", set),
+			},
+			want: "delete claim data-web-c (retention policy, and no pod needs it)",
+		},
+		"a claim that a pod without claims stands in for is not left behind": {
+			config: "random R=2 v1", state: "a:v1+ b:- d:v1+", whenDeleted: retain, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi"), "b": claim("b", "1Gi")},
+		},
 		"a leftover without an owner is not deleted, whatever its labels": {
 			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: retain, whenScaled: remove,
-			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi")},
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi"), "b": claim("b", "1Gi")},
 		},
 		"another's leftover is not ours to delete": {
 			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
@@ -192,7 +207,7 @@ func TestOwners(t *testing.T) {
 // TestKeepsLeftoverOfLostTemplate keeps a claim while neither the spec nor a revision has its template.
 func TestKeepsLeftoverOfLostTemplate(t *testing.T) {
 	t.Parallel()
-	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", set)})
+	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)})
 	o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1alpha1.DeleteClaims}
 	templates := o.Spec.VolumeClaimTemplates
 	o.Spec.VolumeClaimTemplates = nil

@@ -222,37 +222,48 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 }
 
 // identities returns the identities of new pods, surge last: first those whose claims are free, then unused ids of the set's
-// sequence. Claims that a scale-down left behind come after those of pods that come back, and of these the oldest come first: the
-// others may be ones for which no pod was ever made. Claims that surge left behind are used for surge, and surge uses no others.
+// sequence. Claims that a scale-down left behind come after those of pods that come back. Claims that surge left behind are used
+// for surge, and surge uses no others.
 func identities(o *snapshot.Set, missing, surge int) []string {
 	taken := make(map[string]bool, len(o.Replicas))
 	for id := range o.Blocked {
 		taken[id] = true
 	}
 	var left, extra []string
-	var back []*snapshot.Replica
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
 		case r.Pod != nil || taken[r.ID]:
 		case r.Surge && len(extra) < surge:
 			extra = append(extra, r.ID)
-		case r.Surge:
-		case slices.ContainsFunc(r.Claims, snapshot.Left):
+		case !r.Surge && slices.ContainsFunc(r.Claims, snapshot.Left):
 			left = append(left, r.ID)
-		default:
-			back = append(back, r)
 		}
 		taken[o.Replicas[i].ID] = true
 	}
-	slices.SortStableFunc(back, func(a, b *snapshot.Replica) int { return oldestClaim(a).Compare(oldestClaim(b)) })
-	members := make([]string, 0, missing)
-	for _, r := range back[:min(len(back), missing)] {
-		members = append(members, r.ID)
-	}
+	back := Returning(o)
+	members := slices.Clone(back[:min(len(back), missing)])
 	members = append(members, left[:min(len(left), missing-len(members))]...)
 	fresh := identity.NewSequence(o.UID).Next(o.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
 	next := min(len(fresh), missing-len(members))
 	return slices.Concat(members, fresh[:next], extra, fresh[next:])
+}
+
+// Returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in
+// which they do. The oldest come first: the others may be ones for which no pod was ever made.
+func Returning(o *snapshot.Set) []string {
+	var back []*snapshot.Replica
+	for i := range o.Replicas {
+		r := &o.Replicas[i]
+		if _, blocked := o.Blocked[r.ID]; r.Pod == nil && !r.Surge && !blocked && !slices.ContainsFunc(r.Claims, snapshot.Left) {
+			back = append(back, r)
+		}
+	}
+	slices.SortStableFunc(back, func(a, b *snapshot.Replica) int { return oldestClaim(a).Compare(oldestClaim(b)) })
+	ids := make([]string, len(back))
+	for i, r := range back {
+		ids[i] = r.ID
+	}
+	return ids
 }
 
 // oldestClaim returns when the first claim of an identity without a pod was created.

@@ -52,6 +52,8 @@ type Set struct {
 	Issued int
 	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
 	Replicas []Replica
+	// Claimed is true if one of them has claims.
+	Claimed bool
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
 	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has
@@ -254,7 +256,8 @@ func (s *Set) GivesBack() bool {
 	return s.Spec.UpdatePolicy() != v1alpha1.RecreatePod || s.HasClaims()
 }
 
-// HasClaims reports whether pods of the set have claims, or had them at a revision that may come back.
+// HasClaims reports whether pods of the set have claims, or had them: at a revision that may come back, or at one that is
+// forgotten.
 func (s *Set) HasClaims() bool {
 	if len(s.Spec.VolumeClaimTemplates) > 0 {
 		return true
@@ -264,7 +267,7 @@ func (s *Set) HasClaims() bool {
 			return true
 		}
 	}
-	return false
+	return s.Claimed
 }
 
 // Lists reports whether podsToDelete contains the name of a pod.

@@ -10,6 +10,7 @@ package observe
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,6 +112,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 		Now:          in.Now,
 	}}
 	o.out.Replicas, o.out.Leaving = o.ours()
+	o.out.Claimed = len(in.Claims) > 0 && slices.ContainsFunc(o.out.Replicas, func(r snapshot.Replica) bool { return len(r.Claims) > 0 })
 	o.markLeaving()
 	o.out.Issued = o.issued()
 	o.judge()

@@ -153,9 +153,32 @@ func keepsClaims(v *verdict) string {
 		return "claims go with their owners only"
 	case slices.ContainsFunc(v.world.Pods(), func(pod *corev1.Pod) bool { return slices.Contains(ClaimsOf(pod), v.Key) }):
 		return "a pod mounts it"
+	case v.lacksClaims():
+		return "a replica comes back to it"
 	default:
 		return ""
 	}
+}
+
+// lacksClaims reports whether fewer identities than replicas have claims beside a claim that is being deleted. Those of surge and
+// those that a scale-down left behind do not count.
+func (v *verdict) lacksClaims() bool {
+	extra := func(claim client.Object) bool {
+		labels := claim.GetLabels()
+		return labels[v1alpha1.SurgeLabel] == "true" || labels[v1alpha1.LeftLabel] == "true"
+	}
+	if extra(v.Old) {
+		return false
+	}
+	id := v.Old.GetLabels()[v1alpha1.InstanceIDLabel]
+	have := map[string]bool{}
+	for claim := range v.checker.reconcile.View.Cache(apiserver.Claims) {
+		if labels := claim.GetLabels(); labels[v1alpha1.SetLabel] == v.set.Name && !extra(claim) && claim.GetDeletionTimestamp() == nil {
+			have[labels[v1alpha1.InstanceIDLabel]] = true
+		}
+	}
+	delete(have, id)
+	return len(have) < int(*v.set.Spec.Replicas)
 }
 
 // keepsRevisions checks that a manager does not delete a revision if it knows of a pod that runs it.
