@@ -138,6 +138,9 @@ func (f *facts) headline(v verdict) string {
 	case v1alpha1.ReasonPaused:
 		return "paused; " + f.numbers()
 	case v1alpha1.ReasonPartitionReached:
+		if f.revision(f.set.Update.Name).active > f.want[f.set.Update.Name] {
+			return f.numbers() // the current revision is lost, and no pod can go back to it
+		}
 		return f.numbers() + ", as the partition wants it"
 	default:
 		return f.numbers()
@@ -170,7 +173,7 @@ func (f *facts) numbers() string {
 	case f.settled && f.outdated == 0:
 		return share(f.total.available, replicas, "updated and available")
 	case f.outdated > 0 && f.moving == 0: // the others stay where they are
-		return share(update.active, f.total.active, "updated")
+		return share(update.active, max(replicas, f.total.active), "updated")
 	case rolling && update.active > expected && current.active < stay: // the partition was raised
 		return share(current.active, stay, "moved back")
 	case f.total.active > replicas && f.moving == 0:

@@ -140,9 +140,10 @@ func partition(o *snapshot.Set) int {
 }
 
 // comesBackAt returns the revision of a new pod, given the wanted one. It is the current revision while the API server
-// refuses pods of the update revision, so that a set keeps running with a bad template.
+// refuses pods of the update revision, so that a set keeps running with a bad template. That may be a revision that was never
+// complete: some of its pods may serve.
 func comesBackAt(o *snapshot.Set, revision string) string {
-	if revision == o.Update.Name && o.RefusesUpdate() {
+	if revision == o.Update.Name && o.ComesBackAtCurrent() {
 		revision = o.Current.Name
 	}
 	return obtainable(o, revision)

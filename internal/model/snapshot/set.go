@@ -289,10 +289,14 @@ func (s *Set) IDOf(podName string) string {
 // Rolling reports whether a rollout can be under way: whether current and update revision differ.
 func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }
 
-// RefusesUpdate reports whether the API server refuses pods of the update revision, and the set has another revision to run
-// meanwhile.
-func (s *Set) RefusesUpdate() bool {
-	return s.Preflights[s.Update.Name].Refuses() && s.Rolling() && !s.Unproven && s.Current.Template != nil
+// RefusesUpdate reports whether the API server refuses pods of the update revision, and the set has completed another revision
+// that it can run meanwhile.
+func (s *Set) RefusesUpdate() bool { return s.ComesBackAtCurrent() && !s.Unproven }
+
+// ComesBackAtCurrent reports whether pods that are lost come back at the current revision, because the API server refuses pods
+// of the update revision.
+func (s *Set) ComesBackAtCurrent() bool {
+	return s.Preflights[s.Update.Name].Refuses() && s.Rolling() && s.Current.Template != nil
 }
 
 // Partition returns how many pods are wanted at the current revision, without a rollback: as many as the spec or the step at
