@@ -167,7 +167,7 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 			return w.name + " " + w.arg.Draw(t, "argument")
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
-		beginning := rapid.OneOf(among("", "", midstep, zonal, zonal+midstep, drained, budgeted, drained+budgeted), midwait())
+		beginning := rapid.OneOf(among("", aged, midstep, aged+midroll, zonal, zonal+midstep, drained, budgeted, drained+budgeted), midwait())
 		return preface.Draw(t, "preface") + "\n" + beginning.Draw(t, "beginning") + strings.Join(lines, "\n")
 	})
 }
@@ -180,6 +180,12 @@ const budgeted = "budget Auto\nsettle\n"
 
 // drained has pods on nodes that leave.
 const drained = "on-drain Replace\nsettle\ncordon-node a\n"
+
+// aged has claims that are old enough to be deleted once no pod needs them.
+const aged = "settle\nrun 1m\n"
+
+// midroll brings a set into the midst of a rollout.
+const midroll = "image app:v2\nrun 500ms\n"
 
 // midstep brings a set into the midst of a rollout in steps.
 const midstep = "settle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n"
