@@ -66,6 +66,7 @@ func Parse(config, state string) *snapshot.Set {
 	c.finish()
 	for i, word := range strings.Fields(state) {
 		o.Replicas = append(o.Replicas, replica(o, word, i))
+		o.Claimed = o.Claimed || len(o.Replicas[i].Claims) > 0
 	}
 	return o
 }
