@@ -530,6 +530,12 @@ type RollSetStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	IssuedIDs int64 `json:"issuedIDs,omitempty"`
 
+	// reachedReplicas is how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas.
+	// scaleStrategy.maxUnavailable limits only the creation of pods beyond it. It is absent from a set without that limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReachedReplicas int32 `json:"reachedReplicas,omitempty"`
+
 	// labelSelector is the selector as a string. The scale subresource shows it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144

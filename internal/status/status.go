@@ -108,6 +108,7 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 		CurrentRevision:          cmp.Or(f.currentName(), f.previous.CurrentRevision),
 		UpdateRevision:           cmp.Or(f.set.Update.Name, f.previous.UpdateRevision),
 		IssuedIDs:                max(f.previous.IssuedIDs, int64(f.set.Issued)),
+		ReachedReplicas:          f.reached(),
 		Revisions:                f.listRevisions(),
 		Rollout:                  f.rollout(),
 		VolumeClaims:             slices.Clone(f.in.VolumeClaims),
@@ -120,6 +121,14 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 		s.LabelSelector = selector.String()
 	}
 	return s
+}
+
+// reached returns how many pods the set has had at once; 0 if it has no limit for which that matters.
+func (f *facts) reached() int32 {
+	if s := f.set.Spec.ScaleStrategy; s == nil || s.MaxUnavailable == nil {
+		return 0
+	}
+	return clamp(f.set.Reached)
 }
 
 // generation returns the generation that the status is about. A cache that is behind must not decrease it. It is not raised

@@ -50,6 +50,9 @@ type Set struct {
 	// Issued is how many ids of its sequence a set with random names has given out, as far as known. Names are not reused:
 	// new pods get ids from that place on.
 	Issued int
+	// Reached is how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas. A missing
+	// pod below it was lost or taken, and the limit on creation does not concern its successor.
+	Reached int
 	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
 	Replicas []Replica
 	// Claimed is true if one of them has claims.
@@ -347,6 +350,18 @@ func (s *Set) Active() int {
 		}
 	}
 	return n
+}
+
+// Placed counts the pods that hold a place of spec.replicas and are not being deleted: active and finished ones, without surge
+// pods that are deleted again and ordinals that are not in use.
+func (s *Set) Placed() int {
+	n := 0
+	for i := range s.Replicas {
+		if r := &s.Replicas[i]; r.Pod != nil && !r.Terminating && !r.Surge && !s.Condemned(r) {
+			n++
+		}
+	}
+	return min(n, s.Limits.Replicas)
 }
 
 // InUse returns the place of an ordinal among those that the set uses, counted from 0; false if the set does not use it.

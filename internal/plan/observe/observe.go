@@ -41,6 +41,8 @@ type Memory struct {
 	leaving map[string]time.Time
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
+	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
+	reached, toldReached int
 }
 
 // Spec holds the numbers and selectors of a spec, resolved.
@@ -115,6 +117,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Claimed = len(in.Claims) > 0 && slices.ContainsFunc(o.out.Replicas, func(r snapshot.Replica) bool { return len(r.Claims) > 0 })
 	o.markLeaving()
 	o.out.Issued = o.issued()
+	o.out.Reached = o.reached()
 	o.judge()
 	m.forgetProofs(o.out)
 	o.out.Blocked = o.nameless()

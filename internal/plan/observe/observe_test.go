@@ -44,12 +44,24 @@ func words(r *snapshot.Replica) string {
 
 // look takes the snapshot of a set of some pods at second 1000.
 func look(set *v1alpha1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
+	return lookAgain(&Memory{}, set, pods...)
+}
+
+// lookAgain takes a snapshot with what earlier ones have left in memory.
+func lookAgain(memory *Memory, set *v1alpha1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
 	o := &snapshot.Objects{Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Pods: pods, Now: time.Unix(1000, 0)}
-	memory := &Memory{}
 	return Snapshot(Input{
-		Objects: o, Replicas: memory.Join(o),
+		Objects: o, Spec: Spec{Limits: snapshot.Limits{Replicas: replicasOf(set)}}, Replicas: memory.Join(o),
 		Sighting: func(types.UID) inplace.Sighting { return inplace.Sighting{} },
 	}, memory)
+}
+
+// replicasOf returns spec.replicas; 0 if it is not set.
+func replicasOf(set *v1alpha1.RollSet) int {
+	if set.Spec.Replicas == nil {
+		return 0
+	}
+	return int(*set.Spec.Replicas)
 }
 
 // TestWhatAPodCountsAs takes a pod that has been ready for 100 seconds, and changes one thing.
