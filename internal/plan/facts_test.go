@@ -402,9 +402,7 @@ func (f *facts) guarded(to side) bool {
 
 // passes reports whether broken pods pass the guard of a side: no pod is available, and the guard has held for a minute.
 func (f *facts) passes(to side) bool {
-	limit := f.set.Limits.ScaleMaxUnavailable
-	together := !f.set.OrderedReady() && (limit < 0 || limit >= f.set.Limits.Replicas)
-	return f.available == 0 && together && f.unavailableLong[to] >= max(1, f.set.Limits.MaxUnavailable)
+	return f.available == 0 && !f.set.OrderedReady() && f.unavailableLong[to] >= max(1, f.set.Limits.MaxUnavailable)
 }
 
 // waiting counts the pods that wait or are to wait for a hook before they are deleted.

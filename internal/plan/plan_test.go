@@ -196,14 +196,15 @@ func TestNext(t *testing.T) {
 				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
-		"and where they would not come back together": {
+		"they do whatever scaleStrategy.maxUnavailable is, because it does not limit replacements": {
 			config: "random R=3 scalemu=1 v1>v2", state: "a:v1. b:v1. c:v2,",
 			want: []string{
-				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+				"delete web-b (recreate at v2)",
+				"delete web-a (recreate at v2)",
 			},
 		},
 		"what was deleted as broken comes back without waiting for scaleStrategy.maxUnavailable": {
-			config: "random R=6 mu=3 scalemu=1 v1>v2", state: "a:v1+ b:v1+ c:v1+ g:v2.",
+			config: "random R=6 mu=3 scalemu=1 reached=6 v1>v2", state: "a:v1+ b:v1+ c:v1+ g:v2.",
 			want: []string{
 				"create qkmvw at v2 (missing)",
 				"create 7w6p2 at v2 (missing)",
@@ -218,7 +219,7 @@ func TestNext(t *testing.T) {
 			},
 		},
 		"and a named one that is going as well": {
-			config: "random R=3 scalemu=1 v1", state: "a:v1+ b:v1x@ c:v1x@",
+			config: "random R=3 scalemu=1 reached=3 v1", state: "a:v1+ b:v1x@ c:v1x@",
 			want: []string{
 				"create qkmvw at v1 (missing)",
 				"create 7w6p2 at v1 (missing)",

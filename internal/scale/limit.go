@@ -5,6 +5,7 @@ package scale
 
 import (
 	"fmt"
+	"slices"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -14,35 +15,43 @@ import (
 // limit is scaleStrategy.maxUnavailable: how many pods may be unavailable while pods are created. It is counted for each
 // revision separately, so that broken pods of one revision do not keep pods of another from being created.
 //
-// It never limits replacements. A rollout takes no more pods than maxUnavailable and maxSurge allow, and a place that it
-// emptied looks like one that never had a pod. So while a rollout is under way, as many places may be filled. A pod that a
-// user named, or whose node leaves, is replaced as long as it is still seen terminating.
+// It limits only the creation of more pods than the set has had. A place below that number is empty because its pod was lost,
+// named, or taken by a rollout, and is filled whatever is unavailable. So is a place of surge, once no other is empty: surge
+// belongs to a rollout, and maxSurge limits it.
 type limit struct {
 	set *snapshot.Set
 	// most is how many pods of a revision may be unavailable; negative means no limit.
 	most int
-	// unavailable counts, by revision, the pods that stay and those that this plan creates. It does not count pods to be
-	// replaced, because a broken pod could block its own replacement.
+	// taken counts the places that have a pod, or a terminating one that is replaced, or that this plan fills.
+	taken int
+	// unavailable counts, by revision, the pods that stay and those that this plan creates.
 	unavailable map[string]int
 }
 
 func newLimit(o *snapshot.Set, w *desired.State) limit {
-	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, unavailable: map[string]int{}}
+	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, taken: o.Limits.Replicas - w.Missing, unavailable: map[string]int{}}
 	if l.most < 0 {
 		return l
 	}
-	if o.Rolling() {
-		l.most = max(l.most, o.Limits.MaxUnavailable+o.Limits.MaxSurge)
-	}
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
-		case r.Terminating && r.ToReplace():
-			l.most++
-		case r.Active() && !r.Available && !r.ToReplace() && w.Stays(o, r):
+		case r.Terminating && scaledDown(o, r):
+			l.taken--
+		case r.Active() && !r.Available && w.Stays(o, r):
 			l.unavailable[r.Revision]++
 		}
 	}
 	return l
+}
+
+// scaledDown reports whether a terminating pod in a place that is wanted again was deleted because spec.replicas was lowered.
+// Its successor is no replacement.
+func scaledDown(o *snapshot.Set, r *snapshot.Replica) bool {
+	if o.Ordinal() {
+		place, used := o.InUse(r.Ordinal)
+		return used && place >= o.Reached
+	}
+	return slices.ContainsFunc(r.Claims, snapshot.Left)
 }
 
 // holds reports whether the limit holds a place. If it does not, the place is counted.
@@ -50,12 +59,14 @@ func (l *limit) holds(place desired.Place, p *action.Plan) bool {
 	if l.most < 0 {
 		return false
 	}
-	if l.unavailable[place.Revision] >= l.most {
+	replaces := l.taken < l.set.Reached || place.Surge && l.taken >= l.set.Limits.Replicas
+	if !replaces && l.unavailable[place.Revision] >= l.most {
 		p.HoldBecause(action.HeldByLimit, l.set.PodName(place.ID), func() string {
 			return fmt.Sprintf("scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", l.most)
 		})
 		return true
 	}
+	l.taken++
 	l.unavailable[place.Revision]++
 	return false
 }

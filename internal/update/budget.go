@@ -175,13 +175,10 @@ const guardHolds = time.Minute
 
 // passes reports whether a broken pod passes the guard, because no pod of the set is available and the guard has held for a
 // while. Then nothing is left to protect, and the pods may be ones that become ready only together. They cannot become ready
-// together where they are created one after the other, or fewer at a time than there are.
+// together where they are created one after the other.
 func (b *budget) passes(m desired.Candidate) bool {
 	since := b.unreadySince[m.To]
-	if limit := b.set.Limits.ScaleMaxUnavailable; b.set.OrderedReady() || limit >= 0 && limit < b.set.Limits.Replicas {
-		return false
-	}
-	if !b.none || m.Replica.Ready || m.Replica.Gate.Closed() || len(since) < b.limit {
+	if b.set.OrderedReady() || !b.none || m.Replica.Ready || m.Replica.Gate.Closed() || len(since) < b.limit {
 		return false
 	}
 	left := guardHolds - b.set.Now.Sub(since[b.limit-1])

@@ -67,6 +67,8 @@ func (c *configuration) readNumber(key, value string) {
 		l.MaxSurge = n
 	case "scalemu":
 		l.ScaleMaxUnavailable = n
+	case "reached":
+		c.set.Reached = n
 	case "start":
 		c.start = int32(number)
 	case "soak":

@@ -38,6 +38,7 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //
 //	random | ordinal (Parallel) | ordered (OrderedReady)
 //	R=3 p=1 mu=1 surge=1 scalemu=2 start=5      numbers as resolved; mu is 1 unless it is said
+//	reached=3                                   how many pods the set has had; at least those that there are
 //	v1>v2 | v1                                  current and update revision
 //	paused ondelete recreate rejected refused   switches
 //	hooked                                      the set uses the hook preDelete
@@ -68,6 +69,7 @@ func Parse(config, state string) *snapshot.Set {
 		o.Replicas = append(o.Replicas, replica(o, word, i))
 		o.Claimed = o.Claimed || len(o.Replicas[i].Claims) > 0
 	}
+	o.Reached = min(max(o.Reached, o.Placed()), o.Limits.Replicas)
 	return o
 }
 
