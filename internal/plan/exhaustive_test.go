@@ -92,6 +92,8 @@ func variants() []variant {
 		{words: "random recreate paused v1>v2", kinds: rolling, bounds: noSurge},
 		{words: "random forgotten v1>v2", partitioned: true, kinds: rolling, bounds: fewer},
 		{words: "random scalemu=1 v1>v2", partitioned: true, kinds: rolling, bounds: fewer},
+		{words: "random scalemu=1 v2", kinds: rest, bounds: fewer},
+		{words: "random scalemu=2 claims v1>v2", kinds: claims, bounds: fewer},
 		{words: "random v1>v2", partitioned: true, kinds: claims, bounds: fewer},
 		{words: "random v2", kinds: claims, bounds: fewer},
 		{words: "random claims v1>v2", partitioned: true, kinds: surge, bounds: fewer},
@@ -121,6 +123,8 @@ func variants() []variant {
 		{words: "ordered v2", kinds: leaving, bounds: four},
 		{words: "quorum random v1>v2", kinds: company, bounds: pods},
 		{words: "quorum random v1>v2", kinds: companyWithClaims, bounds: fewer},
+		{words: "quorum random scalemu=1 v1>v2", kinds: company, bounds: fewer},
+		{words: "quorum ordinal scalemu=1 v1>v2", kinds: company, bounds: four},
 		{words: "quorum ordinal v1>v2", kinds: company, bounds: four},
 		{words: "ordinal v1>v2", partitioned: true, kinds: places, bounds: four},
 		{words: "ordinal paused v1>v2", kinds: places, bounds: four},
@@ -128,6 +132,8 @@ func variants() []variant {
 		{words: "ordinal recreate rejected v1>v2", kinds: few, bounds: four},
 		{words: "ordinal forgotten v1>v2", partitioned: true, kinds: few, bounds: four},
 		{words: "ordinal scalemu=1 v1>v2", partitioned: true, kinds: few, bounds: four},
+		{words: "ordinal scalemu=1 start=1 v1>v2", kinds: few, bounds: five},
+		{words: "ordered scalemu=1 v1>v2", kinds: few, bounds: four},
 		{words: "ordinal start=1 v1>v2", partitioned: true, kinds: few, bounds: five},
 		{words: "ordered v1>v2", partitioned: true, kinds: places, bounds: four},
 		{words: "ordered start=1 recreate v1>v2", kinds: few, bounds: four},
@@ -219,8 +225,18 @@ func (w *world) exploreAll(b bounds) {
 
 // start explores all paths from a state, if it can come about.
 func (w *world) start(c *cells) {
-	sorted := *c
-	if !w.ruptured(c) {
+	if w.ruptured(c) {
+		return
+	}
+	most := w.set.Limits.Replicas
+	least := most
+	if w.limited() && !w.quorum { // a quorum that never was does not come about under a limit
+		w.show(c)
+		least = w.set.Placed()
+	}
+	for reached := least; reached <= most; reached++ {
+		sorted := *c
+		w.set.Reached = reached
 		w.explore(w.packed(&sorted))
 	}
 }

@@ -449,3 +449,27 @@ func (f *facts) settled() bool {
 	}
 	return true
 }
+
+// placed counts the pods in places of spec.replicas, without surge, and those that are terminating too if they are asked for.
+func (f *facts) placed(terminating bool) int {
+	n := 0
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		_, used := f.set.InUse(r.Ordinal)
+		if r.Pod != nil && !r.Surge && (used || !f.set.Ordinal()) && (terminating || !r.Terminating) {
+			n++
+		}
+	}
+	return n
+}
+
+// unavailableThere counts the active pods of a side that stay and are not available.
+func (f *facts) unavailableThere(s side) int {
+	n := 0
+	for i := range f.set.Replicas {
+		if r := &f.set.Replicas[i]; r.Active() && !r.Available && f.stays(r) && f.side(r.Revision) == s {
+			n++
+		}
+	}
+	return n
+}

@@ -43,7 +43,9 @@ type cluster struct {
 	words, trouble []string
 	pods           []*pod
 	random         *rand.Rand
-	facts          facts
+	// reached is how many pods the set has had at once.
+	reached int
+	facts   facts
 }
 
 // pod is an identity in the notation of package snapshottest.
@@ -136,6 +138,8 @@ func (c *cluster) state() string {
 // step makes a plan, checks it, applies some of it, and lets some pods advance. It reports whether the set is settled.
 func (c *cluster) step(t *rapid.T) bool {
 	o := snapshottest.Parse(c.config(), c.state())
+	c.reached = max(c.reached, o.Reached)
+	o.Reached = c.reached
 	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
 	p := plan.Next(o)
 	c.facts.gather(o, &p)

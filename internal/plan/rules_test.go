@@ -36,6 +36,8 @@ func rules() []rule {
 		{"OrderedReady creates one pod after the other", createsInOrder},
 		{"OrderedReady scales down one pod after the other", scalesDownInOrder},
 		{"a pod is created at a revision that is wanted", createsWhatIsWanted},
+		{"scaleStrategy.maxUnavailable keeps no place empty that had a pod", limitsNoReplacement},
+		{"pods that the set never had are created within scaleStrategy.maxUnavailable", createsWithinLimit},
 		{"only misplaced pods are moved, and none while the set is frozen", movesMisplaced},
 		{"not more than maxUnavailable + surge pods are unavailable at a revision moved to", movesWithinGuard},
 		{"a broken pod that is outdated waits for nothing but the guard", brokenIsNeverStuck},
@@ -365,4 +367,32 @@ func pauseKeepsOldPods(f *facts) bool {
 		return f.side(r.Revision) != update && !r.ToReplace()
 	})
 	return old == 0 || old <= surplus-min(surplus, f.surge(), f.have[update])
+}
+
+// limitsNoReplacement counts a place as filled while a pod in it is terminating, and once the plan fills it.
+func limitsNoReplacement(f *facts) bool {
+	if !slices.ContainsFunc(f.plan.Held, func(h action.Hold) bool { return h.Kind == action.HeldByLimit }) {
+		return true
+	}
+	return f.placed(true)+len(f.creates) >= f.set.Reached
+}
+
+// createsWithinLimit counts surge apart: pods that are marked, and pods above spec.replicas.
+func createsWithinLimit(f *facts) bool {
+	limit := f.set.Limits.ScaleMaxUnavailable
+	if limit < 0 {
+		return true
+	}
+	allowed := max(0, f.set.Reached-f.placed(false))
+	for s := range sides {
+		allowed += max(0, limit-f.unavailableThere(s))
+	}
+	surge := 0
+	for _, c := range f.creates {
+		if c.Surge {
+			surge++
+		}
+	}
+	surge = max(surge, f.active+len(f.creates)-f.set.Limits.Replicas)
+	return len(f.creates)-surge <= allowed
 }

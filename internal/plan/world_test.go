@@ -26,8 +26,14 @@ const nothing kind = 0
 // names the kinds are sorted, because only their numbers count.
 type cells [12]kind
 
-// state holds cells in one word, five bits a cell. It is the key of visited states.
+// state holds cells in one word, five bits a cell, and how many pods a set with a limit on creation has had in the four bits
+// above. It is the key of visited states.
 type state uint64
+
+// reachedAt is the first of those four bits.
+const reachedAt = 5 * len(cells{})
+
+func (s state) reached() int { return int(s >> reachedAt) }
 
 func pack(c *cells) state {
 	var s state
@@ -202,6 +208,14 @@ func (w *world) show(c *cells) {
 	}
 }
 
+// view sets the observation to a state, and returns its cells.
+func (w *world) view(s state) cells {
+	c := s.unpack()
+	w.show(&c)
+	w.set.Reached = max(s.reached(), w.set.Placed())
+	return c
+}
+
 // spell returns a state in the notation of package snapshottest.
 func (w *world) spell(s state) string {
 	var words []string
@@ -233,8 +247,7 @@ func (w *world) explore(s state) {
 
 // successors returns the states that can follow a state. It checks the plan on the way.
 func (w *world) successors(s state) []state {
-	c := s.unpack()
-	w.show(&c)
+	c := w.view(s)
 	p := plan.Next(w.set)
 	w.facts.gather(w.set, &p)
 	settled := w.facts.settled()
@@ -401,9 +414,21 @@ func (w *world) born(a action.Create) kind {
 	}))
 }
 
-// packed returns a state in which the cells of a set with random names are sorted. Terminating pods without claims do not
-// matter there, so more than two of them are not distinguished.
+// limited reports whether the set limits the creation of pods.
+func (w *world) limited() bool { return w.set.Limits.ScaleMaxUnavailable >= 0 }
+
+// packed returns the state of some cells. What the set has had so far stays.
 func (w *world) packed(c *cells) state {
+	s := w.sorted(c)
+	if w.limited() {
+		s |= state(w.set.Reached) << reachedAt
+	}
+	return s
+}
+
+// sorted returns a state in which the cells of a set with random names are sorted. Terminating pods without claims do not
+// matter there, so more than two of them are not distinguished.
+func (w *world) sorted(c *cells) state {
 	if w.set.Ordinal() {
 		return pack(c)
 	}
@@ -429,8 +454,7 @@ func (w *world) fail(s state, what string) {
 	for _, before := range w.open {
 		fmt.Fprintf(&b, "  %q\n", w.spell(before))
 	}
-	c := s.unpack()
-	w.show(&c)
+	w.view(s)
 	p := plan.Next(w.set)
-	w.err = fmt.Errorf("%sstate: %q\n%s", &b, w.spell(s), &p)
+	w.err = fmt.Errorf("%sstate: %q, reached %d\n%s", &b, w.spell(s), w.set.Reached, &p)
 }
