@@ -6,6 +6,8 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
@@ -42,11 +44,14 @@ type blocker struct {
 	text string
 }
 
+// waiting begins the text of most blockers.
+const waiting = "waiting for "
+
 // blocker returns what the set waits for first: an unavailable pod that is where it belongs, because everything else may
-// wait for it; then what the API server refuses; then what the plan holds; then a terminating pod. A spent budget says less
+// wait for it, behind the limit that makes pods wait that do not exist; then what the API server refuses; then what the plan holds; then a terminating pod. A spent budget says less
 // than what it is spent on, so it comes last.
 func (f *facts) blocker() blocker {
-	candidates := []func() blocker{f.unavailablePod, f.changingPod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
+	candidates := []func() blocker{f.limited, f.unavailablePod, f.changingPod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
 	switch {
 	case f.in.Invalid != "":
 		return blocker{kind: BlockedByInvalidSpec}
@@ -60,6 +65,22 @@ func (f *facts) blocker() blocker {
 	for _, candidate := range candidates {
 		if b := candidate(); b.kind != "" {
 			return b
+		}
+	}
+	return blocker{}
+}
+
+// limited returns the pod that scaleStrategy.maxUnavailable keeps from being created, and the pod that it waits for. A message
+// that named only the latter would not say why another is missing.
+func (f *facts) limited() blocker {
+	i := slices.IndexFunc(f.in.Plan.Held, func(h action.Hold) bool { return h.Kind == action.HeldByLimit })
+	if i < 0 {
+		return blocker{}
+	}
+	limit := f.held(&f.in.Plan.Held[i])
+	for _, candidate := range []func() blocker{f.unavailablePod, f.changingPod, f.endedPod} {
+		if b := candidate(); b.kind != "" {
+			return blocker{limit.kind, limit.text + "; " + strings.TrimPrefix(b.text, waiting)}
 		}
 	}
 	return blocker{}
@@ -144,7 +165,7 @@ func (f *facts) refusal() blocker {
 	case failure.Reason == v1alpha1.ReasonInvalidTemplate:
 		return blocker{BlockedByRefusal, "the API server refuses: " + failure.Message}
 	case failure.Reason == v1alpha1.ReasonClaimConflict, failure.Reason == v1alpha1.ReasonNameConflict:
-		return blocker{BlockedByRefusal, "waiting for " + failure.Message}
+		return blocker{BlockedByRefusal, waiting + failure.Message}
 	default:
 		return blocker{BlockedByRefusal, "failed: " + failure.Message}
 	}
@@ -181,7 +202,7 @@ func (f *facts) held(h *action.Hold) blocker {
 			return waitingFor(kind, r, cmp.Or(podstate.Why(r.Pod), "Terminating")+"; "+h.Reason)
 		}
 	}
-	return blocker{kind, "waiting for " + h.String()}
+	return blocker{kind, waiting + h.String()}
 }
 
 // terminatingPod returns the first terminating pod.
@@ -195,7 +216,7 @@ func (f *facts) terminatingPod() blocker {
 }
 
 func waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
-	return blocker{kind, "waiting for " + r.Pod.Name + ": " + why}
+	return blocker{kind, waiting + r.Pod.Name + ": " + why}
 }
 
 // failure returns what the API server refuses, or what blocks a pod; nil if there is nothing. What every observation shows

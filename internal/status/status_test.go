@@ -91,6 +91,15 @@ func TestConditions(t *testing.T) {
 				Progressing=True Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b`,
 			wantBlocking: status.BlockedByPod,
 		},
+		"the limit on creation is named with the pod that it waits for": {
+			config: "random R=3 v2", state: "a:v2.", previous: before(v1alpha1.ReasonNewRevision),
+			edit: func(in *status.Input) { in.Plan = plan.Next(snapshottest.Parse("random R=3 scalemu=1 v2", "a:v2.")) },
+			want: `
+				Ready=False Scaling: 0 of 3 pods available; waiting for web-qkmvw and 1 more: scaleStrategy.maxUnavailable: 1 pods may be unavailable while pods are created; web-a: not started yet on node node-a
+				Available=False TooFewPodsAvailable: 0 of 3 pods available, at least 2 needed
+				Progressing=True Scaling: 0 of 3 pods available; waiting for web-qkmvw and 1 more: scaleStrategy.maxUnavailable: 1 pods may be unavailable while pods are created; web-a: not started yet on node node-a`,
+			wantBlocking: status.Blocking(action.HeldByLimit),
+		},
 		"all is there": {
 			config: "random R=3 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(v1alpha1.ReasonScaling),
 			want: `
