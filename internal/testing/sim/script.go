@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -67,7 +68,7 @@ func (w *World) Play(ctx context.Context, script Script) error {
 		if w.checker.Violation != nil {
 			return fmt.Errorf("%s: %w", step.Line, w.checker.Violation)
 		}
-		if err := w.CheckService(w.isTended); err != nil {
+		if err := errors.Join(w.CheckService(w.isTended), w.checker.CheckPlaces(w.acted)); err != nil {
 			return fmt.Errorf("%s: %w", step.Line, err)
 		}
 	}

@@ -54,6 +54,8 @@ type Checker struct {
 	// done holds what each manager knows to be done.
 	done map[string]done
 	data data
+	// had is how many pods a set that limits their creation has had at once, as far as its status told.
+	had int
 	// entered is since when pods have been in their lifecycle states.
 	entered entries
 }
@@ -163,6 +165,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	if !byManager {
 		c.entered.arrives(e)
 		c.arrives(e)
+		c.observeScale(e, nil)
 		return
 	}
 	c.latest = e
@@ -170,6 +173,7 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 		c.LastWrite = e.At
 	}
 	v := c.verdictOn(e)
+	c.observeScale(e, v)
 	c.active = max(c.active, v.count(IsActive))
 	if e.Key.Kind == apiserver.Pods && e.Verb == apiserver.Create {
 		if v.set != nil {

@@ -630,3 +630,45 @@ func TestCheckService(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckPlaces deletes a pod of a set that says that it waits for the limit on creation.
+func TestCheckPlaces(t *testing.T) {
+	t.Parallel()
+	limited := func(set *v1alpha1.RollSet) {
+		set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{MaxUnavailable: new(intstr.FromInt32(1))}
+	}
+	for name, tc := range map[string]struct {
+		edit    func(*v1alpha1.RollSet)
+		replica int32
+		after   time.Duration
+		message string
+		broken  bool
+	}{
+		"a moment ago":        {limited, 3, time.Second, "scaleStrategy.maxUnavailable: 1", false},
+		"and not for longer":  {limited, 3, time.Hour, "scaleStrategy.maxUnavailable: 1", true},
+		"another reason":      {limited, 3, time.Hour, "exceeded quota", false},
+		"scaled down":         {limited, 1, time.Hour, "scaleStrategy.maxUnavailable: 1", false},
+		"a set with no limit": {asItIs, 3, time.Hour, "scaleStrategy.maxUnavailable: 1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCourt(t, tc.edit)
+			pods := []client.Object{c.create(c.pod("web-a", "v1")), c.create(c.pod("web-b", "v1"))}
+			c.begin()
+			c.tells(func(s *v1alpha1.RollSetStatus) { s.Replicas = 2 })
+			c.delete(pods[0])
+			set := c.cluster.Set().DeepCopy()
+			set.Spec.Replicas = &tc.replica
+			c.update(set, "")
+			c.status(func(s *v1alpha1.RollSetStatus) {
+				s.ReachedReplicas, s.ObservedGeneration = 2, c.cluster.Set().Generation
+				s.Conditions = []metav1.Condition{{Type: "Progressing", Message: "waiting for web-a: " + tc.message}}
+			})
+			since := c.clock.Now()
+			c.clock.SetTime(since.Add(tc.after))
+			if err := c.checker.CheckPlaces(since); (err != nil) != tc.broken {
+				t.Errorf("CheckPlaces: %v", err)
+			}
+		})
+	}
+}
