@@ -47,9 +47,9 @@ type blocker struct {
 // waiting begins the text of most blockers.
 const waiting = "waiting for "
 
-// blocker returns what the set waits for first: an unavailable pod that is where it belongs, because everything else may
-// wait for it, behind the limit that makes pods wait that do not exist; then what the API server refuses; then what the plan holds; then a terminating pod. A spent budget says less
-// than what it is spent on, so it comes last.
+// blocker returns what the set waits for first: the limit on creation, if it keeps a pod from being created; an unavailable
+// pod that is where it belongs, because everything else may wait for it; then what the API server refuses; then what the plan
+// holds; then a terminating pod. A spent budget says less than what it is spent on, so it comes last.
 func (f *facts) blocker() blocker {
 	candidates := []func() blocker{f.limited, f.unavailablePod, f.changingPod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
 	switch {
