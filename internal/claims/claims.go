@@ -157,7 +157,9 @@ func waiting(o *snapshot.Set) []string {
 }
 
 // isSpare reports whether an identity without a pod is none that a pod comes back to.
-func (c planner) isSpare(r *snapshot.Replica) bool { return c.complete && !slices.Contains(c.waiting, r.ID) }
+func (c planner) isSpare(r *snapshot.Replica) bool {
+	return c.complete && !slices.Contains(c.waiting, r.ID)
+}
 
 // deleted returns the pods that the plan deletes, each with its cause.
 func deleted(pods action.Plan) map[types.UID]action.Cause {
