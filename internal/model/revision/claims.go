@@ -50,9 +50,40 @@ func setClaims(object *appsv1.ControllerRevision, spec *v1alpha1.RollSetSpec) bo
 }
 
 // rememberClaims records the claim templates of the spec on the ControllerRevision of the update revision, if an earlier
-// version of this program made it or the annotation was removed. It reports whether that must be written.
+// version of this program made it, or the annotation was removed or lacks a template. It reports whether that must be written.
 func (r *resolver) rememberClaims(found record, object *appsv1.ControllerRevision) bool {
-	return len(found.claims) > 0 && !has(object, ClaimTemplatesAnnotation) && setClaims(object, &r.Set.Spec)
+	return len(found.claims) > 0 && !r.keepsClaims(found) && setClaims(object, &r.Set.Spec)
+}
+
+// keepsClaims reports whether the claim templates of a revision can be read from its ControllerRevision.
+func (r *resolver) keepsClaims(found record) bool {
+	if r.KeepsClaims != nil {
+		return r.KeepsClaims(found.object)
+	}
+	return keeps(found.object, found.claims)
+}
+
+// KeepsClaims reports whether all claim templates of a revision can be read from its ControllerRevision.
+func KeepsClaims(object *appsv1.ControllerRevision) bool {
+	_, names, err := Decode(object)
+	return err == nil && keeps(object, names)
+}
+
+// keeps reports whether the claim templates with the given names can be read from a ControllerRevision.
+func keeps(object *appsv1.ControllerRevision, names []string) bool {
+	if len(names) == 0 {
+		return true
+	}
+	kept := keptClaims(object)
+	return !slices.ContainsFunc(names, func(name string) bool { return templateNamed(kept, name) == nil })
+}
+
+// keptClaims returns the claim templates on a ControllerRevision; none if the annotation cannot be read.
+func keptClaims(object *appsv1.ControllerRevision) (kept []corev1.PersistentVolumeClaim) {
+	if err := json.Unmarshal([]byte(object.Annotations[ClaimTemplatesAnnotation]), &kept); err != nil {
+		return nil
+	}
+	return kept
 }
 
 // claimTemplates returns the claim templates of a revision. It takes those of the spec where it has them, because a user's
@@ -67,10 +98,7 @@ func claimTemplates(spec *v1alpha1.RollSetSpec, object *appsv1.ControllerRevisio
 	if len(found) == len(names) { // the usual case: nothing is decoded
 		return found
 	}
-	var kept []corev1.PersistentVolumeClaim
-	if err := json.Unmarshal([]byte(object.Annotations[ClaimTemplatesAnnotation]), &kept); err != nil {
-		kept = nil // an unreadable annotation counts for nothing
-	}
+	kept := keptClaims(object)
 	for _, name := range names {
 		if templateNamed(spec.VolumeClaimTemplates, name) == nil {
 			found = append(found, snapshot.ClaimTemplate{Name: name, Template: templateNamed(kept, name)})

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -110,36 +109,65 @@ func TestClaimTemplates(t *testing.T) {
 	}
 }
 
-// TestClaimTemplatesAreNoted covers a revision that an earlier version made. The annotation is added while the spec has the
-// templates, and does not make it another revision.
+// TestClaimTemplatesAreNoted covers a revision that an earlier version made, and annotations that users edited. The annotation is
+// written while the spec has the templates, and does not make it another revision.
 func TestClaimTemplatesAreNoted(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.edit(func(s *v1alpha1.RollSetSpec) {
-		s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data", "old")}
-	})
-	w.settle(t)
-	w.complete()
-	object := w.named("app:v1")
-	note := object.Annotations[revision.ClaimTemplatesAnnotation]
-	delete(object.Annotations, revision.ClaimTemplatesAnnotation)
-	r := w.resolve(t)
-	if r.Bump == nil || r.Bump.Name != object.Name || r.Bump.Revision != object.Revision {
-		t.Fatalf("Bump = %v, want the note on %s", r.Bump, object.Name)
+	const untouched, removed = "untouched", ""
+	for name, tt := range map[string]struct {
+		note string
+		want bool
+	}{
+		"as it was written":           {note: untouched},
+		"an earlier version made it":  {note: removed, want: true},
+		"it is unreadable":            {note: `[{"`, want: true},
+		"it has no template":          {note: `[]`, want: true},
+		"it is null":                  {note: `null`, want: true},
+		"it lacks one template":       {note: `[{"metadata":{"name":"data"},"spec":{}}]`, want: true},
+		"it has all, and another one": {note: `[{"metadata":{"name":"log"}},{"metadata":{"name":"data"}},{"metadata":{"name":"x"}}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.edit(func(s *v1alpha1.RollSetSpec) {
+				s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data", "old"), claimTemplate("log", "old")}
+			})
+			w.settle(t)
+			w.complete()
+			object := w.named("app:v1")
+			note := object.Annotations[revision.ClaimTemplatesAnnotation]
+			switch tt.note {
+			case untouched:
+			case removed:
+				delete(object.Annotations, revision.ClaimTemplatesAnnotation)
+			default:
+				object.Annotations[revision.ClaimTemplatesAnnotation] = tt.note
+			}
+			r := w.resolve(t)
+			if got := r.Bump != nil; got != tt.want {
+				t.Fatalf("written again: %t", got)
+			}
+			if kept := revision.KeepsClaims(object); kept == tt.want {
+				t.Errorf("KeepsClaims() = %t", kept)
+			}
+			if !tt.want {
+				return
+			}
+			if r.Bump.Name != object.Name || r.Bump.Revision != object.Revision {
+				t.Fatalf("Bump = %v, want the note on %s", r.Bump, object.Name)
+			}
+			if diff := cmp.Diff(note, r.Bump.Annotations[revision.ClaimTemplatesAnnotation]); diff != "" {
+				t.Errorf("note (-want +got):\n%s", diff)
+			}
+			w.settle(t)
+			// An annotation that would not fit is not retried.
+			w.named("app:v1").Annotations[revision.ClaimTemplatesAnnotation] = tt.note
+			w.edit(func(s *v1alpha1.RollSetSpec) {
+				s.VolumeClaimTemplates[0].Annotations = map[string]string{"long": strings.Repeat("x", 200_000)}
+			})
+			if r := w.resolve(t); r.Bump != nil {
+				t.Error("a note of 200,000 bytes is to be written")
+			}
+		})
 	}
-	if diff := cmp.Diff(note, r.Bump.Annotations[revision.ClaimTemplatesAnnotation]); diff != "" {
-		t.Errorf("note (-want +got):\n%s", diff)
-	}
-	// An annotation that would not fit is not retried.
-	w.edit(func(s *v1alpha1.RollSetSpec) {
-		s.VolumeClaimTemplates[0].Annotations = map[string]string{"long": strings.Repeat("x", 200_000)}
-	})
-	if r := w.resolve(t); r.Bump != nil && hasNote(r.Bump) {
-		t.Error("a note of 200,000 bytes is to be written")
-	}
-}
-
-func hasNote(object *appsv1.ControllerRevision) bool {
-	_, ok := object.Annotations[revision.ClaimTemplatesAnnotation]
-	return ok
 }

@@ -22,21 +22,34 @@ type decoded struct {
 	resourceVersion string
 	template        *corev1.PodTemplateSpec
 	claims          []string
-	err             error
+	// keeps is true if the claim templates of the revision can be read.
+	keeps bool
+	err   error
 }
 
 // Decode returns what [Decode] does.
 func (d *Decoder) Decode(object *appsv1.ControllerRevision) (template *corev1.PodTemplateSpec, claimNames []string, err error) {
-	known, ok := d.known[object.UID]
-	if !ok || known.resourceVersion != object.ResourceVersion {
-		known = decoded{resourceVersion: object.ResourceVersion}
-		known.template, known.claims, known.err = Decode(object)
-		if d.known == nil {
-			d.known = map[types.UID]decoded{}
-		}
-		d.known[object.UID] = known
-	}
+	known := d.decode(object)
 	return known.template, known.claims, known.err
+}
+
+// KeepsClaims returns what [KeepsClaims] does.
+func (d *Decoder) KeepsClaims(object *appsv1.ControllerRevision) bool { return d.decode(object).keeps }
+
+// decode returns what a revision holds, from memory if it is known.
+func (d *Decoder) decode(object *appsv1.ControllerRevision) decoded {
+	known, ok := d.known[object.UID]
+	if ok && known.resourceVersion == object.ResourceVersion {
+		return known
+	}
+	known = decoded{resourceVersion: object.ResourceVersion}
+	known.template, known.claims, known.err = Decode(object)
+	known.keeps = keeps(object, known.claims)
+	if d.known == nil {
+		d.known = map[types.UID]decoded{}
+	}
+	d.known[object.UID] = known
+	return known
 }
 
 // Keep forgets all revisions but those that exist.

@@ -46,6 +46,8 @@ type Input struct {
 	Used sets.Set[string]
 	// Decode, if not nil, replaces [Decode]: a caller may remember what it returned for a UID and resourceVersion.
 	Decode func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error)
+	// KeepsClaims, if not nil, replaces [KeepsClaims] in the same way.
+	KeepsClaims func(*appsv1.ControllerRevision) bool
 }
 
 // Resolution is the revisions of a set, and what to write. Applying it and resolving again leads, after at most two rounds,

@@ -136,6 +136,8 @@ func (m *Memory) RevisionInput(o *snapshot.Objects, replicas []snapshot.Replica)
 		Taken:     sets.New[string](),
 		Used:      sets.New[string](),
 		Decode:    m.Decoder.Decode,
+
+		KeepsClaims: m.Decoder.KeepsClaims,
 	}
 	last := ""
 	for i := range replicas {
