@@ -191,6 +191,7 @@ func (r *resolver) resolveUpdate() (err error) {
 	// The name is not one that this template would get today. The template keeps it because its pods carry it, but no
 	// ControllerRevision can vouch for it.
 	r.out.Update = r.unrecorded(status.UpdateRevision)
+	r.recallVerdict()
 	return nil
 }
 
@@ -289,6 +290,7 @@ func (r *resolver) unrecorded(name string) snapshot.Revision {
 // record makes the spec a revision of the given name, and plans to write it unless the name is occupied.
 func (r *resolver) record(name string, collisions int32) {
 	r.out.Update = r.unrecorded(name)
+	r.recallVerdict()
 	impostor := r.broken[name]
 	switch {
 	case r.Taken.Has(name):
@@ -296,6 +298,7 @@ func (r *resolver) record(name string, collisions int32) {
 		r.out.Create = r.wanted.object(r.Set, name, collisions)
 		r.out.Create.Revision = r.out.Update.Number
 		setClaims(r.out.Create, &r.Set.Spec)
+		r.keepVerdict(r.out.Create)
 		if status := &r.Set.Status; name != status.CurrentRevision || status.UpdatedAvailableReplicas == 0 { // otherwise its content is lost
 			metav1.SetMetaDataAnnotation(&r.out.Create.ObjectMeta, CompletedAnnotation, "0")
 		}

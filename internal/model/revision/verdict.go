@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -47,6 +48,43 @@ func (r *resolver) judge() {
 	}
 	if marked(object) != marked(found.object) {
 		r.out.Bump = object
+	}
+}
+
+// recallVerdict takes the verdict on an update revision whose ControllerRevision is lost from the status: its pods must not be
+// moved again because a user deleted an object.
+func (r *resolver) recallVerdict() {
+	progressing := meta.FindStatusCondition(r.Set.Status.Conditions, v1alpha1.ConditionProgressing)
+	if r.out.Update.Name != r.Set.Status.UpdateRevision || progressing == nil || progressing.Reason != v1alpha1.ReasonRolledBack {
+		return
+	}
+	r.out.Rejected, r.out.Verdict = true, verdictIn(progressing.Message, r.out.Update.Name)
+}
+
+// keepVerdict records a verdict that was taken from the status, and that what users asked for was handled: a retry from before
+// would take the verdict back.
+func (r *resolver) keepVerdict(object *appsv1.ControllerRevision) {
+	if !r.out.Rejected {
+		return
+	}
+	metav1.SetMetaDataAnnotation(&object.ObjectMeta, RejectedAnnotation, r.out.Verdict)
+	r.asks(v1alpha1.AbortAnnotation, object, AbortedAnnotation)
+	r.asks(v1alpha1.RetryAnnotation, object, RetriedAnnotation)
+}
+
+// verdictIn returns the verdict on a revision that a message with its [Sentence] tells of.
+func verdictIn(message, name string) string {
+	_, what, _ := strings.Cut(message, name+" ")
+	what, _, _ = strings.Cut(what, " and is rolled back")
+	failed, isFailure := strings.CutPrefix(what, "failed at ")
+	at, why, explained := strings.Cut(strings.TrimSuffix(failed, ")"), " (")
+	switch {
+	case what == "was aborted":
+		return Aborted
+	case isFailure && explained:
+		return v1alpha1.ReasonStepFailed + ": " + at + ": " + why
+	default:
+		return v1alpha1.ReasonProgressDeadlineExceeded
 	}
 }
 

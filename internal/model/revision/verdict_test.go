@@ -6,6 +6,8 @@ package revision_test
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
 )
@@ -109,6 +111,54 @@ func TestSentence(t *testing.T) {
 	} {
 		if got := revision.Sentence(verdict); got != want {
 			t.Errorf("%s: %q, want %q", verdict, got, want)
+		}
+	}
+}
+
+// TestVerdictOutlivesTheRevision deletes the ControllerRevision of a rollout that was given up. The status tells why it was.
+func TestVerdictOutlivesTheRevision(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []string{"ProgressDeadlineExceeded", "Aborted", "StepFailed: step 2 of 4: gate A is False: 3% errors (of 7)"} {
+		tests := map[string]struct {
+			change func(w *world, condition *metav1.Condition)
+			want   bool
+		}{
+			"the spec is as it was":           {want: true},
+			"the set is scaled":               {change: func(w *world, _ *metav1.Condition) { w.scale(7) }, want: true},
+			"it was retried and failed again": {change: func(w *world, _ *metav1.Condition) { asked{w, t}.set(v1alpha1.RetryAnnotation, "app:v2") }, want: true},
+			"the template is another":         {change: func(w *world, _ *metav1.Condition) { w.image("app:v3") }},
+			"it was not given up":             {change: func(_ *world, c *metav1.Condition) { c.Reason = v1alpha1.ReasonRollingUpdate }},
+			"another revision was given up": {change: func(w *world, _ *metav1.Condition) {
+				w.scale(7)
+				w.set.Status.UpdateRevision = w.named("app:v1").Name
+			}},
+		}
+		for when, tt := range tests {
+			t.Run(when+", "+verdict, func(t *testing.T) {
+				t.Parallel()
+				w := rolledOut(t, 2)
+				object := w.named("app:v2")
+				condition := metav1.Condition{
+					Type: v1alpha1.ConditionProgressing, Reason: v1alpha1.ReasonRolledBack,
+					Message: "revision " + object.Name + " " + revision.Sentence(verdict) + " and is rolled back; 3 of 3 pods at revision x",
+				}
+				if tt.change != nil {
+					tt.change(w, &condition)
+				}
+				w.set.Status.Conditions = []metav1.Condition{condition}
+				delete(w.revisions, object.Name)
+				r := w.resolve(t)
+				got := ""
+				if tt.want {
+					got = verdict
+				}
+				if r.Rejected != tt.want || r.Verdict != got || r.Create == nil || r.Create.Annotations[revision.RejectedAnnotation] != got {
+					t.Errorf("rejected %t, %q, to be created: %v", r.Rejected, r.Verdict, r.Create)
+				}
+				if r = w.settle(t); r.Rejected != tt.want {
+					t.Errorf("rejected in the end: %t", r.Rejected)
+				}
+			})
 		}
 	}
 }

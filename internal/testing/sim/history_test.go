@@ -125,7 +125,7 @@ func worldWords() []word {
 
 // loneWords stand alone.
 func loneWords() []string {
-	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "zone-up", "deny", "allow", "permit", "managers 2", "forget", "forget-claims", "leave", "create-set", "lose-status", "api-default", "tolerate", "garble-revisions", "abort", "retry", "podsToDelete"}
+	return []string{"settle", "settle", "restart", "resync", "cordon", "uncordon", "zone-up", "deny", "allow", "permit", "managers 2", "forget", "forget-update", "forget-claims", "leave", "create-set", "lose-status", "api-default", "tolerate", "garble-revisions", "abort", "retry", "podsToDelete"}
 }
 
 // randomSet and ordinalSet are the two kinds of sets: how they begin, what fields only they have, and what their pods are

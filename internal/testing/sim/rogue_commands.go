@@ -31,6 +31,7 @@ func rogueCommands() []command {
 		{"garble", 1, eachPod("garble the state of", (*World).garblePod)},
 		{"mislabel", 1, eachPod("mislabel", (*World).mislabelPod)},
 		{"forget", 0, forgetRevisions},
+		{"forget-update", 0, forgetUpdateRevision},
 		{"forget-claims", 0, forgetClaimTemplates},
 		{"remember-claims", 0, rememberClaimTemplates},
 		{"garble-revisions", 0, garbleRevisions},
@@ -106,6 +107,21 @@ func (w *World) revisions() []*appsv1.ControllerRevision {
 func forgetRevisions(_ context.Context, w *World, _ []string) error {
 	w.note("delete all revisions")
 	for _, object := range w.revisions() {
+		if err := w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(object)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetUpdateRevision deletes the update revision.
+func forgetUpdateRevision(_ context.Context, w *World, _ []string) error {
+	set := w.Set()
+	for _, object := range w.revisions() {
+		if set == nil || object.Name != set.Status.UpdateRevision {
+			continue
+		}
+		w.note("delete the update revision")
 		if err := w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(object)}); err != nil {
 			return err
 		}
