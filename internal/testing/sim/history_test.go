@@ -255,6 +255,8 @@ func TestHistoriesAgain(t *testing.T) {
 		text string
 		seed uint64
 	}{
+		// A promotion of a later step is ignored, and a user removes it to promote that step once it is at work.
+		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndeny\ntolerate\nsettle\npromote 3", 0},
 		// A create meets a conflict and is tried again in the plan that moves a pod to the same revision.
 		{"identity Ordinal\nclaims data\nreplicas 5\norphan 3\nstart 2", 146},
 		// The API server gets a default, and a user edits the set before the manager has seen that.

@@ -164,7 +164,7 @@ func (w *World) willingTurns(add func(turn)) {
 	case r.Phase != v1alpha1.RolloutPaused:
 	case r.IgnoredPromotion != "" && r.IgnoredPromotion == set.Annotations[v1alpha1.PromoteAnnotation]: // it must be removed first
 		act(func() error { return w.annotate("promote no more", v1alpha1.PromoteAnnotation, "", "") })
-	case set.Annotations[v1alpha1.PromoteAnnotation] != value:
+	case set.Annotations[v1alpha1.PromoteAnnotation] != value && r.IgnoredPromotion != value: // the manager has seen that it was removed
 		act(func() error {
 			return w.annotate("promote "+strconv.Itoa(int(r.Step)), v1alpha1.PromoteAnnotation, value, "")
 		})
