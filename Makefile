@@ -242,7 +242,7 @@ fidelity-node: ## Compare the kubelet model and its recordings with a real node.
 	go test -count=1 ./internal/testing/kubelet/fidelity
 
 .PHONY: defects
-defects: ## Insert known mistakes into the code, one at a time, and check that a test fails; DEFECTS="-run NAME" or "-sim".
+defects: ## Insert known mistakes into the code, one at a time, and check that a test fails; DEFECTS="-run NAME" or "-quick".
 	mkdir -p bin
 	nice go run ./hack/defects $(DEFECTS) | tee bin/defects.txt
 
