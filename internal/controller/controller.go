@@ -51,8 +51,7 @@ type Reconciler struct {
 	// Live reads past the cache. It is asked
 	//   - before an adoption, and before a new pod uses a claim that exists;
 	//   - before a revision is recorded again, and before it is given up or tried again for a user;
-	//   - before the first pod is created, for the revisions too if the status counts no ids, and at the first sight of a rollout
-	//     in steps;
+	//   - before the first pod is created, and at the first sight of a rollout in steps;
 	//   - before the partition is ignored because its revision was never complete;
 	//   - after the API server said that a name is taken, or that a pod changed before it could be written;
 	//   - when a new cache shows no pod of a set whose status counts pods, and before pods are created while it has not shown

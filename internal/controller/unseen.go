@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +24,6 @@ import (
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
-	"rollset.dev/rollset/internal/model/revision"
 )
 
 // isBehind asks the API server, once in the life of this process, whether the cache shows a set from before its newest status:
@@ -41,47 +39,12 @@ func (s *step) isBehind(ctx context.Context, live client.Reader, store *expectat
 	if err := live.Get(ctx, client.ObjectKeyFromObject(s.Set), set); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("ask for the newest status of the set: %w", err)
 	}
-	switch {
-	case set.UID != s.Set.UID:
-		m.sawStatus = true
-		return false, nil
-	case set.ResourceVersion == s.Set.ResourceVersion:
-		behind, err := s.reservesMore(ctx, live, store)
-		m.sawStatus = err == nil
-		return behind, err
-	}
 	m.sawStatus = true
+	if set.UID != s.Set.UID || set.ResourceVersion == s.Set.ResourceVersion {
+		return false, nil
+	}
 	store.Wrote(s.Set.UID, informer.SetKind(), set.ResourceVersion)
 	return true, nil
-}
-
-// newSet is the age up to which a set whose status counts no ids has given out none.
-const newSet = time.Minute
-
-// reservesMore asks the API server whether revisions of a set whose status counts no ids reserve more of them than the cache
-// shows: names from before the status was lost would come back. A new set is not asked about.
-func (s *step) reservesMore(ctx context.Context, live client.Reader, store *expectations.Store) (bool, error) {
-	isNew := s.Now.Sub(s.Set.CreationTimestamp.Time) < newSet
-	if isNew || s.observed.Ordinal() || s.Set.Status.IssuedIDs > 0 {
-		return false, nil
-	}
-	revisions := &appsv1.ControllerRevisionList{}
-	for {
-		err := live.List(ctx, revisions, client.InNamespace(s.Set.Namespace), client.Limit(page), client.Continue(revisions.Continue))
-		if err != nil {
-			return false, fmt.Errorf("ask for revisions that the cache does not show: %w", err)
-		}
-		for i := range revisions.Items {
-			object := &revisions.Items[i]
-			if metav1.IsControlledBy(object, s.Set) && revision.Reserved(object) > s.found.Issued {
-				store.Wrote(s.Set.UID, informer.RevisionKind(), object.ResourceVersion)
-				return true, nil
-			}
-		}
-		if revisions.Continue == "" {
-			return false, nil
-		}
-	}
 }
 
 // unseen returns how long to wait because a set has pods that the cache does not show; zero if there is nothing to wait
@@ -130,7 +93,7 @@ const page = 500
 // set itself has seen them.
 func (v *view) unshown(ctx context.Context, live client.Reader, p action.Plan) (time.Duration, error) {
 	m := &v.memory.seen
-	issued, shown, some := m.Unshown()
+	issued, shown, some := m.Unshown(v.Set)
 	if !some || !slices.ContainsFunc(p.Actions, isCreate) {
 		return 0, nil
 	}
@@ -142,7 +105,7 @@ func (v *view) unshown(ctx context.Context, live client.Reader, p action.Plan) (
 		return 0, err
 	}
 	if !behind {
-		m.Shown()
+		m.Shown(v.Set)
 		return 0, nil
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that does not show all pods", "issued", issued, "shown", shown)

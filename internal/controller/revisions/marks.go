@@ -15,14 +15,13 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Complete records on the update revision that it is complete, and reserves ids in the same write.
+// Complete records on the update revision that it is complete.
 func (c *Control) Complete(ctx context.Context, v *Look, o *snapshot.Set) {
 	for _, seen := range v.Revisions {
 		if seen.Name != o.Update.Name {
 			continue
 		}
 		if completed := revision.Completed(seen); completed != nil {
-			revision.Reserve(completed, o.Issued)
 			c.patch(ctx, v, seen, completed)
 		}
 	}

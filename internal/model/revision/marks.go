@@ -23,11 +23,6 @@ const (
 	// API server made of the same template, for example with a new default.
 	EqualAnnotation = "apps.rollset.dev/equal"
 
-	// IssuedAnnotation carries, on a ControllerRevision of a set with random names, a number of ids of its sequence: none at or
-	// after that place was given out when it was written. It is raised before that happens, a block at a time. A set whose
-	// status was lost goes on from the highest number on its revisions, so that names do not come back.
-	IssuedAnnotation = "apps.rollset.dev/issued"
-
 	// maxEqual bounds the list of EqualAnnotation. Each entry stands for a release of the API server or of this program.
 	maxEqual = 20
 )

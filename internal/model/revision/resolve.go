@@ -44,8 +44,6 @@ type Input struct {
 	Taken sets.Set[string]
 	// Used are the names of the revisions that pods of the set carry, terminating pods included.
 	Used sets.Set[string]
-	// IssuedIDs is how many ids the set is known to have given out; 0 if that is not known.
-	IssuedIDs int
 	// Decode, if not nil, replaces [Decode]: a caller may remember what it returned for a UID and resourceVersion.
 	Decode func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error)
 	// KeepsClaims, if not nil, replaces [KeepsClaims] in the same way.
@@ -72,8 +70,8 @@ type Resolution struct {
 	// cache is behind. Otherwise resolve again with the name among Taken.
 	Create *appsv1.ControllerRevision
 	// Bump, if not nil, is a changed copy of an existing ControllerRevision that must be written. A copy of Update's has a
-	// number that makes it the newest, the change cause of the set, its claim templates, another content that is equal, a
-	// verdict that a user asked for, or more ids. A copy of Current's records that it was completed.
+	// number that makes it the newest, the change cause of the set, its claim templates, another content that is equal, or a
+	// verdict that a user asked for. A copy of Current's records that it was completed.
 	Bump *appsv1.ControllerRevision
 	// Prune names the ControllerRevisions to delete, oldest first: those beyond the history limit that are neither Current
 	// nor Update nor used by a pod, and one that blocks the name of Update with other content.
@@ -82,8 +80,6 @@ type Resolution struct {
 	Known map[string]snapshot.Revision
 	// CollisionCount is the new status.collisionCount; nil counts as 0.
 	CollisionCount *int32
-	// Issued is the place in the sequence of ids from which names are new, as far as the revisions tell.
-	Issued int
 }
 
 // Resolve finds the current and the update revision of a set. It is deterministic, and does not depend on the order of its
@@ -102,7 +98,6 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 	}
 	r.resolveCurrent()
 	r.judge()
-	r.reserve()
 	r.prune()
 	r.know()
 	return r.out, nil

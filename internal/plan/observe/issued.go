@@ -17,9 +17,7 @@ func placeOf(set *v1alpha1.RollSet, id string) int {
 }
 
 // issued returns how many ids the set has given out: the largest of the number in its status and those seen earlier and now,
-// including pods that came and went between two looks. It records when the cache has shown all of them. If the status was lost, the
-// set goes on from the number on its revisions. That is remembered once an id after it was given out: the status may not be lost,
-// but the cache be from before the first one.
+// including pods that came and went between two looks. It records when the cache has shown all of them.
 func (o *observer) issued() int {
 	if o.out.Ordinal() {
 		return 0
@@ -43,20 +41,11 @@ func (o *observer) issued() int {
 		}
 	}
 	m := o.memory
-	counts := o.Set.Status.IssuedIDs > 0
-	m.counted = m.counted || counts
-	known := m.told(o.Set)
-	if !counts && (m.counted || m.issued == 0) {
-		known = max(known, o.Resolution.Issued)
+	m.issued = identity.Issued(m.told(o.Set), places)
+	if identity.Covers(m.shown, m.issued, places) {
+		m.shown = m.issued
 	}
-	m.next = identity.Issued(known, places)
-	if m.next > known || known == m.told(o.Set) {
-		m.issued, m.counted = m.next, counts
-	}
-	if identity.Covers(m.shown, m.next, places) {
-		m.shown = m.next
-	}
-	return m.next
+	return m.issued
 }
 
 // told returns how many ids the set is known to have given out.
@@ -64,7 +53,10 @@ func (m *Memory) told(set *v1alpha1.RollSet) int { return max(int(set.Status.Iss
 
 // Unshown returns how many ids the set has given out, and up to which of them the cache has shown all pods, if these are
 // fewer.
-func (m *Memory) Unshown() (issued, shown int, some bool) { return m.next, m.shown, m.shown < m.next }
+func (m *Memory) Unshown(set *v1alpha1.RollSet) (issued, shown int, some bool) {
+	told := m.told(set)
+	return told, m.shown, m.shown < told
+}
 
 // Shown records that the pods of all issued ids are accounted for.
-func (m *Memory) Shown() { m.shown = m.next }
+func (m *Memory) Shown(set *v1alpha1.RollSet) { m.shown = m.told(set) }

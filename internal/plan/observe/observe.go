@@ -41,10 +41,6 @@ type Memory struct {
 	leaving map[string]time.Time
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
-	// next is the place of the next id: issued, or a later one if the status was lost and none was given out since.
-	next int
-	// counted is true if a status counted ids and the set has not gone on without it.
-	counted bool
 	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
 	reached, toldReached int
 }
@@ -142,7 +138,6 @@ func (m *Memory) RevisionInput(o *snapshot.Objects, replicas []snapshot.Replica)
 		Decode:    m.Decoder.Decode,
 
 		KeepsClaims: m.Decoder.KeepsClaims,
-		IssuedIDs:   m.told(o.Set),
 	}
 	last := ""
 	for i := range replicas {

@@ -28,25 +28,3 @@ func TestScaledToZeroAndBack(t *testing.T) {
 		t.Errorf("%d ids were given out in %d turns, want %d", issued, turns, 2*(turns+1))
 	}
 }
-
-// TestLostStatusAfterManyNames loses the status of a set that has given out more ids than a new manager would look behind for, and
-// whose pods are from all of that time. The rule that no name comes twice judges every pod.
-func TestLostStatusAfterManyNames(t *testing.T) {
-	t.Parallel()
-	const turns = 45
-	script, err := ParseScript("replicas 1\nsettle\n" + strings.Repeat("replicas 61\nrun 3s\nreplicas 1\nrun 3s\n", turns) +
-		"settle\nlose-status\nrestart\nreplicas 4\nsettle\nlose-status\nrestart\nreplicas 0\nsettle\nlose-status\nrestart\nreplicas 9\nsettle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWorld(t.Context(), 0)
-	if err := w.Play(t.Context(), script); err != nil {
-		t.Fatalf("%v\n%s", err, w.Film.last(30))
-	}
-	if err := w.CheckConverged(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if issued := w.Set().Status.IssuedIDs; issued < 60*turns || issued > 60*turns+10_000 {
-		t.Errorf("%d ids count as given out, after %d in turns", issued, 60*turns)
-	}
-}

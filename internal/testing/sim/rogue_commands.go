@@ -152,7 +152,7 @@ func forgetClaimTemplates(_ context.Context, w *World, _ []string) error {
 func garbleRevisions(_ context.Context, w *World, _ []string) error {
 	w.note("garble all revisions")
 	return w.editRevisions(func(object *appsv1.ControllerRevision) {
-		for _, note := range []string{revision.CompletedAnnotation, revision.EqualAnnotation, revision.ClaimTemplatesAnnotation, revision.IssuedAnnotation} {
+		for _, note := range []string{revision.CompletedAnnotation, revision.EqualAnnotation, revision.ClaimTemplatesAnnotation} {
 			if object.Annotations[note] != "0" {
 				metav1.SetMetaDataAnnotation(&object.ObjectMeta, note, unreadable)
 			}

@@ -7,19 +7,17 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
-	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // namesOnce checks that no pod of a set with random names gets the name of an earlier pod, unless the pod takes over
 // its claims. A manager knows the names that its caches have shown as those of pods of the set since it started, and those that
-// the status counts. If the status counts none, it knows those that the revisions reserve, whatever its caches show. It cannot know pods that were created, or adopted, and deleted before either showed them.
+// the status counts. It cannot know pods that were created, or adopted, and deleted before either showed them.
 func namesOnce(v *verdict) string {
 	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
 		return ""
@@ -27,25 +25,11 @@ func namesOnce(v *verdict) string {
 	if set := v.world.Set(); set == nil || set.UID != v.set.UID || set.DeletionTimestamp != nil {
 		return "" // the set is gone or goes, and the garbage collector takes its pods
 	}
-	counted := int(v.set.Status.IssuedIDs)
-	if counted == 0 {
-		counted = v.reserved()
-	}
-	known := v.checker.reconcile.View.HasShown(v.Key, v.set.UID) || v.place(v.Key.Name) < counted
+	known := v.checker.reconcile.View.HasShown(v.Key, v.set.UID) || v.place(v.Key.Name) < int(v.set.Status.IssuedIDs)
 	if known && v.hadName() {
 		return "a pod of the set had that name before"
 	}
 	return ""
-}
-
-// reserved returns how many ids the revisions of the set reserve.
-func (v *verdict) reserved() (n int) {
-	for object := range apiserver.Each[*appsv1.ControllerRevision](v.world.Store) {
-		if _, _, err := revision.Decode(object); err == nil && OwnerOf(object) == v.set.UID {
-			n = max(n, revision.Reserved(object))
-		}
-	}
-	return n
 }
 
 // hadClaims reports whether the manager knows of claims for a pod, mounted or not.
