@@ -186,7 +186,6 @@ func (r *resolver) resolveUpdate() (err error) {
 	// The name is not one that this template would get today. The template keeps it because its pods carry it, but no
 	// ControllerRevision can vouch for it.
 	r.out.Update = r.unrecorded(status.UpdateRevision)
-	r.recallVerdict()
 	return nil
 }
 

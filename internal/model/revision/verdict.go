@@ -52,7 +52,8 @@ func (r *resolver) judge() {
 }
 
 // recallVerdict takes the verdict on an update revision whose ControllerRevision is lost from the status: its pods must not be
-// moved again because a user deleted an object.
+// moved again because a user deleted an object. A revision that cannot be recorded again has no verdict, because no user could take
+// it back.
 func (r *resolver) recallVerdict() {
 	progressing := meta.FindStatusCondition(r.Set.Status.Conditions, v1alpha1.ConditionProgressing)
 	if r.out.Update.Name != r.Set.Status.UpdateRevision || progressing == nil || progressing.Reason != v1alpha1.ReasonRolledBack {
