@@ -30,7 +30,7 @@ const (
 	little = 8 << 20
 	// room is what the heap may grow to during work, in bytes. frugal is the percentage of what is in use by which it may
 	// grow if that is more. usual is Go's own percentage, which applies to an idle manager.
-	room, frugal, usual = 100 << 20, 30, 100
+	room, frugal, usual = 80 << 20, 30, 100
 )
 
 // Runnable keeps the memory of a manager small, whether it leads or not.
