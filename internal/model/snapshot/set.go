@@ -140,10 +140,11 @@ type Block struct {
 }
 
 // Replica is one identity: its pod, if there is one, and its claims. It is one flat value, because a look passes thousands of
-// them several times. Each field is what one planner at least asks of a pod.
+// them several times. Each field is what one planner at least asks of a pod. What most planners ask of every pod stands together,
+// at the end of Content and at the beginning of Judgment: a look at a large set takes as long as reading it from memory.
 type Replica struct {
-	Judgment
 	Content
+	Judgment
 }
 
 // Judgment is what a look at a set finds out about a replica, from its spec, the time, and other objects.
@@ -159,6 +160,11 @@ type Judgment struct {
 	Restarting bool
 	// Withdrawn pods are taken out of service while they wait for a lifecycle hook.
 	Withdrawn bool
+	// NameTaken is true if only claims remain and a pod that is not the set's, such as a released one, has the name. It may
+	// mount the claims. It is not looked up where claims are retained, nor in a set with ordinals, which come back.
+	NameTaken bool
+	// Leaving is why the node of the pod leaves; empty if it stays, or if the set ignores that.
+	Leaving string
 	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook is what it waits
 	// for in that state, and Overdue is true if it has waited for longer than it may. Passed is the hook that it went on
 	// without.
@@ -166,11 +172,6 @@ type Judgment struct {
 	State   v1alpha1.LifecycleState
 	Hook    string
 	Passed  Passed
-	// NameTaken is true if only claims remain and a pod that is not the set's, such as a released one, has the name. It may
-	// mount the claims. It is not looked up where claims are retained, nor in a set with ordinals, which come back.
-	NameTaken bool
-	// Leaving is why the node of the pod leaves; empty if it stays, or if the set ignores that.
-	Leaving string
 	// Claims are the claims of the identity that exist.
 	Claims []*corev1.PersistentVolumeClaim
 	// Progress is the progress of the pod's last update in place, and Waiting what it still waits for; empty if it is done.
@@ -188,15 +189,33 @@ type Judgment struct {
 
 // Content is what a replica's pod says by itself. It is read once for each version of the pod.
 type Content struct {
-	// Pod is nil if only claims remain.
-	Pod *corev1.Pod
-	// Revision is the name of the revision that the pod runs; empty if unknown.
-	Revision string
+	// InPlace is the state of the pod's last update in place. Shown is its progress as far as the pod shows it by itself.
+	InPlace inplace.State
+	Shown   inplace.Progress
+	// Gate is the pod's readiness gate.
+	Gate inplace.Gate
+	// Restarts is the sum of the containers' restarts.
+	Restarts int32
+	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
+	DeletionCost int32
+	// ReadySince is when the pod became ready; zero if it is not. UnreadySince is since when it has not been; zero if it is.
+	ReadySince, UnreadySince time.Time
 	// Node is where the pod runs, Phase the phase of its status, and Created its creation in seconds since 1970. They are
 	// copied because every reconcile compares them, and pods are far apart in memory.
 	Node    string
 	Phase   corev1.PodPhase
 	Created int64
+	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
+	Place int
+	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
+	// its whole name as ID.
+	ID string
+	// Ordinal is the number in ID in a set with podIdentity Ordinal; -1 otherwise.
+	Ordinal int
+	// Revision is the name of the revision that the pod runs; empty if unknown.
+	Revision string
+	// Pod is nil if only claims remain.
+	Pod *corev1.Pod
 	// Scheduled and Ready are those of the pod's status.
 	Scheduled, Ready bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
@@ -210,24 +229,6 @@ type Content struct {
 	Replaced bool
 	// Unselected pods have labels that the selector does not match.
 	Unselected bool
-	// ReadySince is when the pod became ready; zero if it is not. UnreadySince is since when it has not been; zero if it is.
-	ReadySince, UnreadySince time.Time
-	// ID is the part of the name after "<set>-". A pod of a set with random names that was adopted under another name has
-	// its whole name as ID.
-	ID string
-	// Ordinal is the number in ID in a set with podIdentity Ordinal; -1 otherwise.
-	Ordinal int
-	// Place is the place of ID in the sequence of a set with random names; -1 if it has none.
-	Place int
-	// Restarts is the sum of the containers' restarts.
-	Restarts int32
-	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
-	DeletionCost int32
-	// Gate is the pod's readiness gate.
-	Gate inplace.Gate
-	// InPlace is the state of the pod's last update in place. Shown is its progress as far as the pod shows it by itself.
-	InPlace inplace.State
-	Shown   inplace.Progress
 }
 
 // Active reports whether the replica has a pod that counts towards spec.replicas.
