@@ -20,13 +20,11 @@ import (
 
 // judge sets which pods are updating, specified and available, and the progress of their updates in place.
 func (o *observer) judge() {
+	hooked := o.Set.Spec.Lifecycle != nil
 	for i := range o.out.Replicas {
 		r := &o.out.Replicas[i]
-		if r.Pod != nil && !r.Terminating { // a finished pod too waits for the hook before it is deleted
-			r.State = lifecycle.StateOf(&o.Set.Spec, r.Pod)
-		}
-		if r.Pod != nil {
-			r.Passed = lifecycle.Passed(&o.Set.Spec, r.Pod)
+		if hooked && r.Pod != nil {
+			o.seeHooks(r)
 		}
 		if !r.Active() {
 			continue
@@ -34,13 +32,24 @@ func (o *observer) judge() {
 		if !r.InPlace.Empty() {
 			o.seeProgress(r)
 		}
-		r.Hook, r.Overdue = lifecycle.Wait(&o.Set.Spec, r.Pod, o.Now)
-		r.Withdrawn = lifecycle.Withdraws(&o.Set.Spec, r.State)
-		if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
-			r.Specified = true // it will not serve again
-		}
 		r.Updating = r.State != "" || r.Gate.Closed() || r.Restarting
 		r.Available = r.Available && !r.Updating
+	}
+}
+
+// seeHooks sets the state of a pod under the lifecycle hooks of the set. A finished pod too waits for a hook before it is deleted.
+func (o *observer) seeHooks(r *snapshot.Replica) {
+	if !r.Terminating {
+		r.State = lifecycle.StateOf(&o.Set.Spec, r.Pod)
+	}
+	r.Passed = lifecycle.Passed(&o.Set.Spec, r.Pod)
+	if !r.Active() {
+		return
+	}
+	r.Hook, r.Overdue = lifecycle.Wait(&o.Set.Spec, r.Pod, o.Now)
+	r.Withdrawn = lifecycle.Withdraws(&o.Set.Spec, r.State)
+	if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
+		r.Specified = true // it will not serve again
 	}
 }
 
