@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
@@ -137,12 +138,12 @@ type planner struct {
 	complete bool
 	// waiting are the identities without a pod whose claims are those of a replica all the same: a pod that has none stands in
 	// for it, such as one that was adopted, or one of a revision without claims.
-	waiting []string
+	waiting sets.Set[string]
 }
 
 // waiting returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
 // have claims.
-func waiting(o *snapshot.Set) []string {
+func waiting(o *snapshot.Set) sets.Set[string] {
 	back := desired.Returning(o)
 	if len(back) == 0 {
 		return nil
@@ -153,12 +154,12 @@ func waiting(o *snapshot.Set) []string {
 			have++
 		}
 	}
-	return back[:min(len(back), max(0, o.Limits.Replicas-have))]
+	return sets.New(back[:min(len(back), max(0, o.Limits.Replicas-have))]...)
 }
 
 // isSpare reports whether an identity without a pod is none that a pod comes back to.
 func (c planner) isSpare(r *snapshot.Replica) bool {
-	return c.complete && !slices.Contains(c.waiting, r.ID)
+	return c.complete && !c.waiting.Has(r.ID)
 }
 
 // deleted returns the pods that the plan deletes, each with its cause.
