@@ -31,9 +31,15 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 	looks := 0
 	for i, out := range outcomes {
 		judged := deletes[i].Pod
-		if out.stale && looks < maxLooks {
+		switch doubted := w.doubted(deletes[i], out); {
+		case looks == maxLooks:
+			out.stale = out.stale || doubted
+		case out.stale:
 			looks++
 			out = w.deleteChanged(ctx, judged, out)
+		case doubted:
+			looks++
+			out.stale = w.changed(ctx, judged)
 		}
 		w.tried(deletes[i], out)
 		switch {

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -22,6 +24,12 @@ type outcome struct {
 	// err is set if the write failed. pod is true if the write was that of a pod, not of one of its claims.
 	err error
 	pod bool
+}
+
+// doubted reports whether a write was refused that may have happened when it was tried before. The refusal says nothing about
+// that, such as one by an API server that has just started.
+func (w *writer) doubted(a action.Action, out outcome) bool {
+	return out.err != nil && !attempt.MayHaveHappened(out.err) && !attempt.InTrouble(out.err) && w.observation.Refusals[action.KeyOf(a)].Unsettled
 }
 
 // namespaceGone reports whether a create was refused because its namespace is being deleted or no longer exists.

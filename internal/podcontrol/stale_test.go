@@ -15,6 +15,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 func TestPodsThatChangedMeanwhileAreLookedAtAgain(t *testing.T) {
@@ -43,5 +45,38 @@ func TestPodsThatChangedMeanwhileAreLookedAtAgain(t *testing.T) {
 				t.Error("Met() = false: the other pods of the set wait")
 			}
 		})
+	}
+}
+
+// TestARefusalSaysNothingAboutAnEarlierAttempt refuses writes of which it is not known whether they happened when they were tried
+// before.
+func TestARefusalSaysNothingAboutAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	writes := map[string]func(*corev1.Pod) action.Action{
+		"a delete":           func(pod *corev1.Pod) action.Action { return action.Delete{Pod: pod, Cause: action.Move} },
+		"an update in place": func(pod *corev1.Pod) action.Action { return action.UpdateInPlace{Pod: pod, Revision: revision} },
+	}
+	for name, write := range writes {
+		for now, overtaken := range map[string]bool{"5": false, "6": true, "": true} {
+			t.Run(name+" at "+now, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(v1alpha1.RandomIdentity)
+				pod := w.pod("web-0").Pod.DeepCopy()
+				pod.ResourceVersion = "5"
+				w.observe.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(write(pod)): {Message: "no answer", Unsettled: true}}
+				w.server.fail = func(string, client.Object) error {
+					return apierrors.NewForbidden(schema.GroupResource{}, "web-0", errors.New("not yet"))
+				}
+				if shown := pod.DeepCopy(); now == "" {
+					delete(w.server.objects, pod.Name)
+				} else {
+					shown.ResourceVersion = now
+					w.server.objects[pod.Name] = shown
+				}
+				if a := w.apply(t, write(pod)).Attempts; len(a) != 1 || a[0].Overtaken != overtaken {
+					t.Errorf("attempts = %+v, want one, overtaken: %t", a, overtaken)
+				}
+			})
+		}
 	}
 }

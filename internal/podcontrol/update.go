@@ -93,7 +93,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 	})
 	looks := 0
 	for i, out := range outcomes {
-		if out.stale && looks < maxLooks {
+		if out.stale = out.stale || w.doubted(updates[i], out); out.stale && looks < maxLooks {
 			looks++
 			out.stale = w.changed(ctx, changes[i].pod)
 		}

@@ -100,6 +100,7 @@ func worldWords() []word {
 		{"on-drain", among("Replace", "Replace", "Ignore")},
 		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return invariants.Letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
 		{"busy", among("0s", "1s", "5s", "30s")},
+		{"outage", among("2s", "9s", "12s", "40s")},
 		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
 		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
 		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision", "9 PodDisruptionBudget")},

@@ -5,21 +5,74 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // lateBy is the delay of a write that its client gave up, unless chance draws another one.
 const lateBy = 2 * time.Second
 
-// network holds the writes that are still under way although their clients gave up waiting for them.
+// These are what follows an outage of the API server: it refuses everything as long as it does not know the roles yet, and clients
+// try to watch again only after a while.
+const (
+	refusesFor  = time.Second
+	rewatchesIn = 3 * time.Second
+)
+
+// network is what lies between the managers and the API server.
 type network struct {
 	world *World
-	sent  []sent
+	// sent are the writes that are still under way although their clients gave up waiting for them.
+	sent []sent
+	// outage is when the last outage ends. cut is true until it has cut off a write.
+	outage time.Time
+	cut    bool
 }
 
 type sent struct {
 	at     time.Time
 	commit func()
+}
+
+// outage lets managers not reach the API server for a while: "outage 12s". The first write is carried out, and its answer is lost.
+func outage(_ context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[0])
+	w.note("outage of " + args[0])
+	w.network.outage, w.network.cut = w.Now().Add(d), true
+	return err
+}
+
+// fault returns the fault of a write of a manager.
+func (n *network) fault(apiserver.Write) apiserver.Fault {
+	switch now := n.world.Now(); {
+	case now.Before(n.outage) && n.cut:
+		n.cut = false
+		return apiserver.TimeoutWritten
+	case now.Before(n.outage):
+		return apiserver.Unreachable
+	case now.Before(n.outage.Add(refusesFor)):
+		return apiserver.Refused403
+	default:
+		return apiserver.NoFault
+	}
+}
+
+// unreadable returns why a manager cannot read past its caches; nil if it can.
+func (n *network) unreadable() error {
+	if n.world.Now().Before(n.outage.Add(refusesFor)) {
+		return fmt.Errorf("sim: %s", apiserver.Unreachable)
+	}
+	return nil
+}
+
+// delivers returns the time at which what is due now reaches a cache.
+func (n *network) delivers(now time.Time) time.Time {
+	if resumes := n.outage.Add(rewatchesIn); now.Before(resumes) {
+		return resumes
+	}
+	return now
 }
 
 // send schedules a write to be committed later.

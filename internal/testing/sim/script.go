@@ -97,6 +97,7 @@ func commands() []command {
 		command{"run", 1, run},
 		command{"restart", 0, restart},
 		command{"managers", 1, managers},
+		command{"outage", 1, outage},
 		command{"resync", 0, func(_ context.Context, w *World, _ []string) error { w.Resync(); return nil }},
 		command{"quota", 1, quota},
 		command{"deny", 0, func(_ context.Context, w *World, _ []string) error { w.denyPods(); return nil }},

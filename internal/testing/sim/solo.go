@@ -70,7 +70,7 @@ func (w *World) Calm(ctx context.Context) {
 	for _, late := range w.network.sent {
 		late.commit()
 	}
-	w.network.sent = nil
+	w.network.sent, w.network.outage = nil, time.Time{}
 	w.kubelets.busy = time.Time{}
 	for _, t := range w.kubelets.pods {
 		t.unreported = nil

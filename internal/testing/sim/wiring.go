@@ -73,10 +73,11 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	}
 	m.Client = apiserver.NewClient(view, m.Name, w.scheme)
 	m.Client.Faults, m.Client.Tried, m.Client.Later = faults, w.checker.Tried, w.network.send
-	m.Client.Refused, m.Client.Vain = w.refused, w.checker.Vain
+	m.Client.Refused, m.Client.Vain, m.Client.Network = w.refused, w.checker.Vain, w.network.fault
 	w.checker.Restart(m.Name)
 	m.born = w.Store.Version()
 	m.Live = apiserver.NewLive(w.Store)
+	m.Live.Network = w.network.unreadable
 	m.queue = NewQueue(w.clock)
 	m.clock = skewed{PassiveClock: w.clock, manager: m}
 	m.wire(ctx, runner(w.Chance))

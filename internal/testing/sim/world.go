@@ -126,7 +126,7 @@ func (w *World) turns() []turn {
 func (w *World) managerTurns(m *Manager, add func(turn)) {
 	for _, kind := range apiserver.Kinds() {
 		if m.Client.Next(kind) != nil {
-			add(turn{who: m.Name, about: string(kind), at: w.Now(), take: func(ctx context.Context) error {
+			add(turn{who: m.Name, about: string(kind), at: w.network.delivers(w.Now()), take: func(ctx context.Context) error {
 				w.deliver(ctx, m, kind)
 				return nil
 			}})

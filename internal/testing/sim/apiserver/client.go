@@ -28,6 +28,8 @@ type Client struct {
 	Refused func(Write) error
 	// Attempts counts the writes that were tried, dry runs included.
 	Attempts int
+	// Network, if not nil, chooses the faults of writes that the plan spares.
+	Network FaultPlan
 	// Tried, if not nil, receives the outcome of each write, unless the manager crashed.
 	Tried func(Write, error)
 	// Vain, if not nil, receives patches that changed nothing.
@@ -54,6 +56,9 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 		fault = CrashBefore // a deferred call of a process that has ended
 	} else if c.Attempts++; c.Faults != nil {
 		fault = c.Faults(w)
+	}
+	if fault == NoFault && c.Network != nil {
+		fault = c.Network(w)
 	}
 	var answer client.Object
 	var err error
@@ -179,6 +184,8 @@ type Live struct {
 	store *Store
 	// Reads counts the requests.
 	Reads int
+	// Network, if not nil, returns why reads fail now.
+	Network func() error
 }
 
 var _ client.Reader = (*Live)(nil)
@@ -186,9 +193,20 @@ var _ client.Reader = (*Live)(nil)
 // NewLive returns a reader of a store.
 func NewLive(store *Store) *Live { return &Live{store: store} }
 
+// read begins a request.
+func (l *Live) read() error {
+	l.Reads++
+	if l.Network == nil {
+		return nil
+	}
+	return l.Network()
+}
+
 // Get implements client.Reader.
 func (l *Live) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	l.Reads++
+	if err := l.read(); err != nil {
+		return err
+	}
 	kind := kindOf(obj)
 	found, err := l.store.find(Key{Kind: kind, Namespace: key.Namespace, Name: key.Name})
 	if err == nil {
@@ -199,7 +217,9 @@ func (l *Live) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 
 // List implements client.Reader.
 func (l *Live) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	l.Reads++
+	if err := l.read(); err != nil {
+		return err
+	}
 	fresh := NewView(l.store)
 	fresh.Relist(kindOf(list), l.store.Version())
 	return fresh.List(ctx, list, opts...)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -24,6 +25,7 @@ const (
 	TimeoutLost    Fault = "timeout, not committed"
 	TimeoutWritten Fault = "timeout, committed"
 	TimeoutLate    Fault = "timeout, committed later"
+	Unreachable    Fault = "connection refused"
 	CrashBefore    Fault = "crash before the write"
 	CrashAfter     Fault = "crash after the write"
 )
@@ -52,6 +54,8 @@ func (f Fault) err(w Write) error {
 		return apierrors.NewForbidden(gr, name, fmt.Errorf("sim: %s", f))
 	case Failed500:
 		return apierrors.NewInternalError(fmt.Errorf("sim: %s", f))
+	case Unreachable:
+		return &url.Error{Op: string(w.Verb), URL: w.Key.String(), Err: syscall.ECONNREFUSED}
 	case TimeoutLost, TimeoutWritten, TimeoutLate:
 		return &url.Error{Op: string(w.Verb), URL: w.Key.String(), Err: context.DeadlineExceeded}
 	default:

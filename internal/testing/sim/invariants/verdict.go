@@ -45,12 +45,18 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 			break
 		}
 		since, unanswered := c.unanswered[own.Version]
-		doubtful := unanswered && e.At.Sub(since) >= expectations.DoubtTimeout
+		doubtful := unanswered && e.At.Sub(since) >= expectations.DoubtTimeout && !v.mayGo(own)
 		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
 			v.know(own.Key, own.New)
 		}
 	}
 	return v
+}
+
+// mayGo reports whether another write of the manager deleted a pod. As long as it does not know, it may try again, but no other pod
+// may go in the place of that one.
+func (v *verdict) mayGo(own *apiserver.Entry) bool {
+	return own.Key.Kind == apiserver.Pods && own.Verb == apiserver.Delete && own.Key != v.Key
 }
 
 // know records the known state of a pod if it is the set's.
