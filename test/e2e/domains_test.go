@@ -49,7 +49,7 @@ var _ = Describe("Failure domains", func() {
 	}
 
 	It("are updated one after the other, in place, and wait for a pod of another domain", func(ctx SpecContext) {
-		set := f.create(ctx, newSet("web", 6, ordinal(), parallel(), inPlace(), gated(), maxUnavailable("2"), domains(rack, 2)))
+		set := f.create(ctx, newSet("web", 6, ordinal(), parallel(), inPlace(), gated(), maxUnavailable("2"), domains(rack, 15)))
 		for i, pod := range f.awaitPods(ctx, set, "six pods", func(pods []*corev1.Pod) bool { return len(pods) == 6 }) {
 			f.changePod(ctx, pod, func(p *corev1.Pod) { p.Labels[rack] = string(rune('a' + i%3)) })
 			f.setGate(ctx, pod, corev1.ConditionTrue)
@@ -65,9 +65,11 @@ var _ = Describe("Failure domains", func() {
 		By("making a pod unavailable in the domain that is done")
 		f.setGate(ctx, updated[0], corev1.ConditionFalse)
 		f.awaitProgress(ctx, set, ContainSubstring("waiting for "+updated[0].Name))
-		f.quiet(ctx, 2*time.Second+still)
+		f.quiet(ctx, 15*time.Second+still)
 		f.expectAtRevision(ctx, f.set(set), 2)
 
+		By("making it available again, with a shorter soak")
+		set = f.change(ctx, set, domains(rack, 2))
 		f.setGate(ctx, updated[0], corev1.ConditionTrue)
 		set = f.awaitReady(ctx, set)
 		Expect(isUpdated(set)).To(Succeed())

@@ -150,22 +150,21 @@ func (f *fixture) lose(ctx context.Context, name string) {
 		return
 	}
 	for _, pod := range f.podsWith(func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name }) {
-		pod = pod.DeepCopy()
-		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-				c.Status, c.Reason = corev1.ConditionFalse, "NodeNotReady"
+		changeStatus(ctx, pod.DeepCopy(), func(pod *corev1.Pod) {
+			for i := range pod.Status.Conditions {
+				if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+					c.Status, c.Reason = corev1.ConditionFalse, "NodeNotReady"
+				}
+			}
+		})
+	}
+	changeStatus(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(node *corev1.Node) {
+		for i := range node.Status.Conditions {
+			if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+				c.Status, c.Reason, c.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
 			}
 		}
-		Expect(cluster.client.Status().Update(ctx, pod)).To(Succeed())
-	}
-	node := &corev1.Node{}
-	Expect(cluster.client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			c.Status, c.Reason, c.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
-		}
-	}
-	Expect(cluster.client.Status().Update(ctx, node)).To(Succeed())
+	})
 }
 
 // asNew returns why a node does not take pods; nil if it does.

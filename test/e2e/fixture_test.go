@@ -111,6 +111,18 @@ func (f *fixture) changePod(ctx context.Context, pod *corev1.Pod, by func(*corev
 	return now
 }
 
+// changeStatus changes the status of an object, as it is now. Its kubelet may be writing as well.
+func changeStatus[T client.Object](ctx context.Context, o T, by func(T)) {
+	GinkgoHelper()
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := cluster.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		by(o)
+		return cluster.client.Status().Update(ctx, o)
+	})).To(Succeed())
+}
+
 // update reads an object, changes it and writes it. It repeats this after a conflict.
 func update(ctx context.Context, o, now client.Object, mutate func()) {
 	GinkgoHelper()

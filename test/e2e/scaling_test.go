@@ -101,9 +101,7 @@ var _ = Describe("Scaling", func() {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 		pods := f.pods(set)
 		f.delete(ctx, pods[0])
-		failed := pods[1].DeepCopy()
-		failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, "Evicted"
-		Expect(cluster.client.Status().Update(ctx, failed)).To(Succeed())
+		changeStatus(ctx, pods[1].DeepCopy(), func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
 
 		f.awaitPods(ctx, set, "two new pods", func(now []*corev1.Pod) bool {
 			replaced := func(pod *corev1.Pod) bool { return pod.UID != pods[0].UID && pod.UID != pods[1].UID }

@@ -108,8 +108,7 @@ var _ = Describe("StatefulSet: basic functionality", func() {
 	It("Should recreate evicted statefulset", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 1, ordinal())))
 		evicted := f.pod("ss-0").DeepCopy()
-		evicted.Status.Phase, evicted.Status.Reason = corev1.PodFailed, "Evicted"
-		Expect(cluster.client.Status().Update(ctx, evicted)).To(Succeed())
+		changeStatus(ctx, evicted, func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
 		f.awaitPods(ctx, set, "another ss-0", func(pods []*corev1.Pod) bool {
 			return len(pods) == 1 && pods[0].UID != evicted.UID && pods[0].Name == "ss-0" && isAvailable(pods[0])
 		})

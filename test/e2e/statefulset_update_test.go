@@ -95,9 +95,7 @@ var _ = Describe("StatefulSet: updates", func() {
 			phase := f.pod("ss-0").Status.Phase
 			return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 		})
-		ended := f.pod("ss-0").DeepCopy()
-		ended.Status.Phase = end
-		Expect(cluster.client.Status().Update(ctx, ended)).To(Succeed())
+		changeStatus(ctx, pod.DeepCopy(), func(ended *corev1.Pod) { ended.Status.Phase = end })
 		f.quiet(ctx, 500*time.Millisecond)
 		Expect(f.pod("ss-0").UID).To(Equal(pod.UID), "the name is taken until the old pod is gone")
 
