@@ -52,8 +52,7 @@ func Adoptable(o *snapshot.Set, pod *corev1.Pod) bool {
 func Recognize(o *snapshot.Set) action.Plan {
 	var p action.Plan
 	answer, asked := o.Preflights[o.Update.Name]
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for r := range o.Unsteady() {
 		if !r.Active() || o.Known[r.Revision].Template != nil {
 			continue
 		}

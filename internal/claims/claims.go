@@ -116,6 +116,9 @@ func Wanted(o *snapshot.Set, w *desired.State, r *snapshot.Replica) []string {
 // pods: a pod that takes its claims with it must own them before it is deleted.
 func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 	var p action.Plan
+	if !o.HasClaims() {
+		return p
+	}
 	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
 	if c.complete && !o.Ordinal() {
 		c.waiting = waiting(o)

@@ -95,8 +95,8 @@ func (n takenNames) mark(ctx context.Context, o *snapshot.Set) {
 	if o.Ordinal() {
 		return
 	}
-	for i := range o.Replicas {
-		if replica := &o.Replicas[i]; replica.Pod == nil && claims.GoesWhenLeft(o, replica) {
+	for replica := range o.Unsteady() {
+		if replica.Pod == nil && claims.GoesWhenLeft(o, replica) {
 			pod, err := n.pods.Named(ctx, n.pod(replica.ID))
 			replica.NameTaken = pod != nil || err != nil
 		}

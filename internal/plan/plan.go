@@ -64,8 +64,7 @@ func ofPods(o *snapshot.Set) action.Plan {
 // unmark removes the mark of a pod that replaced one of the same name, once podsToDelete no longer lists that name. Listed
 // again, the name means this pod. A pod with another action waits.
 func unmark(o *snapshot.Set, p *action.Plan) {
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for r := range o.Unsteady() {
 		if !r.Replaced || !r.Active() || o.Lists(r.Pod.Name) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,6 +143,10 @@ func (c *cluster) step(t *rapid.T) bool {
 	o.Reached = c.reached
 	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
 	p := plan.Next(o)
+	o.FindSteady()
+	if passing := plan.Next(o); !reflect.DeepEqual(passing, p) {
+		t.Fatalf("another plan if steady pods are passed over\nconfig: %q\nstate: %q\n%s\nwithout: %s", c.config(), c.state(), &passing, &p)
+	}
 	c.facts.gather(o, &p)
 	for _, r := range rules() {
 		if !r.kept(&c.facts) {

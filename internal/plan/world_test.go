@@ -206,6 +206,7 @@ func (w *world) show(c *cells) {
 			w.set.Replicas = append(w.set.Replicas, w.replicas[i][k])
 		}
 	}
+	w.set.FindSteady()
 }
 
 // view sets the observation to a state, and returns its cells.

@@ -33,8 +33,8 @@ func newLimit(o *snapshot.Set, w *desired.State) limit {
 	if l.most < 0 {
 		return l
 	}
-	for i := range o.Replicas {
-		switch r := &o.Replicas[i]; {
+	for r := range o.Unsteady() {
+		switch {
 		case r.Terminating && scaledDown(o, r):
 			l.taken--
 		case r.Active() && !r.Available && w.Stays(o, r):

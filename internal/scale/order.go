@@ -24,8 +24,8 @@ func heldByOrder(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 // firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none. It ignores places
 // without a pod, because places are filled from the lowest.
 func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && r.Ordinal < ordinal && !r.Available && !o.Condemned(r) {
+	for r := range o.Unsteady() {
+		if r.Pod != nil && r.Ordinal < ordinal && !r.Available && !o.Condemned(r) {
 			return r
 		}
 	}
@@ -96,8 +96,8 @@ func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapsho
 
 // terminatingCondemned returns a pod that was scaled down and is not yet gone; nil if there is none.
 func terminatingCondemned(o *snapshot.Set) *snapshot.Replica {
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Terminating && o.Condemned(r) {
+	for r := range o.Unsteady() {
+		if r.Terminating && o.Condemned(r) {
 			return r
 		}
 	}

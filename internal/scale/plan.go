@@ -37,8 +37,7 @@ func Plan(o *snapshot.Set, w *desired.State) action.Plan {
 // removeFinished deletes pods that have failed or succeeded, so that their places are filled again. A pod that ended soon
 // after it started, and would come back unchanged, waits for the back-off.
 func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for r := range o.Unsteady() {
 		if r.Pod == nil || !r.Finished || r.Terminating {
 			continue
 		}

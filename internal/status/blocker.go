@@ -89,8 +89,7 @@ func (f *facts) limited() blocker {
 // unavailablePod returns the first unready pod that stays; if all are ready, the first unavailable one.
 func (f *facts) unavailablePod() blocker {
 	var ready *snapshot.Replica
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
+	for r := range f.set.Unsteady() {
 		switch {
 		case !r.Active() || f.excess[r.Revision] > 0 || changes(r):
 		case r.Broken():
@@ -122,8 +121,8 @@ func changes(r *snapshot.Replica) bool {
 
 // changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook.
 func (f *facts) changingPod() blocker {
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Active() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
+	for r := range f.set.Unsteady() {
+		if r.Active() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
 			kind := BlockedByChange
 			if r.Overdue {
 				kind = Blocking(action.HeldByTimeout)
@@ -149,8 +148,8 @@ func (f *facts) kept(r *snapshot.Replica) string {
 
 // endedPod returns the first pod that has failed or succeeded and is to be replaced.
 func (f *facts) endedPod() blocker {
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Pod != nil && r.Finished && !r.Terminating {
+	for r := range f.set.Unsteady() {
+		if r.Pod != nil && r.Finished && !r.Terminating {
 			return waitingFor(BlockedByEnd, r, cmp.Or(podstate.Why(r.Pod), "ended"))
 		}
 	}
@@ -197,8 +196,8 @@ func (f *facts) held(h *action.Hold) blocker {
 	if h.Kind == action.HeldByPause && f.set.Paused() { // the headline says so
 		return blocker{kind: kind}
 	}
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Pod != nil && r.Terminating && r.Pod.Name == h.Subject {
+	for r := range f.set.Unsteady() {
+		if r.Pod != nil && r.Terminating && r.Pod.Name == h.Subject {
 			return waitingFor(kind, r, cmp.Or(podstate.Why(r.Pod), "Terminating")+"; "+h.Reason)
 		}
 	}
@@ -207,8 +206,8 @@ func (f *facts) held(h *action.Hold) blocker {
 
 // terminatingPod returns the first terminating pod.
 func (f *facts) terminatingPod() blocker {
-	for i := range f.set.Replicas {
-		if r := &f.set.Replicas[i]; r.Pod != nil && r.Terminating {
+	for r := range f.set.Unsteady() {
+		if r.Pod != nil && r.Terminating {
 			return waitingFor(BlockedByTermination, r, cmp.Or(podstate.Why(r.Pod), "Terminating"))
 		}
 	}

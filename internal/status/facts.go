@@ -67,19 +67,17 @@ func gather(in *Input) *facts {
 
 // countPods counts the pods of each revision, and all of them.
 func (f *facts) countPods() {
-	for i := range f.set.Replicas {
-		r := &f.set.Replicas[i]
+	for revision, n := range f.set.CountSteady() {
+		f.at(revision).addSteady(n)
+		f.total.addSteady(n)
+	}
+	for r := range f.set.Unsteady() {
 		switch {
 		case r.Pod == nil:
 		case !r.Active():
 			f.gone[r.Revision]++
 		default:
-			n := f.revisions[r.Revision]
-			if n == nil {
-				n = &count{}
-				f.revisions[r.Revision] = n
-			}
-			n.add(r)
+			f.at(r.Revision).add(r)
 			f.total.add(r)
 			if r.Surge {
 				f.surge++
@@ -92,6 +90,23 @@ func (f *facts) countPods() {
 			}
 		}
 	}
+}
+
+// at returns the count of a revision.
+func (f *facts) at(revision string) *count {
+	n := f.revisions[revision]
+	if n == nil {
+		n = &count{}
+		f.revisions[revision] = n
+	}
+	return n
+}
+
+// addSteady counts steady pods.
+func (c *count) addSteady(n int) {
+	c.active += n
+	c.ready += n
+	c.available += n
 }
 
 // add counts an active pod.
@@ -200,8 +215,13 @@ func Complete(o *snapshot.Set) bool {
 		return false
 	}
 	active := 0
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for revision, n := range o.CountSteady() {
+		if revision != o.Update.Name {
+			return false
+		}
+		active += n
+	}
+	for r := range o.Unsteady() {
 		switch {
 		case r.Pod == nil:
 		case r.Revision != o.Update.Name, r.Active() && (r.Surge || !r.Available || r.Waiting != ""):

@@ -86,8 +86,8 @@ func (f *facts) message(v verdict, b blocker) string {
 func (f *facts) passed() string {
 	var passed snapshot.Passed
 	first, more := "", 0
-	for i := range f.set.Replicas {
-		switch r := &f.set.Replicas[i]; {
+	for r := range f.set.Unsteady() {
+		switch {
 		case r.Passed.Hook == "":
 		case first == "":
 			first, passed = r.Pod.Name, r.Passed

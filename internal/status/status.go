@@ -172,8 +172,8 @@ func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 // untilAvailable returns how long until the first pod becomes available by being ready for long enough; zero if none will.
 func (f *facts) untilAvailable() time.Duration {
 	var first time.Duration
-	for i := range f.set.Replicas {
-		first = action.Sooner(first, f.availableIn(&f.set.Replicas[i]))
+	for r := range f.set.Unsteady() {
+		first = action.Sooner(first, f.availableIn(r))
 	}
 	return first
 }

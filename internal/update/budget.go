@@ -73,11 +73,9 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 			b.going[deleted.Pod.UID] = true
 		}
 	}
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Active() && b.going[r.Pod.UID] {
-			pods--
-			b.Spend(r)
-		} else {
+	pods -= b.spendGoing()
+	for r := range o.Unsteady() {
+		if !r.Active() || !b.going[r.Pod.UID] {
 			b.count(r, w)
 		}
 	}
@@ -90,10 +88,24 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	return b
 }
 
+// spendGoing takes the active pods that are going into account, and counts them.
+func (b *budget) spendGoing() (n int) {
+	if len(b.going) == 0 {
+		return 0
+	}
+	for i := range b.set.Replicas {
+		if r := &b.set.Replicas[i]; r.Active() && b.going[r.Pod.UID] {
+			b.Spend(r)
+			n++
+		}
+	}
+	return n
+}
+
 // surging counts the pods that surge made and that are deleted again, once scaling is done.
 func (b *budget) surging(scaling action.Plan) (n int) {
-	for i := range b.set.Replicas {
-		if r := &b.set.Replicas[i]; r.Surge && r.Active() && !b.going[r.Pod.UID] {
+	for r := range b.set.Unsteady() {
+		if r.Surge && r.Active() && !b.going[r.Pod.UID] {
 			n++
 		}
 	}
@@ -144,8 +156,7 @@ func (b *budget) onItsWay(r *snapshot.Replica) bool {
 // lowestUnavailable returns the unavailable pod with the lowest ordinal in use; nil if all are available.
 func lowestUnavailable(o *snapshot.Set) *snapshot.Replica {
 	var lowest *snapshot.Replica
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for r := range o.Unsteady() {
 		if r.Pod == nil || r.Available || lowest != nil && lowest.Ordinal < r.Ordinal {
 			continue
 		}

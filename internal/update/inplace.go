@@ -4,6 +4,7 @@
 package update
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,9 +64,8 @@ func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
 // settle completes the last change in place of pods that are at their revision. It also puts every pod back into service
 // that is not being moved now: a pod that waits to be moved serves until then, whatever it waits for.
 func (v *mover) settle(w *desired.State) {
-	candidates := w.Candidates // in the order of the replicas
-	for i := range v.set.Replicas {
-		r := &v.set.Replicas[i]
+	candidates := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Candidate) bool { return m.Replica.Steady })
+	for r := range v.set.Unsteady() { // in the same order
 		isCandidate := len(candidates) > 0 && candidates[0].Replica == r
 		if isCandidate {
 			candidates = candidates[1:]
@@ -114,8 +114,8 @@ func reasonToGiveUp(r *snapshot.Replica) string {
 
 // servingUnproven counts the pods that serve although it is not known which images they run.
 func servingUnproven(o *snapshot.Set) (n int) {
-	for i := range o.Replicas {
-		if servesUnproven(&o.Replicas[i]) {
+	for r := range o.Unsteady() {
+		if servesUnproven(r) {
 			n++
 		}
 	}
@@ -131,8 +131,7 @@ func servesUnproven(r *snapshot.Replica) bool {
 // run its images.
 func (v *mover) giveUp() {
 	serving := servingUnproven(v.set)
-	for i := range v.set.Replicas {
-		r := &v.set.Replicas[i]
+	for r := range v.set.Unsteady() {
 		if !r.Active() || v.budget.going[r.Pod.UID] || v.moving[r.Pod.UID] || desired.Frozen(v.set) {
 			continue
 		}

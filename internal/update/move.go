@@ -62,8 +62,8 @@ func (h method) gentle() bool {
 
 func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 	v := &mover{set: o, budget: b, plan: p, differences: map[transition]*difference{}, moving: map[types.UID]bool{}, resizing: map[string]int{}}
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Active() && r.Progress.Resize != "" {
+	for r := range o.Unsteady() {
+		if r.Active() && r.Progress.Resize != "" {
 			v.resizing[r.Revision]++
 		}
 	}

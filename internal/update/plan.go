@@ -83,8 +83,7 @@ func holdPartition(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	if !o.Rolling() || desired.Frozen(o) {
 		return
 	}
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for r := range o.Unsteady() {
 		if r.Broken() && r.Revision == o.Current.Name && !r.ToReplace() && w.Stays(o, r) {
 			p.Hold(action.HeldByPartition, r.Pod.Name, "it is not ready, and the partition keeps it at revision %s", r.Revision)
 		}

@@ -26,8 +26,8 @@ func (b *budget) firstUnavailable() string {
 	if b.moved != "" {
 		return b.moved
 	}
-	for i := range b.set.Replicas {
-		if r := &b.set.Replicas[i]; r.Active() && !r.Available {
+	for r := range b.set.Unsteady() {
+		if r.Active() && !r.Available {
 			return r.Pod.Name
 		}
 	}

@@ -62,8 +62,12 @@ type census struct {
 // count counts the pods of a set with random names.
 func count(o *snapshot.Set) census {
 	pods := census{want: make(map[string]int, 2), have: make(map[string]int, 2), broken: make(map[string]int)}
-	for i := range o.Replicas {
-		switch r := &o.Replicas[i]; {
+	for revision, n := range o.CountSteady() {
+		pods.active += n
+		pods.have[revision] += n
+	}
+	for r := range o.Unsteady() {
+		switch {
 		case r.Surge:
 		case r.Active():
 			pods.active++
@@ -93,8 +97,8 @@ func mountsClaims(o *snapshot.Set, pod *corev1.Pod) bool {
 
 // countSurge counts the pods that are deleted again.
 func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
-	for i := range o.Replicas {
-		switch r := &o.Replicas[i]; {
+	for r := range o.Unsteady() {
+		switch {
 		case !r.Surge || r.Pod == nil || r.Terminating:
 		case s.Spent(o, r):
 			spent++
@@ -173,8 +177,7 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 		most += pods.have[revision]
 	}
 	s.Candidates = make([]Candidate, 0, most)
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	look := func(r *snapshot.Replica) {
 		switch {
 		case !r.Active() || r.Surge:
 		case r.ToReplace() && replaceable(o, r):
@@ -183,6 +186,15 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 		case !r.ToReplace() && s.Excess[r.Revision] > 0:
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(o, r.Revision)})
 		}
+	}
+	if len(s.Excess) == 0 {
+		for r := range o.Unsteady() {
+			look(r)
+		}
+		return named
+	}
+	for i := range o.Replicas {
+		look(&o.Replicas[i])
 	}
 	return named
 }
@@ -252,8 +264,7 @@ func identities(o *snapshot.Set, missing, surge int) []string {
 // which they do. The oldest come first: the others may be ones for which no pod was ever made.
 func Returning(o *snapshot.Set) []string {
 	var back []*snapshot.Replica
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
+	for r := range o.Unsteady() {
 		if _, blocked := o.Blocked[r.ID]; r.Pod == nil && !r.Surge && !blocked && !slices.ContainsFunc(r.Claims, snapshot.Left) {
 			back = append(back, r)
 		}

@@ -85,6 +85,10 @@ type Set struct {
 	EveryHold bool
 	// Now is the time of the observation. It is the only clock for decisions.
 	Now time.Time
+
+	// steady is how many replicas are steady, by revision. unsteady are the others; nil if they were not listed.
+	steady   map[string]int
+	unsteady []*Replica
 }
 
 // Refusal is a refused write.
@@ -149,6 +153,9 @@ type Replica struct {
 
 // Judgment is what a look at a set finds out about a replica, from its spec, the time, and other objects.
 type Judgment struct {
+	// Steady replicas have an available pod that is in its place, runs a usable revision, and has nothing about it to be
+	// said or done, but that a rollout may move it. All other fields but Available and Claims are zero.
+	Steady bool
 	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
 	Available bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
@@ -333,9 +340,9 @@ func (s *Set) Strategy() v1alpha1.UpdateStrategyType {
 
 // Available counts the available replicas.
 func (s *Set) Available() int {
-	n := 0
-	for i := range s.Replicas {
-		if s.Replicas[i].Available {
+	n := s.allSteady()
+	for r := range s.Unsteady() {
+		if r.Available {
 			n++
 		}
 	}
@@ -344,9 +351,9 @@ func (s *Set) Available() int {
 
 // Active counts the replicas that have an active pod.
 func (s *Set) Active() int {
-	n := 0
-	for i := range s.Replicas {
-		if s.Replicas[i].Active() {
+	n := s.allSteady()
+	for r := range s.Unsteady() {
+		if r.Active() {
 			n++
 		}
 	}
@@ -356,9 +363,9 @@ func (s *Set) Active() int {
 // Placed counts the pods that hold a place of spec.replicas and are not being deleted: active and finished ones, without surge
 // pods that are deleted again and ordinals that are not in use.
 func (s *Set) Placed() int {
-	n := 0
-	for i := range s.Replicas {
-		if r := &s.Replicas[i]; r.Pod != nil && !r.Terminating && !r.Surge && !s.Condemned(r) {
+	n := s.allSteady()
+	for r := range s.Unsteady() {
+		if r.Pod != nil && !r.Terminating && !r.Surge && !s.Condemned(r) {
 			n++
 		}
 	}

@@ -58,8 +58,7 @@ func (o *observer) nameless() map[string]snapshot.Block {
 func blockedByClaims(s *snapshot.Set) map[string]snapshot.Block {
 	blocked := map[string]snapshot.Block{}
 	var wanted *desired.State // computed only if needed, because it costs as much as the set has pods
-	for i := range s.Replicas {
-		r := &s.Replicas[i]
+	for r := range s.Unsteady() {
 		if r.Pod != nil {
 			continue
 		}

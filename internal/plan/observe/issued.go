@@ -29,7 +29,9 @@ func (o *observer) issued() int {
 	}
 	places := func(yield func(int) bool) {
 		for i := range o.out.Replicas {
-			delete(gone, o.out.Replicas[i].Place)
+			if len(gone) > 0 {
+				delete(gone, o.out.Replicas[i].Place)
+			}
 			if !yield(o.out.Replicas[i].Place) {
 				return
 			}

@@ -119,6 +119,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Issued = o.issued()
 	o.out.Reached = o.reached()
 	o.judge()
+	o.out.FindSteady()
 	m.forgetProofs(o.out)
 	o.out.Blocked = o.nameless()
 	o.out.Rollout = steps.Plan(steps.Input{

@@ -1,0 +1,91 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"iter"
+
+	"rollset.dev/rollset/internal/model/inplace"
+)
+
+// FindSteady marks the steady replicas. It is called once, when all else is known about them. Planners that look for what is
+// amiss pass over them: in a large set almost all pods are steady at any time.
+func (s *Set) FindSteady() {
+	s.steady, s.unsteady = map[string]int{}, []*Replica{}
+	var last string // most have the same revision
+	var usable bool
+	run := 0
+	for i := range s.Replicas {
+		r := &s.Replicas[i]
+		if i == 0 || r.Revision != last {
+			s.countSteady(last, run)
+			last, usable, run = r.Revision, s.Known[r.Revision].Template != nil, 0
+		}
+		if r.Steady = usable && r.uneventful() && !s.Condemned(r); r.Steady {
+			run++
+		} else {
+			s.unsteady = append(s.unsteady, r)
+		}
+	}
+	s.countSteady(last, run)
+}
+
+func (s *Set) countSteady(revision string, n int) {
+	if n > 0 {
+		s.steady[revision] += n
+	}
+}
+
+// uneventful reports whether a replica's pod is available and nothing else is to be said about it.
+func (r *Replica) uneventful() bool {
+	return r.Active() && r.Ready && r.Available && !r.Updating && !r.Specified && !r.Surge && !r.Replaced && r.State == "" &&
+		r.Leaving == "" && !r.Withdrawn && r.Hook == "" && r.Passed.Hook == "" && r.Gate.Passable() &&
+		(r.InPlace.Empty() || r.Progress == inplace.Progress{} && r.ProofWait == 0 && r.Unproven == "" && r.Infeasible == "")
+}
+
+// Unsteady returns the replicas that are not steady, in identity order.
+func (s *Set) Unsteady() iter.Seq[*Replica] {
+	return func(yield func(*Replica) bool) {
+		if s.unsteady == nil {
+			s.searchUnsteady(yield)
+			return
+		}
+		for _, r := range s.unsteady {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// searchUnsteady yields the unsteady replicas of a set that has no list of them.
+func (s *Set) searchUnsteady(yield func(*Replica) bool) {
+	for i := range s.Replicas {
+		if r := &s.Replicas[i]; !r.Steady && !yield(r) {
+			return
+		}
+	}
+}
+
+// CountSteady returns how many replicas are steady, by the revision of their pods. The map is shared.
+func (s *Set) CountSteady() map[string]int {
+	if s.unsteady != nil {
+		return s.steady
+	}
+	steady := map[string]int{}
+	for i := range s.Replicas {
+		if r := &s.Replicas[i]; r.Steady {
+			steady[r.Revision]++
+		}
+	}
+	return steady
+}
+
+// allSteady returns how many replicas are steady.
+func (s *Set) allSteady() (n int) {
+	for _, at := range s.CountSteady() {
+		n += at
+	}
+	return n
+}

@@ -1,0 +1,94 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
+)
+
+func TestFindSteady(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		config, state string
+		steady        map[string]int
+		others        []string
+	}{
+		"no pods":                     {"random R=2 v1", "", map[string]int{}, nil},
+		"available pods are":          {"random R=2 v1", "a:v1+ b:v1+", map[string]int{"v1": 2}, nil},
+		"whatever their revision":     {"random R=3 v1>v2", "a:v2+ b:v1+ c:v2+", map[string]int{"v1": 1, "v2": 2}, nil},
+		"with claims too":             {"random R=1 claims v1", "a:v1+$", map[string]int{"v1": 1}, nil},
+		"not a revision that is lost": {"random R=2 v1", "a:other+ b:v1+", map[string]int{"v1": 1}, []string{"a"}},
+		"not pods on the way":         {"random R=4 v1", "a:v1. b:v1r c:v1~ d:v1+", map[string]int{"v1": 1}, []string{"a", "b", "c"}},
+		"not pods that go":            {"random R=4 v1", "a:v1x b:v1! c:v1+@ d:v1+>", map[string]int{}, []string{"a", "b", "c", "d"}},
+		"not surge":                   {"random R=1 surge=1 claims v1>v2", "a:v1+$ b:v2+$*", map[string]int{"v1": 1}, []string{"b"}},
+		"not claims alone":            {"random R=1 claims v1", "a:v1+$ b:-", map[string]int{"v1": 1}, []string{"b"}},
+		"not out of range":            {"ordinal R=1 v1", "0:v1+ 1:v1+", map[string]int{"v1": 1}, []string{"1"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := snapshottest.Parse(tt.config, tt.state)
+			available, active, placed := o.Available(), o.Active(), o.Placed()
+			o.FindSteady()
+			if got := o.CountSteady(); !maps.Equal(got, tt.steady) {
+				t.Errorf("steady: %v, want %v", got, tt.steady)
+			}
+			if got := ids(o); !slices.Equal(got, tt.others) {
+				t.Errorf("others: %v, want %v", got, tt.others)
+			}
+			if o.Available() != available || o.Active() != active || o.Placed() != placed {
+				t.Errorf("available, active, placed: %d, %d, %d; before %d, %d, %d", o.Available(), o.Active(), o.Placed(), available, active, placed)
+			}
+		})
+	}
+}
+
+// TestNotSteady gives a steady pod one thing after another that is to be said or done about it.
+func TestNotSteady(t *testing.T) {
+	t.Parallel()
+	updated := inplace.State{Resized: []string{"app"}}
+	tests := map[string]func(r *snapshot.Replica){
+		"in place of one of its name":      func(r *snapshot.Replica) { r.Replaced = true },
+		"in a state of a hook":             func(r *snapshot.Replica) { r.State = v1alpha1.LifecycleUpdated },
+		"waits for a hook":                 func(r *snapshot.Replica) { r.Hook = "preUpdate" },
+		"went on without a hook":           func(r *snapshot.Replica) { r.Passed.Hook = "preUpdate" },
+		"taken out of service by a hook":   func(r *snapshot.Replica) { r.Withdrawn = true },
+		"out of service":                   func(r *snapshot.Replica) { r.Updating = true },
+		"its gate was never opened":        func(r *snapshot.Replica) { r.Gate = inplace.Gate{Declared: true} },
+		"its gate is closed":               func(r *snapshot.Replica) { r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionFalse} },
+		"waits for resources":              func(r *snapshot.Replica) { r.InPlace, r.Progress.Resize = updated, "resize" },
+		"proof of its update may not stay": func(r *snapshot.Replica) { r.InPlace, r.Progress.Passing = updated, true },
+		"proof of its update is due":       func(r *snapshot.Replica) { r.InPlace, r.ProofWait = updated, time.Second },
+		"its update is not proven":         func(r *snapshot.Replica) { r.InPlace, r.Unproven = updated, "no proof" },
+		"cannot get its resources":         func(r *snapshot.Replica) { r.InPlace, r.Infeasible = updated, "no room" },
+	}
+	for name, happen := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := snapshottest.Parse("random R=1 v1", "a:v1+")
+			happen(&o.Replicas[0])
+			if o.FindSteady(); len(ids(o)) != 1 {
+				t.Error("the replica is steady")
+			}
+		})
+	}
+}
+
+// ids returns the identities that are not steady.
+func ids(o *snapshot.Set) (all []string) {
+	for r := range o.Unsteady() {
+		all = append(all, r.ID)
+	}
+	return all
+}
