@@ -153,8 +153,8 @@ type Replica struct {
 
 // Judgment is what a look at a set finds out about a replica, from its spec, the time, and other objects.
 type Judgment struct {
-	// Steady replicas have an available pod that is in its place, runs a usable revision, and has nothing about it to be
-	// said or done, but that a rollout may move it. All other fields but Available and Claims are zero.
+	// Steady replicas have an available pod of a usable revision, in a place that is in use. There is nothing to be said or done
+	// about it, but that a rollout or a scale-down may take it.
 	Steady bool
 	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
 	Available bool
