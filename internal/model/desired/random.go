@@ -77,7 +77,7 @@ func count(o *snapshot.Set) census {
 					pods.broken[r.Revision]++
 				}
 			}
-		case r.Finished && !r.Terminating, r.Terminating && (len(r.Claims) > 0 || mountsClaims(o, r.Pod)):
+		case holdsPlace(o, r):
 			pods.held++
 		}
 	}
@@ -88,6 +88,11 @@ func count(o *snapshot.Set) census {
 	pods.want[o.Update.Name] = o.Limits.Replicas - p
 	pods.want[o.Current.Name] += p
 	return pods
+}
+
+// holdsPlace reports whether a pod that is not active keeps its place for its successor.
+func holdsPlace(o *snapshot.Set, r *snapshot.Replica) bool {
+	return r.Finished && !r.Terminating || r.Terminating && (len(r.Claims) > 0 || mountsClaims(o, r.Pod))
 }
 
 // mountsClaims reports whether a pod of a set with claims mounts any. A cache that is behind may not show the claims.

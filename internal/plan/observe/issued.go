@@ -29,9 +29,7 @@ func (o *observer) issued() int {
 	}
 	places := func(yield func(int) bool) {
 		for i := range o.out.Replicas {
-			if len(gone) > 0 {
-				delete(gone, o.out.Replicas[i].Place)
-			}
+			delete(gone, o.out.Replicas[i].Place)
 			if !yield(o.out.Replicas[i].Place) {
 				return
 			}
