@@ -48,8 +48,7 @@ func TestPodsThatChangedMeanwhileAreLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestARefusalSaysNothingAboutAnEarlierAttempt refuses writes of which it is not known whether they happened when they were tried
-// before.
+// TestARefusalSaysNothingAboutAnEarlierAttempt refuses writes that were tried before. Whether they happened then is not known.
 func TestARefusalSaysNothingAboutAnEarlierAttempt(t *testing.T) {
 	t.Parallel()
 	writes := map[string]func(*corev1.Pod) action.Action{
