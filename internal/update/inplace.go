@@ -4,7 +4,6 @@
 package update
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,16 +63,17 @@ func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
 // settle completes the last change in place of pods that are at their revision. It also puts every pod back into service
 // that is not being moved now: a pod that waits to be moved serves until then, whatever it waits for.
 func (v *mover) settle(w *desired.State) {
-	candidates := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Candidate) bool { return m.Replica.Steady })
-	for r := range v.set.Unsteady() { // in the same order
-		isCandidate := len(candidates) > 0 && candidates[0].Replica == r
-		if isCandidate {
-			candidates = candidates[1:]
+	isCandidate := map[*snapshot.Replica]bool{}
+	for _, m := range w.Candidates {
+		if !m.Replica.Steady {
+			isCandidate[m.Replica] = true
 		}
+	}
+	for r := range v.set.Unsteady() {
 		switch {
 		case !r.Active(), v.moving[r.Pod.UID], v.budget.going[r.Pod.UID]:
 			continue
-		case isCandidate, r.Infeasible != "" && !r.AskAgain:
+		case isCandidate[r], r.Infeasible != "" && !r.AskAgain:
 		case r.Progress.Resize != "":
 			v.resize(r)
 		case r.Progress.Passing && r.Gate.Passable():

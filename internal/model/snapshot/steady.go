@@ -9,8 +9,8 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// FindSteady marks the steady replicas. It is called once, when all else is known about them. Planners that look for what is
-// amiss pass over them: in a large set almost all pods are steady at any time.
+// FindSteady marks the steady replicas, and lists the others. It is called once, when all else is known about the replicas.
+// Planners that look for what is wrong read the others only, because almost all pods of a large set are steady.
 func (s *Set) FindSteady() {
 	s.steady, s.unsteady = map[string]int{}, []*Replica{}
 	var last string // most have the same revision
@@ -19,7 +19,7 @@ func (s *Set) FindSteady() {
 	for i := range s.Replicas {
 		r := &s.Replicas[i]
 		if i == 0 || r.Revision != last {
-			s.countSteady(last, run)
+			s.addSteady(last, run)
 			last, usable, run = r.Revision, s.Known[r.Revision].Template != nil, 0
 		}
 		if r.Steady = usable && r.uneventful() && !s.Condemned(r); r.Steady {
@@ -28,10 +28,11 @@ func (s *Set) FindSteady() {
 			s.unsteady = append(s.unsteady, r)
 		}
 	}
-	s.countSteady(last, run)
+	s.addSteady(last, run)
 }
 
-func (s *Set) countSteady(revision string, n int) {
+// addSteady counts n steady replicas of a revision.
+func (s *Set) addSteady(revision string, n int) {
 	if n > 0 {
 		s.steady[revision] += n
 	}
