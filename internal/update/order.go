@@ -57,13 +57,13 @@ func inOrder(o *snapshot.Set, moves []desired.Candidate, d *domains) []*candidat
 // within it.
 type class [3]int32
 
-// classOf returns the urgency of moving a pod. First come pods that are already out of service for it, then broken pods,
-// then healthy ones, those of each failure domain together. Among them, strays come first, so that at most two revisions
-// remain; then pods to be replaced; then those not yet available. Pods whose move was refused come after the others: a hook would
-// prepare them without effect again and again.
+// classOf returns the urgency of moving a pod. First come pods that may have been deleted, because no other pod may go in their
+// place. Then come pods that are already out of service for it, then broken pods, then healthy ones, those of each failure domain
+// together. Among them, strays come first, so that at most two revisions remain; then pods to be replaced; then those not yet
+// available. Pods whose move was refused come after the others: a hook would prepare them without effect again and again.
 func classOf(o *snapshot.Set, r *snapshot.Replica, domain int) class {
 	stray := r.Revision != o.Current.Name && r.Revision != o.Update.Name
-	return class{inBits(r.Updating, r.Broken()), int32(domain), inBits(!o.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
+	return class{inBits(o.MayBeDeleted(r.Pod), r.Updating, r.Broken()), int32(domain), inBits(!o.WasRefused(r.Pod), stray, r.ToReplace(), !r.Available)}
 }
 
 // inBits returns a number that is the smaller the sooner its conditions are true.

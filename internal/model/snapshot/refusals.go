@@ -32,6 +32,11 @@ func (s *Set) RefusesCreate(id string) bool {
 	return s.Refusals[attempt.AnyCreate()].Definite || s.Refusals[attempt.Key{Verb: attempt.Creating, Object: id}].Definite
 }
 
+// MayBeDeleted reports whether it is not known what came of the last delete of a pod.
+func (s *Set) MayBeDeleted(pod *corev1.Pod) bool {
+	return len(s.Refusals) > 0 && s.Refusals[attempt.OfPod(attempt.Deleting, pod)].Unsettled
+}
+
 // Unmovable returns the first refused write among those that move a pod to another revision; false if there is none. A write
 // with an unknown result does not count: the pod may be on its way out, and no other pod may be disturbed in its place.
 func (s *Set) Unmovable(pod *corev1.Pod) (k attempt.Key, ok bool) {

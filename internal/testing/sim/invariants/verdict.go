@@ -45,7 +45,7 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 			break
 		}
 		since, unanswered := c.unanswered[own.Version]
-		doubtful := unanswered && e.At.Sub(since) >= expectations.DoubtTimeout && !v.mayGo(own, since)
+		doubtful := unanswered && e.At.Sub(since) >= expectations.DoubtTimeout && !v.mayGo(own)
 		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
 			v.know(own.Key, own.New)
 		}
@@ -53,10 +53,10 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 	return v
 }
 
-// mayGo reports whether another write of the manager deleted a pod when it was sent. As long as the manager does not know, it may
-// try again, but no other pod may go in the place of that one. A request that is carried out much later is not waited for.
-func (v *verdict) mayGo(own *apiserver.Entry, sent time.Time) bool {
-	return own.Key.Kind == apiserver.Pods && own.Verb == apiserver.Delete && own.Key != v.Key && own.At.Equal(sent)
+// mayGo reports whether another write of the manager deleted a pod. As long as the manager does not know, it may try again, but no
+// other pod may go in the place of that one.
+func (v *verdict) mayGo(own *apiserver.Entry) bool {
+	return own.Key.Kind == apiserver.Pods && own.Verb == apiserver.Delete && own.Key != v.Key
 }
 
 // know records the known state of a pod if it is the set's.
