@@ -173,7 +173,7 @@ func (w *writer) tried(a action.Action, out outcome) {
 		tried.Err, tried.Blocked = errors.New(out.block.Reason), true
 	}
 	full := quotaExceeded(out.err) && tried.Key.Verb == attempt.Creating
-	if full || out.err != nil && !out.stale && attempt.InTrouble(out.err) {
+	if full || out.err != nil && !out.stale && (attempt.InTrouble(out.err) || attempt.LacksRights(out.err)) {
 		tried.Key = attempt.Any(tried.Key.Verb)
 	}
 	w.result.Attempts = append(w.result.Attempts, tried)

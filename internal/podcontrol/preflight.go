@@ -89,10 +89,14 @@ func cannotPretend(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// isVerdict reports whether an error is about the pod, and not about a failing API server, webhook or namespace.
+// isVerdict reports whether an error is about the pod, and not about the manager's rights or a failing API server, webhook or
+// namespace.
 func isVerdict(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || namespaceGone(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) {
+		return false
+	}
+	if attempt.LacksRights(err) {
 		return false
 	}
 	if apierrors.IsConflict(err) { // for example a quota that others use at the same time

@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +25,7 @@ import (
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/plan/observe"
@@ -215,7 +215,7 @@ func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1al
 	switch {
 	case err == nil:
 		return snapshot.Preflight{Pod: pod}
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
+	case attempt.LacksRights(err):
 		fmt.Fprintln(s.ErrOut, "warning: assuming that the API server accepts the pods:", session.Explain(err))
 		return snapshot.Preflight{Pod: podcontrol.Build(set, r, "why")}
 	default:

@@ -25,6 +25,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/forecast"
+	"rollset.dev/rollset/internal/model/attempt"
 )
 
 // exitChanges is the exit code of --detailed-exitcode if there are changes.
@@ -199,7 +200,7 @@ func samplePod(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (sam
 		return pod, "", nil
 	case strings.Contains(err.Error(), "exceeded quota"):
 		return nil, "", err
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
+	case attempt.LacksRights(err):
 		return nil, "", err // it is the user who may not create pods
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err) && errors.As(err, &status):
 		return nil, err.Error(), nil

@@ -62,6 +62,13 @@ func Refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
+// LacksRights reports whether the API server refused a write before it looked at it, because the client may not make such
+// writes. An API server that has just started answers like that until it knows the roles. Only its message tells this from the
+// refusal of a policy.
+func LacksRights(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
+}
+
 // MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
 // internal error. There is no doubt if it refused the write, if a webhook failed, or if no connection was accepted.
 func MayHaveHappened(err error) bool {

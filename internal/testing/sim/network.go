@@ -53,7 +53,7 @@ func (n *network) fault(apiserver.Write) apiserver.Fault {
 	case now.Before(n.outage):
 		return apiserver.Unreachable
 	case now.Before(n.outage.Add(refusesFor)):
-		return apiserver.Refused403
+		return apiserver.NoRights
 	default:
 		return apiserver.NoFault
 	}

@@ -21,6 +21,7 @@ const (
 	Refused409     Fault = "conflict"
 	Refused429     Fault = "too many requests"
 	Refused403     Fault = "forbidden"
+	NoRights       Fault = "no rights"
 	Failed500      Fault = "internal error"
 	TimeoutLost    Fault = "timeout, not committed"
 	TimeoutWritten Fault = "timeout, committed"
@@ -52,6 +53,8 @@ func (f Fault) err(w Write) error {
 		return apierrors.NewTooManyRequests("sim: too many requests", 1)
 	case Refused403:
 		return apierrors.NewForbidden(gr, name, fmt.Errorf("sim: %s", f))
+	case NoRights: // the name of an object is not looked at
+		return apierrors.NewForbidden(gr, "", fmt.Errorf("%s cannot %s resource %q in API group %q", `User "manager"`, w.Verb, gr.Resource, gr.Group))
 	case Failed500:
 		return apierrors.NewInternalError(fmt.Errorf("sim: %s", f))
 	case Unreachable:
