@@ -162,7 +162,7 @@ test-unit: ## Run unit tests and short simulations; needs only Go.
 test-envtest: ## Run tests against a real API server, which is built first.
 	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)' | grep -E '$(API)' | $(NAMES)); \
 		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -race -shuffle=on -p 1 -timeout 15m $(SHORT) $$packages
+		go test -race -shuffle=on -p 1 -timeout 30m $(SHORT) $$packages
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests on the cluster of KUBECONFIG, or on a local cluster.
@@ -176,34 +176,34 @@ test-bench: ## Play the works of the benchmark with a few pods: each must come t
 .PHONY: test-install
 test-install: ## Install the manifests, the chart and the bundle on a local cluster, with the tools of users.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 15m ./test/install
+		go test -count=1 -timeout 30m ./test/install
 
 .PHONY: test-upgrade
 test-upgrade: ## Upgrade from each earlier release and go back, in the middle of rollouts.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 15m ./test/upgrade
+		go test -count=1 -timeout 30m ./test/upgrade
 
 .PHONY: test-cli
 test-cli: ## Run the plugin's binary against a local cluster with the manager.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 15m -skip TestGateByPrometheus ./test/cli
+		go test -count=1 -timeout 30m -skip TestGateByPrometheus ./test/cli
 
 .PHONY: test-prometheus
 test-prometheus: ## Judge steps with the plugin and a real Prometheus, which is built once; not a part of make test.
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); prometheus=$$(hack/prometheus/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 15m -run TestGateByPrometheus ./test/cli -prometheus="$$prometheus"
+		go test -count=1 -timeout 30m -run TestGateByPrometheus ./test/cli -prometheus="$$prometheus"
 
 .PHONY: test-node
 test-node: ## Run tests on a real node with kubelet and containerd, which are built first, if the machine can run one.
 	if why=$$(go run ./hack/cluster check 2>&1); then \
 		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 15m ./test/node; \
+		go test -count=1 -timeout 30m ./test/node; \
 	else echo "test-node did not run: $${why%%$$'\n'*}"; fi
 
 .PHONY: test-browser
 test-browser: ## Render the pictures of plans in a headless browser, if there is one. SHOTS=folder keeps screenshots.
 	browser=$(BROWSER); \
-		if [[ -n $$browser ]]; then go test -count=1 -timeout 15m ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
+		if [[ -n $$browser ]]; then go test -count=1 -timeout 30m ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
 		else echo "test-browser did not run: there is no chromium in the PATH, and BROWSER names none"; fi
 
 .PHONY: plans

@@ -110,7 +110,7 @@ func (v *view) answers(update string) map[string]snapshot.Preflight {
 	}
 	k := attempt.Key{Verb: backoff.CreatingRevision, Object: update}
 	if f, refused := v.writes.Failure(k); refused && f.Message != "" {
-		answers[update] = snapshot.Preflight{Refusal: f.Message, Retry: v.writes.Wait(k)}
+		answers[update] = snapshot.Preflight{Refusal: f.Message, NoRights: !f.Refused, Retry: v.writes.Wait(k)}
 	}
 	return answers
 }

@@ -36,6 +36,7 @@ var (
 	errServer   = apierrors.NewInternalError(errors.New("etcd"))
 	errWebhook  = apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com": context deadline exceeded`))
 	errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("not now"))
+	errRights   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "manager" cannot create resource "pods" in API group ""`))
 	errCut      = &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 )
 
@@ -247,7 +248,6 @@ func TestPreflight(t *testing.T) {
 	t.Parallel()
 	webhook := apierrors.NewBadRequest(`admission webhook "audit.example.com" does not support dry run`)
 	outage := apierrors.NewInternalError(errors.New("failed calling webhook"))
-	rights := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "manager" cannot create resource "pods" in API group ""`))
 	tests := map[string]struct {
 		err        error
 		want       string
@@ -261,7 +261,7 @@ func TestPreflight(t *testing.T) {
 		"a webhook with side effects":     {err: webhook},
 		"a webhook that is down":          {err: outage, want: outage.Error(), wantFailed: true},
 		"a quota that others use as well": {err: errConflict, want: errConflict.Error(), wantFailed: true},
-		"a manager without rights":        {err: rights, want: rights.Error(), wantFailed: true},
+		"a manager without rights":        {err: errRights, want: errRights.Error(), wantFailed: true},
 		"a cut connection":                {err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF.Error(), wantFailed: true},
 	}
 	for name, tt := range tests {

@@ -115,7 +115,10 @@ func TestUpdateFails(t *testing.T) {
 		"so is one that makes no valid pod": {
 			err: errInvalid, do: resizing, wantInfeasible: true,
 		},
-		"a resize with an unknown result is not": {
+		"a resize that the manager may not make is not": {
+			err: errRights, do: resizing, wantFailed: 1,
+		},
+		"nor is one with an unknown result": {
 			err: errCut, do: resizing, wantFailed: 1, wantDoubt: true,
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -119,9 +120,13 @@ func changes(r *snapshot.Replica) bool {
 	return (r.Hook != "" || r.Waiting != "") && (r.Ready || podstate.ContainersReady(r.Pod))
 }
 
-// changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook.
+// changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook. If its resize was not
+// sent, the refusal tells why.
 func (f *facts) changingPod() blocker {
 	for r := range f.set.Unsteady() {
+		if r.Progress.Resize != "" && f.set.Refusal(attempt.OfPod(attempt.Resizing, r.Pod)).Message != "" {
+			continue
+		}
 		if r.Active() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
 			kind := BlockedByChange
 			if r.Overdue {
@@ -246,14 +251,14 @@ func (f *facts) refusesTemplate() bool {
 }
 
 // refusedTemplate returns why the API server refuses pods of a revision that pods should move to; empty if it accepts them,
-// could not judge them or was not asked.
+// could not judge them, was not asked, or only refuses the manager.
 func (f *facts) refusedTemplate() string {
 	lacking := f.total.active < f.set.Limits.Replicas
 	for _, revision := range []string{f.target(), f.set.Current.Name} {
 		if f.moving == 0 && (!lacking || f.revision(revision).active > 0) {
 			continue
 		}
-		if answer := f.set.Preflights[revision]; f.want[revision] > 0 && answer.Refuses() {
+		if answer := f.set.Preflights[revision]; f.want[revision] > 0 && answer.Refuses() && !answer.NoRights {
 			return fmt.Sprintf("pods of revision %s: %s", revision, answer.Refusal)
 		}
 	}

@@ -27,7 +27,8 @@ var _ = Describe("Traffic", func() {
 	f := newFixture()
 
 	// The pods have no probe, so they stay Ready whatever happens to their container. They take long to end: a request that
-	// arrives meanwhile is answered, and the answer reveals it.
+	// arrives meanwhile is answered, and the answer reveals it. The grace period is as long as a busy machine may need to tell
+	// the consumer that an endpoint is not ready.
 	It("is turned away before a container is touched", func(ctx SpecContext) {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web"},
@@ -36,7 +37,7 @@ var _ = Describe("Traffic", func() {
 		Expect(bed.client.Create(ctx, service)).To(Succeed())
 		slow := container("app", func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "TERM_DELAY", Value: "1s"}} })
 		graceful := func(s *v1alpha1.RollSet) {
-			s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: 2}
+			s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: 15}
 		}
 		set := f.create(ctx, newSet("web", 3, inPlace(), probeless(), slow, graceful))
 		before := f.pods(ctx, set)

@@ -148,7 +148,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
 		return made, nil
-	case (attempt.Refused(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case (attempt.Refused(err) || attempt.LacksRights(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return v.unrecorded(k, fmt.Errorf("create revision %s: %w", name, err))
 	case !apierrors.IsAlreadyExists(err):
 		return made, fmt.Errorf("create revision %s: %w", name, err)

@@ -57,9 +57,10 @@ func (t *Tally) String() string {
 }
 
 // Refused reports whether the API server understood a write and refused it. A resize beyond the node's capacity is
-// forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid.
+// forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid. If the client lacks the rights,
+// the write was not looked at.
 func Refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !LacksRights(err)
 }
 
 // LacksRights reports whether the API server refused a write before it looked at it, because the client may not make such

@@ -112,6 +112,9 @@ type Preflight struct {
 	Refusal string
 	// Failed is true if the API server, or an admission webhook, could not judge the pod. Refusal is the cause.
 	Failed bool
+	// NoRights is true if the revision cannot be recorded because the manager may not do that. No pod gets it, but nothing is
+	// wrong with its template.
+	NoRights bool
 	// Retry is when to ask again after a refusal: a policy may change while the template does not.
 	Retry time.Duration
 	// Pod is the pod as the API server would have created it, with defaults and admission applied. It is nil after a

@@ -119,7 +119,7 @@ func worldWords() []word {
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
 			verb := among("create", "patch", "delete", "any").Draw(t, "verb")
 			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets").Draw(t, "object")
-			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook").Draw(t, "answer")
+			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook", "rights").Draw(t, "answer")
 		})},
 	}
 }

@@ -46,7 +46,7 @@ func kindNamed(word string) apiserver.Kind {
 		return apiserver.Claims
 	case "budgets":
 		return apiserver.Budgets
-	case "pods":
+	case "pods", "resizes":
 		return apiserver.Pods
 	default:
 		return ""
@@ -54,8 +54,8 @@ func kindNamed(word string) apiserver.Kind {
 }
 
 // refuseWrites lets a policy refuse a verb to managers: "refuse patch a", "refuse any 3", "refuse create claims". The
-// third word chooses the answer: "forbidden" is the default, others are "conflict", "invalid", "throttled", and
-// "webhook" for one that times out.
+// third word chooses the answer: "forbidden" is the default, others are "conflict", "invalid", "throttled", "rights" for a
+// manager that lacks them, and "webhook" for one that times out.
 func refuseWrites(_ context.Context, w *World, args []string) error {
 	p := policy{verb: args[0], object: args[1], answer: "forbidden"}
 	if len(args) > 2 {
@@ -105,6 +105,9 @@ func (p policy) refuses(w apiserver.Write) bool {
 	if p.verb != "any" && p.verb != string(w.Verb) {
 		return false
 	}
+	if p.object == "resizes" {
+		return w.Subresource == "resize"
+	}
 	if kind := kindNamed(p.object); kind != "" {
 		return w.Key.Kind == kind
 	}
@@ -124,6 +127,8 @@ func (p policy) err(w apiserver.Write) error {
 		return err
 	case "throttled":
 		return apierrors.NewTooManyRequests(denied.Error(), 1)
+	case "rights":
+		return apiserver.ErrNoRights(w)
 	case "webhook":
 		return apierrors.NewInternalError(fmt.Errorf(`failed calling webhook "policy.example.com": %w`, context.DeadlineExceeded))
 	default:

@@ -53,8 +53,8 @@ func (f Fault) err(w Write) error {
 		return apierrors.NewTooManyRequests("sim: too many requests", 1)
 	case Refused403:
 		return apierrors.NewForbidden(gr, name, fmt.Errorf("sim: %s", f))
-	case NoRights: // the name of an object is not looked at
-		return apierrors.NewForbidden(gr, "", fmt.Errorf("%s cannot %s resource %q in API group %q", `User "manager"`, w.Verb, gr.Resource, gr.Group))
+	case NoRights:
+		return ErrNoRights(w)
 	case Failed500:
 		return apierrors.NewInternalError(fmt.Errorf("sim: %s", f))
 	case Unreachable:
@@ -64,4 +64,14 @@ func (f Fault) err(w Write) error {
 	default:
 		return nil
 	}
+}
+
+// ErrNoRights returns the refusal of a write that the client may not make. The name of the object is not looked at.
+func ErrNoRights(w Write) error {
+	gr := GroupResource(w.Key.Kind)
+	resource := gr.Resource
+	if w.Subresource != "" {
+		resource += "/" + w.Subresource
+	}
+	return apierrors.NewForbidden(gr, "", fmt.Errorf("%s cannot %s resource %q in API group %q", `User "manager"`, w.Verb, resource, gr.Group))
 }
