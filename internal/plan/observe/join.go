@@ -127,20 +127,21 @@ func firstRead(o *snapshot.Objects, pods []*corev1.Pod) []snapshot.Replica {
 	return all
 }
 
-// merge merges replicas that are sorted.
+// merge merges replicas that are sorted, into the slice of the first ones. A copy of all would be megabytes of garbage at each
+// look that shows new pods of a large set.
 func merge(a, b []snapshot.Replica) []snapshot.Replica {
-	if len(b) == 0 {
-		return a
-	}
-	all := make([]snapshot.Replica, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		if byIdentity(&a[0], &b[0]) <= 0 {
-			all, a = append(all, a[0]), a[1:]
+	i, j := len(a), len(b)
+	all := append(a, b...)
+	for k := len(all); j > 0; k-- { // from the end, so that nothing is overwritten before it is moved
+		if i > 0 && byIdentity(&all[i-1], &b[j-1]) > 0 {
+			i--
+			all[k-1] = all[i]
 		} else {
-			all, b = append(all, b[0]), b[1:]
+			j--
+			all[k-1] = b[j]
 		}
 	}
-	return append(append(all, a...), b...)
+	return all
 }
 
 func byIdentity(a, b *snapshot.Replica) int {
@@ -177,5 +178,5 @@ func (m *Memory) joinClaims(o *snapshot.Objects) []snapshot.Replica {
 		r.Surge = !slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) })
 		rest[i] = *r
 	}
-	return merge(m.replicas, rest)
+	return merge(slices.Clip(m.replicas), rest)
 }
