@@ -36,7 +36,7 @@ var (
 	errServer   = apierrors.NewInternalError(errors.New("etcd"))
 	errWebhook  = apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com": context deadline exceeded`))
 	errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("not now"))
-	errRights   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "manager" cannot create resource "pods" in API group ""`))
+	errRights   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "manager" cannot create resource "pods" in API group ""`)) //nolint:staticcheck // it begins as that of the API server
 	errCut      = &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 )
 
