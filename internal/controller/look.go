@@ -101,7 +101,8 @@ func (v *view) list(ctx context.Context, cache client.Reader, into client.Object
 	return cache.List(ctx, into, client.InNamespace(v.Set.Namespace), by, client.UnsafeDisableDeepCopy)
 }
 
-// answers returns the answers to preflights as planners see them. A revision that may not be recorded counts as refused.
+// answers returns the answers to preflights as planners see them. A revision that cannot be recorded counts as refused: for its
+// content, for a conflict that lasts, or else for want of rights.
 func (v *view) answers(update string) map[string]snapshot.Preflight {
 	answers := make(map[string]snapshot.Preflight, len(v.memory.preflights))
 	for name, answer := range v.memory.preflights {
@@ -110,7 +111,7 @@ func (v *view) answers(update string) map[string]snapshot.Preflight {
 	}
 	k := attempt.Key{Verb: backoff.CreatingRevision, Object: update}
 	if f, refused := v.writes.Failure(k); refused && f.Message != "" {
-		answers[update] = snapshot.Preflight{Refusal: f.Message, NoRights: !f.Refused, Retry: v.writes.Wait(k)}
+		answers[update] = snapshot.Preflight{Refusal: f.Message, NoRights: !f.Refused && f.Seen == "", Retry: v.writes.Wait(k)}
 	}
 	return answers
 }
