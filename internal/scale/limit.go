@@ -61,8 +61,8 @@ func (l *limit) holds(place desired.Place, p *action.Plan) bool {
 	}
 	replaces := l.taken < l.set.Reached || place.Surge && l.taken >= l.set.Limits.Replicas
 	if !replaces && l.unavailable[place.Revision] >= l.most {
-		p.HoldBecause(action.HeldByLimit, l.set.PodName(place.ID), func() string {
-			return fmt.Sprintf("scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", l.most)
+		p.HoldBecause(action.HeldByLimit, func() (string, string) {
+			return l.set.PodName(place.ID), fmt.Sprintf("scaleStrategy.maxUnavailable: %d pods may be unavailable while pods are created", l.most)
 		})
 		return true
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -26,7 +26,7 @@ type budget struct {
 	// rests is true while scaling removes pods: then no pod in service is disturbed.
 	rests bool
 	// going holds the pods that are deleted, now or once a lifecycle hook releases them.
-	going map[types.UID]bool
+	going map[*corev1.Pod]bool
 	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
 	// top, because they are not needed for availability.
 	limit int
@@ -41,7 +41,7 @@ type budget struct {
 	// then above spec.replicas, without those that are marked.
 	created []string
 	surplus int
-	// lowest is the unavailable pod with the lowest ordinal in use; nil if all are available.
+	// lowest is the unavailable pod with the lowest ordinal in use; nil if all are available, or if their order does not matter.
 	lowest *snapshot.Replica
 	// yieldsAfter is when time alone makes the guard yield; zero if it does not.
 	yieldsAfter time.Duration
@@ -53,10 +53,12 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		Budget:       o.Budget(o.Limits.MinAvailable()),
 		set:          o,
 		rests:        scaling.ScalesDown(),
-		going:        map[types.UID]bool{},
+		going:        map[*corev1.Pod]bool{},
 		unavailable:  map[string]int{},
 		unreadySince: map[string][]time.Time{},
-		lowest:       lowestUnavailable(o),
+	}
+	if o.OrderedReady() {
+		b.lowest = lowestUnavailable(o)
 	}
 	b.none = b.Available == 0
 	pods := o.Active()
@@ -70,12 +72,12 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 			}
 		}
 		if deleted, ok := a.(action.Delete); ok {
-			b.going[deleted.Pod.UID] = true
+			b.going[deleted.Pod] = true
 		}
 	}
 	pods -= b.spendGoing()
 	for r := range o.Unsteady() {
-		if !r.Active() || !b.going[r.Pod.UID] {
+		if !r.Active() || !b.going[r.Pod] {
 			b.count(r, w)
 		}
 	}
@@ -94,7 +96,7 @@ func (b *budget) spendGoing() (n int) {
 		return 0
 	}
 	for i := range b.set.Replicas {
-		if r := &b.set.Replicas[i]; r.Active() && b.going[r.Pod.UID] {
+		if r := &b.set.Replicas[i]; r.Active() && b.going[r.Pod] {
 			b.Spend(r)
 			n++
 		}
@@ -105,7 +107,7 @@ func (b *budget) spendGoing() (n int) {
 // surging counts the pods that surge made and that are deleted again, once scaling is done.
 func (b *budget) surging(scaling action.Plan) (n int) {
 	for r := range b.set.Unsteady() {
-		if r.Surge && r.Active() && !b.going[r.Pod.UID] {
+		if r.Surge && r.Active() && !b.going[r.Pod] {
 			n++
 		}
 	}

@@ -71,7 +71,7 @@ func (v *mover) settle(w *desired.State) {
 	}
 	for r := range v.set.Unsteady() {
 		switch {
-		case !r.Active(), v.moving[r.Pod.UID], v.budget.going[r.Pod.UID]:
+		case !r.Active(), v.moving[r.Pod], v.budget.going[r.Pod]:
 			continue
 		case isCandidate[r], r.Infeasible != "" && !r.AskAgain:
 		case r.Progress.Resize != "":
@@ -132,7 +132,7 @@ func servesUnproven(r *snapshot.Replica) bool {
 func (v *mover) giveUp() {
 	serving := servingUnproven(v.set)
 	for r := range v.set.Unsteady() {
-		if !r.Active() || v.budget.going[r.Pod.UID] || v.moving[r.Pod.UID] || desired.Frozen(v.set) {
+		if !r.Active() || v.budget.going[r.Pod] || v.moving[r.Pod] || desired.Frozen(v.set) {
 			continue
 		}
 		v.plan.Wake(r.ProofWait)
@@ -150,7 +150,7 @@ func (v *mover) giveUp() {
 				serving--
 			}
 			v.spend(m, how)
-			v.moving[r.Pod.UID] = true
+			v.moving[r.Pod] = true
 			v.plan.Add(deletion(m, how.cannot))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
@@ -27,7 +27,7 @@ type mover struct {
 	// differences holds the differences between revisions that were computed.
 	differences map[transition]*difference
 	// moving holds the pods that are being moved.
-	moving map[types.UID]bool
+	moving map[*corev1.Pod]bool
 	// resizing counts, for each revision, the pods that get other resources while they serve.
 	resizing map[string]int
 }
@@ -61,7 +61,7 @@ func (h method) gentle() bool {
 }
 
 func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
-	v := &mover{set: o, budget: b, plan: p, differences: map[transition]*difference{}, moving: map[types.UID]bool{}, resizing: map[string]int{}}
+	v := &mover{set: o, budget: b, plan: p, differences: map[transition]*difference{}, moving: map[*corev1.Pod]bool{}, resizing: map[string]int{}}
 	for r := range o.Unsteady() {
 		if r.Active() && r.Progress.Resize != "" {
 			v.resizing[r.Revision]++
@@ -87,7 +87,7 @@ func (v *mover) move(m desired.Candidate) {
 		}
 	}
 	v.spend(m, how)
-	v.moving[m.Replica.Pod.UID] = true
+	v.moving[m.Replica.Pod] = true
 	switch {
 	case how.recreates():
 		v.plan.Add(deletion(m, cmp.Or(how.cannot, v.foreign(m.Replica))))
@@ -135,7 +135,7 @@ func (v *mover) held(m desired.Candidate, how method) bool {
 	if why == "" {
 		return false
 	}
-	v.plan.HoldBecause(why, m.Replica.Pod.Name, func() string { return v.explain(why, m, how) })
+	v.plan.HoldBecause(why, func() (string, string) { return m.Replica.Pod.Name, v.explain(why, m, how) })
 	v.plan.Wake(v.budget.yieldsAfter)
 	if why == action.HeldByDomain {
 		v.domains.rest(m, v.plan)

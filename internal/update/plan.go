@@ -41,7 +41,7 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
 	staying := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Candidate) bool {
-		goes := v.budget.going[m.Replica.Pod.UID]
+		goes := v.budget.going[m.Replica.Pod]
 		if goes && !m.Named {
 			due.take(m.Replica.Revision)
 		}

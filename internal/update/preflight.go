@@ -42,7 +42,7 @@ func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 			p.Add(action.Preflight{Revision: m.To})
 		}
 		if !known {
-			v.moving[m.Replica.Pod.UID] = true
+			v.moving[m.Replica.Pod] = true
 		}
 		return true
 	})

@@ -190,18 +190,19 @@ func (p *Plan) Add(a Action) { p.Actions = append(p.Actions, a) }
 // Hold adds a hold. Of each kind only the first is kept, and the others are counted: thousands of pods may wait for one
 // cause, and one of them is enough to name it. With EveryHold all are kept.
 func (p *Plan) Hold(kind HoldKind, subject, format string, args ...any) {
-	p.HoldBecause(kind, subject, func() string { return fmt.Sprintf(format, args...) })
+	p.HoldBecause(kind, func() (string, string) { return subject, fmt.Sprintf(format, args...) })
 }
 
-// HoldBecause is Hold with a reason that is built only if it is kept.
-func (p *Plan) HoldBecause(kind HoldKind, subject string, reason func() string) {
+// HoldBecause is Hold with a subject and a reason that are read only if the hold is kept.
+func (p *Plan) HoldBecause(kind HoldKind, describe func() (subject, reason string)) {
 	for i := range p.Held {
 		if p.Held[i].Kind == kind && !p.EveryHold {
 			p.Held[i].Count++
 			return
 		}
 	}
-	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: reason(), Count: 1})
+	subject, reason := describe()
+	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: reason, Count: 1})
 }
 
 // ScalesDown reports whether the plan deletes a surplus pod.

@@ -175,6 +175,23 @@ func (s *State) missed(o *snapshot.Set, revision string) bool {
 	return !change.MetadataOnly()
 }
 
+// movingRandom is Moving for a set with random names.
+func movingRandom(o *snapshot.Set) (surplus map[string]int, named int) {
+	pods := count(o)
+	s, _ := excess(o, pods)
+	for r := range o.Unsteady() { // a named pod is not steady
+		if isNamed(o, r) && s.successor(o, r, pods) != r.Revision {
+			named++
+		}
+	}
+	return s.Excess, named
+}
+
+// isNamed reports whether a pod is to be replaced because a user named it, or because its node leaves.
+func isNamed(o *snapshot.Set, r *snapshot.Replica) bool {
+	return r.Active() && !r.Surge && r.ToReplace() && replaceable(o, r)
+}
+
 // findCandidates records the pods that may have to move, and returns how many of them were named by users.
 func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 	most := 0
@@ -184,11 +201,10 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 	s.Candidates = make([]Candidate, 0, most)
 	look := func(r *snapshot.Replica) {
 		switch {
-		case !r.Active() || r.Surge:
-		case r.ToReplace() && replaceable(o, r):
+		case isNamed(o, r):
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(o, r, pods), Named: true})
 			named++
-		case !r.ToReplace() && s.Excess[r.Revision] > 0:
+		case r.Active() && !r.Surge && !r.ToReplace() && s.Excess[r.Revision] > 0:
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(o, r.Revision)})
 		}
 	}

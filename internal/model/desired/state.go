@@ -68,14 +68,10 @@ type State struct {
 // Moving returns how many active pods of each revision are surplus, as in State, and how many pods that users named are to be
 // replaced by pods at another revision.
 func Moving(o *snapshot.Set) (surplus map[string]int, named int) {
-	var s *State
-	if o.Ordinal() {
-		s = ordinal(o)
-	} else {
-		pods := count(o)
-		s, _ = excess(o, pods)
-		s.findCandidates(o, pods)
+	if !o.Ordinal() {
+		return movingRandom(o)
 	}
+	s := ordinal(o)
 	for _, m := range s.Candidates {
 		if m.Named && m.To != m.Replica.Revision {
 			named++
