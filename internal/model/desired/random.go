@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
@@ -281,12 +282,20 @@ func identities(o *snapshot.Set, missing, surge int) []string {
 	return slices.Concat(members, fresh[:next], extra, fresh[next:])
 }
 
+// isGoing reports whether the claims of an identity without a pod are deleted with the pod that it had.
+func isGoing(r *snapshot.Replica) bool {
+	return len(r.Claims) > 0 && !slices.ContainsFunc(r.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
+		owner := metav1.GetControllerOfNoCopy(claim)
+		return claim.DeletionTimestamp == nil && (owner == nil || owner.Kind != "Pod")
+	})
+}
+
 // Returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in
 // which they do. The oldest come first: the others may be ones for which no pod was ever made.
 func Returning(o *snapshot.Set) []string {
 	var back []*snapshot.Replica
 	for r := range o.Unsteady() {
-		if _, blocked := o.Blocked[r.ID]; r.Pod == nil && !r.Surge && !blocked && !slices.ContainsFunc(r.Claims, snapshot.Left) {
+		if _, blocked := o.Blocked[r.ID]; r.Pod == nil && !r.Surge && !blocked && !slices.ContainsFunc(r.Claims, snapshot.Left) && !isGoing(r) {
 			back = append(back, r)
 		}
 	}

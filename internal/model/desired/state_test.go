@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/desired"
@@ -152,5 +153,25 @@ func TestTheOldestClaimComesBackFirst(t *testing.T) {
 	}
 	if places := desired.Of(o).Places; len(places) != 1 || places[0].ID != "b" {
 		t.Errorf("places = %v, want b", places)
+	}
+}
+
+// TestDyingClaimsDoNotComeBack lacks one pod, and has the claims of two. The first ones are deleted with their pod.
+func TestDyingClaimsDoNotComeBack(t *testing.T) {
+	t.Parallel()
+	for name, condemn := range map[string]func(*corev1.PersistentVolumeClaim, metav1.Time){
+		"owned by the pod": func(claim *corev1.PersistentVolumeClaim, _ metav1.Time) {
+			claim.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "web-a", UID: "gone", Controller: new(true)}}
+		},
+		"being deleted": func(claim *corev1.PersistentVolumeClaim, now metav1.Time) { claim.DeletionTimestamp = &now },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := snapshottest.Parse("random R=2 v1 claims", "a:- b:- c:v1+$")
+			condemn(o.Replicas[0].Claims[0], metav1.NewTime(o.Now))
+			if places := desired.Of(o).Places; len(places) != 1 || places[0].ID != "b" {
+				t.Errorf("places = %v, want b", places)
+			}
+		})
 	}
 }
