@@ -101,8 +101,8 @@ func (v *view) list(ctx context.Context, cache client.Reader, into client.Object
 	return cache.List(ctx, into, client.InNamespace(v.Set.Namespace), by, client.UnsafeDisableDeepCopy)
 }
 
-// answers returns the answers to preflights as planners see them. A revision that cannot be recorded counts as refused: for its
-// content, for a conflict that lasts, or else for want of rights.
+// answers returns the answers to preflights as planners see them. A revision that cannot be recorded counts as refused. If it was
+// neither refused nor overtaken, the manager lacks the right to record it.
 func (v *view) answers(update string) map[string]snapshot.Preflight {
 	answers := make(map[string]snapshot.Preflight, len(v.memory.preflights))
 	for name, answer := range v.memory.preflights {
