@@ -110,7 +110,7 @@ func (f *facts) lostRevision() string {
 	if f.in.Invalid != "" || !f.set.Rolling() || f.set.Current.Template != nil {
 		return ""
 	}
-	return "; ControllerRevision " + f.set.Current.Name + " was deleted or edited, and no pod can be made from it"
+	return "; ControllerRevision " + f.set.Current.Name + " is missing or was edited, and no pod can be made from it"
 }
 
 // mismatch returns which claim differs from its template, if there is nothing else to report.

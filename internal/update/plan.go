@@ -47,6 +47,7 @@ func (v *mover) moveDue(w *desired.State) {
 		}
 		return goes
 	})
+	staying = slices.DeleteFunc(staying, func(m desired.Candidate) bool { return !m.Named && due[m.Replica.Revision] <= 0 })
 	movable := v.vetted(staying)
 	v.domains = newDomains(v.set, w, movable, &v.budget)
 	for _, c := range inOrder(v.set, movable, v.domains) {
