@@ -121,7 +121,7 @@ func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 	}
 	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
 	if c.complete && !o.Ordinal() {
-		c.waiting = waiting(o)
+		c.waiting = c.whoWaits()
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
@@ -144,20 +144,21 @@ type planner struct {
 	waiting sets.Set[string]
 }
 
-// waiting returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
-// have claims.
-func waiting(o *snapshot.Set) sets.Set[string] {
-	back := desired.Returning(o)
+// whoWaits returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
+// have claims that stay.
+func (c planner) whoWaits() sets.Set[string] {
+	back := desired.Returning(c.set)
 	if len(back) == 0 {
 		return nil
 	}
+	stays := func(claim *corev1.PersistentVolumeClaim) bool { return !snapshot.Left(claim) && !snapshot.Going(claim) }
 	have := 0
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Pod != nil && !r.Surge && slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Left(c) }) {
+	for i := range c.set.Replicas {
+		if r := &c.set.Replicas[i]; r.Pod != nil && !r.Surge && !c.isScaledAway(r) && slices.ContainsFunc(r.Claims, stays) {
 			have++
 		}
 	}
-	return sets.New(back[:min(len(back), max(0, o.Limits.Replicas-have))]...)
+	return sets.New(back[:min(len(back), max(0, c.set.Limits.Replicas-have))]...)
 }
 
 // isSpare reports whether an identity without a pod is none that a pod comes back to.

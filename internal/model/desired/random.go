@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
@@ -284,10 +283,7 @@ func identities(o *snapshot.Set, missing, surge int) []string {
 
 // isGoing reports whether the claims of an identity without a pod are deleted with the pod that it had.
 func isGoing(r *snapshot.Replica) bool {
-	return len(r.Claims) > 0 && !slices.ContainsFunc(r.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
-		owner := metav1.GetControllerOfNoCopy(claim)
-		return claim.DeletionTimestamp == nil && (owner == nil || owner.Kind != "Pod")
-	})
+	return len(r.Claims) > 0 && !slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Going(c) })
 }
 
 // Returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in

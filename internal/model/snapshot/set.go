@@ -263,6 +263,12 @@ func Left(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Labels[v1alpha1.LeftLabel] == "true"
 }
 
+// Going reports whether a claim is being deleted, or is deleted together with a pod.
+func Going(claim *corev1.PersistentVolumeClaim) bool {
+	owner := metav1.GetControllerOfNoCopy(claim)
+	return claim.DeletionTimestamp != nil || owner != nil && owner.Kind == "Pod"
+}
+
 // GivesBack reports whether surge pods are deleted at the end of a rollout, so that every other pod stays. It does in sets
 // with claims, now or at a revision that may come back, and with updates in place. In other sets an old pod's successor
 // looks like surge.

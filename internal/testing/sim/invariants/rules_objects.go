@@ -160,12 +160,12 @@ func keepsClaims(v *verdict) string {
 	}
 }
 
-// lacksClaims reports whether fewer identities than replicas have claims beside a claim that is being deleted. Those of surge and
-// those that a scale-down left behind do not count.
+// lacksClaims reports whether fewer identities than replicas have claims beside a claim that is being deleted. Those of surge,
+// those that a scale-down left behind and those that are deleted with a pod do not count.
 func (v *verdict) lacksClaims() bool {
 	extra := func(claim client.Object) bool {
-		labels := claim.GetLabels()
-		return labels[v1alpha1.SurgeLabel] == "true" || labels[v1alpha1.LeftLabel] == "true"
+		labels, owner := claim.GetLabels(), metav1.GetControllerOfNoCopy(claim)
+		return labels[v1alpha1.SurgeLabel] == "true" || labels[v1alpha1.LeftLabel] == "true" || owner != nil && owner.Kind == "Pod"
 	}
 	if extra(v.Old) {
 		return false
