@@ -151,10 +151,9 @@ func (c planner) whoWaits() sets.Set[string] {
 	if len(back) == 0 {
 		return nil
 	}
-	stays := func(claim *corev1.PersistentVolumeClaim) bool { return !snapshot.Left(claim) && !snapshot.Going(claim) }
 	have := 0
 	for i := range c.set.Replicas {
-		if r := &c.set.Replicas[i]; r.Pod != nil && !r.Surge && !c.isScaledAway(r) && slices.ContainsFunc(r.Claims, stays) {
+		if r := &c.set.Replicas[i]; r.Pod != nil && !r.Surge && !c.isScaledAway(r) && slices.ContainsFunc(r.Claims, snapshot.Stays) {
 			have++
 		}
 	}

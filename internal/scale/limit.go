@@ -5,7 +5,6 @@ package scale
 
 import (
 	"fmt"
-	"slices"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -45,13 +44,13 @@ func newLimit(o *snapshot.Set, w *desired.State) limit {
 }
 
 // scaledDown reports whether a terminating pod in a place that is wanted again was deleted because spec.replicas was lowered.
-// Its successor is no replacement.
+// Its successor is no replacement. With random names such a pod has no place.
 func scaledDown(o *snapshot.Set, r *snapshot.Replica) bool {
-	if o.Ordinal() {
-		place, used := o.InUse(r.Ordinal)
-		return used && place >= o.Reached
+	if !o.Ordinal() {
+		return false
 	}
-	return slices.ContainsFunc(r.Claims, snapshot.Left)
+	place, used := o.InUse(r.Ordinal)
+	return used && place >= o.Reached
 }
 
 // holds reports whether the limit holds a place. If it does not, the place is counted.

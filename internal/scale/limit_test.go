@@ -68,7 +68,7 @@ func TestLimit(t *testing.T) {
 		},
 		"a pod with claims of a scale-down that is still going holds no place": {
 			config: "random claims R=4 reached=2 v1", state: "a:v1.$ b:v1x$ c:v1x$", left: true,
-			want: "create qkmvw at v1 (missing)",
+			want: "create qkmvw at v1 (missing)\nhold web-7w6p2 and 1 more: " + held,
 		},
 		"an unavailable pod that a user named counts": {
 			config: "ordinal R=2 v1", state: "0:v1.@",

@@ -40,15 +40,7 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 // moveDue makes moves in order as long as the budget lasts.
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
-	staying := slices.DeleteFunc(slices.Clone(w.Candidates), func(m desired.Candidate) bool {
-		goes := v.budget.going[m.Replica.Pod]
-		if goes && !m.Named {
-			due.take(m.Replica.Revision)
-		}
-		return goes
-	})
-	staying = slices.DeleteFunc(staying, func(m desired.Candidate) bool { return !m.Named && due[m.Replica.Revision] <= 0 })
-	movable := v.vetted(staying)
+	movable := v.vetted(v.staying(w.Candidates, due))
 	v.domains = newDomains(v.set, w, movable, &v.budget)
 	for _, c := range inOrder(v.set, movable, v.domains) {
 		// While scaling deletes pods, those that no revision lacks may be deleted next.
@@ -57,6 +49,23 @@ func (v *mover) moveDue(w *desired.State) {
 			v.move(*c.Candidate)
 		}
 	}
+}
+
+// staying returns a copy of the candidates without the pods that scaling deletes. These use up what is due, and if nothing is left
+// of it for a revision, its other pods are no candidates either: the API server is not asked about pods that do not move.
+func (v *mover) staying(candidates []desired.Candidate, due counts) []desired.Candidate {
+	staying := slices.Clone(candidates)
+	if len(v.budget.going) == 0 {
+		return staying
+	}
+	staying = slices.DeleteFunc(staying, func(m desired.Candidate) bool {
+		goes := v.budget.going[m.Replica.Pod]
+		if goes && !m.Named {
+			due.take(m.Replica.Revision)
+		}
+		return goes
+	})
+	return slices.DeleteFunc(staying, func(m desired.Candidate) bool { return !m.Named && due[m.Replica.Revision] <= 0 })
 }
 
 // holdFrozen adds a hold for the pods that a pause or the strategy OnDelete keeps where they are.

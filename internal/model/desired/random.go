@@ -92,7 +92,14 @@ func count(o *snapshot.Set) census {
 
 // holdsPlace reports whether a pod that is not active keeps its place for its successor.
 func holdsPlace(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Finished && !r.Terminating || r.Terminating && (len(r.Claims) > 0 || mountsClaims(o, r.Pod))
+	switch {
+	case !r.Terminating:
+		return r.Finished
+	case len(r.Claims) > 0:
+		return slices.ContainsFunc(r.Claims, snapshot.Stays)
+	default:
+		return mountsClaims(o, r.Pod)
+	}
 }
 
 // mountsClaims reports whether a pod of a set with claims mounts any. A cache that is behind may not show the claims.
@@ -281,17 +288,15 @@ func identities(o *snapshot.Set, missing, surge int) []string {
 	return slices.Concat(members, fresh[:next], extra, fresh[next:])
 }
 
-// isGoing reports whether the claims of an identity without a pod are deleted with the pod that it had.
-func isGoing(r *snapshot.Replica) bool {
-	return len(r.Claims) > 0 && !slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Going(c) })
-}
-
 // Returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in
 // which they do. The oldest come first: the others may be ones for which no pod was ever made.
 func Returning(o *snapshot.Set) []string {
 	var back []*snapshot.Replica
 	for r := range o.Unsteady() {
-		if _, blocked := o.Blocked[r.ID]; r.Pod == nil && !r.Surge && !blocked && !slices.ContainsFunc(r.Claims, snapshot.Left) && !isGoing(r) {
+		if _, blocked := o.Blocked[r.ID]; r.Pod != nil || r.Surge || blocked {
+			continue
+		}
+		if !slices.ContainsFunc(r.Claims, snapshot.Left) && slices.ContainsFunc(r.Claims, snapshot.Stays) {
 			back = append(back, r)
 		}
 	}

@@ -263,10 +263,11 @@ func Left(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Labels[v1alpha1.LeftLabel] == "true"
 }
 
-// Going reports whether a claim is being deleted, or is deleted together with a pod.
-func Going(claim *corev1.PersistentVolumeClaim) bool {
+// Stays reports whether a claim remains for the next pod of its identity: it is not left behind, not being deleted, and not
+// deleted together with a pod.
+func Stays(claim *corev1.PersistentVolumeClaim) bool {
 	owner := metav1.GetControllerOfNoCopy(claim)
-	return claim.DeletionTimestamp != nil || owner != nil && owner.Kind == "Pod"
+	return !Left(claim) && claim.DeletionTimestamp == nil && (owner == nil || owner.Kind != "Pod")
 }
 
 // GivesBack reports whether surge pods are deleted at the end of a rollout, so that every other pod stays. It does in sets

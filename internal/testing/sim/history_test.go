@@ -101,6 +101,7 @@ func worldWords() []word {
 		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return invariants.Letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
 		{"busy", among("0s", "1s", "5s", "30s")},
 		{"outage", among("2s", "9s", "12s", "40s")},
+		{"slow-collector", among("2s", "20s", "2m")},
 		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
 		{"rewind", rapid.Map(rapid.IntRange(0, 40), strconv.Itoa)},
 		{"rewind", among("9 Pod", "9 RollSet", "9 PersistentVolumeClaim", "9 ControllerRevision", "9 PodDisruptionBudget")},
@@ -118,7 +119,7 @@ func worldWords() []word {
 		{"delete-set", among("Background", "Foreground", "Orphan")},
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
 			verb := among("create", "patch", "delete", "any").Draw(t, "verb")
-			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets").Draw(t, "object")
+			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets", "resizes").Draw(t, "object")
 			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook", "rights").Draw(t, "answer")
 		})},
 	}

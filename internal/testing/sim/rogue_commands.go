@@ -22,12 +22,14 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// rogueCommands returns the commands about wrong clocks, caches that go back in time, and users who make mistakes.
+// rogueCommands returns the commands about wrong clocks, caches that go back in time, a slow garbage collector, and users who make
+// mistakes.
 func rogueCommands() []command {
 	return []command{
 		{"skew", 1, skew},
 		{"rewind", 1, rewind},
 		{"late", 2, late},
+		{"slow-collector", 1, slowCollector},
 		{"garble", 1, eachPod("garble the state of", (*World).garblePod)},
 		{"mislabel", 1, eachPod("mislabel", (*World).mislabelPod)},
 		{"forget", 0, forgetRevisions},
@@ -81,6 +83,14 @@ func late(_ context.Context, w *World, args []string) error {
 	for _, m := range w.Managers {
 		w.asleep[m.Name+args[0]] = w.Now().Add(d)
 	}
+	return err
+}
+
+// slowCollector lets the garbage collector rest for a while, as if it had much else to do: "slow-collector 30s".
+func slowCollector(_ context.Context, w *World, args []string) error {
+	d, err := time.ParseDuration(args[0])
+	w.note("slow-collector " + args[0])
+	w.asleep[apiserver.GCActor] = w.Now().Add(d)
 	return err
 }
 
