@@ -120,6 +120,9 @@ func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 		return p
 	}
 	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
+	if !o.Ordinal() {
+		c.surplus = c.findSurplus()
+	}
 	if c.complete && !o.Ordinal() {
 		c.waiting = c.whoWaits()
 	}
@@ -139,9 +142,29 @@ type planner struct {
 	deleted map[types.UID]action.Cause
 	// complete is true if no identity waits for a pod.
 	complete bool
+	// surplus are the identities of terminating pods that spec.replicas leaves no place for: the pods were lost before the set was
+	// scaled down.
+	surplus sets.Set[string]
 	// waiting are the identities without a pod whose claims are those of a replica all the same: a pod that has none stands in
 	// for it, such as one that was adopted, or one of a revision without claims.
 	waiting sets.Set[string]
+}
+
+// findSurplus returns the identities of terminating pods whose claims are more than spec.replicas identities need. Nothing else takes
+// their place away from them, because a scale-down deletes only active pods.
+func (c planner) findSurplus() sets.Set[string] {
+	have := 0
+	var terminating []string
+	for i := range c.set.Replicas {
+		switch r := &c.set.Replicas[i]; {
+		case r.Pod == nil || r.Surge || c.isScaledAway(r) || !slices.ContainsFunc(r.Claims, snapshot.Stays):
+		case r.Terminating:
+			terminating = append(terminating, r.ID)
+		default:
+			have++
+		}
+	}
+	return sets.New(terminating[min(len(terminating), max(0, c.set.Limits.Replicas-have)):]...)
 }
 
 // whoWaits returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
@@ -181,7 +204,7 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 	if len(r.Claims) == 0 {
 		return
 	}
-	if r.Terminating && !c.set.Ordinal() {
+	if r.Terminating && !c.set.Ordinal() && !c.surplus.Has(r.ID) {
 		return // its owners were settled when it was deleted; only then was it known whether a successor gets its claims
 	}
 	for _, claim := range r.Claims {
@@ -232,7 +255,7 @@ func (c planner) isScaledAway(r *snapshot.Replica) bool {
 	}
 	cause, goes := c.deleted[r.Pod.UID]
 	if !c.set.Ordinal() {
-		return goes && cause == action.ScaleDown
+		return goes && cause == action.ScaleDown || c.surplus.Has(r.ID)
 	}
 	return c.set.Condemned(r) && (goes || r.Terminating)
 }

@@ -170,6 +170,24 @@ func TestOwners(t *testing.T) {
 			config: "random R=2 v1", state: "a:v1+ b:- d:v1+", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
 		},
+		"also beside a terminating pod that takes its claims along": {
+			config: "random R=1 v1", state: "b:- c:v1x d:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"b": claim("b", "1Gi", set), "c": claim("c", "1Gi", owner("Pod", "web-c", "uid-web-c"))},
+		},
+		"a terminating pod that replicas leave no place for takes its claims along": {
+			config: "random R=1 v1", state: "a:v1+ b:v1x", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
+			want:   "own claim data-web-b by Pod web-b (deleted together with the pod)",
+		},
+		"or leaves them behind": {
+			config: "random R=1 v1", state: "a:v1+ b:v1x", whenDeleted: retain, whenScaled: retain,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi"), "b": claim("b", "1Gi")},
+			want:   "disown claim data-web-b (retention policy)",
+		},
+		"unless a pod without claims stands in for it": {
+			config: "random R=2 v1", state: "a:v1+ b:v1x d:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
+		},
 		"but not by more than such pods": {
 			config: "random R=2 v1", state: "a:v1+ b:- c:- d:v1+", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{
