@@ -291,7 +291,7 @@ bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an o
 	ls -l bin/kubectl-rollset
 	go test -count=1 -v -timeout 0 -run TestPlanOfManyPods ./internal/cli/predict -pods=10000
 	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -v -timeout 0 -run TestNumbers ./test/cli -pods=1000
+		go test -count=1 -v -timeout 0 -run TestNumbers ./test/cli -pods=1000 -limits
 
 ##@ Build
 

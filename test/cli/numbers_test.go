@@ -17,8 +17,11 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// pods is the flag of TestNumbers.
-var pods = flag.Int("pods", 50, "how many pods are planned for and watched; make bench-plugin has 1,000")
+// These are the flags of TestNumbers. The limits hold for a laptop; a slower machine exceeds them without a defect.
+var (
+	pods   = flag.Int("pods", 50, "how many pods are planned for and watched; make bench-plugin has 1,000")
+	limits = flag.Bool("limits", false, "fail if a command takes more CPU time than its limit, as make bench-plugin does")
+)
 
 const (
 	// share is the part of a core that a live picture may use.
@@ -34,6 +37,10 @@ func spent(state *os.ProcessState) time.Duration { return state.UserTime() + sta
 
 // TestNumbers measures the cost of the plugin in CPU time, because other programs hardly affect it.
 func TestNumbers(t *testing.T) {
+	exceeded := t.Logf
+	if *limits {
+		exceeded = t.Errorf
+	}
 	u := newUser(t)
 	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
 		set.Spec.Replicas = new(int32(*pods))
@@ -47,14 +54,14 @@ func TestNumbers(t *testing.T) {
 		return spent(command.ProcessState)
 	}
 	if took := measure("help"); took > startTime {
-		t.Errorf("the program takes %s to start", took)
+		exceeded("the program takes %s to start, limit %s", took, startTime)
 	} else {
 		t.Logf("start: %s", took)
 	}
 	took := measure("plan", "web", "--set-image", "app=nginx:1.29")
 	t.Logf("plan of %d pods: %s", *pods, took)
 	if took > planTime {
-		t.Errorf("a plan of %d pods takes %s", *pods, took)
+		exceeded("a plan of %d pods takes %s, limit %s", *pods, took, planTime)
 	}
 
 	script, err := exec.LookPath("script")
@@ -83,6 +90,6 @@ func TestNumbers(t *testing.T) {
 	part := spent(command.ProcessState).Seconds() / elapsed.Seconds()
 	t.Logf("get -w while %d pods change twice: %.1f%% of a core for %s", *pods, 100*part, elapsed.Round(time.Second))
 	if part > share {
-		t.Errorf("get -w takes %.0f%% of a core", 100*part)
+		exceeded("get -w takes %.0f%% of a core, limit %.0f%%", 100*part, 100*share)
 	}
 }
