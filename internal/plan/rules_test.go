@@ -377,7 +377,8 @@ func limitsNoReplacement(f *facts) bool {
 	return f.placed(true)+len(f.creates) >= f.set.Reached
 }
 
-// createsWithinLimit counts surge apart: pods that are marked, and pods above spec.replicas.
+// createsWithinLimit counts surge apart: pods that are marked, and pods above spec.replicas. A finished pod has its place until
+// it is deleted.
 func createsWithinLimit(f *facts) bool {
 	limit := f.set.Limits.ScaleMaxUnavailable
 	if limit < 0 {
@@ -393,6 +394,6 @@ func createsWithinLimit(f *facts) bool {
 			surge++
 		}
 	}
-	surge = max(surge, f.active+len(f.creates)-f.set.Limits.Replicas)
+	surge = max(surge, f.placed(false)+len(f.creates)-f.set.Limits.Replicas)
 	return len(f.creates)-surge <= allowed
 }
