@@ -387,7 +387,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// A manager that does not see its last pod makes one of the new ordinals before it takes one of the old.
 		{"identity Ordinal\nminReady 1\nreserve 0\nsettle\nrun 500ms\nreplicas 4\nrun 10s\nrewind 9 Pod\nreserve 1", 1048576},
 		// A set that is deleted gives a revision away that the manager, behind, has no more need of.
-		{"replicas 3\nclaims data\nsettle\nreplicas 2\nimage app:slow\nrestart\nsettle\ndelete d\nhistory 0\ndelete-set Orphan", 1048576},
+		{"replicas 3\nsettle\nimage app:v2\nsettle\nhistory 0\ndelete-set Orphan", 4},
+		{"replicas 3\nsettle\nimage app:v2\nsettle\nhistory 0\ndelete-set Orphan", 9},
 		// Surge that a quota refuses does not let more pods be broken.
 		{"replicas 3\nclaims data\nmaxUnavailable 50%\norphan 12345\nquota 2\nmaxSurge 2\nsettle", 0},
 		// Claims that were made for a pod whose name a stranger has are free when the stranger leaves, while a pod is recreated.
