@@ -36,7 +36,8 @@ func tellCommands() []command {
 	}
 }
 
-// tellStatus puts the conditions of the set and the message of Progressing into the strip.
+// tellStatus puts the conditions of the set and the message of Progressing into the strip. A status of an earlier spec can read like
+// one that is up to date, so the strip says which it is.
 func (w *World) tellStatus() {
 	set := w.Set()
 	if set == nil {
@@ -49,6 +50,9 @@ func (w *World) tellStatus() {
 	w.Film.tell(strings.Join(conditions, ", "))
 	if c := meta.FindStatusCondition(set.Status.Conditions, "Progressing"); c != nil {
 		w.Film.tell(w.withoutNames(c.Message))
+	}
+	if set.Status.ObservedGeneration != set.Generation {
+		w.Film.tell("the status is of an earlier spec")
 	}
 }
 
