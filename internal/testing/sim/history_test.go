@@ -389,6 +389,8 @@ func TestHistoriesAgain(t *testing.T) {
 		// A set that is deleted gives a revision away that the manager, behind, has no more need of.
 		{"replicas 3\nsettle\nimage app:v2\nsettle\nhistory 0\ndelete-set Orphan", 4},
 		{"replicas 3\nsettle\nimage app:v2\nsettle\nhistory 0\ndelete-set Orphan", 9},
+		// A cache begins before it was noted that the first revision is complete, and shows the second one already.
+		{"replicas 3\nrun 500ms\nimage app:v2\nrun 200ms\nimage app:v1\nsettle\npartition 2\nimage app:v2\nsettle\nrewind 20 ControllerRevision\nrun 1m", 4},
 		// Surge that a quota refuses does not let more pods be broken.
 		{"replicas 3\nclaims data\nmaxUnavailable 50%\norphan 12345\nquota 2\nmaxSurge 2\nsettle", 0},
 		// Claims that were made for a pod whose name a stranger has are free when the stranger leaves, while a pod is recreated.
