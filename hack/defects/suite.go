@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -105,7 +106,7 @@ func (d defect) play(ctx context.Context, suites []suite) (killer kill, err erro
 				return kill{}, err
 			}
 		}
-		if test, err := d.fails(ctx, binary, pkg, s.args); test != "" || err != nil {
+		if test, err := d.fails(ctx, binary, pkg, s); test != "" || err != nil {
 			return kill{s, test}, err
 		}
 	}
@@ -122,9 +123,13 @@ func (d defect) build(ctx context.Context, overlay, binary, pkg string) error {
 	return nil
 }
 
-// fails returns the first test that fails; empty if none does or the package has no tests.
-func (d defect) fails(ctx context.Context, binary, pkg string, args []string) (string, error) {
-	test := exec.CommandContext(ctx, binary, append(args, "-test.failfast", "-test.timeout=20m")...)
+// fails returns the first test that fails; empty if none does or the package has no tests. A defect may make a test run forever.
+func (d defect) fails(ctx context.Context, binary, pkg string, s *suite) (string, error) {
+	timeout := "-test.timeout=5m"
+	if s.long {
+		timeout = "-test.timeout=20m"
+	}
+	test := exec.CommandContext(ctx, binary, slices.Concat(s.args, []string{"-test.failfast", timeout})...)
 	test.Dir = filepath.Join(d.root, pkg)
 	// A failure that a random test writes into the working tree would be played again with every later defect.
 	test.Env = append(test.Environ(), "RAPID_NOFAILFILE=true")
