@@ -245,6 +245,8 @@ var _ = Describe("StatefulSet: claims", func() {
 		set := f.create(ctx, newSet("ss", 2, ordinal(), claiming("data"), storageClass("data", "nowhere")))
 		f.awaitMessage(ctx, set, "Progressing", "ss-0", "data-ss-0", "nowhere")
 		set = f.change(ctx, set, storageClass("data", nodes.ClaimClass))
+		// The manager may see the change later than a deletion of the claim, and would create the claim with the old class.
+		f.awaitMessage(ctx, set, "Progressing", "ss-0", "data-ss-0", "nowhere")
 		f.delete(ctx, f.claimNamed("data-ss-0"))
 		f.awaitReady(ctx, set)
 	})
