@@ -236,8 +236,10 @@ func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alph
 	GinkgoHelper()
 	f.awaitCondition(ctx, set, "Ready", metav1.ConditionTrue, "")
 	f.awaitPods(ctx, set, "the record to show what the status tells", func(pods []*corev1.Pod) bool {
-		r := int(*f.set(set).Spec.Replicas)
-		return count(pods, isLive) == r && count(pods, isAvailable) == r
+		now := f.set(set)
+		r := int(*now.Spec.Replicas)
+		return count(pods, isLive) == r && count(pods, isAvailable) == r &&
+			count(pods, at(now.Status.UpdateRevision)) == int(now.Status.UpdatedReplicas)
 	})
 	return f.set(set)
 }
