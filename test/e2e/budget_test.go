@@ -139,10 +139,13 @@ var _ = Describe("Rights to nodes and disruption budgets", Serial, func() {
 		Expect(c.Message).To(And(ContainSubstring("the manager may not list nodes"), ContainSubstring("install the manager's component disruption")))
 		log, _ := cluster.manager.logged(from)
 		for line := range strings.Lines(log) {
-			if strings.Contains(line, `"namespace":"e2e-`) && !strings.Contains(line, f.namespace) {
-				continue // what an earlier spec has left
+			if strings.Contains(line, "because it is being terminated") { // the namespace of an earlier spec
+				continue
 			}
-			Expect(line).NotTo(Or(ContainSubstring("forbidden"), ContainSubstring(`"level":"error"`)))
+			Expect(line).NotTo(ContainSubstring("forbidden"))
+			if !strings.Contains(line, `"namespace":"e2e-`) || strings.Contains(line, f.namespace) { // not about a set of an earlier spec
+				Expect(line).NotTo(ContainSubstring(`"level":"error"`))
+			}
 		}
 
 		grant(ctx)
