@@ -4,7 +4,6 @@
 package backoff
 
 import (
-	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -52,22 +52,27 @@ func (t *Table) For(objects *snapshot.Objects) *Writes { return &Writes{table: t
 
 // Wait returns how long an attempt has to wait.
 func (w *Writes) Wait(k attempt.Key) time.Duration {
-	if !w.table.Has(k) {
-		return 0
-	}
-	seen := ""
-	if object := w.object(k); object != nil {
-		seen = object.GetResourceVersion()
-	}
-	return w.table.Wait(k, w.version(k), seen, w.objects.Now)
+	_, _, wait := w.last(k)
+	return wait
 }
 
 // Failure returns the last failure of an attempt; false if there is none that counts.
 func (w *Writes) Failure(k attempt.Key) (Failure, bool) {
+	f, counts, _ := w.last(k)
+	return f, counts
+}
+
+// last returns the last failure of an attempt, whether it counts, and how long the next attempt has to wait.
+func (w *Writes) last(k attempt.Key) (f Failure, counts bool, wait time.Duration) {
 	if !w.table.Has(k) {
-		return Failure{}, false
+		return Failure{}, false, 0
 	}
-	return w.table.Failure(k, w.version(k))
+	version, seen := w.version(k), ""
+	if object := w.object(k); object != nil {
+		seen = object.GetResourceVersion()
+	}
+	f, counts = w.table.Failure(k, version)
+	return f, counts, w.table.Wait(k, version, seen, w.objects.Now)
 }
 
 // Note notes a failure of an attempt on what the cache shows.
@@ -146,8 +151,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		if !ofPlan(k.Verb) {
 			continue
 		}
-		f, counts := w.Failure(k)
-		if wait := w.Wait(k); counts && (wait > 0 || f.Message != "") {
+		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
 				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
 				Definite: f.Refused && !f.Overtaken, Retry: wait,
@@ -160,10 +164,11 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 // Retry is when to try again what failed; zero if nothing did. No event tells that the API server would accept it now.
 func (w *Writes) Retry() (next time.Duration) {
 	for _, k := range w.table.Keys() {
-		if f, _ := w.Failure(k); cooldown(k.Verb) > 0 && f.Message == "" {
+		f, _, wait := w.last(k)
+		if cooldown(k.Verb) > 0 && f.Message == "" {
 			continue // it only rests, and may not be wanted again
 		}
-		next = action.Sooner(next, w.Wait(k))
+		next = action.Sooner(next, wait)
 	}
 	return next
 }
@@ -196,6 +201,7 @@ func (w *Writes) object(k attempt.Key) metav1.Object {
 // attempts.
 func (w *Writes) version(k attempt.Key) string {
 	generation := strconv.FormatInt(w.objects.Set.Generation, 10)
+	at := func(o metav1.Object) string { return generation + " " + strconv.FormatInt(o.GetGeneration(), 10) }
 	switch object := w.object(k); {
 	case k == attempt.AnyCreate():
 		return generation + w.room()
@@ -206,9 +212,9 @@ func (w *Writes) version(k attempt.Key) string {
 	case k.Verb == PatchingRevision: // what is written on it is wanted no more once it is there
 		return object.GetResourceVersion()
 	case w.objects.Set.Spec.Lifecycle != nil:
-		return fmt.Sprint(generation, object.GetGeneration())
+		return at(object)
 	default:
-		return fmt.Sprint(generation, object.GetGeneration(), object.GetLabels())
+		return at(object) + " " + labels.Set(object.GetLabels()).String()
 	}
 }
 
