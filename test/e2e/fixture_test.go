@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -78,7 +79,7 @@ func (f *fixture) create(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.R
 	GinkgoHelper()
 	set = set.DeepCopy()
 	f.createObject(ctx, set)
-	f.caughtUp(ctx, set)
+	f.caughtUp(ctx)
 	return set
 }
 
@@ -99,7 +100,7 @@ func (f *fixture) change(ctx context.Context, set *v1alpha1.RollSet, by ...optio
 			o(now)
 		}
 	})
-	f.caughtUp(ctx, now)
+	f.caughtUp(ctx)
 	return now
 }
 
@@ -154,15 +155,23 @@ func turn(ctx context.Context, pod *corev1.Pod, condition corev1.PodConditionTyp
 	return cluster.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", patch))
 }
 
-// caughtUp waits until the record shows a version of a set.
-func (f *fixture) caughtUp(ctx context.Context, set *v1alpha1.RollSet) {
+// caughtUp waits until the record shows all that the API server has now. Each kind has its own watch, so one may show what a
+// write led to before another shows the write.
+func (f *fixture) caughtUp(ctx context.Context) {
 	GinkgoHelper()
-	f.await(ctx, "the record to show the set", func() error {
-		if seen := read(f.record, func() uint64 { return f.record.sets.version }); seen < version(set) {
-			return fmt.Errorf("it shows version %d, not %s", seen, set.ResourceVersion)
-		}
-		return nil
-	})
+	for _, list := range f.record.lists {
+		var isShown func() bool
+		Eventually(func() (err error) {
+			isShown, err = list(ctx)
+			return err
+		}).WithContext(ctx).Should(Succeed())
+		f.await(ctx, "the record to show the list", func() error {
+			if !read(f.record, isShown) {
+				return errors.New("it is older")
+			}
+			return nil
+		})
+	}
 }
 
 // await waits until holds returns no error. It is called again at every change that the record shows, so it should depend on
@@ -187,7 +196,8 @@ func (f *fixture) await(ctx context.Context, what string, holds func() error) {
 	}
 }
 
-// awaitPods waits until the set's pods, including terminating ones, are as wanted, and returns them.
+// awaitPods waits until the set's pods, including terminating ones, are as wanted, and returns them as they were then. After
+// that, the record shows all else that the API server had then.
 func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what string, holds func([]*corev1.Pod) bool) (pods []*corev1.Pod) {
 	GinkgoHelper()
 	f.await(ctx, what, func() error {
@@ -196,11 +206,12 @@ func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what str
 		}
 		return nil
 	})
+	f.caughtUp(ctx)
 	return pods
 }
 
 // awaitStatus waits until the controller has observed the given generation of the set, or a later one, and its status is as
-// wanted. It returns the set.
+// wanted. It returns the set as it was then. After that, the record shows all else that the API server had then.
 func (f *fixture) awaitStatus(ctx context.Context, set *v1alpha1.RollSet, what string, holds func(*v1alpha1.RollSetStatus) bool) (now *v1alpha1.RollSet) {
 	GinkgoHelper()
 	f.await(ctx, what, func() error {
@@ -215,6 +226,7 @@ func (f *fixture) awaitStatus(ctx context.Context, set *v1alpha1.RollSet, what s
 		}
 		return nil
 	})
+	f.caughtUp(ctx)
 	return now
 }
 
@@ -229,18 +241,10 @@ func (f *fixture) awaitCondition(ctx context.Context, set *v1alpha1.RollSet, kin
 	return meta.FindStatusCondition(now.Status.Conditions, kind)
 }
 
-// awaitReady waits until the given generation of the set is Ready, and returns the set as it is then. Watches of sets and of
-// pods are not synchronized. So it returns once the record has the pods that the status counts, and a mark made now stands
-// after everything that led here.
+// awaitReady waits until the given generation of the set is Ready, and returns the set as it is then.
 func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
 	GinkgoHelper()
 	f.awaitCondition(ctx, set, "Ready", metav1.ConditionTrue, "")
-	f.awaitPods(ctx, set, "the record to show what the status tells", func(pods []*corev1.Pod) bool {
-		now := f.set(set)
-		r := int(*now.Spec.Replicas)
-		return count(pods, isLive) == r && count(pods, isAvailable) == r &&
-			count(pods, at(now.Status.UpdateRevision)) == int(now.Status.UpdatedReplicas)
-	})
 	return f.set(set)
 }
 
@@ -296,6 +300,7 @@ func (f *fixture) expectGone(ctx context.Context, o client.Object) {
 	Eventually(func() bool {
 		return apierrors.IsNotFound(cluster.client.Get(ctx, client.ObjectKeyFromObject(o), now))
 	}).WithContext(ctx).Should(BeTrue(), "%s is still there", o.GetName())
+	f.caughtUp(ctx)
 }
 
 // awaitProgress waits until the message of the condition Progressing is as wanted.

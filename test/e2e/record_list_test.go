@@ -53,3 +53,39 @@ func TestListAfterOutage(t *testing.T) {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
+
+// TestListIsShown checks that a record that is older than a list does not count as showing it.
+func TestListIsShown(t *testing.T) {
+	t.Parallel()
+	pod := func(uid types.UID, version string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
+	}
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []corev1.Pod{pod("a", "3"), pod("b", "5")}}
+	tests := map[string]struct {
+		now     []corev1.Pod
+		version uint64
+		want    bool
+	}{
+		"the same, and nothing happened since":      {[]corev1.Pod{pod("a", "3"), pod("b", "5")}, 5, true},
+		"something happened since":                  {nil, 10, true},
+		"an object is not seen yet":                 {[]corev1.Pod{pod("a", "3")}, 3, false},
+		"an object is seen in an older version":     {[]corev1.Pod{pod("a", "3"), pod("b", "4")}, 4, false},
+		"the end of another object is not seen yet": {[]corev1.Pod{pod("a", "3"), pod("b", "5"), pod("c", "6")}, 6, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pods := &timeline[*corev1.Pod]{now: map[types.UID]*corev1.Pod{}, version: tc.version}
+			for i := range tc.now {
+				pods.now[tc.now[i].UID] = &tc.now[i]
+			}
+			isShown, err := isShown(pods, list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := isShown(); got != tc.want {
+				t.Errorf("isShown() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +40,8 @@ type record struct {
 	pods      timeline[*corev1.Pod]
 	claims    timeline[*corev1.PersistentVolumeClaim]
 	revisions timeline[*appsv1.ControllerRevision]
+	// lists list each kind anew. What they return reports whether the record shows that list.
+	lists []func(context.Context) (isShown func() bool, err error)
 }
 
 // timeline is everything that happened to the objects of one kind. The objects are shared and must not be changed.
@@ -99,7 +102,39 @@ func follow[T client.Object](ctx context.Context, r *record, t *timeline[T], fro
 	t.now = map[types.UID]T{}
 	to := &store[T]{record: r, timeline: t, listed: make(chan struct{})}
 	go cache.NewReflectorWithOptions(from, *new(T), to, cache.ReflectorOptions{}).RunWithContext(ctx)
+	r.lists = append(r.lists, func(ctx context.Context) (func() bool, error) {
+		list, err := from.ListWithContext(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+		return isShown(t, list)
+	})
 	return to.listed
+}
+
+// isShown returns a function that reports whether a timeline shows a list. It does if it is newer, or the same.
+func isShown[T client.Object](t *timeline[T], list runtime.Object) (func() bool, error) {
+	whole, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, fmt.Errorf("read a list: %w", err)
+	}
+	at, err := strconv.ParseUint(whole.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the version of a list: %w", err)
+	}
+	versions := map[types.UID]uint64{}
+	if err := meta.EachListItem(list, func(o runtime.Object) error {
+		object, err := meta.Accessor(o)
+		if err == nil {
+			versions[object.GetUID()] = version(object)
+		}
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("read a list: %w", err)
+	}
+	return func() bool {
+		return t.version >= at || maps.EqualFunc(t.now, versions, func(now T, v uint64) bool { return version(now) == v })
+	}, nil
 }
 
 // store enters what a watch reports into a timeline.
@@ -186,7 +221,7 @@ func (t *timeline[T]) list(objects []T, now time.Time) (moved bool) {
 }
 
 // version returns an object's resource version. Within one cluster, versions grow.
-func version(o client.Object) uint64 {
+func version(o metav1.Object) uint64 {
 	n, _ := strconv.ParseUint(o.GetResourceVersion(), 10, 64) // a version that is not a number counts as the oldest
 	return n
 }

@@ -81,7 +81,7 @@ var _ = Describe("ReplicaSet", func() {
 		patched := set.DeepCopy()
 		patch := []byte(`{"metadata":{"labels":{"test-rs":"patched"}},"spec":{"replicas":3}}`)
 		Expect(cluster.client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
-		f.caughtUp(ctx, patched)
+		f.caughtUp(ctx)
 		set = f.awaitReady(ctx, patched)
 		Expect(set.Labels).To(HaveKeyWithValue("test-rs", "patched"))
 		f.awaitPods(ctx, set, "three pods", func(pods []*corev1.Pod) bool { return len(pods) == 3 })

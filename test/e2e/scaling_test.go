@@ -115,14 +115,8 @@ var _ = Describe("Scaling", func() {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 		f.delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 		f.expectGone(ctx, set)
-		var orphans []*corev1.Pod
-		f.await(ctx, "three pods without a controller", func() error { // the watch of pods may be behind that of sets
-			orphans = f.podsWith(func(pod *corev1.Pod) bool { return isLive(pod) && metav1.GetControllerOf(pod) == nil })
-			if len(orphans) != 3 {
-				return fmt.Errorf("%d pods have none", len(orphans))
-			}
-			return nil
-		})
+		orphans := f.podsWith(func(pod *corev1.Pod) bool { return isLive(pod) && metav1.GetControllerOf(pod) == nil })
+		Expect(orphans).To(HaveLen(3))
 
 		By("making the set anew: it adopts them all")
 		again := f.create(ctx, newSet("web", 3))
@@ -149,11 +143,6 @@ var _ = Describe("Scaling", func() {
 		By("deleting it in the foreground")
 		f.delete(ctx, again, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		f.expectGone(ctx, again)
-		f.await(ctx, "its pods to go", func() error {
-			if left := f.podsWith(isLive); len(left) > 0 {
-				return fmt.Errorf("%d pods are there", len(left))
-			}
-			return nil
-		})
+		Expect(f.podsWith(isLive)).To(BeEmpty())
 	})
 })

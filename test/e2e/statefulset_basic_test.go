@@ -221,7 +221,7 @@ func expectWorkingCollection(ctx context.Context, f *fixture, wanted *v1alpha1.R
 	patch := []byte(`{"metadata":{"labels":{"patched":"yes"}},"spec":{"replicas":2,"template":{"spec":{"terminationGracePeriodSeconds":2}}}}`)
 	patched := set.DeepCopy()
 	Expect(cluster.client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
-	f.caughtUp(ctx, patched)
+	f.caughtUp(ctx)
 	set = f.awaitReady(ctx, patched)
 	Expect(set.Labels).To(HaveKeyWithValue("patched", "yes"))
 	Expect(f.pods(set)).To(HaveLen(2))
