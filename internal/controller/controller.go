@@ -90,14 +90,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if err != nil {
 		return answer(ctrl.Result{}, err)
 	}
-	for _, phase := range []phase{r.see, r.record, r.observe, r.plan, r.apply} {
+	for _, phase := range []phase{r.see, r.record, r.observe, r.plan} {
 		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
 			r.charge(s)
 			return answer(result, err)
 		}
 	}
+	affordable := r.charge(s) // before the writes: what they lead to waits for the next look
+	if result, err := r.apply(ctx, s); err != nil || result.RequeueAfter > 0 {
+		return answer(result, err)
+	}
 	wait := r.reporter().report(ctx, s)
-	if affordable := r.charge(s); wait > 0 {
+	if wait > 0 {
 		wait = max(wait, affordable)
 	}
 	return answer(later(wait), s.failure)

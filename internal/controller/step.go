@@ -122,11 +122,24 @@ func (r *Reconciler) plan(ctx context.Context, s *step) (ctrl.Result, error) {
 		return ctrl.Result{}, nil
 	}
 	s.plan = plan.Next(s.observed)
+	if s.wrote = len(s.plan.Actions); slices.ContainsFunc(s.plan.Actions, decidesMore) {
+		s.wrote = len(s.Pods)
+	}
 	if behind, err := s.isBehind(ctx, r.Live, r.Expectations); behind || err != nil {
 		return later(lookAgain), err
 	}
 	wait, err := s.unshown(ctx, r.Live, s.plan)
 	return later(wait), err
+}
+
+// decidesMore reports whether the plan for other pods depends on an action.
+func decidesMore(a action.Action) bool {
+	switch a.(type) {
+	case action.Adopt, action.Release, action.Relabel, action.Unmark, action.Preflight:
+		return true
+	default:
+		return false
+	}
 }
 
 // undecided reports whether nothing can be planned.
@@ -139,11 +152,7 @@ func (r *Reconciler) apply(ctx context.Context, s *step) (ctrl.Result, error) {
 	}
 	s.result = r.pods().Apply(ctx, s.Set, s.observed, s.plan)
 	r.remember(s)
-	if s.wrote = len(s.plan.Actions); s.result.Relabels.Done > 0 {
-		s.wrote = len(s.Pods) // others are planned for only then
-	}
 	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
-		s.wrote = len(s.Pods)
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil // what is to be done depends on the answers, and no event brings them
 	}
 	failed := slices.ContainsFunc(s.result.Attempts, func(a attempt.Result) bool { return a.Err != nil })
