@@ -44,6 +44,8 @@ type cached struct {
 	// pods counts the pods that were read; wide are the lists that more than an index was asked for.
 	pods int
 	wide []string
+	// onCreate is called at each create, if it is not nil.
+	onCreate func(client.Object)
 	// refusal is the answer to each write of a status.
 	refusal error
 }
@@ -97,6 +99,9 @@ func (p countedPods) With(ctx context.Context, namespace, controller string) ([]
 
 // Create implements client.Client.
 func (c *cached) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	if c.onCreate != nil {
+		c.onCreate(o)
+	}
 	o.SetUID(types.UID(o.GetName()))
 	o.SetResourceVersion("1")
 	c.wrote = append(c.wrote, o)
