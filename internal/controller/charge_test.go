@@ -33,9 +33,11 @@ func TestALookIsChargedBeforeItsWrites(t *testing.T) {
 	s.restart(t, objects...)
 	key, now := client.ObjectKeyFromObject(s.set), s.reconciler.Clock.Now()
 	wait := func() time.Duration { return s.reconciler.router.Charge(key, now, watch.Look{}) }
-	for wait() == 0 { // the set has credit
+	before := wait()
+	for before == 0 { // the set has credit
+		before = wait()
 	}
-	before, during := wait(), []time.Duration(nil)
+	var during []time.Duration
 	s.client.onCreate = func(o client.Object) {
 		if _, isPod := o.(*corev1.Pod); isPod {
 			during = append(during, wait())

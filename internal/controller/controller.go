@@ -97,8 +97,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 		}
 	}
 	affordable := r.charge(s) // before the writes: what they lead to waits for the next look
-	if result, err := r.apply(ctx, s); err != nil || result.RequeueAfter > 0 {
-		return answer(result, err)
+	if result := r.apply(ctx, s); result.RequeueAfter > 0 {
+		return result, nil
 	}
 	wait := r.reporter().report(ctx, s)
 	if wait > 0 {

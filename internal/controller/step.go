@@ -134,26 +134,22 @@ func (r *Reconciler) plan(ctx context.Context, s *step) (ctrl.Result, error) {
 
 // decidesMore reports whether the plan for other pods depends on an action.
 func decidesMore(a action.Action) bool {
-	switch a.(type) {
-	case action.Adopt, action.Release, action.Relabel, action.Unmark, action.Preflight:
-		return true
-	default:
-		return false
-	}
+	verbs := []attempt.Verb{attempt.Adopting, attempt.Releasing, attempt.Relabeling, attempt.Unmarking, attempt.Preflighting}
+	return slices.Contains(verbs, action.KeyOf(a).Verb)
 }
 
 // undecided reports whether nothing can be planned.
 func (s *step) undecided() bool { return s.invalid != nil || s.failure != nil }
 
 // apply carries out the plan, and removes revisions that are not needed.
-func (r *Reconciler) apply(ctx context.Context, s *step) (ctrl.Result, error) {
+func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	if s.undecided() {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}
 	}
 	s.result = r.pods().Apply(ctx, s.Set, s.observed, s.plan)
 	r.remember(s)
 	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
-		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil // what is to be done depends on the answers, and no event brings them
+		return ctrl.Result{RequeueAfter: time.Nanosecond} // what is to be done depends on the answers, and no event brings them
 	}
 	failed := slices.ContainsFunc(s.result.Attempts, func(a attempt.Result) bool { return a.Err != nil })
 	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others
@@ -163,7 +159,7 @@ func (r *Reconciler) apply(ctx context.Context, s *step) (ctrl.Result, error) {
 		s.plan.Wake(expectations.DoubtTimeout)
 	}
 	r.revisions().Prune(ctx, s.revisions, s.found.Prune)
-	return ctrl.Result{}, nil
+	return ctrl.Result{}
 }
 
 // remember notes what the next reconcile should know of this one.
