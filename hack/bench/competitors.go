@@ -45,6 +45,8 @@ type competitor struct {
 	object func(wish) (client.Object, error)
 	// updates and updatesInPlace report whether it supports these works.
 	updates, updatesInPlace bool
+	// onlyInPlace is true if it differs from another one only in updates in place. It does no other works.
+	onlyInPlace bool
 	// start starts it. server is the URL of the API server; empty means a direct connection.
 	start func(ctx context.Context, b *bed, server string) (process, error)
 }
@@ -52,6 +54,7 @@ type competitor struct {
 // These are the names that targets refer to.
 const (
 	nameMinimal     = "minimal"
+	nameWaits       = "minimal-waits"
 	nameReplicaSet  = "replicaset"
 	nameStatefulSet = "statefulset"
 	nameRollSet     = "rollset"
@@ -62,6 +65,10 @@ func competitors() []*competitor {
 	return []*competitor{
 		{
 			name: nameMinimal, users: []string{minimalUser}, object: wish.configMap, updates: true, updatesInPlace: true,
+			start: startMinimal,
+		},
+		{
+			name: nameWaits, users: []string{minimalUser}, object: wish.waiting, updates: true, updatesInPlace: true, onlyInPlace: true,
 			start: startMinimal,
 		},
 		{

@@ -36,6 +36,8 @@ type wish struct {
 	image    string
 	note     string
 	inPlace  bool
+	// waits lets the minimal client wait.
+	waits bool
 	// sidecar gives the pods a second container, and the fields that pods usually have.
 	sidecar bool
 }
@@ -99,7 +101,14 @@ func (w wish) configMap() (client.Object, error) {
 	}
 	return minimal.ConfigMap(w.name.Name, w.name.Namespace, &minimal.Spec{
 		Replicas: w.replicas, MaxUnavailable: w.replicas * disruption / 100, Revision: revision, Template: template, InPlace: w.inPlace,
+		Waits: w.waits,
 	})
+}
+
+// waiting is a configMap whose client waits, before it patches a pod, until its node reports that it is not ready.
+func (w wish) waiting() (client.Object, error) {
+	w.waits = true
+	return w.configMap()
 }
 
 func (w wish) replicaSet() (client.Object, error) {

@@ -77,7 +77,7 @@ func (t *tournament) round(ctx context.Context, s session, works []work) (err er
 	for i := range list {
 		c := list[(i+s.repetition)%len(list)]
 		able := slices.DeleteFunc(slices.Clone(works), func(w work) bool { return w.can != nil && !w.can(c) })
-		if len(able) == 0 || !slices.Contains(t.by, c.name) {
+		if len(able) == 0 || !slices.Contains(t.by, c.name) || c.onlyInPlace && !s.sequence.inPlace {
 			continue
 		}
 		s.competitor = c

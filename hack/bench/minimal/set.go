@@ -36,6 +36,8 @@ type pod struct {
 	// moving is true while the pod is updated in place behind its gate. container is the one that ran before.
 	moving    bool
 	container string
+	// leaving is true while the pod moves and is to be patched as soon as it is not ready.
+	leaving bool
 	// opening is true from the decision to open the gate until that is seen.
 	opening bool
 }
@@ -97,6 +99,10 @@ func (s *set) see(object *corev1.Pod) {
 	})
 	if p.gone || p.opening || !s.spec.InPlace {
 		return
+	}
+	if p.leaving && !p.ready {
+		p.leaving = false
+		s.client.jobs.add(s.patch(p))
 	}
 	isNew := gate == "" && len(object.Spec.ReadinessGates) > 0
 	if isNew || p.moving && p.revision == s.spec.Revision && p.runsAnew(object) {
@@ -193,6 +199,9 @@ func (s *set) move(p *pod) {
 		s.client.jobs.add(both(s.delete(p.name), s.create(s.expectNext())))
 	case s.metadataOnly:
 		s.client.jobs.add(s.patch(p))
+	case s.spec.Waits && p.ready:
+		s.change(p, func() { p.moving, p.leaving = true, true })
+		s.client.jobs.add(s.setGate(p, corev1.ConditionFalse))
 	default:
 		s.change(p, func() { p.moving = true })
 		s.client.jobs.add(both(s.setGate(p, corev1.ConditionFalse), s.patch(p)))

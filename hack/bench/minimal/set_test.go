@@ -23,12 +23,15 @@ func TestWrites(t *testing.T) {
 		from, to *Spec
 		want     map[string]int
 	}{
-		"create":                  {nil, spec(10, "v1", ""), map[string]int{"create pods": 10}},
-		"scale in":                {spec(10, "v1", ""), spec(3, "v1", ""), map[string]int{"delete pods": 7}},
-		"recreate":                {spec(10, "v1", ""), spec(10, "v2", ""), map[string]int{"create pods": 10, "delete pods": 10}},
-		"create with a gate":      {nil, inPlace(spec(10, "v1", "")), map[string]int{"create pods": 10, "patch pods/status": 10}},
-		"change metadata":         {inPlace(spec(10, "v1", "")), inPlace(spec(10, "v1", "note")), map[string]int{"patch pods": 10}},
-		"change images in place":  {inPlace(spec(10, "v1", "")), inPlace(spec(10, "v2", "")), map[string]int{"patch pods": 10, "patch pods/status": 20}},
+		"create":                 {nil, spec(10, "v1", ""), map[string]int{"create pods": 10}},
+		"scale in":               {spec(10, "v1", ""), spec(3, "v1", ""), map[string]int{"delete pods": 7}},
+		"recreate":               {spec(10, "v1", ""), spec(10, "v2", ""), map[string]int{"create pods": 10, "delete pods": 10}},
+		"create with a gate":     {nil, inPlace(spec(10, "v1", "")), map[string]int{"create pods": 10, "patch pods/status": 10}},
+		"change metadata":        {inPlace(spec(10, "v1", "")), inPlace(spec(10, "v1", "note")), map[string]int{"patch pods": 10}},
+		"change images in place": {inPlace(spec(10, "v1", "")), inPlace(spec(10, "v2", "")), map[string]int{"patch pods": 10, "patch pods/status": 20}},
+		"change images in place, and wait": {
+			waiting(spec(10, "v1", "")), waiting(spec(10, "v2", "")), map[string]int{"patch pods": 10, "patch pods/status": 20},
+		},
 		"nothing":                 {spec(10, "v1", ""), spec(10, "v1", ""), map[string]int{}},
 		"recreate, nothing ready": {spec(10, "broken", ""), spec(10, "v2", ""), map[string]int{"create pods": 10, "delete pods": 10}},
 	}
@@ -62,6 +65,11 @@ func inPlace(s *Spec) *Spec {
 	s.InPlace = true
 	s.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: Gate}}
 	return s
+}
+
+func waiting(s *Spec) *Spec {
+	s.Waits = true
+	return inPlace(s)
 }
 
 // world is an API server with a kubelet that takes no time, and the client.

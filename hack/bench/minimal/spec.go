@@ -35,6 +35,8 @@ type Spec struct {
 	Template       corev1.PodTemplateSpec `json:"template"`
 	// InPlace is true if pods are patched. They are gated meanwhile if the image changes.
 	InPlace bool `json:"inPlace,omitempty"`
+	// Waits is true if a pod whose gate is closed is patched only once its node has reported that it is not ready.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // ConfigMap returns the object of a set.
