@@ -96,6 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 			return answer(result, err)
 		}
 	}
+	s.wrote = s.planned()
 	affordable := r.charge(s) // before the writes: what they lead to waits for the next look
 	if result := r.apply(ctx, s); result.RequeueAfter > 0 {
 		return result, nil

@@ -43,7 +43,7 @@ type step struct {
 	observed *snapshot.Set
 	plan     action.Plan
 	result   podcontrol.Result
-	// wrote is how many pods wait for what was written.
+	// wrote is how many pods wait for what is written.
 	wrote int
 }
 
@@ -122,14 +122,19 @@ func (r *Reconciler) plan(ctx context.Context, s *step) (ctrl.Result, error) {
 		return ctrl.Result{}, nil
 	}
 	s.plan = plan.Next(s.observed)
-	if s.wrote = len(s.plan.Actions); slices.ContainsFunc(s.plan.Actions, decidesMore) {
-		s.wrote = len(s.Pods)
-	}
 	if behind, err := s.isBehind(ctx, r.Live, r.Expectations); behind || err != nil {
 		return later(lookAgain), err
 	}
 	wait, err := s.unshown(ctx, r.Live, s.plan)
 	return later(wait), err
+}
+
+// planned returns how many pods wait for what the plan writes: all of them, if the plan for other pods depends on it.
+func (s *step) planned() int {
+	if slices.ContainsFunc(s.plan.Actions, decidesMore) {
+		return len(s.Pods)
+	}
+	return len(s.plan.Actions)
 }
 
 // decidesMore reports whether the plan for other pods depends on an action.

@@ -26,11 +26,14 @@ func TestWhatEndsAWait(t *testing.T) {
 		change func(*snapshot.Objects)
 		want   bool
 	}{
-		"nothing":                          {onPod, func(*snapshot.Objects) {}, true},
-		"an annotation of the pod":         {onPod, func(o *snapshot.Objects) { o.Pods[0].Annotations = map[string]string{"a": "b"} }, true},
-		"a label of the pod":               {onPod, func(o *snapshot.Objects) { o.Pods[0].Labels = map[string]string{"a": "b"} }, false},
-		"the spec of the pod":              {onPod, func(o *snapshot.Objects) { o.Pods[0].Generation++ }, false},
-		"the spec of the set":              {onPod, func(o *snapshot.Objects) { o.Set.Generation++ }, false},
+		"nothing":                  {onPod, func(*snapshot.Objects) {}, true},
+		"an annotation of the pod": {onPod, func(o *snapshot.Objects) { o.Pods[0].Annotations = map[string]string{"a": "b"} }, true},
+		"a label of the pod":       {onPod, func(o *snapshot.Objects) { o.Pods[0].Labels = map[string]string{"a": "b"} }, false},
+		"the spec of the pod":      {onPod, func(o *snapshot.Objects) { o.Pods[0].Generation++ }, false},
+		"the spec of the set":      {onPod, func(o *snapshot.Objects) { o.Set.Generation++ }, false},
+		"the specs of both": {onPod, func(o *snapshot.Objects) {
+			o.Set.Generation, o.Pods[0].Generation = o.Pods[0].Generation, o.Set.Generation
+		}, false},
 		"another pod goes":                 {onPod, func(o *snapshot.Objects) { o.Pods = o.Pods[:1] }, true},
 		"time":                             {onPod, func(o *snapshot.Objects) { o.Now = o.Now.Add(Shortest) }, false},
 		"a pod goes, and its quota counts": {anyCreate, func(o *snapshot.Objects) { o.Pods = o.Pods[:1] }, false},
@@ -42,8 +45,8 @@ func TestWhatEndsAWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := &snapshot.Objects{
-				Set: &v1alpha1.RollSet{}, Now: time.Unix(1000, 0),
-				Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, {ObjectMeta: metav1.ObjectMeta{UID: "2"}}},
+				Set: &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, Now: time.Unix(1000, 0),
+				Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 11}}, {ObjectMeta: metav1.ObjectMeta{UID: "2"}}},
 			}
 			var table Table
 			table.For(o).Failed(tt.key, errors.New("no"))
