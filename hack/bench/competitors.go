@@ -45,7 +45,7 @@ type competitor struct {
 	object func(wish) (client.Object, error)
 	// updates and updatesInPlace report whether it supports these works.
 	updates, updatesInPlace bool
-	// onlyInPlace is true if it differs from another one only in updates in place. It does no other works.
+	// onlyInPlace is true if it does only the works with pods that can be updated in place.
 	onlyInPlace bool
 	// start starts it. server is the URL of the API server; empty means a direct connection.
 	start func(ctx context.Context, b *bed, server string) (process, error)
@@ -54,7 +54,6 @@ type competitor struct {
 // These are the names that targets refer to.
 const (
 	nameMinimal     = "minimal"
-	nameWaits       = "minimal-waits"
 	nameReplicaSet  = "replicaset"
 	nameStatefulSet = "statefulset"
 	nameRollSet     = "rollset"
@@ -68,8 +67,8 @@ func competitors() []*competitor {
 			start: startMinimal,
 		},
 		{
-			name: nameWaits, users: []string{minimalUser}, object: wish.waiting, updates: true, updatesInPlace: true, onlyInPlace: true,
-			start: startMinimal,
+			name: "minimal-waits", users: []string{minimalUser}, object: wish.waitingConfigMap,
+			updates: true, updatesInPlace: true, onlyInPlace: true, start: startMinimal,
 		},
 		{
 			name: nameReplicaSet, users: serviceAccounts("replicaset-controller"), queues: []string{"replicaset"},

@@ -36,8 +36,6 @@ type wish struct {
 	image    string
 	note     string
 	inPlace  bool
-	// waits lets the minimal client wait.
-	waits bool
 	// sidecar gives the pods a second container, and the fields that pods usually have.
 	sidecar bool
 }
@@ -92,7 +90,13 @@ func large(t *corev1.PodTemplateSpec) {
 	t.Spec.Containers = append(t.Spec.Containers, *sidecar)
 }
 
-func (w wish) configMap() (client.Object, error) {
+func (w wish) configMap() (client.Object, error) { return w.minimal(false) }
+
+// waitingConfigMap returns a set whose client patches a pod in place only once its node has reported that it is not ready.
+func (w wish) waitingConfigMap() (client.Object, error) { return w.minimal(true) }
+
+// minimal returns a set of the minimal client.
+func (w wish) minimal(waits bool) (client.Object, error) {
 	template := w.template()
 	revision := strings.ReplaceAll(w.image, ":", "-") + "-" + w.note
 	template.Labels[minimal.RevisionLabel] = revision
@@ -101,14 +105,8 @@ func (w wish) configMap() (client.Object, error) {
 	}
 	return minimal.ConfigMap(w.name.Name, w.name.Namespace, &minimal.Spec{
 		Replicas: w.replicas, MaxUnavailable: w.replicas * disruption / 100, Revision: revision, Template: template, InPlace: w.inPlace,
-		Waits: w.waits,
+		Waits: waits,
 	})
-}
-
-// waiting is a configMap whose client waits, before it patches a pod, until its node reports that it is not ready.
-func (w wish) waiting() (client.Object, error) {
-	w.waits = true
-	return w.configMap()
 }
 
 func (w wish) replicaSet() (client.Object, error) {
