@@ -175,9 +175,9 @@ func saysNothing(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers
 }
 
-// isScheduled reports whether a condition says that a pod has a node, which the node's name says of a ready pod.
-func isScheduled(c corev1.PodCondition) bool {
-	return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
+// followsFromReady reports whether a condition of a ready pod says nothing more than Ready does.
+func followsFromReady(c corev1.PodCondition) bool {
+	return (c.Type == corev1.PodScheduled || c.Type == corev1.ContainersReady) && c.Status == corev1.ConditionTrue
 }
 
 // share lets a pod have its spec in common with the first pod of its revision that was seen, or the parts that are equal.
@@ -202,7 +202,7 @@ func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 		shareVolumes(volumes.Volumes, known.volumes.Volumes)
 	}
 	shareStatus(pod.Spec.Containers, pod.Status.ContainerStatuses)
-	conditions := slices.DeleteFunc(pod.Status.Conditions, isScheduled)
+	conditions := slices.DeleteFunc(pod.Status.Conditions, followsFromReady)
 	pod.Status.Conditions = slices.Clone(conditions) // decoding leaves room for up to as many again
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

@@ -47,8 +47,14 @@ func UnreadySince(pod *corev1.Pod) time.Time {
 	return since
 }
 
-// ContainersReady reports whether all containers are ready, whatever the pod's readiness gates say.
-func ContainersReady(pod *corev1.Pod) bool { return conditionTrue(pod, corev1.ContainersReady) }
+// ContainersReady reports whether all containers are ready, whatever the pod's readiness gates say. They are in a ready pod, of
+// which the cache keeps no condition that says so.
+func ContainersReady(pod *corev1.Pod) bool {
+	if c := condition(pod, corev1.ContainersReady); c != nil {
+		return c.Status == corev1.ConditionTrue
+	}
+	return conditionTrue(pod, corev1.PodReady)
+}
 
 // Returning reports whether an unready pod is about to become ready: its containers and gates are, and the last gate was
 // opened no earlier than its node reported it as unready.

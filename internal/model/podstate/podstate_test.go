@@ -70,6 +70,28 @@ func TestReadySince(t *testing.T) {
 	}
 }
 
+func TestContainersReady(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		conditions []corev1.PodCondition
+		want       bool
+	}{
+		"the condition is true":              {[]corev1.PodCondition{is(corev1.ContainersReady, corev1.ConditionTrue), is(corev1.PodReady, corev1.ConditionFalse)}, true},
+		"it is false":                        {[]corev1.PodCondition{is(corev1.ContainersReady, corev1.ConditionFalse), is(corev1.PodReady, corev1.ConditionTrue)}, false},
+		"a ready pod, as the cache keeps it": {[]corev1.PodCondition{is(corev1.PodReady, corev1.ConditionTrue)}, true},
+		"an unready pod without it":          {[]corev1.PodCondition{is(corev1.PodReady, corev1.ConditionFalse)}, false},
+		"a pod without conditions":           {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: c.conditions}}
+			if got := podstate.ContainersReady(pod); got != c.want {
+				t.Errorf("ready is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 func TestReturning(t *testing.T) {
 	t.Parallel()
 	const own, other = corev1.PodConditionType("example.com/own"), corev1.PodConditionType("example.com/other")
