@@ -39,8 +39,11 @@ func (s *step) isBehind(ctx context.Context, live client.Reader, store *expectat
 	if err := live.Get(ctx, client.ObjectKeyFromObject(s.Set), set); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("ask for the newest status of the set: %w", err)
 	}
+	if set.UID != s.Set.UID { // the set is gone, as the cache will show
+		return true, nil
+	}
 	m.sawStatus = true
-	if set.UID != s.Set.UID || set.ResourceVersion == s.Set.ResourceVersion {
+	if set.ResourceVersion == s.Set.ResourceVersion {
 		return false, nil
 	}
 	store.Wrote(s.Set.UID, informer.SetKind(), set.ResourceVersion)

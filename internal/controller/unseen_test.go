@@ -13,11 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -155,5 +158,44 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 	v.Pods, v.Set.Generation = nil, 2
 	if look(); len(live.asked) != 4 {
 		t.Error("a cache that has shown pods is doubted")
+	}
+}
+
+func TestIsBehind(t *testing.T) {
+	t.Parallel()
+	create := action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}
+	tests := map[string]struct {
+		plan   action.Plan
+		change func(live *v1alpha1.RollSet)
+		gone   bool
+		// want is whether the cache is waited for, and again whether the API server is asked at the next look as well.
+		want, again bool
+	}{
+		"the cache shows the newest": {plan: create},
+		"no pod is made":             {change: func(s *v1alpha1.RollSet) { s.ResourceVersion = "8" }, again: true},
+		"there is a newer one":       {plan: create, change: func(s *v1alpha1.RollSet) { s.ResourceVersion = "8" }, want: true},
+		"another set has the name":   {plan: create, change: func(s *v1alpha1.RollSet) { s.UID = "successor" }, want: true, again: true},
+		"the set is gone":            {plan: create, gone: true, want: true, again: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &step{view: doubtful(t), observed: &snapshot.Set{}, plan: tt.plan}
+			s.Set.ResourceVersion = "7"
+			live := showing{set: s.Set.DeepCopy()}
+			if tt.change != nil {
+				tt.change(live.set)
+			}
+			if tt.gone {
+				live.set = nil
+			}
+			got, err := s.isBehind(t.Context(), live, expectations.New(clock.RealClock{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tt.want || s.memory.sawStatus == tt.again {
+				t.Errorf("behind is %t, want %t; asked for the last time is %t, want %t", got, tt.want, s.memory.sawStatus, !tt.again)
+			}
+		})
 	}
 }

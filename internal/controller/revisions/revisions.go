@@ -254,10 +254,15 @@ func (v *Look) leave(k attempt.Key, seen *appsv1.ControllerRevision, err error) 
 	}
 }
 
-// isNewest reports whether the API server has the same spec and the same requests of users. If not, the cache is waited for.
+// isNewest reports whether the API server has the same spec and the same requests of users. If not, the cache is waited for; it
+// will also show that the set is gone.
 func (c *Control) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, error) {
 	live := &v1alpha1.RollSet{}
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(set), live)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("get the set: %w", err)
 	}
 	if live.UID == set.UID && live.Generation == set.Generation && revision.Asked(live, set) {

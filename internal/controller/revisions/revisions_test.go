@@ -1,0 +1,73 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package revisions
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/expectations"
+	"rollset.dev/rollset/internal/testing/settled"
+)
+
+// liveSet is an API server that has a set, or answers with an error.
+type liveSet struct {
+	client.Reader
+
+	set *v1alpha1.RollSet
+	err error
+}
+
+// Get implements client.Reader.
+func (l liveSet) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if l.err == nil {
+		l.set.DeepCopyInto(into.(*v1alpha1.RollSet)) //nolint:forcetypeassert // only sets are asked for
+	}
+	return l.err
+}
+
+func TestIsNewest(t *testing.T) {
+	t.Parallel()
+	cut := errors.New("cut")
+	for name, test := range map[string]struct {
+		change  func(*v1alpha1.RollSet)
+		err     error
+		want    bool
+		wantErr error
+		// unmet is how many sets have expectations afterwards.
+		unmet int
+	}{
+		"the same":                      {want: true},
+		"another spec":                  {change: func(s *v1alpha1.RollSet) { s.Generation++ }, unmet: 1},
+		"a user asked to give it up":    {change: func(s *v1alpha1.RollSet) { s.Annotations = map[string]string{v1alpha1.AbortAnnotation: "x"} }, unmet: 1},
+		"another set of this name":      {change: func(s *v1alpha1.RollSet) { s.UID = "successor" }, unmet: 1},
+		"gone":                          {err: apierrors.NewNotFound(schema.GroupResource{Resource: "rollsets"}, "web")},
+		"the API server did not answer": {err: cut, wantErr: cut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := settled.Set(1)
+			live := set.DeepCopy()
+			live.ResourceVersion = "7"
+			if test.change != nil {
+				test.change(live)
+			}
+			c := &Control{Live: liveSet{set: live, err: test.err}, Expectations: expectations.New(clock.RealClock{})}
+			got, err := c.isNewest(t.Context(), set)
+			if got != test.want || !errors.Is(err, test.wantErr) {
+				t.Errorf("isNewest = %t, %v; want %t, %v", got, err, test.want, test.wantErr)
+			}
+			if unmet := c.Expectations.Unmet(); unmet != test.unmet {
+				t.Errorf("%d sets with expectations, want %d", unmet, test.unmet)
+			}
+		})
+	}
+}
