@@ -124,7 +124,7 @@ func (r *rollout) create(a action.Create) {
 		Name: r.set.PodName(a.ID), UID: types.UID(strconv.Itoa(r.made)), CreationTimestamp: metav1.NewTime(r.now),
 	}}
 	created := snapshot.Replica{Content: snapshot.Content{
-		ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix(), UnreadySince: r.now,
+		ID: a.ID, Ordinal: -1, Pod: pod, Revision: a.Revision, Scheduled: true, Created: r.now.Unix(),
 	}}
 	if r.set.Ordinal() {
 		created.Ordinal, _ = strconv.Atoi(a.ID)

@@ -13,6 +13,7 @@ import (
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -33,10 +34,10 @@ type budget struct {
 	// unavailable counts, for each revision, its unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone.
 	unavailable map[string]int
-	// unreadySince holds, for each revision, when its active pods among those became unready, in order.
+	// none is true if no pod of the set is available. Then unreadySince holds, for each revision, when its active pods among
+	// those became unready, in order. Otherwise nothing depends on that.
+	none         bool
 	unreadySince map[string][]time.Time
-	// none is true if no pod of the set is available.
-	none bool
 	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
 	// then above spec.replicas, without those that are marked.
 	created []string
@@ -124,8 +125,8 @@ func (b *budget) count(r *snapshot.Replica, w *desired.State) {
 	switch {
 	case r.Active() && !r.Available && w.Stays(b.set, r):
 		b.unavailable[r.Revision]++
-		if !r.Ready {
-			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], r.UnreadySince)
+		if b.none && !r.Ready {
+			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
 		}
 	case r.Terminating && b.onItsWay(r):
 		if revision, ok := w.ComesBackAt(b.set, r); ok {

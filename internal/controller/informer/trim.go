@@ -21,8 +21,8 @@ import (
 )
 
 // Trim takes out of pods what this program does not read, before they come into the cache: its Pod is the transform of a cache. Of
-// the pods of others, which are most of what a cluster has, little more is left than whose they are. Ready pods of one
-// revision have in common what is equal in their specs.
+// the pods of others, which are most of what a cluster has, little more is left than whose they are. Pods of one
+// revision have in common what is equal in their specs, also while they start: thousands may wait for a node.
 type Trim struct {
 	// Whole reports that strangers stay pods, because the cache is read by lists, which want all objects to be of one type.
 	// Otherwise their metadata is kept, in a fifth of the memory.
@@ -78,9 +78,7 @@ func (t *Trim) Pod(object any) (any, error) {
 		return t.strangerOf(pod, owner), nil
 	default:
 		trim(pod)
-		if _, ready := podstate.ReadySince(pod); ready { // a pod that is starting changes again soon
-			t.share(pod, owner.UID)
-		}
+		t.share(pod, owner.UID)
 		return pod, nil
 	}
 }
@@ -202,8 +200,10 @@ func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 		shareVolumes(volumes.Volumes, known.volumes.Volumes)
 	}
 	shareStatus(pod.Spec.Containers, pod.Status.ContainerStatuses)
-	conditions := slices.DeleteFunc(pod.Status.Conditions, followsFromReady)
-	pod.Status.Conditions = slices.Clone(conditions) // decoding leaves room for up to as many again
+	if _, ready := podstate.ReadySince(pod); ready {
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, followsFromReady)
+	}
+	pod.Status.Conditions = slices.Clone(pod.Status.Conditions) // decoding leaves room for up to as many again
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		c.Type, c.Status = unique.Make(c.Type).Value(), unique.Make(c.Status).Value()

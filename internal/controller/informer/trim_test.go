@@ -121,6 +121,13 @@ func fullPod(set *v1alpha1.RollSet, i int) *corev1.Pod {
 	return pod
 }
 
+// waiting makes a pod one that waits for a node.
+func waiting(p *corev1.Pod) {
+	p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	}}}
+}
+
 // TestMemoryOfPods fills the store of a cache with pods as they come from an API server, and measures what stays.
 func TestMemoryOfPods(t *testing.T) { // not parallel: memory is measured for the whole process
 	const n = 2_000
@@ -129,7 +136,8 @@ func TestMemoryOfPods(t *testing.T) { // not parallel: memory is measured for th
 		change func(*corev1.Pod)
 		most   int // bytes a pod
 	}{
-		"of a set": {change: func(*corev1.Pod) {}, most: 3_500},
+		"of a set":                     {change: func(*corev1.Pod) {}, most: 3_500},
+		"of a set, waiting for a node": {change: waiting, most: 3_200},
 		"of a stranger": {change: func(p *corev1.Pod) {
 			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps/v1", "ReplicaSet"
 		}, most: 1_200},
@@ -212,6 +220,8 @@ func TestTrim(t *testing.T) {
 		"with other resources": func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 		},
+		"waiting for a node": waiting,
+		"unready":            func(p *corev1.Pod) { p.Status.Conditions[3].Status = corev1.ConditionFalse },
 		"with a container that is not ready": func(p *corev1.Pod) { // the kubelet writes no such pod
 			p.Status.Conditions[2].Status = corev1.ConditionFalse
 		},

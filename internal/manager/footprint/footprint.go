@@ -4,9 +4,9 @@
 // Package footprint keeps a manager's memory small.
 //
 // The rule: Go's collector lets the heap grow to twice what is in use before it runs. With little in use it runs all the
-// time during work, so the heap may grow to a fixed size instead. With thousands of pods in use the heap may grow by three
-// tenths only, because short-lived objects between long-lived ones leave gaps that cannot be released. An idle manager does
-// not reach the next collection at all, and would keep for hours what it needed for a minute. So it collects once and
+// time during work, so the heap may grow by a fixed size instead. With tens of thousands of pods in use the heap may grow by
+// three tenths only, because short-lived objects between long-lived ones leave gaps that cannot be released. An idle manager
+// does not reach the next collection at all, and would keep for hours what it needed for a minute. So it collects once and
 // releases free memory as soon as it was idle for a while.
 package footprint
 
@@ -28,9 +28,9 @@ const (
 	period = 10 * time.Second
 	// little is how much an idle manager may allocate in that time, in bytes, because of its lease, probes and metrics.
 	little = 8 << 20
-	// room is what the heap may grow to during work, in bytes. frugal is the percentage of what is in use by which it may
-	// grow if that is more. usual is Go's own percentage, which applies to an idle manager.
-	room, frugal, usual = 80 << 20, 30, 100
+	// room is by how much the heap may grow during work, in bytes. frugal is the percentage of what is in use by which it may
+	// grow if that is more. usual is Go's own percentage, which is the most for an idle manager.
+	room, frugal, usual = 64 << 20, 30, 100
 )
 
 // Runnable keeps the memory of a manager small, whether it leads or not.
@@ -73,14 +73,10 @@ func afterEachCollection(ctx context.Context, do func()) {
 	})
 }
 
-// growth returns the percentage by which a heap with so many bytes in use may grow before the next collection: up to its
-// room, but by no more than most percent, and always by at least frugal percent.
+// growth returns the percentage by which a heap with so many bytes in use may grow before the next collection: by its room, but
+// by no more than most percent, and always by at least frugal percent.
 func growth(live uint64, most int) int {
-	live = max(live, 1<<20)
-	if live >= room {
-		return frugal
-	}
-	return max(frugal, min(most, int((room-live)*100/live)))
+	return max(frugal, min(most, int(room*100/max(live, 1<<20))))
 }
 
 // watch checks what was allocated in each period.

@@ -31,13 +31,13 @@ func TestGrowth(t *testing.T) {
 		live       uint64
 		most, want int
 	}{
-		"nothing yet":                  {live: 0, most: math.MaxInt, want: 7900},
-		"a small heap at work":         {live: 20 << 20, most: math.MaxInt, want: 300},
+		"nothing yet":                  {live: 0, most: math.MaxInt, want: 6400},
+		"a small heap at work":         {live: 20 << 20, most: math.MaxInt, want: 320},
 		"a small heap at rest":         {live: 20 << 20, most: usual, want: 100},
-		"one of middling size at work": {live: 50 << 20, most: math.MaxInt, want: 60},
-		"one of middling size at rest": {live: 50 << 20, most: usual, want: 60},
-		"a large one at work":          {live: 90 << 20, most: math.MaxInt, want: 30},
-		"a large one at rest":          {live: 90 << 20, most: usual, want: 30},
+		"one of middling size at work": {live: 80 << 20, most: math.MaxInt, want: 80},
+		"one of middling size at rest": {live: 80 << 20, most: usual, want: 80},
+		"a large one at work":          {live: 300 << 20, most: math.MaxInt, want: 30},
+		"a large one at rest":          {live: 300 << 20, most: usual, want: 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -208,8 +208,8 @@ type Content struct {
 	Restarts int32
 	// DeletionCost is the pod's controller.kubernetes.io/pod-deletion-cost; 0 if unset or malformed.
 	DeletionCost int32
-	// ReadySince is when the pod became ready; zero if it is not. UnreadySince is since when it has not been; zero if it is.
-	ReadySince, UnreadySince time.Time
+	// ReadySince is when the pod became ready; zero if it is not.
+	ReadySince time.Time
 	// Node is where the pod runs, Phase the phase of its status, and Created its creation in seconds since 1970. They are
 	// copied because every reconcile compares them, and pods are far apart in memory.
 	Node    string

@@ -33,9 +33,7 @@ func read(pod *corev1.Pod, before *snapshot.Content, selector labels.Selector) s
 		DeletionCost: podstate.DeletionCost(pod),
 		Unselected:   !selector.Matches(labels.Set(pod.Labels)),
 	}
-	if c.ReadySince, c.Ready = podstate.ReadySince(pod); !c.Ready {
-		c.UnreadySince = podstate.UnreadySince(pod)
-	}
+	c.ReadySince, c.Ready = podstate.ReadySince(pod)
 	if !c.Terminating && !c.Finished {
 		c.Gate = inplace.GateOf(pod)
 		c.InPlace = stateOf(pod, before)

@@ -24,7 +24,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
-	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -118,9 +117,6 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	}
 	if hook != "" {
 		setHook(o, &r, hook)
-	}
-	if !r.Ready {
-		r.UnreadySince = podstate.UnreadySince(r.Pod)
 	}
 	r.Node, r.Phase, r.Created = r.Pod.Spec.NodeName, r.Pod.Status.Phase, r.Pod.CreationTimestamp.Unix()
 	return r
