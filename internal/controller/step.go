@@ -122,8 +122,8 @@ func (r *Reconciler) plan(ctx context.Context, s *step) (ctrl.Result, error) {
 		return ctrl.Result{}, nil
 	}
 	s.plan = plan.Next(s.observed)
-	if behind, err := s.isBehind(ctx, r.Live, r.Expectations); behind || err != nil {
-		return later(lookAgain), err
+	if wait, err := s.outdated(ctx, r.Live, r.Expectations); wait > 0 || err != nil {
+		return later(wait), err
 	}
 	wait, err := s.unshown(ctx, r.Live, s.plan)
 	return later(wait), err

@@ -26,28 +26,32 @@ import (
 	"rollset.dev/rollset/internal/model/attempt"
 )
 
-// isBehind asks the API server, once in the life of this process, whether the cache shows a set from before its newest status:
-// before the first pod is made, and at the first sight of a rollout in steps. Some of what the status says is nowhere else: how
-// many ids were given out, and which step is at work. A cache from before would give ids once more, and take pods back that a
-// step has moved. What this process writes itself its cache is waited for to show.
-func (s *step) isBehind(ctx context.Context, live client.Reader, store *expectations.Store) (bool, error) {
+// outdated returns how long to wait because the cache shows the set from before its newest status, or a set that is gone; zero if
+// there is nothing to wait for. It asks the API server once in the life of this process: before the first pod is made, and at the
+// first sight of a rollout in steps. Some of what the status says is nowhere else: how many ids were given out, and which step is at
+// work. A cache from before would give ids once more, and take pods back that a step has moved. What this process writes itself its
+// cache is waited for to show.
+func (s *step) outdated(ctx context.Context, live client.Reader, store *expectations.Store) (time.Duration, error) {
 	m := s.memory
 	if m.sawStatus || m.revisions.New || s.observed.Rollout.Next == nil && !slices.ContainsFunc(s.plan.Actions, isCreate) {
-		return false, nil
+		return 0, nil
+	}
+	if wait := s.writes.Wait(doubting()); wait > 0 {
+		return wait, nil
 	}
 	set := &v1alpha1.RollSet{}
 	if err := live.Get(ctx, client.ObjectKeyFromObject(s.Set), set); err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("ask for the newest status of the set: %w", err)
+		return 0, fmt.Errorf("ask for the newest status of the set: %w", err)
 	}
-	if set.UID != s.Set.UID { // the set is gone, as the cache will show
-		return true, nil
+	if set.UID != s.Set.UID { // no version of the cache can be waited for
+		return s.doubt(), nil
 	}
 	m.sawStatus = true
 	if set.ResourceVersion == s.Set.ResourceVersion {
-		return false, nil
+		return 0, nil
 	}
 	store.Wrote(s.Set.UID, informer.SetKind(), set.ResourceVersion)
-	return true, nil
+	return lookAgain, nil
 }
 
 // unseen returns how long to wait because a set has pods that the cache does not show; zero if there is nothing to wait
@@ -79,7 +83,7 @@ func (v *view) unseen(ctx context.Context, live client.Reader) (time.Duration, e
 	return v.doubt(), nil
 }
 
-// doubt notes that there are pods that the cache does not show, and returns when to ask again.
+// doubt notes that the cache does not show what the API server said, and returns when to ask again.
 func (v *view) doubt() time.Duration {
 	v.writes.Note(doubting(), backoff.Failure{Refused: true})
 	return v.writes.Wait(doubting())

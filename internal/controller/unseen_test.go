@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -161,7 +163,7 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 	}
 }
 
-func TestIsBehind(t *testing.T) {
+func TestOutdated(t *testing.T) {
 	t.Parallel()
 	create := action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}
 	tests := map[string]struct {
@@ -189,13 +191,51 @@ func TestIsBehind(t *testing.T) {
 			if tt.gone {
 				live.set = nil
 			}
-			got, err := s.isBehind(t.Context(), live, expectations.New(clock.RealClock{}))
+			wait, err := s.outdated(t.Context(), live, expectations.New(clock.RealClock{}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != tt.want || s.memory.sawStatus == tt.again {
-				t.Errorf("behind is %t, want %t; asked for the last time is %t, want %t", got, tt.want, s.memory.sawStatus, !tt.again)
+			if (wait > 0) != tt.want || s.memory.sawStatus == tt.again {
+				t.Errorf("outdated = %v, want to wait: %t; asked for the last time is %t, want %t", wait, tt.want, s.memory.sawStatus, !tt.again)
 			}
 		})
 	}
+}
+
+func TestASetThatIsGoneIsAskedForLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	s := &step{view: doubtful(t), observed: &snapshot.Set{}, plan: action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}}
+	gone := &asked{}
+	var waits []time.Duration
+	for range 4 {
+		wait, err := s.outdated(t.Context(), gone, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(waits) > 0 && wait <= waits[len(waits)-1] {
+			t.Errorf("waits %v after %v", wait, waits)
+		}
+		waits = append(waits, wait)
+		s.Now = s.Now.Add(wait / 2)
+		if left, err := s.outdated(t.Context(), gone, nil); err != nil || left <= 0 || left > wait/2+1 {
+			t.Errorf("waits %v (%v) after half of %v", left, err, wait)
+		}
+		s.Now = s.Now.Add(wait)
+	}
+	if gone.times != len(waits) {
+		t.Errorf("the API server was asked %d times, want %d", gone.times, len(waits))
+	}
+}
+
+// asked is an API server that has no set, and counts how often it is asked for one.
+type asked struct {
+	client.Reader
+
+	times int
+}
+
+// Get implements client.Reader.
+func (a *asked) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	a.times++
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "rollsets"}, key.Name)
 }

@@ -34,8 +34,8 @@ type budget struct {
 	// unavailable counts, for each revision, its unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone.
 	unavailable map[string]int
-	// none is true if no pod of the set is available. Then unreadySince holds, for each revision, when its active pods among
-	// those became unready, in order. Otherwise nothing depends on that.
+	// none is true if no pod of the set is available. Only then unreadySince holds, for each revision, when its unavailable
+	// active pods became unready, in order.
 	none         bool
 	unreadySince map[string][]time.Time
 	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are

@@ -25,8 +25,8 @@ const (
 	CreatingRevision attempt.Verb = "create revision"
 	PatchingRevision attempt.Verb = "patch revision"
 	DeletingRevision attempt.Verb = "delete revision"
-	// Doubting asks the API server for pods that the cache does not show.
-	Doubting attempt.Verb = "ask for pods that the cache does not show"
+	// Doubting asks the API server for what the cache does not show: pods, or that the set is gone.
+	Doubting attempt.Verb = "ask for what the cache does not show"
 	// Replacing replaces pods that ended soon after they started.
 	Replacing attempt.Verb = "replace pods that keep ending"
 )

@@ -21,8 +21,8 @@ import (
 )
 
 // Trim takes out of pods what this program does not read, before they come into the cache: its Pod is the transform of a cache. Of
-// the pods of others, which are most of what a cluster has, little more is left than whose they are. Pods of one
-// revision have in common what is equal in their specs, also while they start: thousands may wait for a node.
+// the pods of others, which are most of what a cluster has, little more is left than whose they are. Pods of one revision have in
+// common what is equal in their specs. That matters most while they start, because thousands may wait for a node.
 type Trim struct {
 	// Whole reports that strangers stay pods, because the cache is read by lists, which want all objects to be of one type.
 	// Otherwise their metadata is kept, in a fifth of the memory.

@@ -302,7 +302,8 @@ func testTrim(t *testing.T, set *v1alpha1.RollSet, trimming *Trim, tests map[str
 					full.Status.Conditions = slices.DeleteFunc(full.Status.Conditions, followsFromReady)
 				}
 				if podstate.Scheduled(trimmed) != scheduled || podstate.ContainersReady(trimmed) != containersReady {
-					t.Errorf("scheduled is %t, and containers are ready is %t", podstate.Scheduled(trimmed), podstate.ContainersReady(trimmed))
+					t.Errorf("Scheduled = %t, ContainersReady = %t; want %t, %t",
+						podstate.Scheduled(trimmed), podstate.ContainersReady(trimmed), scheduled, containersReady)
 				}
 				podstate.PlainToken(&full.Spec)
 				if diff := cmp.Diff(full.ObjectMeta, trimmed.ObjectMeta) + cmp.Diff(full.Spec, trimmed.Spec); diff != "" {

@@ -254,18 +254,17 @@ func (v *Look) leave(k attempt.Key, seen *appsv1.ControllerRevision, err error) 
 	}
 }
 
-// isNewest reports whether the API server has the same spec and the same requests of users. If not, the cache is waited for; it
-// will also show that the set is gone.
+// isNewest reports whether the API server has the same spec and the same requests of users. If not, or if the set is gone, the cache
+// is waited for.
 func (c *Control) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, error) {
 	live := &v1alpha1.RollSet{}
-	err := c.Live.Get(ctx, client.ObjectKeyFromObject(set), live)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("get the set: %w", err)
 	}
-	if live.UID == set.UID && live.Generation == set.Generation && revision.Asked(live, set) {
+	if live.UID != set.UID { // no version of the cache can be waited for
+		return false, nil
+	}
+	if live.Generation == set.Generation && revision.Asked(live, set) {
 		return true, nil
 	}
 	c.Expectations.Wrote(set.UID, informer.SetKind(), live.ResourceVersion)

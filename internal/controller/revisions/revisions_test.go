@@ -48,7 +48,7 @@ func TestIsNewest(t *testing.T) {
 		"the same":                      {want: true},
 		"another spec":                  {change: func(s *v1alpha1.RollSet) { s.Generation++ }, unmet: 1},
 		"a user asked to give it up":    {change: func(s *v1alpha1.RollSet) { s.Annotations = map[string]string{v1alpha1.AbortAnnotation: "x"} }, unmet: 1},
-		"another set of this name":      {change: func(s *v1alpha1.RollSet) { s.UID = "successor" }, unmet: 1},
+		"another set of this name":      {change: func(s *v1alpha1.RollSet) { s.UID = "successor" }},
 		"gone":                          {err: apierrors.NewNotFound(schema.GroupResource{Resource: "rollsets"}, "web")},
 		"the API server did not answer": {err: cut, wantErr: cut},
 	} {

@@ -47,8 +47,8 @@ func UnreadySince(pod *corev1.Pod) time.Time {
 	return since
 }
 
-// ContainersReady reports whether all containers are ready, whatever the pod's readiness gates say. They are in a ready pod; the
-// cache drops the condition that says so.
+// ContainersReady reports whether all containers are ready, whatever the pod's readiness gates say. The cache drops the condition
+// of that name from ready pods, whose containers are ready.
 func ContainersReady(pod *corev1.Pod) bool {
 	if c := condition(pod, corev1.ContainersReady); c != nil {
 		return c.Status == corev1.ConditionTrue
