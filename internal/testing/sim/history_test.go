@@ -269,6 +269,10 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nsteps 1,soak=2\nreplicas 4", 2},
 		// All pods have to go back before one may go on, and the API server has refused what they would go on to.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndeny\nannotate team=a\nmaxSurge 99%\nsettle", 1},
+		// A user removes the hook that has held a pod back for half an hour.
+		{"identity Ordinal\nsettle\npolicy Recreate\nhook preNormal! 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nonDeadline Hold\n" +
+			"replicas 1\nreserve 1\nsettle\n" + "settle\nclose-gate 0\ndomains zone 20\ngate A False\nmemory 64Mi\ndeny-image app:v2\n" +
+			"stranger 1\nsettle\nimage app:v2\nsettle\n" + "settle\nimage app:v4-mirror", 0},
 		// A manager starts with a cache from before the first ids were noted, and a pod has gone since.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrewind 37", 10000894},
 		// The pods that the cache does not show are there still, and a stranger that it shows has the name of a pod.

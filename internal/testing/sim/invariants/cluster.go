@@ -28,13 +28,15 @@ type Cluster struct {
 	templates []corev1.PodTemplateSpec
 	versions  map[string]string
 	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
+	// excused is when CheckService last found a reason for a pod to be out of service.
+	excused map[types.UID]time.Time
 }
 
 // NewCluster returns a reader of a store, about a set that may not exist yet.
 func NewCluster(store *apiserver.Store, set apiserver.Key, now func() time.Time) *Cluster {
 	return &Cluster{
 		Store: store, set: set, now: now, names: make(map[types.UID]string), versions: make(map[string]string),
-		held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec),
+		held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), excused: make(map[types.UID]time.Time),
 	}
 }
 

@@ -608,7 +608,7 @@ func TestCheckWanted(t *testing.T) {
 	}
 }
 
-// TestCheckService leaves a healthy pod out of service for too long.
+// TestCheckService leaves a healthy pod out of service for too long, counted from the last check that found a reason for it.
 func TestCheckService(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, asItIs)
@@ -623,7 +623,7 @@ func TestCheckService(t *testing.T) {
 		after  time.Duration
 		tended bool
 		broken bool
-	}{{time.Minute, true, false}, {time.Hour, false, false}, {time.Hour, true, true}} {
+	}{{time.Minute, true, false}, {time.Hour, false, false}, {time.Hour, true, false}, {2 * time.Hour, true, true}} {
 		c.clock.SetTime(closed.Add(tc.after))
 		if err := c.cluster.CheckService(tended(tc.tended)); (err != nil) != tc.broken {
 			t.Errorf("after %s, tended %t: %v", tc.after, tc.tended, err)

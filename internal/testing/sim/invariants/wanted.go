@@ -123,10 +123,11 @@ func (c *Cluster) unusedRevisions(set *v1alpha1.RollSet) int {
 const idleAfter = 15 * time.Minute
 
 // CheckService checks I17: a healthy pod is out of service only while it is being updated. Sets with hooks are left
-// out, because other programs decide there. Under InPlaceOnly a failed update may leave a pod out of service.
+// out, because other programs decide there. Under InPlaceOnly a failed update may leave a pod out of service. The time
+// before a check that found such a reason does not count.
 func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 	set := c.Set()
-	if set == nil || set.DeletionTimestamp != nil || set.Spec.Lifecycle != nil {
+	if set == nil || set.DeletionTimestamp != nil {
 		return nil
 	}
 	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod
@@ -134,10 +135,17 @@ func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 	for _, pod := range active {
 		gate := inplace.GateOf(pod)
 		switch {
-		case !gate.Closed(), !podstate.ContainersReady(pod), !isTended(pod.UID), runsOldImage(pod) != "":
-		case only && pod.Annotations[inplace.StateAnnotation] != "":
-		case c.now().Sub(gate.Since) > idleAfter+time.Duration(*set.Spec.ProgressDeadlineSeconds)*time.Second:
-			return fmt.Errorf("I17: %s is healthy and has been out of service for %s", c.Name(pod), c.now().Sub(gate.Since))
+		case set.Spec.Lifecycle != nil, only && pod.Annotations[inplace.StateAnnotation] != "",
+			!gate.Closed(), !podstate.ContainersReady(pod), !isTended(pod.UID), runsOldImage(pod) != "":
+			c.excused[pod.UID] = c.now()
+			continue
+		}
+		since := gate.Since
+		if excused := c.excused[pod.UID]; excused.After(since) {
+			since = excused
+		}
+		if idle := c.now().Sub(since); idle > idleAfter+time.Duration(*set.Spec.ProgressDeadlineSeconds)*time.Second {
+			return fmt.Errorf("I17: %s is healthy and has been out of service for %s", c.Name(pod), idle)
 		}
 	}
 	return nil
