@@ -40,6 +40,9 @@ func excess(o *snapshot.Set, pods census) (s *State, misplaced int) {
 	for revision := range pods.want {
 		s.Short[revision] = pods.short(revision)
 	}
+	if s.Short[o.Update.Name] > 0 {
+		s.added = added(o)
+	}
 	if !Frozen(o) {
 		misplaced = s.countExcess(o, pods)
 	}
@@ -229,19 +232,49 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 
 // destination returns the revision that surplus pods move to. Strays move to whichever revision is short.
 func (s *State) destination(o *snapshot.Set, from string) string {
-	if from == o.Update.Name {
+	switch from {
+	case o.Update.Name:
 		return o.Current.Name
+	case o.Current.Name:
+		return s.lacking
+	default:
+		return s.next(o, o.Known[from].Mounts)
+	}
+}
+
+// next returns the revision of the next new pod, given which claims it would take over. Claims that only the update revision
+// mounts are taken over by a pod of that revision if it lacks one.
+func (s *State) next(o *snapshot.Set, has func(template string) bool) string {
+	if slices.ContainsFunc(s.added, has) {
+		return o.Update.Name
 	}
 	return s.lacking
+}
+
+// added returns the names of the claim templates that only the update revision has.
+func added(o *snapshot.Set) []string {
+	var names []string
+	for _, claim := range o.Update.Claims {
+		if !o.Current.Mounts(claim.Name) {
+			names = append(names, claim.Name)
+		}
+	}
+	return names
+}
+
+// claimsOf returns a function that reports whether a replica has a claim of a template.
+func claimsOf(o *snapshot.Set, r *snapshot.Replica) func(template string) bool {
+	return func(template string) bool { return r.Claim(identity.ClaimName(o.Name, template, r.ID)) != nil }
 }
 
 // successor returns the revision of the pod that replaces one named by a user: its own, unless only another revision lacks
 // pods.
 func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods census) string {
-	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(s.lacking) == 0 {
+	next := s.next(o, claimsOf(o, r))
+	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(next) == 0 {
 		return r.Revision
 	}
-	return comesBackAt(o, s.lacking)
+	return comesBackAt(o, next)
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
@@ -252,13 +285,31 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 	if missing+surge == 0 {
 		return
 	}
-	for i, id := range identities(o, missing, surge) {
+	ids := identities(o, missing, surge)
+	addedLast(o, ids[:missing])
+	for i, id := range ids {
 		revision := o.Update.Name
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
 			revision = o.Current.Name
 		}
 		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision), Surge: i >= s.Missing})
 	}
+}
+
+// addedLast moves the identities with claims that only the update revision mounts behind the others, which come at the current
+// revision if any do.
+func addedLast(o *snapshot.Set, ids []string) {
+	templates := added(o)
+	if len(templates) == 0 {
+		return
+	}
+	have := make(map[string]int)
+	for r := range o.Unsteady() {
+		if slices.ContainsFunc(templates, claimsOf(o, r)) {
+			have[r.ID] = 1
+		}
+	}
+	slices.SortStableFunc(ids, func(a, b string) int { return have[a] - have[b] })
 }
 
 // identities returns the identities of new pods, surge last: first those whose claims are free, then unused ids of the set's

@@ -63,6 +63,8 @@ type State struct {
 	want map[string]int
 	// lacking is the revision of the next new pod in a set with random names.
 	lacking string
+	// added are the claim templates that only the update revision has, while that lacks pods, in a set with random names.
+	added []string
 }
 
 // Moving returns how many active pods of each revision are surplus, as in State, and how many pods that users named are to be
@@ -93,7 +95,7 @@ func Of(o *snapshot.Set) *State {
 // unless claims tie the pod to its identity.
 func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
 	if !o.Ordinal() {
-		return comesBackAt(o, s.lacking), len(r.Claims) > 0 && !r.Surge
+		return comesBackAt(o, s.next(o, claimsOf(o, r))), len(r.Claims) > 0 && !r.Surge
 	}
 	k, used := o.InUse(r.Ordinal)
 	if !used {

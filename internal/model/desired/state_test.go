@@ -89,6 +89,18 @@ func TestOf(t *testing.T) {
 		"random: surge that is there is not above":      {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+ c:v2.", "a>v2, b>v2, 2 too many at v1"},
 		"random: no surge when nothing moves":           {"random R=2 surge=1 v1>v2", "a:v2+ b:v2+", ""},
 		"random: strays move to where pods are lacking": {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
+		"random: a stray moves to the revision that mounts its claims": {
+			"random R=3 p=2 claims claimless v1>v3", "a:v1+ b:v1! c:v2+$", "c>v3, 1 too many at v2",
+		},
+		"random: a pod that a user named leaves the place at the update revision to a stray with claims": {
+			"random R=3 p=2 claims claimless v1>v3", "a:v1+ b:v1+@ c:v2+$", "b>v1@, c>v3, 1 too many at v2",
+		},
+		"random: a stray that a user named comes back where its claims are mounted": {
+			"random R=3 p=2 claims claimless v1>v3", "a:v1+ b:v1! c:v2+@$", "c>v3@",
+		},
+		"random: a stray loses its claims if no pod of the update revision is lacking": {
+			"random R=3 p=2 claims claimless v1>v3", "a:v1+ b:v3+$ c:v2+$", "c>v1, 1 too many at v2",
+		},
 		"random: a lost pod comes at the current revision if too few are at it": {
 			"random R=3 p=2 v1>v2", "a:v1+ b:v2+", "+new:v1",
 		},
@@ -153,6 +165,20 @@ func TestTheOldestClaimComesBackFirst(t *testing.T) {
 	}
 	if places := desired.Of(o).Places; len(places) != 1 || places[0].ID != "b" {
 		t.Errorf("places = %v, want b", places)
+	}
+}
+
+// TestClaimsComeBackWhereTheyAreMounted lacks a pod of each revision. Only the update revision mounts the claims that an identity
+// without a pod has.
+func TestClaimsComeBackWhereTheyAreMounted(t *testing.T) {
+	t.Parallel()
+	o := snapshottest.Parse("random R=3 p=2 claims claimless v1>v2", "a:- b:v1+")
+	s := desired.Of(o)
+	if places := s.Places; len(places) != 2 || places[0].Revision != "v1" || places[1].Revision != "v2" || places[1].ID != "a" {
+		t.Errorf("places = %v, want another at v1, then a at v2", places)
+	}
+	if back, same := s.ComesBackAt(o, &o.Replicas[0]); back != "v2" || !same {
+		t.Errorf("ComesBackAt = %q, %t; want v2, true", back, same)
 	}
 }
 

@@ -273,6 +273,9 @@ func TestHistoriesAgain(t *testing.T) {
 		{"identity Ordinal\nsettle\npolicy Recreate\nhook preNormal! 4 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nonDeadline Hold\n" +
 			"replicas 1\nreserve 1\nsettle\n" + "settle\nclose-gate 0\ndomains zone 20\ngate A False\nmemory 64Mi\ndeny-image app:v2\n" +
 			"stranger 1\nsettle\nimage app:v2\nsettle\n" + "settle\nimage app:v4-mirror", 0},
+		// A pod without claims is drained while a pod of neither revision has claims that only the update revision mounts.
+		{"replicas 3\non-drain Replace\nsettle\ncordon-node a\nclaims data\nstranger qdl8b\npartition 2\nrestart\nsettle\n" +
+			"podsToDelete a b\ntolerate", 19473},
 		// A manager starts with a cache from before the first ids were noted, and a pod has gone since.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrewind 37", 10000894},
 		// The pods that the cache does not show are there still, and a stranger that it shows has the name of a pod.

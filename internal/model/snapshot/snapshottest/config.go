@@ -28,6 +28,8 @@ type configuration struct {
 	unasked bool
 	// forgotten is true if the template of the current revision is lost.
 	forgotten bool
+	// claimless is true if the current revision has no claim templates.
+	claimless bool
 }
 
 func (c *configuration) read(word string) {
@@ -108,6 +110,8 @@ func (c *configuration) readSwitch(word string) {
 		hook.TimeoutSeconds, hook.OnTimeout = new(int32(60)), v1alpha1.ProceedOnTimeout
 	case "rejected":
 		c.set.Rejected = true
+	case "claimless":
+		c.claimless = true
 	case "forgotten":
 		c.forgotten = true
 	case "refused":
@@ -121,7 +125,10 @@ func (c *configuration) finish() {
 	for i := range c.set.Spec.VolumeClaimTemplates {
 		template := &c.set.Spec.VolumeClaimTemplates[i]
 		claim := snapshot.ClaimTemplate{Name: template.Name, Template: template}
-		c.set.Current.Claims, c.set.Update.Claims = append(c.set.Current.Claims, claim), append(c.set.Update.Claims, claim)
+		c.set.Update.Claims = append(c.set.Update.Claims, claim)
+	}
+	if !c.claimless {
+		c.set.Current.Claims = c.set.Update.Claims
 	}
 	c.set.Known = map[string]snapshot.Revision{c.set.Current.Name: c.set.Current, c.set.Update.Name: c.set.Update}
 	for i := range 10 { // strays; pods at revisions with other names are from somewhere else

@@ -43,6 +43,7 @@ func Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 //	hooked                                      the set uses the hook preDelete
 //	limited                                     behind hooked: for a minute, and then it proceeds
 //	claims                                      the set has a claim template
+//	claimless                                   the current revision has none
 //	unasked                                     the API server was not asked about the revisions
 //	forgotten                                   the template of the current revision is gone
 //	wait=60                                     seconds until ended pods may be replaced
