@@ -122,19 +122,7 @@ func (t *capacityTrial) note(name string, value float64, unit string, limit floa
 
 // heap returns the live heap of the manager when it has nothing to do, in MB.
 func (t *capacityTrial) heap(ctx context.Context) (float64, error) {
-	for {
-		used, err := cpuDuring(t.process, func() error { return sleep(ctx, calm) })
-		if err != nil {
-			return 0, err
-		}
-		if used < calm/busyPart {
-			break
-		}
-	}
-	if err := collect(ctx); err != nil {
-		return 0, err
-	}
-	_, live, err := collections(ctx, t.process)
+	live, err := quietHeap(ctx, t.process)
 	return live / mega, err
 }
 

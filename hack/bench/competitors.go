@@ -136,9 +136,9 @@ func startManager(ctx context.Context, b *bed, server string) (process, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := manager.Options{Binary: b.manager, Kubeconfig: kubeconfig, Log: filepath.Join(b.Dir(), "logs", "manager.log")}
-	if b.profiles != "" {
-		options.Args = []string{"--pprof-bind-address=" + profileAddress}
+	options := manager.Options{
+		Binary: b.manager, Kubeconfig: kubeconfig, Log: filepath.Join(b.Dir(), "logs", "manager.log"),
+		Args: []string{"--pprof-bind-address=" + profileAddress},
 	}
 	p, err := manager.Start(context.WithoutCancel(ctx), options) // Stop ends it
 	if err != nil {

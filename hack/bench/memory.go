@@ -163,7 +163,7 @@ func (t *memoryTrial) restart(ctx context.Context) error {
 
 // foreign adds foreign pods.
 func (t *memoryTrial) foreign(ctx context.Context) error {
-	before, err := liveHeap(ctx, t.process)
+	before, err := quietHeap(ctx, t.process)
 	if err != nil {
 		return err
 	}
@@ -171,16 +171,32 @@ func (t *memoryTrial) foreign(ctx context.Context) error {
 	if err := t.bed.bringStrangers(ctx, wish{image: "app:v1", note: "1", sidecar: true}, strangers); err != nil {
 		return err
 	}
-	if err := t.awaitCalm(ctx); err != nil {
-		return err
-	}
-	after, err := liveHeap(ctx, t.process)
+	after, err := quietHeap(ctx, t.process)
 	t.note(fmt.Sprintf("live heap of %d foreign pods", strangers), (after-before)/mega, "MB", 20)
 	return err
 }
 
-// liveHeap returns what the garbage collector found in use, in bytes. It waits for two collections. The second began after the
-// call. Requests for metrics allocate enough to cause them.
+// quietHeap waits until the manager has nothing to do, lets it collect its garbage, and returns what is in use then, in bytes.
+func quietHeap(ctx context.Context, p process) (float64, error) {
+	for {
+		used, err := cpuDuring(p, func() error { return sleep(ctx, calm) })
+		if err != nil {
+			return 0, err
+		}
+		if used < calm/busyPart {
+			break
+		}
+	}
+	if err := collect(ctx); err != nil {
+		return 0, err
+	}
+	_, live, err := collections(ctx, p)
+	return live, err
+}
+
+// liveHeap returns what the garbage collector found in use, in bytes, with what was allocated meanwhile. It forces no collection,
+// because resident memory is measured later. It waits for two collections. The second began after the call. Requests for
+// metrics allocate enough to cause them.
 func liveHeap(ctx context.Context, p process) (float64, error) {
 	begun := 0.0
 	for {

@@ -33,14 +33,14 @@ func (t *memoryTrial) nodes(ctx context.Context) error {
 	if err := t.bed.bringNodes(ctx, n); err != nil {
 		return err
 	}
-	before, err := liveHeap(ctx, t.process)
+	before, err := quietHeap(ctx, t.process)
 	if err != nil {
 		return err
 	}
 	if err := t.replaceOnDrain(ctx, t.sets.wishes[0].name); err != nil {
 		return err
 	}
-	after, err := liveHeap(ctx, t.process)
+	after, err := quietHeap(ctx, t.process)
 	t.note(fmt.Sprintf("live heap of %d nodes", n), (after-before)/mega, "MB", 10)
 	return err
 }
