@@ -95,6 +95,7 @@ func variants() []variant {
 		{words: "random scalemu=1 v2", kinds: rest, bounds: fewer},
 		{words: "random scalemu=2 claims v1>v2", kinds: claims, bounds: fewer},
 		{words: "random v1>v2", partitioned: true, kinds: claims, bounds: fewer},
+		{words: "random claims claimless v1>v2", partitioned: true, kinds: claims, bounds: fewer},
 		{words: "random v2", kinds: claims, bounds: fewer},
 		{words: "random claims v1>v2", partitioned: true, kinds: surge, bounds: fewer},
 		{words: "random claims paused v1>v2", kinds: surge, bounds: fewer},

@@ -294,10 +294,19 @@ func (f *facts) destination(r *snapshot.Replica) side {
 
 // destinationFrom returns the destination of the pods of a set with random names.
 func (f *facts) destinationFrom(s side) side {
-	if s == update {
+	switch {
+	case s == update:
 		return current
+	case s == stray && f.keepsClaims():
+		return update
+	default:
+		return f.lacking()
 	}
-	return f.lacking()
+}
+
+// keepsClaims reports whether a set with random names lacks pods of the update revision, and only those mount claims.
+func (f *facts) keepsClaims() bool {
+	return len(f.set.Update.Claims) > len(f.set.Current.Claims) && f.mix[update] < f.want[update]
 }
 
 // lacking returns the side that a set with random names lacks, the current one first, or the only wanted one.
@@ -335,6 +344,9 @@ func (f *facts) comesBack(r *snapshot.Replica) bool {
 // returns is the side of the successor of a terminating pod.
 func (f *facts) returns(r *snapshot.Replica) side {
 	if !f.set.Ordinal() {
+		if f.keepsClaims() {
+			return f.makes(update)
+		}
 		return f.lacking()
 	}
 	to, _ := f.wantedAt(r.Ordinal)

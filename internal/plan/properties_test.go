@@ -104,6 +104,9 @@ func drawCluster(t *rapid.T) *cluster {
 
 func (c *cluster) drawPods(t *rapid.T) {
 	claims := !c.ordinal && rapid.Bool().Draw(t, "claims")
+	if claims {
+		c.words = append(c.words, rapid.SampledFrom([]string{"", "claims", "claims claimless"}).Draw(t, "claim templates"))
+	}
 	free := rapid.SliceOfNDistinct(rapid.IntRange(10, 99), 0, 50, rapid.ID)
 	if c.ordinal {
 		free = rapid.SliceOfNDistinct(rapid.IntRange(0, 60), 0, 50, rapid.ID)

@@ -27,6 +27,7 @@ func rules() []rule {
 	return []rule{
 		{"a pod is created under a free identity, once", createsFreeIdentities},
 		{"what surge left behind is for surge, and the claims of other pods are not", keepsClaimsApart},
+		{"claims that only the update revision mounts come back there, and new ones only after them", mountsClaims},
 		{"a pod is deleted once, and for a reason that holds", deletesForAReason},
 		{"there are never more than R + surge pods", neverTooMany},
 		{"a place is not filled twice", fillsPlacesOnce},
@@ -69,6 +70,16 @@ func keepsClaimsApart(f *facts) bool {
 	return !slices.ContainsFunc(f.creates, func(c action.Create) bool {
 		return slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && r.Surge != c.Surge })
 	})
+}
+
+func mountsClaims(f *facts) bool {
+	creates := func(at side, claimed bool) bool {
+		return slices.ContainsFunc(f.creates, func(c action.Create) bool {
+			has := slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && len(r.Claims) > 0 })
+			return !c.Surge && f.side(c.Revision) == at && has == claimed
+		})
+	}
+	return len(f.set.Update.Claims) == len(f.set.Current.Claims) || !creates(current, true) || !creates(update, false)
 }
 
 func deletesForAReason(f *facts) bool {

@@ -230,7 +230,8 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 	return named
 }
 
-// destination returns the revision that surplus pods move to. Strays move to whichever revision is short.
+// destination returns the revision that surplus pods move to. Strays move to whichever revision is short, and keep their claims
+// if they can.
 func (s *State) destination(o *snapshot.Set, from string) string {
 	switch from {
 	case o.Update.Name:
@@ -242,8 +243,8 @@ func (s *State) destination(o *snapshot.Set, from string) string {
 	}
 }
 
-// next returns the revision of the next new pod, given which claims it would take over. Claims that only the update revision
-// mounts are taken over by a pod of that revision if it lacks one.
+// next returns the revision of the next new pod, given which claims it would take over. It is the update revision if that lacks a
+// pod and only its pods mount these claims.
 func (s *State) next(o *snapshot.Set, has func(template string) bool) string {
 	if slices.ContainsFunc(s.added, has) {
 		return o.Update.Name
@@ -286,7 +287,7 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 		return
 	}
 	ids := identities(o, missing, surge)
-	addedLast(o, ids[:missing])
+	addedLast(o, ids[:min(len(ids), missing)])
 	for i, id := range ids {
 		revision := o.Update.Name
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
@@ -296,8 +297,8 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 	}
 }
 
-// addedLast moves the identities with claims that only the update revision mounts behind the others, which come at the current
-// revision if any do.
+// addedLast moves identities behind the others if only the update revision mounts their claims. The first ones get their pods at
+// the current revision.
 func addedLast(o *snapshot.Set, ids []string) {
 	templates := added(o)
 	if len(templates) == 0 {

@@ -63,7 +63,8 @@ type State struct {
 	want map[string]int
 	// lacking is the revision of the next new pod in a set with random names.
 	lacking string
-	// added are the claim templates that only the update revision has, while that lacks pods, in a set with random names.
+	// added are the names of the claim templates that only the update revision has, in a set with random names. It is empty if
+	// the update revision lacks no pod.
 	added []string
 }
 

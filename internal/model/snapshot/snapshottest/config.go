@@ -28,7 +28,7 @@ type configuration struct {
 	unasked bool
 	// forgotten is true if the template of the current revision is lost.
 	forgotten bool
-	// claimless is true if the current revision has no claim templates.
+	// claimless is true if the current revision, where it is not the update revision, has no claim templates.
 	claimless bool
 }
 
@@ -127,7 +127,7 @@ func (c *configuration) finish() {
 		claim := snapshot.ClaimTemplate{Name: template.Name, Template: template}
 		c.set.Update.Claims = append(c.set.Update.Claims, claim)
 	}
-	if !c.claimless {
+	if !c.claimless || c.set.Current.Name == c.set.Update.Name {
 		c.set.Current.Claims = c.set.Update.Claims
 	}
 	c.set.Known = map[string]snapshot.Revision{c.set.Current.Name: c.set.Current, c.set.Update.Name: c.set.Update}

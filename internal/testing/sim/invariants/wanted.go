@@ -134,9 +134,8 @@ func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 	_, active := c.OwnPods(set)
 	for _, pod := range active {
 		gate := inplace.GateOf(pod)
-		switch {
-		case set.Spec.Lifecycle != nil, only && pod.Annotations[inplace.StateAnnotation] != "",
-			!gate.Closed(), !podstate.ContainersReady(pod), !isTended(pod.UID), runsOldImage(pod) != "":
+		if set.Spec.Lifecycle != nil || only && pod.Annotations[inplace.StateAnnotation] != "" ||
+			!gate.Closed() || !podstate.ContainersReady(pod) || !isTended(pod.UID) || runsOldImage(pod) != "" {
 			c.excused[pod.UID] = c.now()
 			continue
 		}
