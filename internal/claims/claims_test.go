@@ -79,7 +79,7 @@ func mount(pod *corev1.Pod, claim string) {
 
 func plan(o *snapshot.Set) string {
 	w := desired.Of(o)
-	p := claims.Plan(o, w, scale.Plan(o, w))
+	p := claims.Plan(o, w, scale.Down(o, w))
 	return strings.TrimSuffix(p.String(), "\n")
 }
 

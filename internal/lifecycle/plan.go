@@ -135,7 +135,7 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
 // wait for each other; pods that are out of service for a grace period; all pods to be moved while scaling removes pods; and
 // pods whose move the API server refuses, if no other pod could move in their place.
-func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
+func (h *Hooks) Keep(w *desired.State, update action.Plan, rests bool) {
 	if h.set.Spec.Lifecycle == nil {
 		return
 	}
@@ -143,14 +143,14 @@ func (h *Hooks) Keep(w *desired.State, scaling, update action.Plan) {
 	for _, held := range update.Held {
 		resting[held.Subject] = resting[held.Subject] || held.Kind == action.HeldByGrace
 	}
-	for _, r := range w.Condemned {
+	for _, r := range w.Going {
 		h.prepared[r.Pod.UID] = true
 	}
 	refused := func(m desired.Candidate) bool {
 		_, unmovable := h.set.Unmovable(m.Replica.Pod)
 		return unmovable
 	}
-	rests, stuck := scaling.ScalesDown(), !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
+	stuck := !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
 	for _, m := range w.Candidates {
 		if resting[m.Replica.Pod.Name] || rests || stuck {
 			h.prepared[m.Replica.Pod.UID] = true

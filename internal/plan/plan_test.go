@@ -181,11 +181,17 @@ func TestNext(t *testing.T) {
 			},
 		},
 		"where no pod is available broken pods pass the guard that has held for a minute": {
-			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v2,",
+			config: "random R=3 v1>v2", state: "a:v1, b:v1, c:v2,",
 			want: []string{"delete web-b (recreate at v2)", "delete web-a (recreate at v2)"},
 		},
 		"they wait for the minute": {
 			config: "random R=3 v1>v2", state: "a:v1. b:v1. c:v2.",
+			want: []string{
+				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"counted from the moment at which the last available one ceased to be": {
+			config: "random R=3 v1>v2", state: "a:v1, b:v1. c:v2,",
 			want: []string{
 				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
 			},
@@ -197,7 +203,7 @@ func TestNext(t *testing.T) {
 			},
 		},
 		"they do whatever scaleStrategy.maxUnavailable is, because it does not limit replacements": {
-			config: "random R=3 scalemu=1 v1>v2", state: "a:v1. b:v1. c:v2,",
+			config: "random R=3 scalemu=1 v1>v2", state: "a:v1, b:v1, c:v2,",
 			want: []string{
 				"delete web-b (recreate at v2)",
 				"delete web-a (recreate at v2)",
@@ -225,15 +231,17 @@ func TestNext(t *testing.T) {
 				"create 7w6p2 at v1 (missing)",
 			},
 		},
-		"a scale-down that a hook holds makes updates rest": {
+		"a scale-down that a hook holds makes no update rest": {
 			config: "ordinal hooked R=4 p=2 v1>v2", state: "0:v2+ 1:v2+ 2:v1+ 3:v1+ 4:v1+&",
 			want: []string{
 				"set web-4 to PreparingDelete (lifecycle hook preDelete waits until label example.com/hook=on is gone)",
+				"delete web-3 (recreate at v2)",
 				"hold web-4: lifecycle hook preDelete waits until label example.com/hook=on is gone",
-				"hold web-3 and 3 more: scaling down; pods in service are not updated until the pods that are too many are gone",
+				"hold web-2: 1 unavailable at revision v2, no more are moved to it",
+				"hold web-1 and 1 more: maxUnavailable 1: 3 of 4 pods are available, web-3 is not",
 			},
 		},
-		"but keeps no broken pod from its correction": {
+		"and keeps no broken pod from its correction": {
 			config: "ordinal hooked R=2 v1>v2", state: "0:v1+ 1:v1. 2:v1+^",
 			want: []string{
 				"delete web-1 (recreate at v2)",
@@ -304,7 +312,7 @@ func TestNext(t *testing.T) {
 			config: "random R=5 refused v1>v2", state: "a:v1. b:v1. c:v1.",
 			want: []string{
 				"create qkmvw at v2 (missing)",
-				"create 7w6p2 at v2 (missing)",
+				"create 7w6p2 at v1 (missing)",
 				"delete web-c (recreate at v2)",
 				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
 			},
@@ -367,7 +375,7 @@ func TestNext(t *testing.T) {
 			want: []string{
 				"delete web-0 (recreate at v2)",
 				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available",
-				"hold web-2: 1 unavailable at revision v2, no more are moved to it",
+				"hold web-2: 2 unavailable at revision v2, no more are moved to it",
 			},
 		},
 		"the partition keeps the broken pod below it, and the one above goes": {
@@ -434,6 +442,7 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1+",
 			want: []string{
 				"delete web-1 (its ordinal is not in use)",
+				"create 2 at v1 (missing)",
 				"hold web-0: its ordinal is out of range; it is deleted when enough other pods are available",
 				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
@@ -442,15 +451,16 @@ func TestNext(t *testing.T) {
 			config: "ordered hooked R=2 start=2 v1", state: "0:v1+% 1:v1+",
 			want: []string{
 				"delete web-0 (its ordinal is not in use)",
+				"create 2 at v1 (missing)",
 				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
-		"and fills the places they leave": {
+		"and fills its places whatever keeps the others": {
 			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1x",
 			want: []string{
 				"create 2 at v1 (missing)",
+				"create 3 at v1 (missing)",
 				"hold web-0: its ordinal is out of range; it is deleted when enough other pods are available",
-				"hold web-0: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"a reserved ordinal gives way": {
@@ -556,8 +566,8 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=2 recreate rejected v1>v2", state: "2:v1+",
 			want: []string{
 				"create 0 at v1 (missing)",
+				"create 1 at v1 (missing)",
 				"hold web-2: its ordinal is out of range; it is deleted when enough other pods are available",
-				"hold web-2: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"Recreate takes old pods before their turn, or the others would wait for them": {
@@ -568,10 +578,9 @@ func TestNext(t *testing.T) {
 			},
 		},
 		"Recreate takes old pods in their turn if the highest is too many and can go": {
-			config: "ordered R=2 start=1 recreate v1>v2", state: "0:v1+ 1:v2+ 4:v2+",
+			config: "ordered R=1 start=1 recreate v1>v2", state: "0:v1+ 1:v2+ 4:v2+",
 			want: []string{
 				"delete web-4 (its ordinal is not in use)",
-				"hold web-0: updateStrategy Recreate: no new pod before the last at revision v1 is gone",
 			},
 		},
 		"Recreate has a budget for pods that are named and not old": {
@@ -588,16 +597,22 @@ func TestNext(t *testing.T) {
 				"delete web-0 (recreate at v1)",
 			},
 		},
-		"pods that are scaled away do not stretch the guard": {
+		"no update is made while pods are scaled down one after the other": {
 			config: "ordered R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1x",
 			want: []string{
-				"delete web-2 (recreate at v2)",
 				"hold web-3: podManagementPolicy OrderedReady: web-4 is still terminating",
-				"hold web-1 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+				"hold web-2 and 2 more: scaling down; pods in service are not updated until the pods that are too many are gone",
 			},
 		},
-		"nor do they fill it": {
-			config: "ordered R=1 v1>v2", state: "0:v1+ 1:v2. 2:v2x",
+		"but while one is stuck, and those that wait for it are not taken for members": {
+			config: "ordered R=3 v1>v2", state: "0:v1+ 1:v2. 2:v1+ 3:v1+ 4:v1X",
+			want: []string{
+				"hold web-3: podManagementPolicy OrderedReady: web-4 is still terminating",
+				"hold web-2 and 1 more: 1 unavailable at revision v2, no more are moved to it",
+			},
+		},
+		"a stuck one fills no guard": {
+			config: "ordered R=1 v1>v2", state: "0:v1+ 1:v2. 2:v2X",
 			want: []string{
 				"delete web-0 (recreate at v2)",
 				"hold web-1: podManagementPolicy OrderedReady: web-2 is still terminating",

@@ -5,6 +5,7 @@ package scale
 
 import (
 	"fmt"
+	"maps"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -28,16 +29,13 @@ type limit struct {
 }
 
 func newLimit(o *snapshot.Set, w *desired.State) limit {
-	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, taken: o.Limits.Replicas - w.Missing, unavailable: map[string]int{}}
+	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, taken: o.Limits.Replicas - w.Missing, unavailable: maps.Clone(w.Unavailable)}
 	if l.most < 0 {
 		return l
 	}
 	for r := range o.Unsteady() {
-		switch {
-		case r.Terminating && scaledDown(o, r):
+		if r.Terminating && scaledDown(o, r) {
 			l.taken--
-		case r.Active() && !r.Available && w.Stays(o, r):
-			l.unavailable[r.Revision]++
 		}
 	}
 	return l

@@ -79,7 +79,7 @@ func TestLimit(t *testing.T) {
 			want: "create qkmvw at v2 (surge for update)",
 		},
 		"but takes no other pod's place": {
-			config: "random R=3 surge=1 v1>v2", state: "a:v1+ b:v2.",
+			config: "random R=3 surge=1 v1>v2", state: "a:v1. b:v2.",
 			want: "hold web-qkmvw and 1 more: " + held,
 		},
 	} {
@@ -91,7 +91,9 @@ func TestLimit(t *testing.T) {
 					claim.Labels = map[string]string{v1alpha1.LeftLabel: strconv.FormatBool(c.left)}
 				}
 			}
-			p := scale.Plan(o, desired.Of(o))
+			w := desired.Of(o)
+			p := scale.Down(o, w)
+			p.Join(scale.Up(o, w, p))
 			if diff := cmp.Diff(c.want, strings.TrimSpace(p.String())); diff != "" {
 				t.Errorf("plan for %q in %q (-want +got):\n%s", c.state, c.config, diff)
 			}

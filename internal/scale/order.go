@@ -21,8 +21,7 @@ func heldByOrder(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	return true
 }
 
-// firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none. It ignores places
-// without a pod, because places are filled from the lowest.
+// firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none.
 func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	for r := range o.Unsteady() {
 		if r.Pod != nil && r.Ordinal < ordinal && !r.Available && !o.Condemned(r) {
@@ -32,11 +31,26 @@ func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	return nil
 }
 
+// lackBelow returns what keeps the pod of an ordinal from being scaled down: the lowest place in use below it whose pod is not
+// available or does not exist; empty if there is none.
+func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
+	below := firstUnavailableBelow(o, ordinal)
+	if len(w.Places) > 0 {
+		if place := w.Places[0]; place.Ordinal < ordinal && (below == nil || place.Ordinal < below.Ordinal) {
+			return o.PodName(place.ID) + " does not exist"
+		}
+	}
+	if below == nil {
+		return ""
+	}
+	return below.Pod.Name + " is not available"
+}
+
 // removeCondemned deletes the pods whose ordinal is not in use: all at once, or from the highest, each after the last one is
 // gone. Pods that are unavailable, or that Recreate wants gone, do not reduce availability. While the set has no more than
 // spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it.
 func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	victims := w.Condemned
+	victims := w.Going
 	if o.OrderedReady() {
 		victims = nextCondemned(o, w, p)
 	}
@@ -63,32 +77,32 @@ func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
 }
 
 // nextCondemned returns the pod to delete in an OrderedReady set: a broken one if there is one, otherwise the highest. It
-// waits until the previous one is gone and every pod below that stays is available. If the highest is only misplaced, one that is
+// waits until the previous one is gone and every place below has an available pod. If the highest is only misplaced, one that is
 // out of service goes before it. Pods that Recreate wants gone do not wait for the highest when it must wait or is only misplaced,
 // because no new pod is created before they are gone.
 func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
-	victim := w.Condemned[0]
-	below := firstUnavailableBelow(o, victim.Ordinal)
+	victim := w.Going[0]
+	lack := lackBelow(o, w, victim.Ordinal)
 	misplaced := o.Active() <= o.Limits.Replicas
 	goesFirst := func(r *snapshot.Replica) bool {
 		switch {
 		case r.Broken():
 			return true
 		case desired.IsOld(o, r):
-			return misplaced || below != nil
+			return misplaced || lack != ""
 		default:
-			return misplaced && below == nil && r.OutOfService()
+			return misplaced && lack == "" && r.OutOfService()
 		}
 	}
-	if i := slices.IndexFunc(w.Condemned, goesFirst); i >= 0 {
-		victim, below = w.Condemned[i], nil
+	if i := slices.IndexFunc(w.Going, goesFirst); i >= 0 {
+		victim, lack = w.Going[i], ""
 	}
 	if going := terminatingCondemned(o); going != nil {
 		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is still terminating", going.Pod.Name)
 		return nil
 	}
-	if below != nil {
-		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s is not available", below.Pod.Name)
+	if lack != "" {
+		p.Hold(action.HeldByOrder, victim.Pod.Name, "podManagementPolicy OrderedReady: %s", lack)
 		return nil
 	}
 	return []*snapshot.Replica{victim}

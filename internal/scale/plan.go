@@ -4,12 +4,14 @@
 // Package scale plans the number of pods: which to create, and which to delete because they are surplus or finished.
 //
 // The rule: failed and succeeded pods are deleted, after a back-off if they keep ending soon after they started. Surplus
-// pods are deleted, the least useful first; available ones only while more than spec.replicas pods are available. Places
-// without a pod are filled, all at once, or in order if the set asks for it. Package desired decides which revision a place
-// gets. Package update moves pods between revisions.
+// pods are deleted. Places without a pod are filled, all at once, or in order if the set asks for it. Members come first: a
+// surplus pod that cannot be deleted now takes no place and no turn. Package desired decides which pods are surplus and which
+// revision a place gets. Package update moves pods between revisions.
 package scale
 
 import (
+	"fmt"
+
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
@@ -17,21 +19,69 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Plan returns what to create and what to delete so that the set has the pods it should have.
-func Plan(o *snapshot.Set, w *desired.State) action.Plan {
+// Down returns what to delete so that the set has no more than the pods it should have.
+func Down(o *snapshot.Set, w *desired.State) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
 	removeFinished(o, w, &p)
 	switch {
-	case w.Surplus+w.SurplusSurge == 0:
-	case o.Ordinal():
+	case o.Ordinal() && len(w.Going) > 0:
 		removeCondemned(o, w, &p)
-	default:
-		removeVictims(o, w, &p)
-	}
-	if len(w.Places) > 0 {
-		grow(o, w, &p)
+	case !o.Ordinal():
+		removeSurplus(o, w, &p)
 	}
 	return p
+}
+
+// Up returns what to create so that the set has the pods it should have. down is what is deleted, without what waits for a
+// lifecycle hook.
+func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
+	p := action.Plan{EveryHold: o.EveryHold}
+	if len(w.Places) > 0 {
+		grow(o, w, down, &p)
+	}
+	return p
+}
+
+// Rests reports whether surplus pods are being deleted, so that no pod in service is updated meanwhile: availability is given
+// up for one reason at a time. A deletion that waits, for a hook, a refusal, its order, a finalizer or a lost node, holds
+// nothing up. A terminating pod with a random name cannot be told from one that was moved.
+func Rests(o *snapshot.Set, down action.Plan) bool {
+	if leaving(o, down) > 0 {
+		return true
+	}
+	for r := range o.Unsteady() {
+		if r.Terminating && o.Condemned(r) && !r.Stuck(o.Now) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaving counts the surplus pods that a plan deletes, without those whose deletion was refused a moment ago.
+func leaving(o *snapshot.Set, down action.Plan) (n int) {
+	for _, a := range down.Actions {
+		d, ok := a.(action.Delete)
+		if ok && d.Cause == action.ScaleDown && !o.Refused(action.KeyOf(d)) {
+			n++
+		}
+	}
+	return n
+}
+
+// removeSurplus deletes the pods of a set with random names that go.
+func removeSurplus(o *snapshot.Set, w *desired.State, p *action.Plan) {
+	for _, r := range w.Going {
+		why := "the rollout needs no more surge"
+		if !r.Surge {
+			why = fmt.Sprintf("scale down to %d", o.Active()-len(w.Going))
+		}
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
+	}
+	for r := range o.Unsteady() {
+		if r.Active() && r.Surge && r.ToReplace() && !w.Goes(r) {
+			p.Hold(action.HeldByBudget, r.Pod.Name, "it is to be deleted when enough other pods are available")
+		}
+	}
 }
 
 // removeFinished deletes pods that have failed or succeeded, so that their places are filled again. A pod that ended soon
@@ -51,12 +101,12 @@ func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 }
 
 // grow fills the places that nothing holds.
-func grow(o *snapshot.Set, w *desired.State, p *action.Plan) {
+func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 	if old := firstOld(o); old != nil {
 		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
 		return
 	}
-	room, limit := room(o, w, p), newLimit(o, w)
+	room, limit := room(o, w, down, p), newLimit(o, w)
 	for _, place := range w.Places {
 		if room == 0 {
 			return
@@ -126,15 +176,15 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 	return nil
 }
 
-// room returns how many pods may be created now, and adds the holds for the others.
-func room(o *snapshot.Set, w *desired.State, p *action.Plan) int {
-	room := len(w.Places)
-	if o.Ordinal() { // pods out of range count until they are gone
-		free := max(0, o.Limits.Replicas-o.Active())
-		if free < room && len(w.Condemned) > 0 {
-			p.Hold(action.HeldByOrder, w.Condemned[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
-		}
-		room = min(room, free)
+// room returns how many pods may be created now, and adds the hold for the others. When the range of ordinals moves, a pod goes
+// before another comes.
+func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) int {
+	if !o.Ordinal() {
+		return len(w.Places)
 	}
-	return room
+	free := max(0, w.Missing-leaving(o, down))
+	if free < len(w.Places) {
+		p.Hold(action.HeldByOrder, w.Going[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
+	}
+	return min(len(w.Places), free)
 }

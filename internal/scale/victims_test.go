@@ -92,7 +92,9 @@ func TestVictimsInARollout(t *testing.T) {
 					r.DeletionCost = 100
 				}
 			}
-			p := scale.Plan(o, desired.Of(o))
+			w := desired.Of(o)
+			p := scale.Down(o, w)
+			p.Join(scale.Up(o, w, p))
 			if diff := cmp.Diff(c.want, strings.TrimSuffix(p.String(), "\n")); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

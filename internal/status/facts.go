@@ -50,10 +50,8 @@ func gather(in *Input) *facts {
 	f.want = want(in.Set)
 	f.outdated = f.total.active - f.revision(in.Set.Update.Name).active
 	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected) {
-		f.excess, f.moving = desired.Moving(in.Set)
-	}
-	for _, n := range f.excess {
-		f.moving += n
+		w := desired.Of(in.Set)
+		f.excess, f.moving = w.Excess, w.Moving()
 	}
 	for name, n := range f.gone {
 		if f.want[name] == 0 {

@@ -6,10 +6,8 @@ package update
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -17,27 +15,23 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// budget is how much may still be disturbed. It is large because each rule counts other pods.
+// budget is how much may still be disturbed. Only pods that stay and places without a pod count.
 type budget struct {
 	snapshot.Budget
 
 	set *snapshot.Set
 	// moved is the first available pod that is moved now; empty if there is none.
 	moved string
-	// rests is true while scaling removes pods: then no pod in service is disturbed.
+	// rests is true while surplus pods are being deleted: then no pod in service is disturbed.
 	rests bool
-	// going holds the pods that are deleted, now or once a lifecycle hook releases them.
-	going map[*corev1.Pod]bool
-	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
-	// top, because they are not needed for availability.
+	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1.
 	limit int
-	// unavailable counts, for each revision, its unavailable pods that stay, those about to be created, and those about to
-	// come back once their predecessor is gone.
-	unavailable map[string]int
-	// none is true if no pod of the set is available. Only then unreadySince holds, for each revision, when its unavailable
-	// active pods became unready, in order.
-	none         bool
-	unreadySince map[string][]time.Time
+	// unavailable counts, for each revision, the unavailable pods that stay, those about to be created, and those about to
+	// come back once their predecessor is gone. missing counts the other places without a pod: they hold back healthy pods only.
+	unavailable, missing map[string]int
+	// none is true if no pod that stays is available, and servedUntil is when the last one ceased to be.
+	none        bool
+	servedUntil time.Time
 	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
 	// then above spec.replicas, without those that are marked.
 	created []string
@@ -48,91 +42,92 @@ type budget struct {
 	yieldsAfter time.Duration
 }
 
-// newBudget counts what may be disturbed once scaling is done. The pods that scaling deletes count as gone.
-func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
+// newBudget counts what may be disturbed once scaling is done.
+func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan, rests bool) budget {
 	b := budget{
-		Budget:       o.Budget(o.Limits.MinAvailable()),
-		set:          o,
-		rests:        scaling.ScalesDown(),
-		going:        map[*corev1.Pod]bool{},
-		unavailable:  map[string]int{},
-		unreadySince: map[string][]time.Time{},
+		Budget:      snapshot.Budget{Available: w.Available, Floor: o.Limits.MinAvailable()},
+		set:         o,
+		rests:       rests,
+		unavailable: maps.Clone(w.Unavailable),
+		missing:     map[string]int{},
+		none:        w.Available == 0,
 	}
 	if o.OrderedReady() {
 		b.lowest = lowestUnavailable(o)
 	}
-	b.none = b.Available == 0
-	pods := o.Active()
-	for _, a := range scaling.Actions {
-		// A refused create is not on its way: it neither keeps broken pods from being replaced nor counts as surge.
-		if created, ok := a.(action.Create); ok && !o.RefusesCreate(created.ID) {
-			pods++
-			b.unavailable[created.Revision]++
-			if !created.Surge {
-				b.created = append(b.created, o.PodName(created.ID))
-			}
-		}
-		if deleted, ok := a.(action.Delete); ok {
-			b.going[deleted.Pod] = true
-		}
-	}
-	pods -= b.spendGoing()
+	surging := 0
 	for r := range o.Unsteady() {
-		if !r.Active() || !b.going[r.Pod] {
-			b.count(r, w)
+		if w.Goes(r) {
+			continue
 		}
+		if r.Surge && r.Active() {
+			surging++
+		}
+		b.count(r, w)
 	}
-	for _, since := range b.unreadySince {
-		slices.SortFunc(since, time.Time.Compare)
-	}
-	surging := b.surging(scaling)
-	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(surging, pods-o.Limits.Replicas)))
+	created, surge := b.countCreated(w, scaling)
+	pods := o.Active() - len(w.Going) + created
+	surging += surge
+	b.limit = w.GuardLimit(o, pods, surging)
 	b.surplus = max(0, pods-surging-o.Limits.Replicas)
 	return b
 }
 
-// spendGoing takes the active pods that are going into account, and counts them.
-func (b *budget) spendGoing() (n int) {
-	if len(b.going) == 0 {
-		return 0
-	}
-	for i := range b.set.Replicas {
-		if r := &b.set.Replicas[i]; r.Active() && b.going[r.Pod] {
-			b.Spend(r)
-			n++
-		}
-	}
-	return n
-}
-
-// surging counts the pods that surge made and that are deleted again, once scaling is done.
-func (b *budget) surging(scaling action.Plan) (n int) {
-	for r := range b.set.Unsteady() {
-		if r.Surge && r.Active() && !b.going[r.Pod] {
-			n++
-		}
-	}
+// countCreated counts the pods that scaling creates, and the places that it does not fill. A refused create is not on its
+// way: it neither keeps broken pods from being replaced nor counts as surge.
+func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, surge int) {
+	comes := map[string]bool{}
 	for _, a := range scaling.Actions {
-		if c, ok := a.(action.Create); ok && c.Surge && !b.set.RefusesCreate(c.ID) {
-			n++
+		c, ok := a.(action.Create)
+		if !ok || b.set.RefusesCreate(c.ID) {
+			continue
+		}
+		created++
+		comes[c.ID] = true
+		b.unavailable[c.Revision]++
+		if c.Surge {
+			surge++
+		} else {
+			b.created = append(b.created, b.set.PodName(c.ID))
 		}
 	}
-	return n
+	for _, place := range w.Places {
+		if !place.Surge && !comes[place.ID] {
+			b.missing[place.Revision]++
+		}
+	}
+	return created, surge
 }
 
-// count adds a replica to the counts of the revision that its pod has or comes back at.
+// count adds what holds the guard beside the unavailable pods: the successors of terminating pods. It also notes when the last
+// pod ceased to be available.
 func (b *budget) count(r *snapshot.Replica, w *desired.State) {
 	switch {
-	case r.Active() && !r.Available && w.Stays(b.set, r):
-		b.unavailable[r.Revision]++
-		if b.none && !r.Ready {
-			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
+	case r.Active() && b.none:
+		since := r.ReadySince
+		if !r.Ready {
+			since = podstate.UnreadySince(r.Pod)
 		}
-	case r.Terminating && b.onItsWay(r):
-		if revision, ok := w.ComesBackAt(b.set, r); ok {
+		b.serves(since)
+	case r.Terminating:
+		revision, comesBack := w.ComesBackAt(b.set, r)
+		if !comesBack {
+			return
+		}
+		b.serves(r.DeletedAt())
+		if left := b.onItsWay(r); left > 0 {
 			b.unavailable[revision]++
-			b.yieldAfter(r.Pod.DeletionTimestamp.Sub(b.set.Now) + overdue + time.Second)
+			b.yieldAfter(left)
+		} else {
+			b.missing[revision]++
 		}
+	}
+}
+
+// serves notes that a pod may have been available until a time.
+func (b *budget) serves(until time.Time) {
+	if until.After(b.servedUntil) {
+		b.servedUntil = until
 	}
 }
 
@@ -143,17 +138,21 @@ func (b *budget) yieldAfter(d time.Duration) {
 	}
 }
 
-// overdue is how long after the end of its grace period a terminating pod counts as stuck.
-const overdue = 10 * time.Second
+// patience is how long broken pods wait: for what is on its way, and for the guard where no pod of the set is available.
+const patience = time.Minute
 
-// onItsWay reports whether the successor of a terminating pod can be expected soon. It cannot if the pod is stuck, on a dead
-// node or behind a finalizer. It cannot either if OrderedReady makes the successor wait for other pods, because it must not
-// keep those pods from being replaced.
-func (b *budget) onItsWay(r *snapshot.Replica) bool {
-	if b.set.Now.After(r.Pod.DeletionTimestamp.Add(overdue)) {
-		return false
+// onItsWay returns for how long broken pods still wait for the successor of a terminating pod. They do not wait for one that
+// is stuck, on a dead node or behind a finalizer. They do not wait either if OrderedReady makes the successor wait for other
+// pods, because it must not keep those pods from being replaced.
+func (b *budget) onItsWay(r *snapshot.Replica) time.Duration {
+	if r.Stuck(b.set.Now) || b.set.OrderedReady() && b.lowest != r {
+		return 0
 	}
-	return !b.set.OrderedReady() || b.lowest == r
+	until := r.DeletedAt().Add(patience)
+	if stuck := r.StuckAt(); stuck.Before(until) {
+		until = stuck
+	}
+	return max(0, until.Sub(b.set.Now))
 }
 
 // lowestUnavailable returns the unavailable pod with the lowest ordinal in use; nil if all are available.
@@ -175,7 +174,7 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 	switch {
 	case desired.IsOld(b.set, m.Replica):
 		return ""
-	case b.unavailable[m.To] >= b.limit && m.To != m.Replica.Revision && !b.passes(m):
+	case m.To != m.Replica.Revision && b.guards(m) && !b.passes(m):
 		return action.HeldByGuard
 	case b.rests && !m.Replica.OutOfService(), !b.Allows(m.Replica):
 		return action.HeldByBudget
@@ -184,18 +183,27 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 	}
 }
 
-// guardHolds is how long the guard holds the broken pods of a set in which no pod is available.
-const guardHolds = time.Minute
+// guards reports whether too many pods are unavailable at the revision of a move.
+func (b *budget) guards(m desired.Candidate) bool {
+	return b.against(m) >= b.limit
+}
 
-// passes reports whether a broken pod passes the guard, because no pod of the set is available and the guard has held for a
-// while. Then nothing is left to protect, and the pods may be ones that become ready only together. They cannot become ready
-// together where they are created one after the other.
+// against counts what the guard counts against a move.
+func (b *budget) against(m desired.Candidate) int {
+	if m.Replica.OutOfService() {
+		return b.unavailable[m.To]
+	}
+	return b.unavailable[m.To] + b.missing[m.To]
+}
+
+// passes reports whether a broken pod passes the guard, because no pod of the set has been available for a while. Then nothing
+// is left to protect, and the pods may be ones that become ready only together. They cannot become ready together where they
+// are created one after the other.
 func (b *budget) passes(m desired.Candidate) bool {
-	since := b.unreadySince[m.To]
-	if b.set.OrderedReady() || !b.none || m.Replica.Ready || m.Replica.Gate.Closed() || len(since) < b.limit {
+	if b.set.OrderedReady() || !b.none || !m.Replica.Broken() || m.Replica.Gate.Closed() {
 		return false
 	}
-	left := guardHolds - b.set.Now.Sub(since[b.limit-1])
+	left := patience - b.set.Now.Sub(b.servedUntil)
 	if left > 0 {
 		b.yieldAfter(left)
 	}
@@ -204,7 +212,7 @@ func (b *budget) passes(m desired.Candidate) bool {
 
 func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {
 	if why == action.HeldByGuard {
-		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.unavailable[m.To], m.To)
+		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.against(m), m.To)
 	}
 	if b.rests {
 		return "scaling down; pods in service are not updated until the pods that are too many are gone"

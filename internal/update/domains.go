@@ -64,7 +64,7 @@ func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate, b 
 			candidates = candidates[1:]
 		}
 		switch {
-		case r.Pod == nil, r.Active() && b.going[r.Pod], r.Surge && !r.Available, o.Condemned(r):
+		case r.Pod == nil, w.Goes(r), r.Surge && !r.Available, o.Condemned(r):
 		case r.Terminating:
 			terminating = append(terminating, r)
 		case isCandidate && r.Node != "":

@@ -14,7 +14,6 @@ import (
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
-	"rollset.dev/rollset/internal/scale"
 	"rollset.dev/rollset/internal/update"
 )
 
@@ -134,7 +133,7 @@ func TestDomainsExhaustively(t *testing.T) {
 					n /= len(zones)
 				}
 				w := desired.Of(set)
-				z.plan = update.Plan(set, w, scale.Plan(set, w))
+				z.plan = update.Plan(set, w, scaled(set, w), false)
 				for _, a := range z.plan.Actions {
 					if d, ok := a.(action.Delete); ok {
 						i := slices.IndexFunc(set.Replicas, func(r snapshot.Replica) bool { return r.Pod == d.Pod })

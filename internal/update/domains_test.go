@@ -14,10 +14,18 @@ import (
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/scale"
 	"rollset.dev/rollset/internal/update"
 )
+
+// scaled returns what scaling does to a set.
+func scaled(o *snapshot.Set, w *desired.State) action.Plan {
+	p := scale.Down(o, w)
+	p.Join(scale.Up(o, w, p))
+	return p
+}
 
 func TestDomains(t *testing.T) {
 	t.Parallel()
@@ -182,7 +190,7 @@ func TestDomains(t *testing.T) {
 				}
 			}
 			w := desired.Of(o)
-			p := update.Plan(o, w, scale.Plan(o, w))
+			p := update.Plan(o, w, scaled(o, w), false)
 			if diff := cmp.Diff(tt.want, summary(p)); diff != "" {
 				t.Errorf("%s of %s (-want +got):\n%s", tt.config, tt.state, diff)
 			}
@@ -215,7 +223,7 @@ func TestSoakCountsRestarts(t *testing.T) {
 	o := snapshottest.Parse("ordinal R=2 mu=1 soak=300 v1>v2", "a/0:v2+ b/1:v1+")
 	started := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(o.Now.Add(-time.Minute))}}
 	o.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: started}}
-	p := update.Plan(o, desired.Of(o), action.Plan{})
+	p := update.Plan(o, desired.Of(o), action.Plan{}, false)
 	if want := o.Now.Add(4 * time.Minute); !p.SoaksUntil.Equal(want) {
 		t.Errorf("soaks until %s, want %s", p.SoaksUntil, want)
 	}

@@ -71,7 +71,7 @@ func (v *mover) settle(w *desired.State) {
 	}
 	for r := range v.set.Unsteady() {
 		switch {
-		case !r.Active(), v.moving[r.Pod], v.budget.going[r.Pod]:
+		case !r.Active(), v.moving[r.Pod], w.Goes(r):
 			continue
 		case isCandidate[r], r.Infeasible != "" && !r.AskAgain:
 		case r.Progress.Resize != "":
@@ -129,10 +129,10 @@ func servesUnproven(r *snapshot.Replica) bool {
 
 // giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to
 // run its images.
-func (v *mover) giveUp() {
+func (v *mover) giveUp(w *desired.State) {
 	serving := servingUnproven(v.set)
 	for r := range v.set.Unsteady() {
-		if !r.Active() || v.budget.going[r.Pod] || v.moving[r.Pod] || desired.Frozen(v.set) {
+		if !r.Active() || w.Goes(r) || v.moving[r.Pod] || desired.Frozen(v.set) {
 			continue
 		}
 		v.plan.Wake(r.ProofWait)
@@ -145,7 +145,7 @@ func (v *mover) giveUp() {
 			v.plan.Hold(action.HeldByBudget, r.Pod.Name, "%s; it is recreated when enough other pods are available", cannot)
 			continue
 		}
-		if !v.held(m, how) {
+		if !v.cannot(m, how) && !v.held(m, how) {
 			if servesUnproven(r) {
 				serving--
 			}

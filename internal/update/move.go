@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -70,19 +72,26 @@ func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 	return v
 }
 
-// move makes a move or its next step, or adds the hold that blocks it.
-func (v *mover) move(m desired.Candidate) {
+// move makes a move or its next step, or adds the hold that blocks it. It returns false if the pod cannot move, whatever
+// other pods do.
+func (v *mover) move(m desired.Candidate) bool {
 	how := v.method(m)
+	if v.cannot(m, how) {
+		return false
+	}
 	if v.held(m, how) {
-		return
+		return true
 	}
 	var next action.Action
 	if !how.recreates() {
 		var err error
 		if next, err = v.step(m, how); err != nil {
 			how = method{cannot: err.Error()}
+			if v.cannot(m, how) {
+				return false
+			}
 			if v.held(m, how) {
-				return
+				return true
 			}
 		}
 	}
@@ -94,6 +103,7 @@ func (v *mover) move(m desired.Candidate) {
 	case next != nil:
 		v.plan.Add(next)
 	}
+	return !m.Replica.Overdue
 }
 
 // method decides how a pod is moved.
@@ -122,15 +132,21 @@ func (v *mover) difference(t transition) *difference {
 	return d
 }
 
-// held holds a move that cannot be made now, or not at all.
-func (v *mover) held(m desired.Candidate, how method) bool {
+// cannot holds a pod that cannot move at all: in place, because of its policy; or because its successor could not come.
+func (v *mover) cannot(m desired.Candidate, how method) bool {
 	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
 	}
-	if v.lost(m, how) || v.nowhere(m) {
+	if why := v.lost(m, how); why != "" {
+		v.plan.Hold(action.HeldByClaim, m.Replica.Pod.Name, "%s", why)
 		return true
 	}
+	return v.nowhere(m)
+}
+
+// held holds a move that cannot be made now.
+func (v *mover) held(m desired.Candidate, how method) bool {
 	why := v.refuses(m, how)
 	if why == "" {
 		return false
@@ -143,16 +159,24 @@ func (v *mover) held(m desired.Candidate, how method) bool {
 	return true
 }
 
-// lost holds a pod that would be deleted and could not come back with its claims.
-func (v *mover) lost(m desired.Candidate, how method) bool {
+// lost returns why a pod that would be deleted could not come back with its claims; empty if it could.
+func (v *mover) lost(m desired.Candidate, how method) string {
 	if !how.recreates() {
-		return false
+		return ""
 	}
-	why := v.set.LostClaim(m.Replica.ID, m.To)
-	if why != "" {
-		v.plan.Hold(action.HeldByClaim, m.Replica.Pod.Name, "%s", why)
+	if why := v.set.LostClaim(m.Replica.ID, m.To); why != "" {
+		return why
 	}
-	return why != ""
+	for _, template := range v.set.Known[m.To].Claims {
+		claim := m.Replica.Claim(identity.ClaimName(v.set.Name, template.Name, m.Replica.ID))
+		if claim == nil || claim.DeletionTimestamp != nil { // one that is being deleted is made anew
+			continue
+		}
+		if why := claims.Obstacle(v.set, m.Replica, claim); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // nowhere holds a pod whose node leaves, if its successor could not run anywhere.

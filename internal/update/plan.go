@@ -20,52 +20,35 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Plan plans which pods to move now, and which changes in place to complete. It counts what the scale planner creates and
-// deletes in the same reconcile, whether a lifecycle hook holds that or not. While scaling deletes pods, no pod in service
-// is moved.
-func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
+// Plan plans which pods to move now, and which changes in place to complete. It counts what the scale planner creates in the
+// same reconcile. While the set rests, because surplus pods are being deleted, no pod in service is moved.
+func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan, rests bool) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
-	v := newMover(o, newBudget(o, w, scaling), &p)
+	v := newMover(o, newBudget(o, w, scaling, rests), &p)
 	if !v.budget.rests {
 		holdFrozen(o, &p)
 	}
 	v.moveDue(w)
 	v.askAgain()
-	v.giveUp()
+	v.giveUp(w)
 	holdPartition(o, w, &p)
 	v.settle(w)
 	return p
 }
 
-// moveDue makes moves in order as long as the budget lasts.
+// moveDue makes moves in order as long as the budget lasts. A pod that cannot move takes no turn of those that can.
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
-	movable := v.vetted(v.staying(w.Candidates, due))
+	movable := v.vetted(slices.Clone(w.Candidates))
 	v.domains = newDomains(v.set, w, movable, &v.budget)
 	for _, c := range inOrder(v.set, movable, v.domains) {
+		revision := c.Replica.Revision
 		// While scaling deletes pods, those that no revision lacks may be deleted next.
 		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)
-		if !surplus && (c.Named || due.take(c.Replica.Revision)) {
-			v.move(*c.Candidate)
+		if !surplus && (c.Named || due[revision] > 0) && v.move(*c.Candidate) && !c.Named {
+			due[revision]--
 		}
 	}
-}
-
-// staying returns a copy of the candidates without the pods that scaling deletes. These use up what is due, and if nothing is left
-// of it for a revision, its other pods are no candidates either: the API server is not asked about pods that do not move.
-func (v *mover) staying(candidates []desired.Candidate, due counts) []desired.Candidate {
-	staying := slices.Clone(candidates)
-	if len(v.budget.going) == 0 {
-		return staying
-	}
-	staying = slices.DeleteFunc(staying, func(m desired.Candidate) bool {
-		goes := v.budget.going[m.Replica.Pod]
-		if goes && !m.Named {
-			due.take(m.Replica.Revision)
-		}
-		return goes
-	})
-	return slices.DeleteFunc(staying, func(m desired.Candidate) bool { return !m.Named && due[m.Replica.Revision] <= 0 })
 }
 
 // holdFrozen adds a hold for the pods that a pause or the strategy OnDelete keeps where they are.

@@ -205,14 +205,6 @@ func (p *Plan) HoldBecause(kind HoldKind, describe func() (subject, reason strin
 	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: reason, Count: 1})
 }
 
-// ScalesDown reports whether the plan deletes a surplus pod.
-func (p *Plan) ScalesDown() bool {
-	return slices.ContainsFunc(p.Actions, func(a Action) bool {
-		d, ok := a.(Delete)
-		return ok && d.Cause == ScaleDown
-	})
-}
-
 // Wake requests another reconcile after d, unless an earlier one is due. It does nothing if d is zero or less.
 func (p *Plan) Wake(d time.Duration) {
 	p.RequeueAfter = Sooner(p.RequeueAfter, d)

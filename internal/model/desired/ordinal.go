@@ -12,49 +12,66 @@ import (
 
 // ordinal returns the State of a set with ordinals. Its cost grows with the number of existing pods, not with spec.replicas.
 func ordinal(o *snapshot.Set) *State {
-	s := &State{Excess: map[string]int{}}
+	s := &State{Excess: map[string]int{}, Available: o.Available()}
 	taken := make(map[int]bool, len(o.Replicas))
-	inRange := 0
+	active := make([]int, 0, len(o.Replicas))
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if r.Pod == nil {
-			continue
-		}
 		k, used := o.InUse(r.Ordinal)
-		if !used {
-			if r.Active() {
-				s.Condemned = append(s.Condemned, r)
-			}
+		switch {
+		case r.Pod == nil:
 			continue
+		case used && r.Active():
+			active = append(active, k)
+		case r.Active():
+			s.send(r)
 		}
-		inRange++
-		taken[k] = true
-		if r.Active() {
-			s.judge(o, r, k)
+		taken[k] = taken[k] || used
+	}
+	slices.SortFunc(s.Going, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
+	for _, r := range s.Going {
+		if r.Available {
+			s.Available--
 		}
 	}
-	slices.SortFunc(s.Condemned, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
-	s.Surplus = len(s.Condemned)
-	s.Missing = o.Limits.Replicas - inRange
+	s.watch(o)
+	s.admit(o, active)
+	for i := range o.Replicas {
+		if r := &o.Replicas[i]; r.Active() && !s.Goes(r) {
+			s.judge(o, r)
+		}
+	}
+	s.findPlaces(o, taken)
+	return s
+}
+
+// judge records a pod that is not the one wanted in its place, or that is to be replaced.
+func (s *State) judge(o *snapshot.Set, r *snapshot.Replica) {
+	k, _ := o.InUse(r.Ordinal)
+	switch to := target(o, r, k); {
+	case r.ToReplace() && replaceable(o, r):
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k), k >= s.first), Named: true})
+	case to != r.Revision:
+		s.Excess[r.Revision]++
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to})
+	}
+}
+
+// findPlaces records the places without a pod, given those that have one.
+func (s *State) findPlaces(o *snapshot.Set, taken map[int]bool) {
+	s.Missing = o.Limits.Replicas
+	for _, has := range taken {
+		if has {
+			s.Missing--
+		}
+	}
 	for k := 0; len(s.Places) < min(s.Missing, Batch); k++ {
 		ordinal := o.Ordinals.At(k)
 		if ordinal < 0 { // more replicas than there are ordinals
 			break
 		}
 		if !taken[k] {
-			s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k))})
+			s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k), k >= s.first)})
 		}
-	}
-	return s
-}
-
-// judge records an active pod that is not the one wanted at the k-th place, or that is to be replaced.
-func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, k int) {
-	switch to := target(o, r, k); {
-	case r.ToReplace() && replaceable(o, r):
-		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k)), Named: true})
-	case to != r.Revision:
-		s.Excess[r.Revision]++
-		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to})
 	}
 }

@@ -19,17 +19,23 @@ import (
 func random(o *snapshot.Set) *State {
 	pods := count(o)
 	s, misplaced := excess(o, pods)
-	named := s.findCandidates(o, pods)
+	named := countNamed(o)
 	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
 	s.Missing = max(0, o.Limits.Replicas-pods.active-pods.held)
 	useful, spent := s.countSurge(o)
-	s.Surplus = max(0, pods.active-o.Limits.Replicas)
-	if !o.GivesBack() {
-		s.Surplus = max(0, s.Surplus-max(0, s.Surge-useful))
-	}
-	s.SurplusSurge = spent + max(0, useful-s.Surge)
 	above := useful + spent + max(0, pods.active+pods.held-o.Limits.Replicas)
-	s.fill(o, pods.short(o.Current.Name), min(s.Surge, max(0, misplaced-s.broken(o, pods))+named)-above)
+	surge := min(s.Surge, max(0, misplaced-s.broken(o, pods))+named) - above
+	surplus := max(0, pods.active-o.Limits.Replicas)
+	if !o.GivesBack() {
+		surplus = max(0, surplus-max(0, s.Surge-useful))
+	}
+	s.Available = o.Available()
+	if extra := spent + max(0, useful-s.Surge); surplus+extra > 0 {
+		s.choose(o, surplus, extra)
+	}
+	s.watch(o)
+	s.findCandidates(o, pods)
+	s.fill(o, pods.short(o.Current.Name), surge)
 	return s
 }
 
@@ -127,7 +133,7 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 // Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
 // at which surge pods are created now.
 func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && r.Revision != comesBackAt(o, s.lacking))
+	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && r.Revision != comesBackAt(o, s.lacking, true))
 }
 
 // short returns how many pods of a revision are missing.
@@ -185,25 +191,23 @@ func (s *State) missed(o *snapshot.Set, revision string) bool {
 	return !change.MetadataOnly()
 }
 
-// movingRandom is Moving for a set with random names.
-func movingRandom(o *snapshot.Set) (surplus map[string]int, named int) {
-	pods := count(o)
-	s, _ := excess(o, pods)
-	for r := range o.Unsteady() { // a named pod is not steady
-		if isNamed(o, r) && s.successor(o, r, pods) != r.Revision {
-			named++
-		}
-	}
-	return s.Excess, named
-}
-
 // isNamed reports whether a pod is to be replaced because a user named it, or because its node leaves.
 func isNamed(o *snapshot.Set, r *snapshot.Replica) bool {
 	return r.Active() && !r.Surge && r.ToReplace() && replaceable(o, r)
 }
 
-// findCandidates records the pods that may have to move, and returns how many of them were named by users.
-func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
+// countNamed returns how many pods are to be replaced because users named them, or because their nodes leave.
+func countNamed(o *snapshot.Set) (n int) {
+	for r := range o.Unsteady() { // a named pod is not steady
+		if isNamed(o, r) {
+			n++
+		}
+	}
+	return n
+}
+
+// findCandidates records the pods that stay and may have to move.
+func (s *State) findCandidates(o *snapshot.Set, pods census) {
 	most := 0
 	for revision := range s.Excess {
 		most += pods.have[revision]
@@ -211,9 +215,9 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 	s.Candidates = make([]Candidate, 0, most)
 	look := func(r *snapshot.Replica) {
 		switch {
+		case s.Goes(r):
 		case isNamed(o, r):
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.successor(o, r, pods), Named: true})
-			named++
 		case r.Active() && !r.Surge && !r.ToReplace() && s.Excess[r.Revision] > 0:
 			s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.destination(o, r.Revision)})
 		}
@@ -222,12 +226,11 @@ func (s *State) findCandidates(o *snapshot.Set, pods census) (named int) {
 		for r := range o.Unsteady() {
 			look(r)
 		}
-		return named
+		return
 	}
 	for i := range o.Replicas {
 		look(&o.Replicas[i])
 	}
-	return named
 }
 
 // destination returns the revision that surplus pods move to. Strays move to whichever revision is short, and keep their claims
@@ -275,14 +278,17 @@ func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods census) str
 	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(next) == 0 {
 		return r.Revision
 	}
-	return comesBackAt(o, next)
+	return comesBackAt(o, next, s.Allowed > 0)
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
-// those at the update revision.
+// those at the update revision, as many as the guard allows.
 func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 	missing := min(Batch, s.Missing)
-	surge = min(Batch-missing, max(0, surge))
+	if s.want[o.Update.Name] == 0 {
+		atCurrent = missing
+	}
+	surge = min(Batch-missing, max(0, surge), max(0, s.surge-min(s.Allowed, max(0, missing-atCurrent))))
 	if missing+surge == 0 {
 		return
 	}
@@ -293,7 +299,8 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
 			revision = o.Current.Name
 		}
-		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision), Surge: i >= s.Missing})
+		isSurge := i >= missing
+		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision, isSurge || i-atCurrent < s.Allowed), Surge: isSurge})
 	}
 }
 

@@ -6,7 +6,11 @@
 //
 // The rule: with R replicas and partition p, p pods are wanted at the current revision and R − p at the update revision. In
 // a set with ordinals, the first p of the R ordinals in use are wanted at the current revision. In a set with random names,
-// any p pods are. A lost pod comes back at the revision wanted for its place.
+// any p pods are. A lost pod comes back at the revision wanted for its place, or at the current revision while the guard
+// holds the update revision.
+//
+// Every active pod either stays or goes. A pod goes if its ordinal is not in use or, in a set with random names, if it is
+// chosen among those above spec.replicas. A place without a pod is missing. Only pods that stay count as available.
 package desired
 
 import (
@@ -45,20 +49,22 @@ type State struct {
 	Places []Place
 	// Missing is how many pods are missing, whether Places lists them or not. Surge is not counted.
 	Missing int
-	// Candidates are the active pods that may have to move, in the order of the replicas. All named pods must move. Of the
+	// Going are the active pods that go, the first to go first. All other active pods stay.
+	Going []*snapshot.Replica
+	// Available is how many pods that stay are available.
+	Available int
+	// Candidates are the pods that stay and may have to move, in the order of the replicas. All named pods must move. Of the
 	// others at revision r, Excess[r] must move.
 	Candidates []Candidate
-	// Excess is how many active pods of each revision are surplus, without named ones. Short is how many pods each revision
+	// Excess is how many pods of each revision stay and must move, without named ones. Short is how many pods each revision
 	// lacks in a set with random names.
 	Excess, Short map[string]int
-	// Surplus is how many active pods exceed what the set may have now, including surge. SurplusSurge is how many further
-	// surge pods are no longer needed and are deleted.
-	Surplus, SurplusSurge int
-	// Condemned are the active pods whose ordinal is not in use, the highest first.
-	Condemned []*snapshot.Replica
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
 
+	guard
+
+	goes map[*snapshot.Replica]bool
 	// want is how many pods of each revision are wanted in a set with random names.
 	want map[string]int
 	// lacking is the revision of the next new pod in a set with random names.
@@ -68,19 +74,29 @@ type State struct {
 	added []string
 }
 
-// Moving returns how many active pods of each revision are surplus, as in State, and how many pods that users named are to be
-// replaced by pods at another revision.
-func Moving(o *snapshot.Set) (surplus map[string]int, named int) {
-	if !o.Ordinal() {
-		return movingRandom(o)
+// Goes reports whether an active pod goes.
+func (s *State) Goes(r *snapshot.Replica) bool { return s.goes[r] }
+
+// send records that a pod goes.
+func (s *State) send(r *snapshot.Replica) {
+	if s.goes == nil {
+		s.goes = map[*snapshot.Replica]bool{}
 	}
-	s := ordinal(o)
-	for _, m := range s.Candidates {
-		if m.Named && m.To != m.Replica.Revision {
-			named++
+	s.goes[r] = true
+	s.Going = append(s.Going, r)
+}
+
+// Moving returns how many pods stay and are to change their revision.
+func (s *State) Moving() (n int) {
+	for _, excess := range s.Excess {
+		n += excess
+	}
+	for i := range s.Candidates {
+		if m := &s.Candidates[i]; m.Named && m.To != m.Replica.Revision {
+			n++
 		}
 	}
-	return s.Excess, named
+	return n
 }
 
 // Of compares a set with its wanted state.
@@ -96,13 +112,13 @@ func Of(o *snapshot.Set) *State {
 // unless claims tie the pod to its identity.
 func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
 	if !o.Ordinal() {
-		return comesBackAt(o, s.next(o, claimsOf(o, r))), len(r.Claims) > 0 && !r.Surge
+		return comesBackAt(o, s.next(o, claimsOf(o, r)), s.Allowed > 0), len(r.Claims) > 0 && !r.Surge
 	}
 	k, used := o.InUse(r.Ordinal)
 	if !used {
 		return "", false
 	}
-	return comesBackAt(o, at(o, k)), true
+	return comesBackAt(o, at(o, k), k >= s.first), true
 }
 
 // IsOld reports whether the strategy Recreate wants a pod gone before any new one is created. Under that strategy all pods
@@ -115,7 +131,7 @@ func IsOld(o *snapshot.Set, r *snapshot.Replica) bool {
 // excess pods, because it is not known which of them will move.
 func (s *State) Stays(o *snapshot.Set, r *snapshot.Replica) bool {
 	if !o.Ordinal() {
-		return s.Excess[r.Revision] == 0
+		return !s.Goes(r) && s.Excess[r.Revision] == 0
 	}
 	k, used := o.InUse(r.Ordinal)
 	return used && target(o, r, k) == r.Revision
@@ -138,16 +154,6 @@ func partition(o *snapshot.Set) int {
 	}
 }
 
-// comesBackAt returns the revision of a new pod, given the wanted one. It is the current revision while the API server
-// refuses pods of the update revision, so that a set keeps running with a bad template. That may be a revision that was never
-// complete: some of its pods may serve.
-func comesBackAt(o *snapshot.Set, revision string) string {
-	if revision == o.Update.Name && o.ComesBackAtCurrent() {
-		revision = o.Current.Name
-	}
-	return obtainable(o, revision)
-}
-
 // obtainable returns the revision that a pod can have, given the wanted one. It is the current revision while the set is
 // paused, and never one whose template is lost.
 func obtainable(o *snapshot.Set, revision string) string {
@@ -163,7 +169,7 @@ func obtainable(o *snapshot.Set, revision string) string {
 // replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it cannot if that would change
 // its revision.
 func replaceable(o *snapshot.Set, r *snapshot.Replica) bool {
-	return !o.Paused() || comesBackAt(o, r.Revision) == r.Revision
+	return !o.Paused() || comesBackAt(o, r.Revision, true) == r.Revision
 }
 
 // at returns the revision wanted at the k-th place of a set with ordinals.

@@ -39,14 +39,11 @@ func line(s *desired.State) string {
 		}
 		words = append(words, word)
 	}
-	for _, r := range s.Condemned {
-		words = append(words, "outside "+r.ID)
+	for _, r := range s.Going {
+		words = append(words, r.ID+" goes")
 	}
 	for _, revision := range slices.Sorted(maps.Keys(s.Excess)) {
 		words = append(words, fmt.Sprintf("%d too many at %s", s.Excess[revision], revision))
-	}
-	if s.Surplus > 0 {
-		words = append(words, fmt.Sprintf("%d above", s.Surplus))
 	}
 	if s.Missing > len(s.Places) {
 		words = append(words, fmt.Sprintf("%d missing", s.Missing))
@@ -64,9 +61,9 @@ func TestOf(t *testing.T) {
 		"ordinals: one that was lost below the partition comes back at the current revision": {
 			"ordinal R=3 p=1 v1>v2", "1:v2+ 2:v2+", "+0:v1",
 		},
-		"ordinals: those not in use are outside, the highest first": {"ordinal R=1 v1", "0:v1+ 1:v1+ 5:v1+", "outside 5, outside 1, 2 above"},
-		"ordinals: they begin at start":                             {"ordinal R=1 start=5 v1", "0:v1+", "+5:v1, outside 0, 1 above"},
-		"ordinals: reserved ones are not used":                      {"ordinal R=2 reserve=1 v1", "0:v1+ 1:v1+", "+2:v1, outside 1, 1 above"},
+		"ordinals: those not in use are outside, the highest first": {"ordinal R=1 v1", "0:v1+ 1:v1+ 5:v1+", "5 goes, 1 goes"},
+		"ordinals: they begin at start":                             {"ordinal R=1 start=5 v1", "0:v1+", "+5:v1, 0 goes"},
+		"ordinals: reserved ones are not used":                      {"ordinal R=2 reserve=1 v1", "0:v1+ 1:v1+", "+2:v1, 1 goes"},
 		"ordinals: a pod that a user named is replaced":             {"ordinal R=2 v1", "0:v1+@ 1:v1+", "0>v1@"},
 		"ordinals: a rollback wants the current revision":           {"ordinal R=2 rejected v1>v2", "0:v1+ 1:v2+", "1>v1, 1 too many at v2"},
 		"ordinals: nothing moves in a pause":                        {"ordinal R=2 paused v1>v2", "0:v1+ 1:v1+", ""},
@@ -82,7 +79,7 @@ func TestOf(t *testing.T) {
 		"random: a terminating pod is missed at once":   {"random R=2 v1", "a:v1x b:v1+", "+new:v1"},
 		"random: one with claims holds its place":       {"random R=2 claims v1", "a:v1x$ b:v1+$", ""},
 		"random: a finished pod holds its place":        {"random R=2 v1", "a:v1! b:v1+", ""},
-		"random: too many are above":                    {"random R=1 v1", "a:v1+ b:v1+", "1 above"},
+		"random: too many are above":                    {"random R=1 v1", "a:v1+ b:v1+", "b goes"},
 		"random: all of the old revision may move":      {"random R=2 v1>v2", "a:v1+ b:v1+", "a>v2, b>v2, 2 too many at v1"},
 		"random: any pods satisfy the partition":        {"random R=3 p=1 v1>v2", "a:v1+ b:v1+ c:v2+", "a>v2, b>v2, 1 too many at v1"},
 		"random: surge comes for those that move":       {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+", "+new:v2*, a>v2, b>v2, 2 too many at v1"},

@@ -54,7 +54,7 @@ func whyTerminating(pod *corev1.Pod) string {
 	if !Finished(pod) {
 		s = onNode(pod, s)
 	}
-	if !Finished(pod) && unreachable(pod) {
+	if !Finished(pod) && Unreachable(pod) {
 		s += ", which does not answer: if it is off, taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or delete the Node"
 	}
 	if len(pod.Finalizers) > 0 {
@@ -107,8 +107,8 @@ func whyGated(pod *corev1.Pod) string {
 	}
 }
 
-// unreachable reports whether the node of a pod does not answer: the control plane says so by the condition Ready alone.
-func unreachable(pod *corev1.Pod) bool {
+// Unreachable reports whether the node of a pod does not answer: the control plane says so by the condition Ready alone.
+func Unreachable(pod *corev1.Pod) bool {
 	_, ready := ReadySince(pod)
 	return pod.Spec.NodeName != "" && !ready && conditionTrue(pod, corev1.ContainersReady) && closedGate(pod) == ""
 }

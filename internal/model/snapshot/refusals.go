@@ -15,6 +15,10 @@ func (s *Set) LeavesAside(k attempt.Key) bool {
 	return r.Message != "" && r.Retry > 0
 }
 
+// Refused reports whether a write was refused a moment ago, and is not retried yet. A write with an unknown result was not: it
+// may have happened.
+func (s *Set) Refused(k attempt.Key) bool { return s.LeavesAside(k) && !s.Refusal(k).Unsettled }
+
 // Refusal returns the refusal of a write: its own or, if there is none, that of its verb.
 func (s *Set) Refusal(k attempt.Key) Refusal {
 	if r, ok := s.Refusals[k]; ok && r.Retry > 0 {
@@ -40,7 +44,7 @@ func (s *Set) MayBeDeleted(pod *corev1.Pod) bool {
 // Unmovable returns the first refused write among those that move a pod to another revision; false if there is none. A write
 // with an unknown result does not count: the pod may be on its way out, and no other pod may be disturbed in its place.
 func (s *Set) Unmovable(pod *corev1.Pod) (k attempt.Key, ok bool) {
-	return s.firstOfMove(pod, func(k attempt.Key) bool { return s.LeavesAside(k) && !s.Refusal(k).Unsettled })
+	return s.firstOfMove(pod, s.Refused)
 }
 
 // WasRefused reports whether a write that moves a pod to another revision was refused when last tried, even if it may be tried

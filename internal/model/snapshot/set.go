@@ -228,6 +228,9 @@ type Content struct {
 	Pod *corev1.Pod
 	// Scheduled and Ready are those of the pod's status.
 	Scheduled, Ready bool
+	// Unreachable is true if the pod is not Ready although its containers are and its readiness gates are open: its node does
+	// not answer, and the pod may well serve.
+	Unreachable bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
 	// Surge is true for a pod, or claims without a pod, that maxSurge made and that are deleted again. They take no other
@@ -244,12 +247,27 @@ type Content struct {
 // Active reports whether the replica has a pod that counts towards spec.replicas.
 func (r *Replica) Active() bool { return r.Pod != nil && !r.Terminating && !r.Finished }
 
-// Broken reports whether the replica has an active pod that is not ready.
-func (r *Replica) Broken() bool { return r.Active() && !r.Ready }
+// Broken reports whether the replica has an active pod that is not ready, and that cannot serve as far as is known.
+func (r *Replica) Broken() bool { return r.Active() && !r.Ready && !r.Unreachable }
 
-// OutOfService reports whether nothing is lost by disturbing the replica's active pod: it is not ready, or the set has taken
-// it out of service.
-func (r *Replica) OutOfService() bool { return r.Active() && (!r.Ready || r.Updating) }
+// OutOfService reports whether nothing is lost by disturbing the replica's active pod: it is broken, or the set has taken it
+// out of service.
+func (r *Replica) OutOfService() bool { return r.Broken() || r.Active() && r.Updating }
+
+// StuckAt returns when a terminating pod counts as stuck: ten seconds after the end of its grace period.
+func (r *Replica) StuckAt() time.Time { return r.Pod.DeletionTimestamp.Add(10 * time.Second) }
+
+// Stuck reports whether a terminating pod has outlived its grace period: its node is lost, or a finalizer keeps it.
+func (r *Replica) Stuck(now time.Time) bool { return r.Terminating && now.After(r.StuckAt()) }
+
+// DeletedAt returns when the deletion of a terminating pod was requested.
+func (r *Replica) DeletedAt() time.Time {
+	at := r.Pod.DeletionTimestamp.Time
+	if grace := r.Pod.DeletionGracePeriodSeconds; grace != nil {
+		at = at.Add(-time.Duration(*grace) * time.Second)
+	}
+	return at
+}
 
 // ToReplace reports whether the replica's pod is deleted first when the set is scaled down, and otherwise replaced: a user named
 // it, or its node leaves.

@@ -34,6 +34,7 @@ func read(pod *corev1.Pod, before *snapshot.Content, selector labels.Selector) s
 		Unselected:   !selector.Matches(labels.Set(pod.Labels)),
 	}
 	c.ReadySince, c.Ready = podstate.ReadySince(pod)
+	c.Unreachable = !c.Ready && podstate.Unreachable(pod)
 	if !c.Terminating && !c.Finished {
 		c.Gate = inplace.GateOf(pod)
 		c.InPlace = stateOf(pod, before)

@@ -1,81 +1,84 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package scale
+package desired
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/action"
-	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/rank"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// removeVictims deletes the surplus of a set with random names. Unavailable pods are deleted freely. Of the available pods,
-// only those above spec.replicas are deleted, so that a scale-down during a bad rollout takes the bad pods although the good
-// ones are at the old revision. Pods that a user named are deleted in any case. Surge that is no longer needed is deleted by
-// itself, and no other pod in its place; if a user named it, it still stands in for pods that are not available.
-func removeVictims(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	v, all := victims{set: o, spare: o.Available() - o.Limits.Replicas}, ranked(o, w)
-	why := fmt.Sprintf("scale down to %d", o.Active()-w.SurplusSurge-w.Surplus)
-	left := w.Surplus - v.take(all.named, w.Surplus, why, p)
-	surge := all.surge[:min(w.SurplusSurge, len(all.surge))]
-	v.take(surge, len(surge), "the rollout needs no more surge", p)
+// choose chooses the pods of a set with random names that go: as many as are surplus, and the surge pods that are no longer
+// needed. Unavailable pods go freely. Of the available pods, only those above spec.replicas go, so that a scale-down during a
+// bad rollout takes the bad pods although the good ones are at the old revision. Pods that a user named go in any case. If a
+// user named a surge pod, it still stands in for pods that are not available.
+func (s *State) choose(o *snapshot.Set, surplus, extra int) {
+	v, all := choice{set: o, state: s, spare: s.Available - o.Limits.Replicas}, s.ranked(o)
+	left := surplus - v.take(all.named, surplus)
+	v.take(all.surge[:min(extra, len(all.surge))], extra)
 	if o.Rolling() && o.Paused() && !o.GivesBack() {
-		surge, all.others = splitSurge(o, all.others, min(left, o.Limits.MaxSurge-w.Surge))
-		v.take(surge, len(surge), why, p)
+		surge, others := splitSurge(o, all.others, min(left, o.Limits.MaxSurge-s.Surge))
+		v.take(surge, len(surge))
 		left -= len(surge) // those that cannot go now stay: no old pod goes in their place
+		all.others = others
 	}
-	v.take(slices.Concat(all.tooMany, all.others), left, why, p)
+	v.take(slices.Concat(all.tooMany, all.others), left)
+	for _, r := range s.Going {
+		if r.Surge || r.ToReplace() || s.Excess[r.Revision] == 0 {
+			continue
+		}
+		if s.Excess[r.Revision]--; s.Excess[r.Revision] == 0 {
+			delete(s.Excess, r.Revision)
+		}
+	}
 }
 
-// victims collects the pods that a scale-down deletes.
-type victims struct {
-	set *snapshot.Set
-	// spare is how many available pods may still be deleted.
+// choice collects the pods that go.
+type choice struct {
+	set   *snapshot.Set
+	state *State
+	// spare is how many available pods may still go.
 	spare int
 }
 
-// take deletes up to n of the pods, and returns how many it deleted.
-func (v *victims) take(from []*snapshot.Replica, n int, why string, p *action.Plan) int {
+// take sends up to n of the pods, and returns how many it sent.
+func (v *choice) take(from []*snapshot.Replica, n int) int {
 	taken := 0
 	for _, r := range from {
 		if taken == n {
 			break
 		}
 		if v.serves(r) {
-			if r.Surge && r.ToReplace() {
-				p.Hold(action.HeldByBudget, r.Pod.Name, "it is to be deleted when enough other pods are available")
-			}
 			continue
 		}
 		if r.Available {
 			v.spare--
+			v.state.Available--
 		}
 		taken++
-		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
+		v.state.send(r)
 	}
 	return taken
 }
 
 // serves reports whether a pod must stay because too few others are available. Ready surge must, because it may become
 // available next, but not if no pod is created before it is gone.
-func (v *victims) serves(r *snapshot.Replica) bool {
+func (v *choice) serves(r *snapshot.Replica) bool {
 	if !r.Surge {
 		return r.Available && !r.Specified && v.spare <= 0
 	}
-	return r.Ready && !desired.IsOld(v.set, r) && (v.spare < 0 || r.Available && v.spare == 0)
+	return r.Ready && !IsOld(v.set, r) && (v.spare < 0 || r.Available && v.spare == 0)
 }
 
 // ranking holds the active pods of a set, the least useful first: surge pods to be deleted again, pods that a user named,
 // surplus pods of their revision, and the others.
 type ranking struct{ surge, named, tooMany, others []*snapshot.Replica }
 
-func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
+func (s *State) ranked(o *snapshot.Set) (all ranking) {
 	active := make([]*snapshot.Replica, 0, len(o.Replicas))
 	for i := range o.Replicas {
 		if o.Replicas[i].Active() {
@@ -84,7 +87,7 @@ func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
 	}
 	rank.SortByLoss(o, active)
 
-	excess := maps.Clone(w.Excess)
+	excess := maps.Clone(s.Excess)
 	for _, r := range active {
 		switch {
 		case r.Surge:
@@ -98,16 +101,16 @@ func ranked(o *snapshot.Set, w *desired.State) (all ranking) {
 			all.others = append(all.others, r)
 		}
 	}
-	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return useOf(o, w, a) - useOf(o, w, b) })
+	slices.SortStableFunc(all.surge, func(a, b *snapshot.Replica) int { return s.useOf(o, a) - s.useOf(o, b) })
 	return all
 }
 
 // useOf orders surge: first what is being deleted already, then what is no longer needed.
-func useOf(o *snapshot.Set, w *desired.State, r *snapshot.Replica) int {
+func (s *State) useOf(o *snapshot.Set, r *snapshot.Replica) int {
 	switch {
 	case r.State == v1alpha1.LifecyclePreparingDelete:
 		return 0
-	case w.Spent(o, r):
+	case s.Spent(o, r):
 		return 1
 	default:
 		return 2
