@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"rollset.dev/rollset/internal/model/action"
@@ -29,9 +30,11 @@ type budget struct {
 	// unavailable counts, for each revision, the unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone. missing counts the other places without a pod: they hold back healthy pods only.
 	unavailable, missing map[string]int
-	// none is true if no pod that stays is available, and servedUntil is when the last one ceased to be.
-	none        bool
-	servedUntil time.Time
+	// none is true if no pod that stays is available. Only then servedUntil is when the last one ceased to be, and unreadySince
+	// holds, for each revision, when its unavailable pods that stay became unready, in order.
+	none         bool
+	servedUntil  time.Time
+	unreadySince map[string][]time.Time
 	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
 	// then above spec.replicas, without those that are marked.
 	created []string
@@ -51,22 +54,29 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan, rests boo
 		unavailable: maps.Clone(w.Unavailable),
 		missing:     map[string]int{},
 		none:        w.Available == 0,
+
+		unreadySince: map[string][]time.Time{},
 	}
 	if o.OrderedReady() {
 		b.lowest = lowestUnavailable(o)
 	}
-	surging := 0
+	pods, surging := o.Active()-len(w.Going), 0
 	for r := range o.Unsteady() {
-		if w.Goes(r) {
-			continue
-		}
-		if r.Surge && r.Active() {
+		if r.Surge && r.Active() && !w.Goes(r) {
 			surging++
 		}
-		b.count(r, w)
+	}
+	places := o.Limits.Replicas - (pods - surging)
+	for r := range o.Unsteady() {
+		if !w.Goes(r) && b.count(r, w, places > 0) {
+			places--
+		}
+	}
+	for _, since := range b.unreadySince {
+		slices.SortFunc(since, time.Time.Compare)
 	}
 	created, surge := b.countCreated(w, scaling)
-	pods := o.Active() - len(w.Going) + created
+	pods += created
 	surging += surge
 	b.limit = w.GuardLimit(o, pods, surging)
 	b.surplus = max(0, pods-surging-o.Limits.Replicas)
@@ -99,20 +109,21 @@ func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, s
 	return created, surge
 }
 
-// count adds what holds the guard beside the unavailable pods: the successors of terminating pods. It also notes when the last
-// pod ceased to be available.
-func (b *budget) count(r *snapshot.Replica, w *desired.State) {
+// count adds what holds the guard beside the unavailable pods: the successors of terminating pods, if there is a place for
+// them, which it reports. It also notes when the last pod ceased to be available.
+func (b *budget) count(r *snapshot.Replica, w *desired.State, place bool) (comesBack bool) {
 	switch {
 	case r.Active() && b.none:
 		since := r.ReadySince
 		if !r.Ready {
 			since = podstate.UnreadySince(r.Pod)
+			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], since)
 		}
 		b.serves(since)
 	case r.Terminating:
-		revision, comesBack := w.ComesBackAt(b.set, r)
-		if !comesBack {
-			return
+		revision, comes := w.ComesBackAt(b.set, r)
+		if !comes || !place {
+			return false
 		}
 		b.serves(r.DeletedAt())
 		if left := b.onItsWay(r); left > 0 {
@@ -121,7 +132,9 @@ func (b *budget) count(r *snapshot.Replica, w *desired.State) {
 		} else {
 			b.missing[revision]++
 		}
+		return true
 	}
+	return false
 }
 
 // serves notes that a pod may have been available until a time.
@@ -196,14 +209,19 @@ func (b *budget) against(m desired.Candidate) int {
 	return b.unavailable[m.To] + b.missing[m.To]
 }
 
-// passes reports whether a broken pod passes the guard, because no pod of the set has been available for a while. Then nothing
-// is left to protect, and the pods may be ones that become ready only together. They cannot become ready together where they
-// are created one after the other.
+// passes reports whether a broken pod passes the guard, because no pod of the set has been available for a while, and the
+// guard has held for as long. Then nothing is left to protect, and the pods may be ones that become ready only together. They
+// cannot become ready together where they are created one after the other.
 func (b *budget) passes(m desired.Candidate) bool {
-	if b.set.OrderedReady() || !b.none || !m.Replica.Broken() || m.Replica.Gate.Closed() {
+	held := b.unreadySince[m.To]
+	if b.set.OrderedReady() || !b.none || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < b.limit {
 		return false
 	}
-	left := patience - b.set.Now.Sub(b.servedUntil)
+	since := b.servedUntil
+	if held[b.limit-1].After(since) {
+		since = held[b.limit-1]
+	}
+	left := patience - b.set.Now.Sub(since)
 	if left > 0 {
 		b.yieldAfter(left)
 	}

@@ -147,6 +147,7 @@ func rules() []rule {
 		{"I10, I11 bounded writes", writesLittle},
 		{"I15 bounded growth", staysSmall},
 		{"guard", guardsMoves},
+		{"guard of new pods", keepsTheGood},
 		{"domains", oneDomainAtATime},
 		{"drain", keepsWhereNothingStays},
 		{"hooks", waitsForHooks},

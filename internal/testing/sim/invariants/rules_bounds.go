@@ -172,14 +172,38 @@ func guardsMoves(v *verdict) string {
 	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, active+v.replacedNow() <= l.Replicas) {
 		return ""
 	}
-	surge := v.count(isSurge)
-	goes := func(pod *corev1.Pod) bool { return isSurge(pod) && surge > l.maxSurge } // as the same plan may have it
-	broken := v.count(func(pod *corev1.Pod) bool {
-		return apiserver.KeyOf(pod) != v.Key && IsActive(pod) && !goes(pod) && v.world.Version(pod) == update && v.runsSpec(pod) && !v.isAvailable(pod) &&
-			!v.outside(pod) && !v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
-	})
+	surge, broken := v.count(isSurge), v.brokenAt(update, l)
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
+	}
+	return ""
+}
+
+// brokenAt counts the unavailable pods of a version that stay, without the pod of the write.
+func (v *verdict) brokenAt(version string, l Limits) int {
+	surge := v.count(isSurge)
+	goes := func(pod *corev1.Pod) bool { return isSurge(pod) && surge > l.maxSurge } // as the same plan may have it
+	return v.count(func(pod *corev1.Pod) bool {
+		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && v.runsSpec(pod) && !v.isAvailable(pod) &&
+			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
+	})
+}
+
+// keepsTheGood checks the guard for new pods: while as many pods at the update revision are unavailable as an update and its
+// surge may break, no pod comes at that revision, whatever is missing. Then a bad template breaks no more, whatever else
+// happens to the set.
+func keepsTheGood(v *verdict) string {
+	if v.set == nil || !v.createsPod() || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy ||
+		v.world.Rejected(v.set) || v.world.unproven(v.set) || v.beginsSteps() {
+		return ""
+	}
+	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.TemplateOf(v.set.Status.CurrentRevision)
+	if current == nil || v.world.VersionOf(current) == update || v.world.Version(apiserver.MustBe[*corev1.Pod](v.New)) != update {
+		return ""
+	}
+	l := v.world.Limits(v.set)
+	if broken, limit := v.brokenAt(update, l), max(1, l.maxUnavailable+l.maxSurge); broken >= limit {
+		return fmt.Sprintf("one more pod at %s, where %d are unavailable already, at most %d may be", update, broken, limit)
 	}
 	return ""
 }
@@ -192,14 +216,21 @@ func (v *verdict) beginsSteps() bool {
 		(r == nil || v.world.VersionNamed(r.Revision) != v.world.VersionOf(&v.set.Spec.Template))
 }
 
-// passesGuard reports whether a broken pod may be moved although the guard holds. That is so if no pod is available,
-// and as many pods as the guard allows have not been ready at the version for a minute.
+// passesGuard reports whether a broken pod may be moved although the guard holds. That is so if no pod that stays has been
+// available for a minute, and as many pods as the guard allows have not been ready at the version for as long.
 func (v *verdict) passesGuard(version string, limit int) bool {
 	pod := v.pod()
 	stuck := v.count(func(pod *corev1.Pod) bool {
 		return IsActive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(podstate.UnreadySince(pod)) >= time.Minute
 	})
-	return pod != nil && !IsReady(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
+	served := v.count(func(pod *corev1.Pod) bool {
+		since := podstate.UnreadySince(pod)
+		if ready, ok := podstate.ReadySince(pod); ok {
+			since = ready
+		}
+		return v.stays(pod) && (v.isAvailable(pod) || v.now.Sub(since) < time.Minute)
+	})
+	return pod != nil && !mayServe(pod) && served == 0 && stuck >= limit
 }
 
 // movesSilently reports whether the write moves a pod in place and leaves its images.

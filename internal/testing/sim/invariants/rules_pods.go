@@ -18,15 +18,16 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
-// withinBound checks I3: neither the pods that the manager knows nor those that exist exceed replicas and surge.
+// withinBound checks I3: neither the pods that the manager knows nor those that exist exceed replicas and surge. Pods whose
+// ordinal is not in use go, and do not count.
 func withinBound(v *verdict) string {
 	if !v.createsPod() || v.set == nil {
 		return ""
 	}
 	l := v.world.Limits(v.set)
 	l.maxSurge = max(l.maxSurge, v.count(isSurge)) // surge pods of an earlier limit are deleted when the others are available
-	if active := v.count(IsActive) + 1; active > l.Replicas+l.maxSurge {
-		return fmt.Sprintf("the manager knows of %d active pods, at most %d+%d wanted", active, l.Replicas, l.maxSurge)
+	if active := v.count(v.stays) + 1; active > l.Replicas+l.maxSurge {
+		return fmt.Sprintf("the manager knows of %d active pods that stay, at most %d+%d wanted", active, l.Replicas, l.maxSurge)
 	}
 	if now := v.world.Set(); now == nil || now.UID != v.set.UID || now.DeletionTimestamp != nil {
 		return "" // a pod created for a deleted set is deleted with it
@@ -43,7 +44,7 @@ func withinBound(v *verdict) string {
 	}
 	active := 0
 	for _, pod := range v.world.Pods() {
-		if IsActive(pod) && OwnerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
+		if v.stays(pod) && OwnerOf(pod) == v.set.UID && v.selects(pod) && v.collides(pod) {
 			active++
 		}
 	}
@@ -77,28 +78,42 @@ func (v *verdict) comesBack() bool {
 	return false
 }
 
-// withinBudget checks I4: as far as the manager knows, deleting a ready pod, or preparing it for that, leaves enough available
-// ones. A ready pod that is not available yet counts as unavailable.
+// stays reports whether a pod is active, and its ordinal in use if it has one.
+func (v *verdict) stays(pod *corev1.Pod) bool { return IsActive(pod) && !v.outside(pod) }
+
+// mayServe reports whether a pod may serve: it is ready, or not ready although its containers are and its gates are open,
+// because its node does not answer.
+func mayServe(pod *corev1.Pod) bool {
+	isTrue := func(t corev1.PodConditionType) bool {
+		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+	}
+	closed := func(g corev1.PodReadinessGate) bool { return !isTrue(g.ConditionType) }
+	return IsReady(pod) || pod.Spec.NodeName != "" && isTrue(corev1.ContainersReady) && !slices.ContainsFunc(pod.Spec.ReadinessGates, closed)
+}
+
+// withinBudget checks I4: as far as the manager knows, deleting a pod that may serve, or preparing it for that, leaves enough
+// available ones among those that stay. A ready pod that is not available yet counts as unavailable.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
 	if v.set == nil || pod == nil || !v.deletesPod() && !v.prepares(v1alpha1.LifecyclePreparingDelete) {
 		return ""
 	}
-	if !IsReady(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) || v.changed(pod) {
+	if !mayServe(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) || v.changed(pod) {
 		return ""
 	}
 	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	if v.specified(pod) && pod.Labels[v1alpha1.SurgeLabel] == "" && v.checker.active > l.Replicas {
+	ordinal := v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
+	if !ordinal && v.specified(pod) && pod.Labels[v1alpha1.SurgeLabel] == "" && v.checker.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
-	left := v.count(v.isAvailable)
+	left := v.count(func(other *corev1.Pod) bool { return v.stays(other) && v.isAvailable(other) })
 	switch {
 	case v.isAvailable(pod):
 		left--
-	case !IsActive(pod) || v.count(IsActive) > l.Replicas: // a pod that already counts as unavailable may be surplus
+	case !IsActive(pod) || v.count(v.stays) > l.Replicas: // a pod that already counts as unavailable may be surplus
 		return ""
 	}
 	if left < l.Replicas-l.maxUnavailable {
@@ -150,10 +165,13 @@ func inOrder(v *verdict) string {
 	}
 }
 
+// comesInOrder returns which place in use below an ordinal has no available pod.
 func (v *verdict) comesInOrder(number int) string {
-	rank, _ := v.ordinals().Rank(number)
-	for k := range rank {
+	for k := range int(*v.set.Spec.Replicas) {
 		below := v.ordinals().At(k)
+		if below < 0 || below >= number {
+			break
+		}
 		if v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
 			return fmt.Sprintf("%d is not available", below)
 		}
@@ -175,7 +193,10 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
 		return "a higher pod has to go first"
 	}
-	return ""
+	if !v.isAvailable(pod) || v.isInTheWay(pod) {
+		return ""
+	}
+	return v.comesInOrder(v.ordinalByName(pod))
 }
 
 // isInTheWay reports whether Recreate deletes a pod before its turn. It does when the pod blocks new ones, and the
