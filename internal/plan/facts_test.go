@@ -36,7 +36,11 @@ type facts struct {
 	set  *snapshot.Set
 	plan *action.Plan
 
-	active, available int
+	// active counts the active pods, serving the available ones. staying and available count those of them whose ordinal is in
+	// use, if they have one.
+	active, serving, staying, available int
+	// missing is how many places have no active pod, and get none by the plan.
+	missing int
 	// extra is the number of active surge pods that are deleted again.
 	extra int
 	// have counts the active pods, mix those that users did not name, broken the unready ones among mix.
@@ -82,7 +86,13 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 		f.active++
 		f.have[f.side(r.Revision)]++
 		if r.Available {
-			f.available++
+			f.serving++
+		}
+		if _, used := o.InUse(r.Ordinal); used || !o.Ordinal() {
+			f.staying++
+			if r.Available {
+				f.available++
+			}
 		}
 		if r.Surge {
 			f.extra++
@@ -97,9 +107,11 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 	}
 	f.want[current] = f.partition()
 	f.want[update] = o.Limits.Replicas - f.want[current]
+	places := o.Limits.Replicas - (f.staying - f.extra)
 	for i := range o.Replicas {
 		switch r := &o.Replicas[i]; {
-		case f.comesBack(r):
+		case f.comesBack(r) && (o.Ordinal() || places > 0):
+			places--
 			f.unavailable[f.returns(r)]++
 		case r.Active() && !r.Available && f.stays(r) && r.State == "":
 			f.unavailable[f.side(r.Revision)]++
@@ -111,6 +123,7 @@ func (f *facts) gather(o *snapshot.Set, p *action.Plan) {
 	for _, a := range p.Actions {
 		f.count(a)
 	}
+	f.missing = max(0, o.Limits.Replicas-f.staying-len(f.creates))
 }
 
 func (f *facts) count(a action.Action) {
@@ -125,7 +138,11 @@ func (f *facts) count(a action.Action) {
 		f.written = append(f.written, pod)
 	}
 	if state, ok := a.(action.SetState); ok && state.State == v1alpha1.LifecyclePreparingDelete {
-		f.prepares = append(f.prepares, f.replica(state.Pod))
+		r := f.replica(state.Pod)
+		f.prepares = append(f.prepares, r)
+		if r.Active() && !r.Available && f.stays(r) && r.State == "" {
+			f.unavailable[f.side(r.Revision)]-- // it counts as gone
+		}
 	}
 	if d, ok := a.(action.Delete); ok {
 		r := f.replica(d.Pod)
@@ -280,7 +297,18 @@ func (f *facts) excess(s side) int {
 	if !f.set.Rolling() && s == update {
 		return 0
 	}
+	if s == update && f.want[current] == 0 {
+		return 0
+	}
 	return max(0, f.mix[s]-f.want[s])
+}
+
+// rests reports whether surplus pods are being deleted, so that no pod in service is touched.
+func (f *facts) rests() bool {
+	return f.scaledDown.sum() > 0 || slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool {
+		_, used := f.set.InUse(r.Ordinal)
+		return f.set.Ordinal() && !used && r.Terminating && f.set.Now.Before(r.Pod.DeletionTimestamp.Time)
+	})
 }
 
 // destination returns the side at which a moved pod comes back.
@@ -353,6 +381,20 @@ func (f *facts) returns(r *snapshot.Replica) side {
 	return f.makes(to)
 }
 
+// lacksBelow reports whether a place below an ordinal has no available pod.
+func (f *facts) lacksBelow(ordinal int) bool {
+	for k := range f.set.Limits.Replicas {
+		below := f.set.Ordinals.At(k)
+		if below >= ordinal {
+			return false
+		}
+		if !slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.Ordinal == below && r.Available }) {
+			return true
+		}
+	}
+	return false
+}
+
 // waitsFor returns an unavailable pod below an ordinal; nil if there is none.
 func (f *facts) waitsFor(ordinal int) *snapshot.Replica {
 	for i := range f.set.Replicas {
@@ -412,9 +454,25 @@ func (f *facts) guarded(to side) bool {
 	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting() >= max(1, f.set.Limits.MaxUnavailable)
 }
 
-// passes reports whether broken pods pass the guard of a side: no pod is available, and the guard has held for a minute.
+// guardedInService is guarded for a pod in service, against which places without a pod count too.
+func (f *facts) guardedInService(to side) bool {
+	return f.unavailable[to]+f.movedTo[to]+f.replaced+f.waiting()+f.missing >= max(1, f.set.Limits.MaxUnavailable)
+}
+
+// guardsNew reports whether the current revision stands in for the update revision while the guard holds that.
+func (f *facts) guardsNew() bool {
+	return !f.noneLately() && f.set.Rolling() && !f.set.Rejected && !f.frozen() && f.set.Strategy() == v1alpha1.RollingUpdateStrategy && f.set.Current.Template != nil
+}
+
+// passes reports whether broken pods pass the guard of a side: no pod has been available for a minute, and the guard has held
+// for as long.
 func (f *facts) passes(to side) bool {
-	return f.available == 0 && !f.set.OrderedReady() && f.unavailableLong[to] >= max(1, f.set.Limits.MaxUnavailable)
+	return f.noneLately() && f.unavailableLong[to] >= max(1, f.set.Limits.MaxUnavailable)
+}
+
+// noneLately reports whether no pod has been available for a minute.
+func (f *facts) noneLately() bool {
+	return !f.set.NoneSince.IsZero() && f.set.Now.Sub(f.set.NoneSince) >= time.Minute && !f.set.OrderedReady()
 }
 
 // waiting counts the pods that wait or are to wait for a hook before they are deleted.

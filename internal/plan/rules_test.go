@@ -37,6 +37,8 @@ func rules() []rule {
 		{"OrderedReady creates one pod after the other", createsInOrder},
 		{"OrderedReady scales down one pod after the other", scalesDownInOrder},
 		{"a pod is created at a revision that is wanted", createsWhatIsWanted},
+		{"what is missing comes at the update revision only as far as the guard allows", keepsTheGood},
+		{"members come first", fillsMembers},
 		{"scaleStrategy.maxUnavailable keeps no place empty that had a pod", limitsNoReplacement},
 		{"pods that the set never had are created within scaleStrategy.maxUnavailable", createsWithinLimit},
 		{"only misplaced pods are moved, and none while the set is frozen", movesMisplaced},
@@ -73,6 +75,9 @@ func keepsClaimsApart(f *facts) bool {
 }
 
 func mountsClaims(f *facts) bool {
+	if f.guardsNew() {
+		return true // the guard may send those that the update revision wants to the current one
+	}
 	creates := func(at side, claimed bool) bool {
 		return slices.ContainsFunc(f.creates, func(c action.Create) bool {
 			has := slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.ID == c.ID && len(r.Claims) > 0 })
@@ -99,7 +104,23 @@ func deletesForAReason(f *facts) bool {
 }
 
 func neverTooMany(f *facts) bool {
-	return len(f.creates) == 0 || f.active+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+	return len(f.creates) == 0 || f.staying+len(f.creates) <= f.set.Limits.Replicas+f.surge()
+}
+
+// fillsMembers exempts sets whose pods come in their order, or not while old ones are there. A surplus pod that goes now makes one
+// new pod wait.
+func fillsMembers(f *facts) bool {
+	if !f.set.Ordinal() || f.set.OrderedReady() || f.recreate() || f.set.Limits.ScaleMaxUnavailable >= 0 {
+		return true
+	}
+	free := 0
+	for k := range f.set.Limits.Replicas {
+		ordinal := f.set.Ordinals.At(k)
+		if !slices.ContainsFunc(f.set.Replicas, func(r snapshot.Replica) bool { return r.Ordinal == ordinal && r.Pod != nil }) {
+			free++
+		}
+	}
+	return len(f.creates) >= free-f.scaledDown.sum()
 }
 
 // fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not active: finished pods
@@ -136,6 +157,9 @@ func movesWithinBudget(f *facts) bool {
 		disturbed = f.deleted(action.Replace, func(r *snapshot.Replica) bool { return r.Ready && !f.old(r) })
 		lost = f.deleted(action.Replace, func(r *snapshot.Replica) bool { return r.Available && !f.old(r) })
 	}
+	if !f.set.Ordinal() {
+		lost += f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available })
+	}
 	return disturbed == 0 || f.available-lost >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 
@@ -148,7 +172,7 @@ func scaleDownWithinBudget(f *facts) bool {
 	}
 	taken := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !f.old(r) })
 	return taken == 0 || f.active-f.scaledDown.sum() >= f.set.Limits.Replicas ||
-		f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
+		f.serving-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 
 func createsInOrder(f *facts) bool {
@@ -191,7 +215,7 @@ func scalesDownInOrder(f *facts) bool {
 			highest = r
 		}
 	}
-	surplus, waits := f.active > f.set.Limits.Replicas, f.waitsFor(highest.Ordinal) != nil
+	surplus, waits := f.active > f.set.Limits.Replicas, f.lacksBelow(highest.Ordinal)
 	urgent := func(r *snapshot.Replica) bool {
 		return !r.Ready || (waits || !surplus) && f.old(r) || !waits && !surplus && r.Updating
 	}
@@ -201,7 +225,7 @@ func scalesDownInOrder(f *facts) bool {
 			return false
 		}
 	}
-	return f.scaledDown.sum() == 1 && (urgent(victim) || victim == highest && f.waitsFor(victim.Ordinal) == nil)
+	return f.scaledDown.sum() == 1 && (urgent(victim) || victim == highest && !f.lacksBelow(victim.Ordinal))
 }
 
 // createsWhatIsWanted does not count pods that users named, because their surge is created before they are deleted.
@@ -213,7 +237,8 @@ func createsWhatIsWanted(f *facts) bool {
 		return !slices.ContainsFunc(f.creates, func(c action.Create) bool {
 			ordinal, err := strconv.Atoi(c.ID)
 			to, used := f.wantedAt(ordinal)
-			return err != nil || !used || f.side(c.Revision) != f.makes(to)
+			came := f.side(c.Revision)
+			return err != nil || !used || came != f.makes(to) && !(came == current && f.guardsNew())
 		})
 	}
 	created := f.created
@@ -223,11 +248,47 @@ func createsWhatIsWanted(f *facts) bool {
 		}
 	}
 	for s := range sides {
-		if f.set.Rolling() && created[s] > max(0, f.want[s]-f.mix[s]) {
+		short := max(0, f.want[s]-f.mix[s])
+		if s == current && f.guardsNew() {
+			short += max(0, f.want[update]-f.mix[update])
+		}
+		if f.set.Rolling() && created[s] > short {
 			return false
 		}
 	}
 	return f.created[stray] == 0
+}
+
+// keepsTheGood checks both sides: no pod comes at the update revision that the guard does not allow there, and as many come there
+// as it allows. With ordinals, places in which a pod terminates may be served first.
+func keepsTheGood(f *facts) bool {
+	if !f.guardsNew() {
+		return true
+	}
+	there, limit := f.unavailableThere(update), max(1, f.set.Limits.MaxUnavailable)
+	there -= f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return f.side(r.Revision) == update && !r.Available })
+	if f.created[update] > 0 && there+f.created[update] > max(limit, f.set.Limits.MaxUnavailable+f.surge()) {
+		return false
+	}
+	wanted := max(0, f.want[current]-f.mix[current])
+	if f.set.Ordinal() {
+		wanted = 0
+		for _, c := range f.creates {
+			ordinal, err := strconv.Atoi(c.ID)
+			if to, _ := f.wantedAt(ordinal); err == nil && to == current {
+				wanted++
+			}
+		}
+	}
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		_, used := f.set.InUse(r.Ordinal)
+		if f.set.Ordinal() && used && r.Pod != nil && !r.Active() || !f.set.Ordinal() && r.Terminating && len(r.Claims) > 0 {
+			there++
+		}
+	}
+	limited := f.set.Limits.ScaleMaxUnavailable >= 0 || f.set.OrderedReady()
+	return limited || f.created[current] <= wanted || there+f.created[update] >= limit
 }
 
 func movesMisplaced(f *facts) bool {
@@ -294,14 +355,14 @@ func brokenPassesGuard(f *facts) bool {
 }
 
 func budgetIsUsed(f *facts) bool {
-	if f.frozen() || f.scaledDown.sum() > 0 || f.waiting() > 0 {
+	if f.frozen() || f.rests() || f.waiting() > 0 {
 		return true
 	}
 	if f.set.Ordinal() {
-		return f.eachWaiting(func(r *snapshot.Replica) bool { return !r.Ready || f.spent(r) || f.guarded(f.destination(r)) })
+		return f.eachWaiting(func(r *snapshot.Replica) bool { return !r.Ready || f.spent(r) || f.guardedInService(f.destination(r)) })
 	}
 	for s := range sides {
-		if f.moved[s] < f.excess(s) && f.waits(s) && !f.guarded(f.destinationFrom(s)) {
+		if f.moved[s] < f.excess(s) && f.waits(s) && !f.guardedInService(f.destinationFrom(s)) {
 			return false
 		}
 	}
@@ -309,11 +370,11 @@ func budgetIsUsed(f *facts) bool {
 }
 
 func namedIsReplaced(f *facts) bool {
-	if f.scaledDown.sum() > 0 {
+	if f.rests() {
 		return true
 	}
 	// Paused, a pod comes back at its own revision. Under OnDelete it comes back at the one that is wanted.
-	guarded := !f.set.Paused() && (f.guarded(current) || f.guarded(update))
+	guarded := !f.set.Paused() && (f.guardedInService(current) || f.guardedInService(update))
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		waits := r.Active() && f.replaceable(r) && !f.goes(r) && (r.Specified || !f.set.Nowhere)
@@ -341,12 +402,12 @@ func takesWithinBudget(f *facts) bool {
 	}
 	prepared := 0
 	for _, r := range f.prepares {
-		if r.Available && !r.Specified {
+		if _, used := f.set.InUse(r.Ordinal); r.Available && !r.Specified && (used || !f.set.Ordinal()) {
 			prepared++
 		}
 	}
-	scaled := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return r.Available && !r.Specified })
-	taken, tooMany := prepared+f.lost+scaled, f.active-f.set.Limits.Replicas
+	scaled := f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return !f.set.Ordinal() && r.Available && !r.Specified })
+	taken, tooMany := prepared+f.lost+scaled, f.staying-f.set.Limits.Replicas
 	return taken <= max(0, tooMany) || f.available-taken >= f.set.Limits.Replicas-f.set.Limits.MaxUnavailable
 }
 

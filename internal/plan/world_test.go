@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
@@ -207,6 +209,7 @@ func (w *world) show(c *cells) {
 		}
 	}
 	w.set.FindSteady()
+	snapshottest.FindNone(w.set)
 }
 
 // view sets the observation to a state, and returns its cells.
@@ -265,7 +268,7 @@ func (w *world) successors(s state) []state {
 		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue
 		}
-		moving = moving || !w.hopeless(i, k)
+		moving = moving || !w.hopeless(i, k) || w.quorum && w.set.Now.Sub(podstate.UnreadySince(w.replicas[i][k].Pod)) < time.Minute
 		after := c
 		after[i] = w.next[k]
 		next = append(next, w.packed(&after))

@@ -79,7 +79,7 @@ func TestLimit(t *testing.T) {
 			want: "create qkmvw at v2 (surge for update)",
 		},
 		"but takes no other pod's place": {
-			config: "random R=3 surge=1 v1>v2", state: "a:v1. b:v2.",
+			config: "random R=3 surge=1 v1>v2", state: "a:v1+ b:v2.",
 			want: "hold web-qkmvw and 1 more: " + held,
 		},
 	} {

@@ -106,13 +106,20 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
 		return
 	}
-	room, limit := room(o, w, down, p), newLimit(o, w)
+	room, limit, allowed := room(o, w, down, p), newLimit(o, w), w.Allowed
 	for _, place := range w.Places {
 		if room == 0 {
 			return
 		}
-		if !held(o, place, p) && !limit.holds(place, p) {
+		wanted, guarded := place, place.Revision == o.Update.Name && !place.Surge
+		if guarded && allowed == 0 {
+			place.Revision = w.Instead
+		}
+		if !held(o, place, p) && !limit.holds(wanted, p) {
 			room--
+			if guarded && allowed > 0 {
+				allowed--
+			}
 			p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
 		}
 		if o.OrderedReady() {

@@ -30,10 +30,7 @@ type budget struct {
 	// unavailable counts, for each revision, the unavailable pods that stay, those about to be created, and those about to
 	// come back once their predecessor is gone. missing counts the other places without a pod: they hold back healthy pods only.
 	unavailable, missing map[string]int
-	// none is true if no pod that stays is available. Only then servedUntil is when the last one ceased to be, and unreadySince
-	// holds, for each revision, when its unavailable pods that stay became unready, in order.
-	none         bool
-	servedUntil  time.Time
+	// unreadySince holds, for each revision, when its unavailable pods became unready, in order, if no pod is available.
 	unreadySince map[string][]time.Time
 	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
 	// then above spec.replicas, without those that are marked.
@@ -53,7 +50,6 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan, rests boo
 		rests:       rests,
 		unavailable: maps.Clone(w.Unavailable),
 		missing:     map[string]int{},
-		none:        w.Available == 0,
 
 		unreadySince: map[string][]time.Time{},
 	}
@@ -110,22 +106,16 @@ func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, s
 }
 
 // count adds what holds the guard beside the unavailable pods: the successors of terminating pods, if there is a place for
-// them, which it reports. It also notes when the last pod ceased to be available.
+// them, which it reports.
 func (b *budget) count(r *snapshot.Replica, w *desired.State, place bool) (comesBack bool) {
 	switch {
-	case r.Active() && b.none:
-		since := r.ReadySince
-		if !r.Ready {
-			since = podstate.UnreadySince(r.Pod)
-			b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], since)
-		}
-		b.serves(since)
+	case r.Active() && !r.Ready && !b.set.NoneSince.IsZero():
+		b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
 	case r.Terminating:
 		revision, comes := w.ComesBackAt(b.set, r)
 		if !comes || !place {
 			return false
 		}
-		b.serves(r.DeletedAt())
 		if left := b.onItsWay(r); left > 0 {
 			b.unavailable[revision]++
 			b.yieldAfter(left)
@@ -137,13 +127,6 @@ func (b *budget) count(r *snapshot.Replica, w *desired.State, place bool) (comes
 	return false
 }
 
-// serves notes that a pod may have been available until a time.
-func (b *budget) serves(until time.Time) {
-	if until.After(b.servedUntil) {
-		b.servedUntil = until
-	}
-}
-
 // yieldAfter records that the guard may yield after a while.
 func (b *budget) yieldAfter(d time.Duration) {
 	if b.yieldsAfter == 0 || d < b.yieldsAfter {
@@ -151,21 +134,14 @@ func (b *budget) yieldAfter(d time.Duration) {
 	}
 }
 
-// patience is how long broken pods wait: for what is on its way, and for the guard where no pod of the set is available.
-const patience = time.Minute
-
 // onItsWay returns for how long broken pods still wait for the successor of a terminating pod. They do not wait for one that
 // is stuck, on a dead node or behind a finalizer. They do not wait either if OrderedReady makes the successor wait for other
 // pods, because it must not keep those pods from being replaced.
 func (b *budget) onItsWay(r *snapshot.Replica) time.Duration {
-	if r.Stuck(b.set.Now) || b.set.OrderedReady() && b.lowest != r {
+	if b.set.OrderedReady() && b.lowest != r {
 		return 0
 	}
-	until := r.DeletedAt().Add(patience)
-	if stuck := r.StuckAt(); stuck.Before(until) {
-		until = stuck
-	}
-	return max(0, until.Sub(b.set.Now))
+	return r.OnItsWay(b.set.Now)
 }
 
 // lowestUnavailable returns the unavailable pod with the lowest ordinal in use; nil if all are available.
@@ -210,18 +186,17 @@ func (b *budget) against(m desired.Candidate) int {
 }
 
 // passes reports whether a broken pod passes the guard, because no pod of the set has been available for a while, and the
-// guard has held for as long. Then nothing is left to protect, and the pods may be ones that become ready only together. They
-// cannot become ready together where they are created one after the other.
+// guard has held for as long.
 func (b *budget) passes(m desired.Candidate) bool {
 	held := b.unreadySince[m.To]
-	if b.set.OrderedReady() || !b.none || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < b.limit {
+	if b.set.OrderedReady() || b.set.NoneSince.IsZero() || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < b.limit {
 		return false
 	}
-	since := b.servedUntil
+	since := b.set.NoneSince
 	if held[b.limit-1].After(since) {
 		since = held[b.limit-1]
 	}
-	left := patience - b.set.Now.Sub(since)
+	left := snapshot.Patience - b.set.Now.Sub(since)
 	if left > 0 {
 		b.yieldAfter(left)
 	}

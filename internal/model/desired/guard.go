@@ -4,9 +4,7 @@
 package desired
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -15,29 +13,40 @@ import (
 // guard limits how many pods a bad template can break. While as many pods of the update revision as an update may disturb are
 // unavailable, nothing more comes to that revision: no pod is moved to it, and missing pods come at the current revision.
 type guard struct {
+	// Passed is true if broken pods pass the guard, because no pod of the set has been available for a while. Then nothing is left
+	// to protect, and the pods may be ones that become ready only together. They cannot become ready together where they are
+	// created one after the other.
+	Passed bool
 	// Unavailable is how many pods that are certain to stay at each revision are not available.
 	Unavailable map[string]int
-	// Allowed is how many more members may come at the update revision, at least 0.
+	// Allowed is how many more members may come at the update revision, at least 0. Those that are on their way back are counted.
+	// Instead is the revision of the others.
 	Allowed int
+	Instead string
+	// holds is true if the guard holds the update revision.
+	holds bool
 	// surge is how many more surge pods may come at the update revision in addition, at least 0.
 	surge int
-	// first is the first place of a set with ordinals whose missing pod may come at the update revision.
-	first int
 }
 
 // GuardLimit returns how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
 // top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
 // marked as surge.
 func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
-	return max(1, o.Limits.MaxUnavailable+min(s.Surge, max(surging, pods-o.Limits.Replicas)))
+	return max(1, o.Limits.MaxUnavailable+max(surging, min(s.Surge, pods-o.Limits.Replicas)))
 }
 
 // watch counts the pods that the guard counts.
 func (s *State) watch(o *snapshot.Set) {
 	s.Unavailable = map[string]int{}
-	surging := 0
+	surging, back := 0, 0
+	none := !o.NoneSince.IsZero() && o.Now.Sub(o.NoneSince) >= snapshot.Patience
+	s.Passed = none && !o.OrderedReady()
 	for r := range o.Unsteady() {
 		switch {
+		case r.Terminating && s.returns(o, r) && r.OnItsWay(o.Now) > 0:
+			back++
+			continue
 		case !r.Active() || s.Goes(r):
 			continue
 		case !r.Available && s.Stays(o, r):
@@ -47,12 +56,14 @@ func (s *State) watch(o *snapshot.Set) {
 			surging++
 		}
 	}
-	if !guarded(o) {
+	if !guarded(o) || s.Passed {
 		s.Allowed, s.surge = math.MaxInt, math.MaxInt
 		return
 	}
-	unavailable := s.Unavailable[o.Update.Name]
-	s.Allowed = max(0, s.GuardLimit(o, o.Active()-len(s.Going), surging)-unavailable)
+	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
+	s.holds = unavailable >= limit
+	s.Allowed = max(0, limit-unavailable-back)
+	s.Instead = comesBackAt(o, o.Update.Name, false)
 	s.surge = max(0, max(1, o.Limits.MaxUnavailable+s.Surge)-unavailable)
 }
 
@@ -61,21 +72,17 @@ func guarded(o *snapshot.Set) bool {
 	return o.Rolling() && !o.Rejected && !o.Unproven && o.Strategy() == v1alpha1.RollingUpdateStrategy && o.Current.Template != nil
 }
 
-// admit gives the places that the guard allows to the update revision, the highest first, as an update does. The places that
-// have an active pod need none.
-func (s *State) admit(o *snapshot.Set, active []int) {
-	if s.Allowed >= o.Limits.Replicas {
-		return
+// returns reports whether the successor of a terminating pod is wanted at the update revision, in the same place. Under
+// OrderedReady the lowest place comes first, whatever terminates above it.
+func (s *State) returns(o *snapshot.Set, r *snapshot.Replica) bool {
+	if o.OrderedReady() {
+		return false
 	}
-	slices.SortFunc(active, func(a, b int) int { return cmp.Compare(b, a) })
-	s.first = o.Limits.Replicas - s.Allowed
-	for _, k := range active {
-		if k < s.first {
-			break
-		}
-		s.first--
+	if !o.Ordinal() {
+		return !r.Surge && holdsPlace(o, r) && s.next(o, claimsOf(o, r)) == o.Update.Name
 	}
-	s.first = max(0, s.first)
+	k, used := o.InUse(r.Ordinal)
+	return used && at(o, k) == o.Update.Name
 }
 
 // comesBackAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard or the API

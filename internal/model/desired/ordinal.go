@@ -14,16 +14,13 @@ import (
 func ordinal(o *snapshot.Set) *State {
 	s := &State{Excess: map[string]int{}, Available: o.Available()}
 	taken := make(map[int]bool, len(o.Replicas))
-	active := make([]int, 0, len(o.Replicas))
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		k, used := o.InUse(r.Ordinal)
 		switch {
 		case r.Pod == nil:
 			continue
-		case used && r.Active():
-			active = append(active, k)
-		case r.Active():
+		case r.Active() && !used:
 			s.send(r)
 		}
 		taken[k] = taken[k] || used
@@ -35,7 +32,6 @@ func ordinal(o *snapshot.Set) *State {
 		}
 	}
 	s.watch(o)
-	s.admit(o, active)
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Active() && !s.Goes(r) {
 			s.judge(o, r)
@@ -50,7 +46,7 @@ func (s *State) judge(o *snapshot.Set, r *snapshot.Replica) {
 	k, _ := o.InUse(r.Ordinal)
 	switch to := target(o, r, k); {
 	case r.ToReplace() && replaceable(o, r):
-		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k), k >= s.first), Named: true})
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k), !s.holds), Named: true})
 	case to != r.Revision:
 		s.Excess[r.Revision]++
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to})
@@ -71,7 +67,7 @@ func (s *State) findPlaces(o *snapshot.Set, taken map[int]bool) {
 			break
 		}
 		if !taken[k] {
-			s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k), k >= s.first)})
+			s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k), true)})
 		}
 	}
 }

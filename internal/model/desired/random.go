@@ -149,11 +149,11 @@ func (m census) lacking(o *snapshot.Set) string {
 }
 
 // countExcess records how many pods of each revision must be replaced, and returns how many others may come in their place.
-// If there is only one revision, its excess pods are surplus, not misplaced.
+// If no other revision is wanted, excess pods are surplus, not misplaced.
 func (s *State) countExcess(o *snapshot.Set, pods census) (misplaced int) {
 	for revision, n := range pods.have {
 		excess := n - pods.want[revision]
-		if excess <= 0 || !o.Rolling() && revision == o.Update.Name {
+		if excess <= 0 || revision == o.Update.Name && (!o.Rolling() || pods.want[o.Current.Name] == 0) {
 			continue
 		}
 		s.Excess[revision] = excess
@@ -278,11 +278,11 @@ func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods census) str
 	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(next) == 0 {
 		return r.Revision
 	}
-	return comesBackAt(o, next, s.Allowed > 0)
+	return comesBackAt(o, next, !s.holds)
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
-// those at the update revision, as many as the guard allows.
+// those at the update revision.
 func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 	missing := min(Batch, s.Missing)
 	if s.want[o.Update.Name] == 0 {
@@ -299,8 +299,7 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
 			revision = o.Current.Name
 		}
-		isSurge := i >= missing
-		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision, isSurge || i-atCurrent < s.Allowed), Surge: isSurge})
+		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision, true), Surge: i >= missing})
 	}
 }
 

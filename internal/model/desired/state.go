@@ -28,7 +28,7 @@ type Place struct {
 	ID string
 	// Ordinal is the number in ID in a set with ordinals; -1 otherwise.
 	Ordinal int
-	// Revision is the name of the revision that is wanted there.
+	// Revision is the name of the revision that is wanted there, as long as the guard allows it.
 	Revision string
 	// Surge is true for a place above spec.replicas in a rollout.
 	Surge bool
@@ -112,13 +112,13 @@ func Of(o *snapshot.Set) *State {
 // unless claims tie the pod to its identity.
 func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
 	if !o.Ordinal() {
-		return comesBackAt(o, s.next(o, claimsOf(o, r)), s.Allowed > 0), len(r.Claims) > 0 && !r.Surge
+		return comesBackAt(o, s.next(o, claimsOf(o, r)), !s.holds), len(r.Claims) > 0 && !r.Surge
 	}
 	k, used := o.InUse(r.Ordinal)
 	if !used {
 		return "", false
 	}
-	return comesBackAt(o, at(o, k), k >= s.first), true
+	return comesBackAt(o, at(o, k), !s.holds), true
 }
 
 // IsOld reports whether the strategy Recreate wants a pod gone before any new one is created. Under that strategy all pods

@@ -19,6 +19,7 @@ import (
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 // Set is the snapshot of a RollSet and everything that it owns. It is immutable once built. It is large because it is all that
@@ -53,6 +54,8 @@ type Set struct {
 	// Reached is how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas. A missing
 	// pod below it was lost or taken, and the limit on creation does not concern its successor.
 	Reached int
+	// NoneSince is since when no pod that stays has been available; zero if one is.
+	NoneSince time.Time
 	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
 	Replicas []Replica
 	// Claimed is true if one of them has claims.
@@ -269,6 +272,20 @@ func (r *Replica) DeletedAt() time.Time {
 	return at
 }
 
+// Patience is how long broken pods wait at most: for what is on its way, and for the guard of an update where no pod of the set
+// is available.
+const Patience = time.Minute
+
+// OnItsWay returns for how long the successor of a terminating pod counts as on its way; 0 if the pod terminates for longer than
+// [Patience] or is stuck.
+func (r *Replica) OnItsWay(now time.Time) time.Duration {
+	until := r.DeletedAt().Add(Patience)
+	if stuck := r.StuckAt(); stuck.Before(until) {
+		until = stuck
+	}
+	return max(0, until.Sub(now))
+}
+
 // ToReplace reports whether the replica's pod is deleted first when the set is scaled down, and otherwise replaced: a user named
 // it, or its node leaves.
 func (r *Replica) ToReplace() bool { return r.Specified || r.Leaving != "" }
@@ -375,6 +392,37 @@ func (s *Set) Available() int {
 		}
 	}
 	return n
+}
+
+// Serves reports whether a pod that stays is available.
+func (s *Set) Serves() bool {
+	if s.allSteady() > 0 {
+		return true
+	}
+	for r := range s.Unsteady() {
+		if r.Available && !s.Condemned(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// UnavailableSince returns when the last pod that stays became what it is: ready, or not ready. No later one can have ceased to
+// be available, if none is.
+func (s *Set) UnavailableSince() (last time.Time) {
+	for r := range s.Unsteady() {
+		if r.Pod == nil || s.Condemned(r) {
+			continue
+		}
+		since := r.ReadySince
+		if !r.Ready {
+			since = podstate.UnreadySince(r.Pod)
+		}
+		if since.After(last) {
+			last = since
+		}
+	}
+	return last
 }
 
 // Active counts the replicas that have an active pod.

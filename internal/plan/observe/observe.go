@@ -43,6 +43,9 @@ type Memory struct {
 	issued, shown int
 	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
 	reached, toldReached int
+	// noneSince is since when the set has had no available pod; zero if it has one. looked is true if it was looked at before.
+	noneSince time.Time
+	looked    bool
 }
 
 // Spec holds the numbers and selectors of a spec, resolved.
@@ -120,6 +123,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Reached = o.reached()
 	o.judge()
 	o.out.FindSteady()
+	o.out.NoneSince = o.noneSince()
 	m.forgetProofs(o.out)
 	o.out.Blocked = o.nameless()
 	o.out.Rollout = steps.Plan(steps.Input{

@@ -3,6 +3,8 @@
 
 package observe
 
+import "time"
+
 // reached returns how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas. Memory
 // knows it better than a status that is not written yet. A status that has changed knows better than memory: it was
 // written from memory, or by another manager. If both are lost, the pods that are there count.
@@ -18,4 +20,20 @@ func (o *observer) reached() int {
 		m.reached = max(m.reached, o.out.Placed())
 	}
 	return m.reached
+}
+
+// noneSince returns since when no pod that stays has been available; zero if one is. A pod that is gone leaves no trace, so
+// memory knows it better than the pods that are there. At the first look, these count.
+func (o *observer) noneSince() time.Time {
+	m := o.memory
+	switch {
+	case o.out.Serves():
+		m.noneSince = time.Time{}
+	case m.noneSince.IsZero() && m.looked:
+		m.noneSince = o.Now
+	case m.noneSince.IsZero():
+		m.noneSince = o.out.UnavailableSince()
+	}
+	m.looked = true
+	return m.noneSince
 }

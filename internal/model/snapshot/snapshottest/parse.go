@@ -69,8 +69,17 @@ func Parse(config, state string) *snapshot.Set {
 		o.Replicas = append(o.Replicas, replica(o, word, i))
 		o.Claimed = o.Claimed || len(o.Replicas[i].Claims) > 0
 	}
+	FindNone(o)
 	o.Reached = min(max(o.Reached, o.Placed()), o.Limits.Replicas)
 	return o
+}
+
+// FindNone sets since when no pod has been available, as the pods show it.
+func FindNone(o *snapshot.Set) {
+	o.NoneSince = time.Time{}
+	if !o.Serves() {
+		o.NoneSince = o.UnavailableSince()
+	}
 }
 
 // replica parses one word of a state. Each pod is a minute older than the next one.

@@ -56,6 +56,8 @@ type Checker struct {
 	data data
 	// had is how many pods a set that limits their creation has had at once, as far as its status told.
 	had int
+	// servedAt is when a pod of the set was last seen available.
+	servedAt time.Time
 	// entered is since when pods have been in their lifecycle states.
 	entered entries
 }
@@ -161,6 +163,7 @@ func rules() []rule {
 // Observe judges a write and remembers the first violation.
 func (c *Checker) Observe(e *apiserver.Entry) {
 	c.observeData(e)
+	c.observeService()
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
@@ -192,6 +195,20 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 	for _, r := range rules() {
 		if wrong := r.judge(v); wrong != "" && c.Violation == nil {
 			c.Violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
+		}
+	}
+}
+
+// observeService notes whether a pod of the set is available.
+func (c *Checker) observeService() {
+	set := c.world.Set()
+	if set == nil {
+		return
+	}
+	for _, pod := range c.world.Pods() {
+		if OwnerOf(pod) == set.UID && IsAvailable(pod, set.Spec.MinReadySeconds, c.world.now()) {
+			c.servedAt = c.world.now()
+			return
 		}
 	}
 }

@@ -197,6 +197,9 @@ func keepsTheGood(v *verdict) string {
 		v.world.Rejected(v.set) || v.world.unproven(v.set) || v.beginsSteps() {
 		return ""
 	}
+	if v.world.now().Sub(v.checker.servedAt) >= time.Minute {
+		return "" // nothing is left to protect
+	}
 	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.TemplateOf(v.set.Status.CurrentRevision)
 	if current == nil || v.world.VersionOf(current) == update || v.world.Version(apiserver.MustBe[*corev1.Pod](v.New)) != update {
 		return ""
@@ -223,6 +226,9 @@ func (v *verdict) passesGuard(version string, limit int) bool {
 	stuck := v.count(func(pod *corev1.Pod) bool {
 		return IsActive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(podstate.UnreadySince(pod)) >= time.Minute
 	})
+	if v.checker.servedAt.IsZero() || v.world.now().Sub(v.checker.servedAt) >= time.Minute {
+		return pod != nil && !mayServe(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
+	}
 	served := v.count(func(pod *corev1.Pod) bool {
 		since := podstate.UnreadySince(pod)
 		if ready, ok := podstate.ReadySince(pod); ok {
