@@ -36,11 +36,12 @@ import (
 	"rollset.dev/rollset/internal/testing/kubelet"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
+	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 func TestController(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(patience.Long())
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "controller")

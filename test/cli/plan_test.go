@@ -28,6 +28,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
+	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 // edits and firstSeed are the flags of TestPlanIsWhatHappens.
@@ -263,7 +264,7 @@ func (u *user) rest(t *testing.T, least int) []string {
 		if len(now) != len(lines) || since.IsZero() {
 			lines, since = now, time.Now()
 		}
-		enough := len(lines) >= least || time.Since(began) > patience/4
+		enough := len(lines) >= least || time.Since(began) > patience.Long()/4
 		if !enough || time.Since(since) < atRest {
 			return errors.New(strings.Join(lines, "\n"))
 		}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/testing/testbed/assets"
+	"rollset.dev/rollset/internal/testing/testbed/patience"
 	"rollset.dev/rollset/test/metricsdoc"
 )
 
@@ -33,7 +34,7 @@ var _ = Describe("Other programs", func() {
 		root, err := assets.ModuleRoot()
 		Expect(err).NotTo(HaveOccurred())
 		f.kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "samples"))
-		timeout := fmt.Sprintf("--timeout=%ds", int(patience.Seconds()))
+		timeout := fmt.Sprintf("--timeout=%ds", int(patience.Long().Seconds()))
 		f.kubectl(ctx, "wait", "--for=condition=Ready", timeout, "rls", "--all")
 
 		f.kubectl(ctx, "scale", "rollset/web", "--replicas=7")

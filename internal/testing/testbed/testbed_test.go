@@ -26,11 +26,11 @@ import (
 
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
+	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 const (
 	namespace = "default"
-	patience  = 20 * time.Second
 	gate      = corev1.PodConditionType("example.com/gate")
 )
 
@@ -448,7 +448,7 @@ func wait(t *testing.T, client kubernetes.Interface, name string, done func(*cor
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Long())
 	defer cancel()
 	for {
 		err := check()
