@@ -26,7 +26,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/forecast"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 var (

@@ -25,10 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 // edits and firstSeed are the flags of TestPlanIsWhatHappens.

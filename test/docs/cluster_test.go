@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 // last are the pages that change the whole cluster. They run alone, after the others.

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 	"rollset.dev/rollset/test/metricsdoc"
 )
 

@@ -26,9 +26,9 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"rollset.dev/rollset/internal/testing/kubelet/fidelity"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 

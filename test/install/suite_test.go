@@ -34,10 +34,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 // shared is the cluster of all tests. Each test applies what it needs, and assumes nothing.

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"rollset.dev/rollset/internal/testing/testbed/patience"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 // KillAPIServer ends the API server without warning, as when its machine fails: requests under way get no answer, and

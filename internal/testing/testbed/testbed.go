@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 // startTimeout bounds the start of a cluster on an idle machine, once its binaries are there.

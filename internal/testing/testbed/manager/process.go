@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/internal/testing/testbed/patience"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 const (

@@ -31,8 +31,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
-	"rollset.dev/rollset/internal/testing/testbed/patience"
 	"rollset.dev/rollset/internal/testing/testbed/realnode/images"
 	"rollset.dev/rollset/internal/testing/testbed/realnode/setup"
 )

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rollset.dev/rollset/internal/testing/testbed/patience"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 const (

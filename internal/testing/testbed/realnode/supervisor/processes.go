@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rollset.dev/rollset/internal/testing/testbed/patience"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/realnode/setup"
 )
 
