@@ -210,11 +210,11 @@ test-modules: ## Run the tests of MODULES.
 
 .PHONY: test-envtest
 test-envtest: ## Run the tests of the controller, and of the cluster that tests use, against a real API server.
-	$(CONTROLPLANE); time CGO_ENABLED=1 $(GO_TEST) -count=1 -race -p 1 $(SHORT) ./internal/controller ./internal/testing/testbed ./internal/testing/testbed/nodes
+	$(CONTROLPLANE); time CGO_ENABLED=1 $(GO_TEST) -count=1 -race $(SHORT) ./internal/controller ./internal/testing/testbed ./internal/testing/testbed/nodes
 
 .PHONY: test-docs
 test-docs: ## Run the commands of the pages, and the manifests of users, against a real API server.
-	$(CONTROLPLANE); time $(GO_TEST) -count=1 -p 1 $(SHORT) ./test/docs ./test/admission ./test/kustomize ./internal/testing/sim/fidelity
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/docs ./test/admission ./test/kustomize ./internal/testing/sim/fidelity
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests on the cluster of KUBECONFIG, or on a local cluster.
