@@ -41,7 +41,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 // BuildFrom is Build of another source tree, such as that of another version.
 func BuildFrom(ctx context.Context, root, dir string) (string, error) {
 	path := filepath.Join(dir, "manager")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, ".")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the manager: %w\n%s", err, out)
