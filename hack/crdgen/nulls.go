@@ -12,12 +12,9 @@ import (
 	"rollset.dev/rollset/hack/crdgen/schema"
 )
 
-// These are the depths down to which fields of templates may be null. Charts leave fields of the pod and of its containers empty,
-// seldom those below. Each costs room that the CRD has not much of.
-const (
-	nullableObjects = 4
-	nullableScalars = 3
-)
+// nullableDepth is the depth down to which fields of templates may be null. Charts leave fields of the pod and of its containers
+// empty, seldom those below. Each costs room that the CRD has not much of.
+const nullableDepth = 4
 
 // allowNulls lets the optional fields of an embedded template be null, as in a Deployment, where null means absent. Charts
 // write "annotations:" with nothing behind it. Without this, the API server refuses it in kubectl apply --server-side, Helm 4 and
@@ -29,12 +26,8 @@ func allowNulls(path string, s *apiextensionsv1.JSONSchemaProps) {
 		return
 	}
 	for name, property := range s.Properties {
-		limit := nullableScalars
-		if property.Type == "object" || property.Type == "array" {
-			limit = nullableObjects
-		}
-		read := name == "metadata" || name == "name" || name == "labels"
-		if depth < limit && property.Default == nil && !read && !slices.Contains(s.Required, name) {
+		read := name == "metadata" || strings.HasSuffix(path, "metadata") && (name == "name" || name == "labels")
+		if depth < nullableDepth && property.Default == nil && !read && !slices.Contains(s.Required, name) {
 			property.Nullable = true
 			s.Properties[name] = property
 		}

@@ -295,7 +295,7 @@ spec:
         envFrom:
         ports: [{containerPort: 80, name: }]
         livenessProbe:
-        readinessProbe: {httpGet: {port: 80, path: }, timeoutSeconds: }
+        readinessProbe: {httpGet: {port: 80}, timeoutSeconds: }
   volumeClaimTemplates:
   - metadata: {name: data, labels: {a: b}, annotations: {note: }}
     spec: {accessModes: [ReadWriteOnce], storageClassName: , resources: {requests: {storage: 1Gi}, limits: }}
