@@ -308,7 +308,7 @@ func TestAdoptRefuses(t *testing.T) {
 	u.fails(t, 1, []string{"adopt", "deployment/nosuch"}, "there is no deployment/nosuch")
 	u.fails(t, 1, []string{"adopt", "web"}, `"web" is not KIND/NAME`)
 	u.fails(t, 1, []string{"adopt", "job/web"}, "job cannot be moved to a RollSet")
-	u.fails(t, 1, []string{"release", "nosuch"}, "was not adopted by this plugin")
+	u.fails(t, 1, []string{"release", "nosuch"}, "there is no rollset nosuch")
 }
 
 // TestConvertedIsAccepted sends the output of convert to the API server.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,7 +76,7 @@ func (r *release) run(ctx context.Context, arg string) error {
 		return err
 	}
 	if m.record == nil {
-		return fmt.Errorf("there is no configmap %s: rollset %s was not adopted by this plugin, or the way back was deleted", recordName(name), name)
+		return m.released(ctx, name)
 	}
 	set, err := m.get(ctx, m.Set)
 	if err != nil {
@@ -99,6 +100,26 @@ func (r *release) run(ctx context.Context, arg string) error {
 		return err
 	}
 	return m.tellPods(ctx)
+}
+
+// released judges a set without a record. If the set is gone and the old kind is there, it was released before.
+func (m *mover) released(ctx context.Context, name string) error {
+	for _, gvk := range []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RollSet"), appsv1.SchemeGroupVersion.WithKind(statefulSet), appsv1.SchemeGroupVersion.WithKind(deployment)} {
+		like := &unstructured.Unstructured{}
+		like.SetGroupVersionKind(gvk)
+		like.SetName(name)
+		o, err := m.get(ctx, like)
+		switch {
+		case err != nil:
+			return err
+		case o != nil && gvk.Group == appsv1.GroupName:
+			_, err := fmt.Fprintf(m.session.Out, "rollset/%s is gone, and there is %s: nothing is left to do\n", name, describe(o))
+			return err
+		case o != nil:
+			return fmt.Errorf("there is no configmap %s: rollset %s was not adopted by this plugin, or the way back was deleted", recordName(name), name)
+		}
+	}
+	return fmt.Errorf("there is no rollset %s in namespace %s", name, m.namespace)
 }
 
 // prepareRelease records what a set becomes. Nothing is written.
