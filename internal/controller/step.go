@@ -185,6 +185,9 @@ func (r *Reconciler) remember(s *step) {
 		s.writes.EndedSoon(s.observed.Update.Name)
 	}
 	s.rememberPreflights(s.result.Preflights)
+	if s.result.Creates.Done > 0 {
+		s.rememberMade()
+	}
 	s.names.remember(s.result.Blocked)
 	s.forgetPreflights(s.observed.Update.Name)
 	s.memory.seen.Decoder.Keep(s.Revisions)
