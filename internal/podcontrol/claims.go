@@ -142,10 +142,17 @@ func (w *writer) use(ctx context.Context, r *snapshot.Replica, claim *corev1.Per
 	if why := claims.Obstacle(w.observation, r, claim); why != "" {
 		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
 	}
-	if claim.Labels[v1alpha1.SetLabel] == w.set.Name {
+	if claim.Labels[v1alpha1.SetLabel] == w.set.Name || w.drops(attempt.Key{Verb: attempt.MakingClaims, Object: r.ID}) ||
+		w.drops(attempt.Key{Verb: attempt.OwningClaim, Object: string(claim.UID)}) {
 		return outcome{}
 	}
 	return outcome{err: w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) { w.label(c, r.ID) })}
+}
+
+// drops reports whether a write was altered a moment ago.
+func (w *writer) drops(k attempt.Key) bool {
+	r := w.observation.Refusals[k]
+	return r.Altered && r.Retry > 0
 }
 
 // label labels a claim with its set and identity.

@@ -154,7 +154,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
 				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
-				Definite: f.Refused && !f.Overtaken, Retry: wait,
+				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, Retry: wait,
 			}
 		}
 	}

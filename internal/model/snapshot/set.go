@@ -102,6 +102,8 @@ type Refusal struct {
 	Unsettled bool
 	// Definite is true if the API server understood the request, and did not fail itself.
 	Definite bool
+	// Altered is true if the API server accepted the write and did not do what it says.
+	Altered bool
 	// Retry is when to try again; zero if it may be tried now.
 	Retry time.Duration
 }
