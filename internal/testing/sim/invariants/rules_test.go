@@ -433,6 +433,12 @@ func breaches() map[string]breach {
 			c.begin()
 			c.deletes(pod)
 		}},
+		"guard of new pods": {rolling, func(c *court) {
+			c.ready(c.pod("web-a", "v1"))
+			c.create(c.pod("web-b", "v2"))
+			c.begin()
+			c.creates(c.pod("web-c", "v2"))
+		}},
 		"domains": {zoned, func(c *court) {
 			pod := c.ready(inZone(c.pod("web-a", "v1"), "a"))
 			c.create(inZone(c.pod("web-b", "v1"), "b"))
