@@ -249,7 +249,7 @@ func keepsTheGood(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	if broken, limit := v.brokenAt(update, l), max(1, l.maxUnavailable+l.maxSurge); broken >= limit {
+	if broken, limit := v.brokenAt(update, l), max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
 		return fmt.Sprintf("one more pod at %s, where %d are unavailable already, at most %d may be", update, broken, limit)
 	}
 	return ""
