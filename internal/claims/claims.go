@@ -51,7 +51,7 @@ func Owner(set string, uid types.UID) metav1.OwnerReference {
 // Obstacle returns why the pod of an identity cannot use the claim that has the right name; empty if it can.
 func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
-	inUse := r.Active() && mounts(r.Pod, claim.Name)
+	inUse := r.Active() && Mounts(r.Pod, claim.Name)
 	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
 	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
@@ -212,7 +212,7 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 		left, isLeft := c.leaves(r, claim), snapshot.Left(claim)
 		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
 		case Obstacle(c.set, r, claim) != "":
-		case !labeled && r.Active() && mounts(r.Pod, claim.Name):
+		case !labeled && r.Active() && Mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
 		case snapshot.Surges(claim) && r.Active() && !r.Surge:
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})
@@ -284,7 +284,7 @@ func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 	}
 	for _, claim := range c.set.Known[r.Revision].Claims {
 		name := identity.ClaimName(c.set.Name, claim.Name, r.ID)
-		if claim.Template != nil && r.Claim(name) == nil && mounts(r.Pod, name) {
+		if claim.Template != nil && r.Claim(name) == nil && Mounts(r.Pod, name) {
 			p.Add(action.CreateClaims{ID: r.ID, Revision: r.Revision, Reason: "claim " + name + " is gone"})
 			return
 		}
@@ -341,8 +341,8 @@ func (c planner) hasTemplate(r *snapshot.Replica, claim *corev1.PersistentVolume
 	return false
 }
 
-// mounts reports whether a pod mounts a claim of this name.
-func mounts(pod *corev1.Pod, claim string) bool {
+// Mounts reports whether a pod mounts a claim of this name.
+func Mounts(pod *corev1.Pod, claim string) bool {
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil && source.ClaimName == claim {
 			return true

@@ -118,7 +118,7 @@ func hindrance(o *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 // cause.
 func Unbound(o *snapshot.Set, r *snapshot.Replica) string {
 	for _, claim := range r.Claims {
-		if claim.Status.Phase == corev1.ClaimBound || !mounts(r.Pod, claim.Name) {
+		if claim.Status.Phase == corev1.ClaimBound || !Mounts(r.Pod, claim.Name) {
 			continue
 		}
 		name := ""

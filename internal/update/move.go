@@ -168,11 +168,14 @@ func (v *mover) lost(m desired.Candidate, how method) string {
 		return why
 	}
 	for _, template := range v.set.Known[m.To].Claims {
-		claim := m.Replica.Claim(identity.ClaimName(v.set.Name, template.Name, m.Replica.ID))
-		if claim == nil || claim.DeletionTimestamp != nil { // one that is being deleted is made anew
+		name := identity.ClaimName(v.set.Name, template.Name, m.Replica.ID)
+		switch claim := m.Replica.Claim(name); {
+		case claim == nil && !m.Replica.OutOfService() && claims.Mounts(m.Replica.Pod, name):
+			return fmt.Sprintf("it mounts claim %s, which has the label of another set; give it the label %s=%s, or delete the pod", name, v1alpha1.SetLabel, v.set.Name)
+		case claim == nil, claim.DeletionTimestamp != nil: // one that is being deleted is made anew
 			continue
 		}
-		if why := claims.Obstacle(v.set, m.Replica, claim); why != "" {
+		if why := claims.Obstacle(v.set, m.Replica, m.Replica.Claim(name)); why != "" {
 			return why
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -99,11 +100,12 @@ func count(o *snapshot.Set) census {
 	return pods
 }
 
-// holdsPlace reports whether a pod that is not active keeps its place for its successor.
+// holdsPlace reports whether a pod that is not active keeps its place for its successor. A finished pod without claims does not if
+// its deletion is refused.
 func holdsPlace(o *snapshot.Set, r *snapshot.Replica) bool {
 	switch {
 	case !r.Terminating:
-		return r.Finished
+		return r.Finished && (len(r.Claims) > 0 || !o.Refused(attempt.OfPod(attempt.Deleting, r.Pod)))
 	case len(r.Claims) > 0:
 		return slices.ContainsFunc(r.Claims, snapshot.Stays)
 	default:

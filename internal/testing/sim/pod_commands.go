@@ -6,6 +6,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +90,57 @@ func (w *World) makeExpensive(pod *corev1.Pod) error {
 func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error {
 	edited := apiserver.Clone(pod)
 	change(edited)
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
+	return err
+}
+
+// foreignFinalizer is a finalizer of another program.
+const foreignFinalizer = "example.com/keep"
+
+// finalizePod puts a finalizer of another program on a pod.
+func (w *World) finalizePod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, foreignFinalizer) })
+}
+
+// unfinalizePod takes the finalizer of the other program off a pod.
+func (w *World) unfinalizePod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) {
+		p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == foreignFinalizer })
+	})
+}
+
+// blipPod makes a pod unready, as a probe that fails once does. Its kubelet makes it ready again.
+func (w *World) blipPod(pod *corev1.Pod) error {
+	edited := apiserver.Clone(pod)
+	for i := range edited.Status.Conditions {
+		c := &edited.Status.Conditions[i]
+		if c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(w.Now())
+		}
+	}
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "status"}, edited)
+	return err
+}
+
+// handImage gives a pod another image by hand: "hand-image 1 app:broken".
+func handImage(_ context.Context, w *World, args []string) error {
+	pod := w.podNamed(args[0])
+	if pod == nil {
+		return nil
+	}
+	w.note("hand-image " + strings.Join(args, " "))
+	return w.editPod(pod, func(p *corev1.Pod) { p.Spec.Containers[0].Image = args[1] })
+}
+
+// claimTo labels a claim as another set's: "claim-to data-web-0 other". The name of the own set gives it back.
+func claimTo(_ context.Context, w *World, args []string) error {
+	claim, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: Namespace, Name: args[0]}).(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return nil
+	}
+	w.note("claim-to " + strings.Join(args, " "))
+	edited := apiserver.Clone(claim)
+	metav1.SetMetaDataLabel(&edited.ObjectMeta, v1alpha1.SetLabel, args[1])
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
 }

@@ -109,6 +109,10 @@ func commands() []command {
 		command{"kill", 1, eachPod("force-delete", (*World).killPod)},
 		command{"fail", 1, eachPod("fail", (*World).failPod)},
 		command{"lose", 1, eachPod("lose the node of", (*World).losePod)},
+		command{"finalize", 1, eachPod("put a finalizer on", (*World).finalizePod)},
+		command{"release-finalizer", 1, eachPod("take the finalizer off", (*World).unfinalizePod)},
+		command{"blip", 1, eachPod("unready for a moment", (*World).blipPod)},
+		command{"hand-image", 2, handImage},
 		command{"specify", 1, eachPod("label for deletion", (*World).specifyPod)},
 		command{"unspecify", 1, eachPod("label not for deletion", (*World).unspecifyPod)},
 		command{"relabel", 1, eachPod("relabel", (*World).relabelPod)},
@@ -117,6 +121,7 @@ func commands() []command {
 		command{"orphan", 1, orphan},
 		command{"stranger", 1, stranger},
 		command{"claim", 2, claimOf},
+		command{"claim-to", 2, claimTo},
 		command{"delete-claim", 1, deleteClaim},
 		command{"delete-set", 1, deleteSet},
 	)

@@ -26,6 +26,7 @@ func specCommands() []command {
 		specNumber("minReady", func(s *v1alpha1.RollSetSpec, n int32) { s.MinReadySeconds = n }),
 		specNumber("history", func(s *v1alpha1.RollSetSpec, n int32) { s.RevisionHistoryLimit = &n }),
 		specNumber("deadline", func(s *v1alpha1.RollSetSpec, n int32) { s.ProgressDeadlineSeconds = &n }),
+		specNumber("terminationGrace", func(s *v1alpha1.RollSetSpec, n int32) { s.Template.Spec.TerminationGracePeriodSeconds = new(int64(n)) }),
 		specNumber("start", func(s *v1alpha1.RollSetSpec, n int32) { s.Ordinals = &v1alpha1.Ordinals{Start: n} }),
 	}
 	words := []command{
@@ -94,12 +95,18 @@ func setDefaults(spec *v1alpha1.RollSetSpec, v string) {
 		return
 	}
 	for _, omit := range []func(*corev1.PodSpec, *corev1.Container){
-		func(p *corev1.PodSpec, _ *corev1.Container) { p.ServiceAccountName, p.DeprecatedServiceAccount = "", "" },
-		func(p *corev1.PodSpec, _ *corev1.Container) { p.DNSPolicy, p.RestartPolicy, p.SchedulerName = "", "", "" },
+		func(p *corev1.PodSpec, _ *corev1.Container) {
+			p.ServiceAccountName, p.DeprecatedServiceAccount = "", ""
+		},
+		func(p *corev1.PodSpec, _ *corev1.Container) {
+			p.DNSPolicy, p.RestartPolicy, p.SchedulerName = "", "", ""
+		},
 		func(p *corev1.PodSpec, _ *corev1.Container) { p.SecurityContext, p.EnableServiceLinks = nil, nil },
 		func(p *corev1.PodSpec, _ *corev1.Container) { p.TerminationGracePeriodSeconds = nil },
 		func(_ *corev1.PodSpec, c *corev1.Container) { c.ImagePullPolicy = "" },
-		func(_ *corev1.PodSpec, c *corev1.Container) { c.TerminationMessagePath, c.TerminationMessagePolicy = "", "" },
+		func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.TerminationMessagePath, c.TerminationMessagePolicy = "", ""
+		},
 	} {
 		less := pod.DeepCopy()
 		omit(less, &less.Containers[0])
