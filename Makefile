@@ -348,7 +348,12 @@ install: ## Install the CRD into the cluster of KUBECONFIG.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply -f -
 
 .PHONY: uninstall
-uninstall: ## Remove the CRD, with every RollSet and its pods.
+uninstall: ## Remove the CRD, if no RollSet is left: it would go with its pods.
+	@left=$$($(KUBECTL) get rollsets.apps.rollset.dev --all-namespaces --ignore-not-found --no-headers 2>&1) || [[ $$left == *"doesn't have a resource type"* ]] || \
+		{ echo "$$left" >&2; exit 1; }; \
+	if [[ -n $$left && $$left != *"doesn't have a resource type"* ]]; then \
+		echo "$$left" >&2; echo "These RollSets would go with the CRD, and their pods: delete them first (docs/upgrade.md says how to keep the pods)." >&2; exit 1; \
+	fi
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
@@ -356,8 +361,8 @@ deploy: build-installer ## Install the CRD and the manager with image IMG into t
 	$(KUBECTL) apply -f dist/install.yaml
 
 .PHONY: undeploy
-undeploy: ## Remove the manager and the CRD, with every RollSet and its pods.
-	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
+undeploy: ## Remove the manager. The CRD stays, and with it every RollSet and its pods.
+	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f - -l app.kubernetes.io/name=rollset
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster: a real control plane, simulated nodes. For your shell: eval "$$(make -s cluster-up)"
