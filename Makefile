@@ -349,11 +349,9 @@ install: ## Install the CRD into the cluster of KUBECONFIG.
 
 .PHONY: uninstall
 uninstall: ## Remove the CRD, if no RollSet is left: it would go with its pods.
-	@left=$$($(KUBECTL) get rollsets.apps.rollset.dev --all-namespaces --ignore-not-found --no-headers 2>&1) || [[ $$left == *"doesn't have a resource type"* ]] || \
-		{ echo "$$left" >&2; exit 1; }; \
-	if [[ -n $$left && $$left != *"doesn't have a resource type"* ]]; then \
-		echo "$$left" >&2; echo "These RollSets would go with the CRD, and their pods: delete them first (docs/upgrade.md says how to keep the pods)." >&2; exit 1; \
-	fi
+	@crd=$$($(KUBECTL) get crd rollsets.apps.rollset.dev --ignore-not-found -o name); \
+		[[ -z $$crd ]] || left=$$($(KUBECTL) get rollsets.apps.rollset.dev --all-namespaces -o name); \
+		[[ -z $${left:-} ]] || { echo "$$left"; echo "error: RollSets are left, and would be deleted with their pods: see docs/upgrade.md" >&2; exit 1; }
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
