@@ -19,7 +19,7 @@ const (
 	ownLabels   = "!self.exists(k, k in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name'])"
 	ownKeys     = "!self.exists(k, k.matches('^([^/]*[.])?rollset[.]dev/'))"
 
-	ownKey      = "!(self in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name']) && !self.matches('^([^/]*[.])?rollset[.]dev/')"
+	ownKey = "!(self in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name']) && !self.matches('^([^/]*[.])?rollset[.]dev/')"
 
 	validLabelsMessage = `must be valid labels: keys such as "zone" or "example.com/zone", values of at most 63 letters, digits, '-', '_' and '.'`
 	ownLabelsMessage   = "must not contain controller-revision-hash, apps.kubernetes.io/pod-index or statefulset.kubernetes.io/pod-name: the controller sets them"

@@ -151,3 +151,31 @@ func sameAs(t *testing.T, after string, set *v1alpha1.RollSet, before map[string
 		t.Errorf("after %s there is %v, not %v", after, now, before)
 	}
 }
+
+// edit changes the spec of a set.
+func edit(t *testing.T, set *v1alpha1.RollSet, change func(spec *v1alpha1.RollSetSpec)) {
+	t.Helper()
+	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.MergeFrom(set.DeepCopy())
+	change(&set.Spec)
+	if err := shared.Patch(t.Context(), set, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitUpdated waits until the given number of pods of a set are updated and available.
+func awaitUpdated(t *testing.T, set *v1alpha1.RollSet, n int32) {
+	t.Helper()
+	eventually(t, "updated pods", func() error {
+		now := &v1alpha1.RollSet{}
+		if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), now); err != nil {
+			return err
+		}
+		if now.Status.ObservedGeneration != now.Generation || now.Status.UpdatedAvailableReplicas != n || now.Status.Replicas != *now.Spec.Replicas {
+			return fmt.Errorf("the status is %+v", now.Status)
+		}
+		return nil
+	})
+}
