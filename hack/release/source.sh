@@ -14,6 +14,8 @@ git archive "$commit" | tar -x -C "$tree"
 sources=$(cd "$tree" && go list -deps -f '{{if and .Module .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
 {{end}}{{end}}' . | sed "/^$/d; s,^$tree/,,")
+KUBEBUILDER_ASSETS=$("$(dirname "$0")/../controlplane/build.sh")
+export KUBEBUILDER_ASSETS
 ROLLSET_STORED=$tree/stored.jsonl go -C "$tree" test -count=1 ./test/admission ./internal/testing/sim \
 	-run 'TestManifestsOfOtherKindsAreAccepted|TestEdgesAreAccepted|TestGolden' >&2
 # Times and generated ids differ between runs, and so does the order.
