@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -28,6 +29,9 @@ func Keep(set runtime.Object) error {
 		return err
 	}
 	content["apiVersion"], content["kind"] = v1alpha1.GroupVersion.String(), "RollSet"
+	for _, random := range []string{"uid", "resourceVersion", "managedFields"} {
+		unstructured.RemoveNestedField(content, "metadata", random)
+	}
 	line, err := json.Marshal(content)
 	if err != nil {
 		return err
