@@ -385,8 +385,8 @@ push: ## Push the images of the release in DIST to IMG, without a tag, IMG-bundl
 
 .PHONY: bundle
 bundle: ## Write the bundle of VERSION for the Operator Lifecycle Manager into BUNDLE, with the manager's image IMG by digest.
-	created=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd); $(KUSTOMIZE) build config/manifests | \
-		go -C hack/bundle run . bundle -version '$(VERSION)' -image '$(IMG)' -replaces '$(REPLACES)' -created "$$created" -o $(abspath $(BUNDLE))
+	created=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd); manifests=$$($(KUSTOMIZE) build config/manifests); \
+		go -C hack/bundle run . bundle -version '$(VERSION)' -image '$(IMG)' -replaces '$(REPLACES)' -created "$$created" -o $(abspath $(BUNDLE)) <<<"$$manifests"
 
 .PHONY: catalog
 catalog: ## Write a catalog with the bundle in BUNDLE, whose image is BUNDLE_IMG by digest, into CATALOG; BEFORE is the catalog.yaml before.

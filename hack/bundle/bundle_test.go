@@ -74,7 +74,7 @@ func TestValid(t *testing.T) {
 func report(t *testing.T, result validationerrors.ManifestResult) {
 	t.Helper()
 	for _, problem := range slices.Concat(result.Errors, result.Warnings) {
-		// The role with this right is bound to nobody until an administrator binds it.
+		// No subject has the role with this right until an administrator binds it.
 		if strings.Contains(problem.Error(), "[policy] [poddisruptionbudgets]") && strings.Contains(problem.Error(), "could impact cluster stability") {
 			continue
 		}

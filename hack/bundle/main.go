@@ -92,7 +92,7 @@ func newRelease(version, image, replaces, created string) (*release, error) {
 
 var (
 	byDigest = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]+)?/[a-z0-9._/-]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?@sha256:[0-9a-f]{64}$`)
-	// reserved are names that RFC 2606 sets apart for examples: nobody can pull from there.
+	// reserved are names that RFC 2606 sets apart for examples: no cluster can pull from there.
 	reserved = regexp.MustCompile(`^([^/]*\.)?(example(\.(com|net|org))?|invalid|test)(:[0-9]+)?/`)
 )
 

@@ -90,7 +90,7 @@ func life(t *testing.T, namespace string, by means) {
 	by.uninstall()
 }
 
-// inTheMiddle creates a set of four pods with claims, of which two are updated.
+// inTheMiddle creates a set of four pods with claims. Two of them are updated.
 func inTheMiddle(t *testing.T, namespace string) *v1alpha1.RollSet {
 	t.Helper()
 	set := newSet(t, namespace, "live", func(spec *v1alpha1.RollSetSpec) {

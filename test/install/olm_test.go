@@ -16,8 +16,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -92,8 +94,8 @@ type operator struct {
 	owned, content []client.Object
 }
 
-// install creates what OLM creates from a bundle in a namespace for target namespaces, of which "" means all, and returns the
-// Deployment as a kubelet gets it. A Subscription may set variables.
+// install creates what OLM creates from a bundle in a namespace for target namespaces, and returns the Deployment as a kubelet
+// gets it. The target "" means all namespaces. A Subscription may set variables.
 func (b *bundle) install(t *testing.T, own string, targets []string, config ...corev1.EnvVar) *operator {
 	t.Helper()
 	spec := b.csv.Spec.Install.Spec
@@ -155,28 +157,32 @@ func (b *bundle) install(t *testing.T, own string, targets []string, config ...c
 // put creates or changes an object as OLM does.
 func put(t *testing.T, o client.Object) {
 	t.Helper()
-	old, ok := o.DeepCopyObject().(client.Object)
-	if !ok {
-		t.Fatalf("%T is no object", o)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		t.Fatal(err)
 	}
-	err := shared.Create(t.Context(), o.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of the same type
-	if err == nil || client.IgnoreAlreadyExists(err) != nil {
-		if err != nil {
-			t.Fatal(err)
-		}
+	u := &unstructured.Unstructured{Object: content}
+	gvk, err := shared.GroupVersionKindFor(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetGroupVersionKind(gvk)
+	if err := shared.Create(t.Context(), u.DeepCopy()); err == nil {
 		return
+	} else if !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
 	}
+	old := u.DeepCopy()
 	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(o), old); err != nil {
 		t.Fatal(err)
 	}
-	changed := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of the same type
-	changed.SetResourceVersion(old.GetResourceVersion())
-	if err := shared.Update(t.Context(), changed); err != nil {
+	u.SetResourceVersion(old.GetResourceVersion())
+	if err := shared.Update(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// remove deletes objects, except those that are not in any more.
+// remove deletes objects. One that does not exist is no error.
 func (*operator) remove(t *testing.T, list []client.Object) {
 	t.Helper()
 	for _, o := range list {
