@@ -232,6 +232,7 @@ func TestRefusals(t *testing.T) {
 		"a reserved domain":   {args: []string{"bundle", "-version", "1.0.0", "-image", "registry.example/rollset:v1" + digest}, want: "is an example"},
 		"one that is after":   {args: []string{"bundle", "-version", "1.0.0", "-image", image, "-replaces", "1.0.0"}, want: "is not before VERSION"},
 		"no version before":   {args: []string{"bundle", "-version", "1.0.0", "-image", image, "-replaces", "v0"}, want: `REPLACES "v0"`},
+		"no time":             {args: []string{"bundle", "-version", "1.0.0", "-image", image}, want: "-created is missing"},
 		"a catalog of nought": {args: []string{"catalog", "-version", "1.0.0", "-image", image, "-bundle", t.TempDir()}, want: "write it with make bundle first"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,6 +60,9 @@ func run(args []string, in io.Reader) error {
 		return err
 	}
 	if args[0] == "bundle" {
+		if r.created.IsZero() {
+			return errors.New("-created is missing: the time of the commit")
+		}
 		return r.write(in, *out)
 	}
 	return r.writeCatalog(*bundle, *before, *out)
