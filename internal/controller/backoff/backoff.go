@@ -42,6 +42,8 @@ type Failure struct {
 	Message string
 	// Refused is true if it understood the attempt and will not have it as things are.
 	Refused bool
+	// ByRule is true if a quota or a policy refused it, which would refuse another object of the same content too.
+	ByRule bool
 	// Longest bounds the wait in place of the bounds that are usual; zero if they will do.
 	Longest time.Duration
 	// Overtaken is true if another writer seems to have been faster. That is not a refusal yet.

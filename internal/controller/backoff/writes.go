@@ -85,7 +85,7 @@ func (w *Writes) Note(k attempt.Key, f Failure) {
 func (w *Writes) Failed(k attempt.Key, err error) {
 	conflict := apierrors.IsConflict(err)
 	w.Note(k, Failure{
-		Message: err.Error(), Refused: conflict || attempt.Refused(err), Conflict: conflict,
+		Message: err.Error(), Refused: conflict || attempt.Refused(err), ByRule: attempt.ByRule(err), Conflict: conflict,
 		Unsettled: k.Object == "" || attempt.MayHaveHappened(err),
 	})
 }
@@ -154,7 +154,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
 				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
-				Definite: f.Refused && !f.Overtaken, Retry: wait,
+				Definite: f.Refused && !f.Overtaken, ByRule: f.ByRule, Retry: wait,
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func (w *Writes) version(k attempt.Key) string {
 	generation := strconv.FormatInt(w.objects.Set.Generation, 10)
 	at := func(o metav1.Object) string { return generation + " " + strconv.FormatInt(o.GetGeneration(), 10) }
 	switch object := w.object(k); {
-	case k == attempt.AnyCreate():
+	case k == attempt.AnyCreate(), k == attempt.Any(attempt.Resizing):
 		return generation + w.room()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion
