@@ -57,6 +57,9 @@ type Set struct {
 	Replicas []Replica
 	// Claimed is true if one of them has claims.
 	Claimed bool
+	// Vacated are the failure domains of pods that are gone and have no successor yet, by identity. Those that were gone when the
+	// manager started are not among them.
+	Vacated map[string]Domain
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
 	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has
