@@ -59,9 +59,9 @@ func (t *Tally) String() string {
 
 // Refused reports whether the API server understood a write and refused it. A resize beyond the node's capacity is
 // forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid. If the client lacks the rights,
-// the write was not looked at.
+// the write was not looked at. A write that was accepted and did not do what it says counts as refused.
 func Refused(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !LacksRights(err)
+	return IsAltered(err) || (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !LacksRights(err)
 }
 
 // ByRule reports whether a quota, a limit range, a policy or a webhook refused a write, and not the API server for what the
@@ -72,7 +72,7 @@ func ByRule(err error) bool {
 		return false
 	}
 	text := err.Error()
-	if strings.Contains(text, "denied the request") || strings.Contains(text, " denied request: ") {
+	if IsAltered(err) || strings.Contains(text, "denied the request") || strings.Contains(text, " denied request: ") {
 		return true
 	}
 	concernsNode := func(words string) bool { return strings.Contains(text, words) }
@@ -89,8 +89,11 @@ func LacksRights(err error) bool {
 }
 
 // MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
-// internal error. There is no doubt if it refused the write, if a webhook failed, or if no connection was accepted.
+// internal error. There is no doubt if it refused or altered the write, if a webhook failed, or if no connection was accepted.
 func MayHaveHappened(err error) bool {
+	if IsAltered(err) {
+		return false
+	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Code >= internalError && !blamesWebhook(err)
 	}

@@ -107,6 +107,8 @@ type Refusal struct {
 	Definite bool
 	// ByRule is true if a quota or a policy refused the write, and would refuse another object of the same content too.
 	ByRule bool
+	// Altered is true if the API server accepted the write and did not do what it says.
+	Altered bool
 	// Retry is when to try again; zero if it may be tried now.
 	Retry time.Duration
 }
@@ -117,6 +119,9 @@ type Preflight struct {
 	Refusal string
 	// Failed is true if the API server, or an admission webhook, could not judge the pod. Refusal is the cause.
 	Failed bool
+	// Altered is true if the API server accepts the pod and makes another one of it, which is none of the set's. Each attempt would
+	// leave such a pod, so a dry run comes before the next one.
+	Altered bool
 	// NoRights is true if the revision cannot be recorded because the manager may not do that. No pod gets it, but nothing is
 	// wrong with its template.
 	NoRights bool

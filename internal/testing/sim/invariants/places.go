@@ -99,7 +99,9 @@ func (p *places) takes(c *Checker, set *v1alpha1.RollSet, pod *corev1.Pod) {
 }
 
 // remembers reports whether the manager at work has seen a pod in the place that it left.
-func (c *Checker) remembers(v vacancy) bool { return len(c.managers) == 1 && c.reconcile.Born < v.since }
+func (c *Checker) remembers(v vacancy) bool {
+	return len(c.managers) == 1 && c.reconcile.Born < v.since
+}
 
 // awaits returns a failure domain other than a pod's in which a place is vacant, as far as the manager knows; empty if there is
 // none.
