@@ -225,8 +225,8 @@ func TestEnvironment(t *testing.T) {
 			}
 		})
 	}
-	t.Setenv("ROLLSET_LEADER_ELECTON_NAMESPACE", "leases")
-	if o, err := parse(nil, io.Discard); err != nil || !slices.Contains(o.ignored, "ROLLSET_LEADER_ELECTON_NAMESPACE") {
+	t.Setenv("ROLLSET_LEADER_NAMESPACE", "leases")
+	if o, err := parse(nil, io.Discard); err != nil || !slices.Contains(o.ignored, "ROLLSET_LEADER_NAMESPACE") {
 		t.Errorf("a variable that no flag has is passed over without a word: %v, %v", o.ignored, err)
 	}
 }

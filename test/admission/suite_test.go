@@ -187,5 +187,5 @@ func (c *cluster) admit(ctx context.Context, u *unstructured.Unstructured) error
 	if err := c.Create(ctx, u, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
 		return err
 	}
-	return stored.Keep(u)
+	return stored.Print(u)
 }

@@ -128,7 +128,7 @@ func TestGolden(t *testing.T) {
 			}
 			for _, object := range w.Store.Objects() {
 				if set, ok := object.(*v1alpha1.RollSet); ok {
-					if err := stored.Keep(set); err != nil {
+					if err := stored.Print(set); err != nil {
 						t.Error(err)
 					}
 				}

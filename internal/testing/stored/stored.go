@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stored keeps the sets that tests store, so that the CRD of a later version can be held against them.
+// Package stored prints the sets that tests store, so that the CRD of a later version can be held against them.
 package stored
 
 import (
@@ -15,13 +15,16 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Variable is the environment variable with the path of the file that Keep writes to. Without it Keep does nothing.
-const Variable = "ROLLSET_STORED"
+const (
+	// Variable is the environment variable that makes Print print.
+	Variable = "ROLLSET_STORED"
+	// mark begins a line with a set.
+	mark = "STORED "
+)
 
-// Keep appends a set as the API server stores it, as one line of JSON.
-func Keep(set runtime.Object) error {
-	path := os.Getenv(Variable)
-	if path == "" {
+// Print prints a set as the API server stores it, as JSON on a line with a mark, for hack/release/source.sh.
+func Print(set runtime.Object) error {
+	if os.Getenv(Variable) == "" {
 		return nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
@@ -36,13 +39,6 @@ func Keep(set runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("keep %s: %w", line, err)
-	}
-	_, err = file.Write(append(line, '\n'))
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
+	_, err = fmt.Fprintf(os.Stdout, "%s%s\n", mark, line)
 	return err
 }
