@@ -32,10 +32,6 @@ type budget struct {
 	unavailable, missing map[string]int
 	// unreadySince holds, for each revision, when its unavailable pods became unready, in order, if no pod is available.
 	unreadySince map[string][]time.Time
-	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
-	// then above spec.replicas, without those that are marked.
-	created []string
-	surplus int
 	// lowest is the unavailable pod with the lowest ordinal in use; nil if all are available, or if their order does not matter.
 	lowest *snapshot.Replica
 	// yieldsAfter is when time alone makes the guard yield; zero if it does not.
@@ -72,10 +68,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan, rests boo
 		slices.SortFunc(since, time.Time.Compare)
 	}
 	created, surge := b.countCreated(w, scaling)
-	pods += created
-	surging += surge
-	b.limit = w.GuardLimit(o, pods, surging)
-	b.surplus = max(0, pods-surging-o.Limits.Replicas)
+	b.limit = w.GuardLimit(o, pods+created, surging+surge)
 	return b
 }
 
@@ -93,8 +86,6 @@ func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, s
 		b.unavailable[c.Revision]++
 		if c.Surge {
 			surge++
-		} else {
-			b.created = append(b.created, b.set.PodName(c.ID))
 		}
 	}
 	for _, place := range w.Places {

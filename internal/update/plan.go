@@ -40,7 +40,7 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan, rests bool) ac
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
 	movable := v.vetted(slices.Clone(w.Candidates))
-	v.domains = newDomains(v.set, w, movable, &v.budget)
+	v.domains = newDomains(v.set, w, movable)
 	for _, c := range inOrder(v.set, movable, v.domains) {
 		revision := c.Replica.Revision
 		// While scaling deletes pods, those that no revision lacks may be deleted next.

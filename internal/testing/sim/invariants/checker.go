@@ -60,6 +60,8 @@ type Checker struct {
 	had int
 	// servedAt is when a pod of the set was last seen available.
 	servedAt time.Time
+	// places is whose place each pod takes, as far as failure domains go.
+	places places
 	// entered is since when pods have been in their lifecycle states.
 	entered entries
 }
@@ -92,6 +94,7 @@ func NewChecker(cluster *Cluster) *Checker {
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
 		entered: newEntries(),
+		places:  newPlaces(),
 
 		sent:       make(map[attempt]time.Time),
 		unanswered: make(map[int64]time.Time),
@@ -166,6 +169,7 @@ func rules() []rule {
 func (c *Checker) Observe(e *apiserver.Entry) {
 	c.observeData(e)
 	c.observeService()
+	defer c.places.see(c, e)
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
