@@ -442,7 +442,6 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1+",
 			want: []string{
 				"delete web-1 (its ordinal is not in use)",
-				"create 2 at v1 (missing)",
 				"hold web-0: its ordinal is out of range; it is deleted when enough other pods are available",
 				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
@@ -455,12 +454,26 @@ func TestNext(t *testing.T) {
 				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
-		"and fills its places whatever keeps the others": {
+		"and fills the places they leave": {
 			config: "ordinal R=2 start=2 v1", state: "0:v1+ 1:v1x",
 			want: []string{
 				"create 2 at v1 (missing)",
-				"create 3 at v1 (missing)",
 				"hold web-0: its ordinal is out of range; it is deleted when enough other pods are available",
+				"hold web-0: its ordinal is out of range; it must be deleted before another pod is created",
+			},
+		},
+		"a member that is lost comes back, although surplus pods wait for enough available ones": {
+			config: "ordinal R=3 v1", state: "1:v1, 2:v1+ 3:v1+",
+			want: []string{
+				"create 0 at v1 (missing)",
+				"hold web-3: its ordinal is out of range; it is deleted when enough other pods are available",
+			},
+		},
+		"but one that is about to be available is waited for": {
+			config: "ordinal R=3 v1", state: "1:v1. 2:v1+ 3:v1+",
+			want: []string{
+				"hold web-3: its ordinal is out of range; it is deleted when enough other pods are available",
+				"hold web-3: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"a reserved ordinal gives way": {
@@ -566,8 +579,8 @@ func TestNext(t *testing.T) {
 			config: "ordinal R=2 recreate rejected v1>v2", state: "2:v1+",
 			want: []string{
 				"create 0 at v1 (missing)",
-				"create 1 at v1 (missing)",
 				"hold web-2: its ordinal is out of range; it is deleted when enough other pods are available",
+				"hold web-2: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},
 		"Recreate takes old pods before their turn, or the others would wait for them": {

@@ -11,6 +11,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -107,8 +108,8 @@ func neverTooMany(f *facts) bool {
 	return len(f.creates) == 0 || f.staying+len(f.creates) <= f.set.Limits.Replicas+f.surge()
 }
 
-// fillsMembers exempts sets whose pods come in their order, or not while old ones are there. A surplus pod that goes now makes one
-// new pod wait.
+// fillsMembers exempts sets whose pods come in their order, or not while old ones are there. A surplus pod that goes now, or that
+// waits for enough available ones, makes one new pod wait, unless none is about to become available.
 func fillsMembers(f *facts) bool {
 	if !f.set.Ordinal() || f.set.OrderedReady() || f.recreate() || f.set.Limits.ScaleMaxUnavailable >= 0 {
 		return true
@@ -120,7 +121,21 @@ func fillsMembers(f *facts) bool {
 			free++
 		}
 	}
-	return len(f.creates) >= free-f.scaledDown.sum()
+	waiting, late := 0, true
+	for i := range f.set.Replicas {
+		r := &f.set.Replicas[i]
+		_, used := f.set.InUse(r.Ordinal)
+		switch {
+		case !used && r.Available && !f.goes(r):
+			waiting++
+		case used && r.Terminating && f.comesBack(r), used && r.Active() && !r.Available && f.set.Now.Sub(podstate.UnreadySince(r.Pod)) < time.Minute:
+			late = false
+		}
+	}
+	if late && f.scaledDown.sum() == 0 && free > 0 && len(f.creates) == 0 {
+		return false
+	}
+	return len(f.creates) >= free-f.scaledDown.sum()-waiting
 }
 
 // fillsPlacesOnce counts the pods of a set with random names that hold a place although they are not active: finished pods

@@ -12,6 +12,7 @@ package scale
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -188,14 +189,42 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 }
 
 // room returns how many pods may be created now, and adds the hold for the others. When the range of ordinals moves, a pod goes
-// before another comes.
+// before another comes: one that goes now, or once enough other pods are available, makes a new one wait. If none goes and none
+// is about to become available, one comes all the same.
 func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) int {
 	if !o.Ordinal() {
 		return len(w.Places)
 	}
-	free := max(0, w.Missing-leaving(o, down))
+	going, waiting := leaving(o, down), 0
+	for _, h := range down.Held {
+		if h.Kind == action.HeldByBudget && !o.OrderedReady() {
+			waiting += h.Count
+		}
+	}
+	free := max(0, w.Missing-going-waiting)
+	if free == 0 && going == 0 && waiting > 0 {
+		wait := starting(o)
+		p.Wake(wait)
+		if wait == 0 {
+			free = 1
+		}
+	}
 	if free < len(w.Places) {
 		p.Hold(action.HeldByOrder, w.Going[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
 	}
 	return min(len(w.Places), free)
+}
+
+// starting returns for how long the pods that stay and are not available yet are still waited for.
+func starting(o *snapshot.Set) (wait time.Duration) {
+	for r := range o.Unsteady() {
+		switch {
+		case r.Pod == nil || r.Available || r.Finished || o.Condemned(r):
+		case r.Terminating:
+			wait = max(wait, r.OnItsWay(o.Now))
+		default:
+			wait = max(wait, snapshot.Patience-o.Now.Sub(r.UnavailableSince()))
+		}
+	}
+	return wait
 }

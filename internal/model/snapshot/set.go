@@ -269,6 +269,14 @@ func (r *Replica) Broken() bool { return r.Active() && !r.Ready && !r.Unreachabl
 // out of service.
 func (r *Replica) OutOfService() bool { return r.Broken() || r.Active() && r.Updating }
 
+// UnavailableSince returns since when a pod that is not available has been ready, or not ready.
+func (r *Replica) UnavailableSince() time.Time {
+	if r.Ready {
+		return r.ReadySince
+	}
+	return podstate.UnreadySince(r.Pod)
+}
+
 // StuckAt returns when a terminating pod counts as stuck: ten seconds after the end of its grace period.
 func (r *Replica) StuckAt() time.Time { return r.Pod.DeletionTimestamp.Add(10 * time.Second) }
 
@@ -426,11 +434,7 @@ func (s *Set) UnavailableSince() (last time.Time) {
 		if r.Pod == nil || s.Condemned(r) {
 			continue
 		}
-		since := r.ReadySince
-		if !r.Ready {
-			since = podstate.UnreadySince(r.Pod)
-		}
-		if since.After(last) {
+		if since := r.UnavailableSince(); since.After(last) {
 			last = since
 		}
 	}
