@@ -167,7 +167,7 @@ func metricsOptions(o options) metricsserver.Options {
 }
 
 // install adds the controller and the probes to the manager, after it has checked that they can work.
-func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.WithTicker) error {
+func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.WithTickerAndDelayedExecution) error {
 	if err := startup.Served(mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("RollSet")); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.W
 	if err := permitted(ctx, live, reconciler.Sources(), o); err != nil {
 		return err
 	}
-	if err := reconciler.SetupWithManager(mgr, o.concurrency, kinds.Source(reconciler.OptionalSources())); err != nil {
+	if err := reconciler.SetupWithManager(mgr, o.concurrency, realClock, kinds.Source(reconciler.OptionalSources())); err != nil {
 		return fmt.Errorf("install the controller: %w", err)
 	}
 	if err := mgr.Add(footprint.Runnable()); err != nil {
