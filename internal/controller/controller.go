@@ -67,6 +67,9 @@ type Reconciler struct {
 	Optional optional.Lookup
 	// Clock is the only clock.
 	Clock clock.PassiveClock
+	// ClockAhead returns by how much it is ahead of the API server's; zero for less than a few seconds. Nil means that it is not
+	// known.
+	ClockAhead func() time.Duration
 	// Events tell users what was done.
 	Events events.EventRecorder
 	// Runner runs the writes of a batch.
