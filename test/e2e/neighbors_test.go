@@ -72,7 +72,7 @@ var _ = Describe("Neighbors", func() {
 
 		patches := func(name string) []request {
 			return log.requests(func(r request) bool {
-				return r.Namespace == f.namespace && r.Verb == "patch" && r.Resource == "pods" && r.Name == name
+				return r.Namespace == f.namespace && r.Verb == "patch" && r.Resource == "pods" && r.Name == name && r.Code == http.StatusOK
 			})
 		}
 		for _, pod := range f.pods(set) {
