@@ -75,8 +75,10 @@ func (w *Writes) last(k attempt.Key) (f Failure, counts bool, wait time.Duration
 	return f, counts, w.table.Wait(k, version, seen, w.objects.Now)
 }
 
-// Note notes a failure of an attempt on what the cache shows.
+// Note notes a failure of an attempt on what the cache shows. An attempt that was altered once stays so until it succeeds: a conflict
+// in between tells nothing about the policy.
 func (w *Writes) Note(k attempt.Key, f Failure) {
+	f.Altered = f.Altered || w.table.Altered(k)
 	f.Version = w.version(k, f.Altered)
 	w.table.Failed(k, f, w.objects.Now)
 }
@@ -85,7 +87,7 @@ func (w *Writes) Note(k attempt.Key, f Failure) {
 func (w *Writes) Failed(k attempt.Key, err error) {
 	conflict := apierrors.IsConflict(err)
 	w.Note(k, Failure{
-		Message: err.Error(), Refused: conflict || attempt.Refused(err), Conflict: conflict,
+		Message: err.Error(), Refused: conflict || attempt.Refused(err), ByRule: attempt.ByRule(err), Conflict: conflict,
 		Unsettled: k.Object == "" || attempt.MayHaveHappened(err), Altered: attempt.IsAltered(err),
 	})
 }
@@ -154,7 +156,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
 				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
-				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, Retry: wait,
+				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, ByRule: f.ByRule, Retry: wait,
 			}
 		}
 	}
@@ -205,7 +207,7 @@ func (w *Writes) version(k attempt.Key, altered bool) string {
 	switch object := w.object(k); {
 	case altered:
 		return generation
-	case k == attempt.AnyCreate():
+	case k == attempt.AnyCreate(), k == attempt.Any(attempt.Resizing):
 		return generation + w.room()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion
