@@ -81,6 +81,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if o.leaderNamespace, err = o.leaseNamespace(); err != nil {
 		return err
 	}
+	o.limitMemory()
 	realClock := clock.RealClock{}
 	if o.metricsCertPath != "" {
 		cert, key := filepath.Join(o.metricsCertPath, o.metricsCertName), filepath.Join(o.metricsCertPath, o.metricsCertKey)
@@ -96,7 +97,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := install(ctx, mgr, o, difference); err != nil {
 		return err
 	}
-	ctrl.Log.WithName("setup").Info("starting", "version", version(), "namespaces", o.namespaces)
+	setup := ctrl.Log.WithName("setup")
+	if len(o.ignored) > 0 {
+		setup.Info("ignored variables: no flag has their names", "variables", o.ignored)
+	}
+	setup.Info("starting", "version", version(), "namespaces", o.namespaces, "flagsFromVariables", o.fromEnvironment)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
@@ -162,7 +167,7 @@ func metricsOptions(o options) metricsserver.Options {
 		CertDir: o.metricsCertPath, CertName: o.metricsCertName, KeyName: o.metricsCertKey,
 	}
 	if o.metricsSecure {
-		m.FilterProvider = metricsauth.Filter
+		m.FilterProvider = metricsauth.Filter(clock.RealClock{})
 		// HTTP/2 lets a client make a server work without end (CVE-2023-44487). Nothing here needs it.
 		m.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}

@@ -192,13 +192,13 @@ func (p place) standing() int { return p.arrival - arrivalsOfPriority*p.priority
 type places []place
 
 // Len implements heap.Interface.
-func (p places) Len() int { return len(p) }
+func (p *places) Len() int { return len(*p) }
 
 // Less implements heap.Interface.
-func (p places) Less(i, j int) bool { return p[i].standing() < p[j].standing() }
+func (p *places) Less(i, j int) bool { return (*p)[i].standing() < (*p)[j].standing() }
 
 // Swap implements heap.Interface.
-func (p places) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
+func (p *places) Swap(i, j int) { (*p)[i], (*p)[j] = (*p)[j], (*p)[i] }
 
 // Push implements heap.Interface.
 func (p *places) Push(x any) {

@@ -4,7 +4,7 @@
 package watch
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +41,7 @@ func TestOrder(t *testing.T) {
 			t.Parallel()
 			o := NewOrder(1000)
 			queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Queue: o})
-			for _, word := range strings.Fields(tt.put) {
+			for word := range strings.FieldsSeq(tt.put) {
 				word, class, _ := strings.Cut(word, "=")
 				namespace, name, _ := strings.Cut(word, "/")
 				o.Raise(in(namespace, name), map[string]int{"lost": lostPriority, "event": Priority, "first": handler.LowPriority}[class])
@@ -69,7 +69,7 @@ func TestWhatWaitsAges(t *testing.T) {
 	}
 	put(in("a", "waits"), handler.LowPriority)
 	for n := range 2000 {
-		put(in("a", fmt.Sprint(n)), 0)
+		put(in("a", strconv.Itoa(n)), 0)
 		set := o.Pop()
 		o.Done(set)
 		if set.Name == "waits" {
@@ -87,7 +87,7 @@ func TestHangingNamespaces(t *testing.T) {
 	var held []int
 	for namespace := range 4 {
 		for n := range 30 {
-			set := in(fmt.Sprint(namespace), fmt.Sprint(n))
+			set := in(strconv.Itoa(namespace), strconv.Itoa(n))
 			o.Raise(set, 0)
 			o.Push(set)
 		}
@@ -200,7 +200,7 @@ func TestNobodyWaitsForNeighbors(t *testing.T) {
 							return
 						case <-time.After(tt.every):
 						}
-						l.AddWithOpts(priorityqueue.AddOpts{Priority: &tt.priority}, in(fmt.Sprint(n%tt.namespaces), fmt.Sprint(n/tt.namespaces%tt.sets)))
+						l.AddWithOpts(priorityqueue.AddOpts{Priority: &tt.priority}, in(strconv.Itoa(n%tt.namespaces), strconv.Itoa(n/tt.namespaces%tt.sets)))
 					}
 				}()
 				for range 10 {

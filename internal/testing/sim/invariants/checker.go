@@ -266,8 +266,11 @@ func (c *Checker) observeMisfit(e *apiserver.Entry) {
 
 // Rewritten judges a write that admission changed: the manager must notice, and not try it again and again.
 func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
-	misfit := w.Verb == apiserver.Create && c.world.Misfits[answer.GetUID()]
-	if wrong := c.bounds.rewrite(w, misfit, c.world.now()); wrong != "" && c.Violation == nil {
+	wrong := c.bounds.rewrite(w, c.world.now())
+	if w.Verb == apiserver.Create && c.world.Misfits[answer.GetUID()] {
+		wrong = c.bounds.misfit(c.world.now())
+	}
+	if wrong != "" && c.Violation == nil {
 		c.Violation = errors.New(wrong)
 	}
 }

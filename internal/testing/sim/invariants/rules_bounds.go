@@ -70,7 +70,7 @@ func (b *bounds) forgetRewritten() {
 }
 
 // rewrite records a write that admission changed. It returns what is wrong if the same was tried a moment ago.
-func (b *bounds) rewrite(w apiserver.Write, misfit bool, now time.Time) string {
+func (b *bounds) rewrite(w apiserver.Write, now time.Time) string {
 	what := w.Actor + " " + w.String() + " " + patchedKeys(w.Body)
 	if w.Verb == apiserver.Patch {
 		b.rewritten[what] = within(append(b.rewritten[what], now), rewrittenRest)
@@ -78,10 +78,13 @@ func (b *bounds) rewrite(w apiserver.Write, misfit bool, now time.Time) string {
 			return fmt.Sprintf("I10 hot loop: %s was changed by admission %d times in %s", what, n, rewrittenRest)
 		}
 	}
-	if misfit {
-		if b.misfits = within(append(b.misfits, now), time.Minute); len(b.misfits) > maxMisfits {
-			return fmt.Sprintf("I10 hot loop: %d pods in a minute that are none of the set's", len(b.misfits))
-		}
+	return ""
+}
+
+// misfit records a pod that admission made none of the set's. It returns what is wrong if there were too many.
+func (b *bounds) misfit(now time.Time) string {
+	if b.misfits = within(append(b.misfits, now), time.Minute); len(b.misfits) > maxMisfits {
+		return fmt.Sprintf("I10 hot loop: %d pods in a minute that are none of the set's", len(b.misfits))
 	}
 	return ""
 }
