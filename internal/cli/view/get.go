@@ -150,7 +150,7 @@ func (g *get) write(lines []string) error {
 
 // colors returns the output, which drops the colors that it does not support.
 func (g *get) colors() io.Writer {
-	w := colorprofile.NewWriter(g.session.Out, os.Environ())
+	w := colorprofile.NewWriter(g.session.Raw, os.Environ())
 	if g.noColor {
 		w.Profile = colorprofile.NoTTY
 	}
