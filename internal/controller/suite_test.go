@@ -34,13 +34,14 @@ import (
 	"rollset.dev/rollset/internal/manager/apiclient"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
 func TestController(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(patience.Long())
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "controller")

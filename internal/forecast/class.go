@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/revision"
 )
@@ -49,13 +50,13 @@ func classify(in Input, written []Write) (class Class, field string) {
 	before, after := &in.Before.Spec, &in.After.Spec
 	changed := changedFields(before, after)
 	moves := class == Recreate || class == InPlace || class == Metadata
-	if !sameTemplate(&before.Template, &after.Template) && (moves || len(changed) == 0) {
+	if !defaults.Same(&before.Template, &after.Template) && (moves || len(changed) == 0) {
 		return class, fieldOfMove(&before.Template, &after.Template)
 	}
 	if len(changed) > 0 {
 		return class, deciding(class, changed)
 	}
-	if current := templateNamed(in.Objects, in.Before.Status.CurrentRevision); moves && current != nil && !sameTemplate(current, &after.Template) {
+	if current := templateNamed(in.Objects, in.Before.Status.CurrentRevision); moves && current != nil && !defaults.Same(current, &after.Template) {
 		return class, fieldOfMove(current, &after.Template)
 	}
 	return class, ""
@@ -192,11 +193,6 @@ func differences(path string, was, will any) []string {
 		}
 	}
 	return fields
-}
-
-func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
-	return apiequality.Semantic.DeepEqual(a.Labels, b.Labels) &&
-		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) && apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
 // templateNamed returns the template of a revision; nil if it is missing or unreadable.

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 // podTemplate returns a template with the fields of real ones.
@@ -191,7 +192,7 @@ func (u *user) sameProcesses(t *testing.T, app string, before map[string]types.U
 // killAfter runs a command line and kills it as soon as it begins a step; false if it exits before.
 func (u *user) killAfter(t *testing.T, step int, args ...string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Long())
 	defer cancel()
 	command := u.command(ctx, args...)
 	out, err := command.StdoutPipe()

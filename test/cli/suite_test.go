@@ -28,14 +28,12 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
-
-// patience bounds every wait. It is no expectation of how long anything takes.
-const patience = 2 * time.Minute
 
 // shared is the cluster of all tests. Each test has a namespace of its own.
 var shared *cluster
@@ -172,7 +170,7 @@ func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 // try runs a command line of the plugin with standard input.
 func (u *user) try(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Long())
 	defer cancel()
 	command := u.command(ctx, args...)
 	var stdout, stderr bytes.Buffer
@@ -259,7 +257,7 @@ func (u *user) pods(t *testing.T, app string) []corev1.Pod {
 // eventually waits until holds returns no error.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(patience.Long())
 	for {
 		err := holds()
 		if err == nil {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 // TestTree prints a set with its revisions, pods and claims.
@@ -75,7 +76,7 @@ func TestWatch(t *testing.T) {
 	}()
 	await := func(text string) {
 		t.Helper()
-		deadline := time.After(patience)
+		deadline := time.After(patience.Long())
 		for {
 			select {
 			case line, ok := <-lines:

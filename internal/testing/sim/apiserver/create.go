@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 )
 
 // ClaimProtection is the finalizer that admission puts on every claim.
@@ -82,7 +83,7 @@ func (s *Store) prepare(obj client.Object) {
 		defaultRollSet(&o.Spec)
 	case *corev1.Pod:
 		o.Generation = 1
-		defaultPod(&o.Spec)
+		defaults.Fill(&o.Spec)
 		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(&o.Spec)}
 	case *policyv1.PodDisruptionBudget:
 		o.Generation = 1
