@@ -229,12 +229,12 @@ func TestImages(t *testing.T) {
 		return template
 	}
 	for state, want := range map[string]string{
-		"":                 "",
-		"a:v1+ b:v1+":      "web:1 proxy:1",
-		"a:v1+ b:v2.":      "web:1 proxy:1 web:2",
-		"a:v2+ b:v2+":      "web:2 proxy:1",
-		"a:v1~ b:stray+":   "web:1 proxy:1",
-		"a:v1x b:v2+ c:v2": "web:2 proxy:1",
+		"":                  "",
+		"a:v1+ b:v1+":       "web:1 proxy:1",
+		"a:v1+ b:v2.":       "web:1 proxy:1 web:2",
+		"a:v2+ b:v2+":       "web:2 proxy:1",
+		"a:v1~ b:stray+":    "web:1 proxy:1",
+		"a:v1x b:v2+ c:v2.": "web:2 proxy:1",
 	} {
 		o := snapshottest.Parse("random R=2 v1>v2", state)
 		for name, known := range map[string]*corev1.PodTemplateSpec{"v1": template("web:1", "proxy:1"), "v2": template("web:2", "proxy:1")} {
