@@ -29,7 +29,12 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 		return
 	}
 	pod := Build(w.set, revision, w.freeIdentity())
-	w.answered(a.Revision, Answer(pod, w.Client.Create(ctx, pod, client.DryRunAll)))
+	sent := pod.ObjectMeta
+	err := w.Client.Create(ctx, pod, client.DryRunAll)
+	if err == nil {
+		err = w.checkMember(&sent, pod)
+	}
+	w.answered(a.Revision, Answer(pod, err))
 }
 
 // Answer returns what the dry run of a pod's creation says about such pods.
@@ -40,7 +45,8 @@ func Answer(pod *corev1.Pod, err error) snapshot.Preflight {
 	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // the API server checks these after it has accepted the pod
 		return snapshot.Preflight{}
 	default:
-		return snapshot.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)}
+		altered := attempt.IsAltered(err)
+		return snapshot.Preflight{Refusal: err.Error(), Failed: !altered && !isVerdict(err), Altered: altered}
 	}
 }
 

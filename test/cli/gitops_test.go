@@ -146,7 +146,7 @@ func TestGitOpsKeepsWhatVerbsDo(t *testing.T) {
 				return func(set *v1alpha1.RollSet) bool { return set.Annotations[key] != "" }
 			}
 			tool.sync(t, u, manifest)
-			contains(t, u.run(t, "status", "web", "--timeout=2m"), "3 of 3 pods")
+			contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods")
 			after(func(set *v1alpha1.RollSet) bool { return rolling(set).Paused }, "pause", "web")
 			after(func(set *v1alpha1.RollSet) bool { return !rolling(set).Paused }, "resume", "web")
 			after(func(set *v1alpha1.RollSet) bool { return *rolling(set).Partition == intstr.FromInt32(2) }, "set", "partition", "web", "2")
@@ -155,15 +155,15 @@ func TestGitOpsKeepsWhatVerbsDo(t *testing.T) {
 				return image(set) == "nginx:1.28" && *rolling(set).Partition == intstr.FromInt32(0)
 			},
 				"set", "image", "web", "app=nginx:1.29")
-			contains(t, u.run(t, "status", "web", "--timeout=2m"), "3 of 3 pods")
+			contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods")
 			after(restarted, "restart", "web")
 			inPhase(t, u, 1, v1alpha1.RolloutPaused)
 			after(annotated(v1alpha1.PromoteAnnotation), "promote", "web")
 			inPhase(t, u, 2, v1alpha1.RolloutPaused)
-			after(annotated(v1alpha1.AbortAnnotation), "abort", "web", "--wait", "--timeout=2m")
+			after(annotated(v1alpha1.AbortAnnotation), "abort", "web", "--wait", longest())
 			after(annotated(v1alpha1.RetryAnnotation), "retry", "web")
 			inPhase(t, u, 1, v1alpha1.RolloutPaused)
-			after(annotated(v1alpha1.PromoteAnnotation), "promote", "web", "--full", "--wait", "--timeout=2m")
+			after(annotated(v1alpha1.PromoteAnnotation), "promote", "web", "--full", "--wait", longest())
 			if !restarted(u.get(t, "web")) {
 				t.Errorf("the restart was undone")
 			}

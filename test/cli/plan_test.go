@@ -331,7 +331,7 @@ func (u *user) others(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u.run(t, "status", set.Name, "--timeout=2m")
+	u.run(t, "status", set.Name, longest())
 }
 
 // rest waits until the manager has sent at least the given number of writes and then no more, and returns them.

@@ -54,7 +54,7 @@ func TestRollout(t *testing.T) {
 	})
 	u.fails(t, 3, []string{"status", "web", "--timeout=1m"}, "rollset web: paused; 0 of 3 pods updated")
 	contains(t, u.run(t, "pause", "web", "--wait"), "unchanged")
-	contains(t, u.run(t, "resume", "web", "--wait", "--timeout=2m"), "web resumed")
+	contains(t, u.run(t, "resume", "web", "--wait", longest()), "web resumed")
 	if now := u.get(t, "web"); now.Status.UpdatedAvailableReplicas != 3 {
 		t.Errorf("after resume --wait, status has %d pods updated and available", now.Status.UpdatedAvailableReplicas)
 	}
@@ -66,18 +66,18 @@ func TestRollout(t *testing.T) {
 	contains(t, u.run(t, "diff", "web"), "--- revision 1", "+++ revision 2", "-  - image: nginx:1.28", "+  - image: nginx:1.29")
 	contains(t, u.run(t, "diff", "web", "--revision=2..1"), "+  - image: nginx:1.28")
 
-	contains(t, u.run(t, "undo", "web", "--wait", "--timeout=2m"), "web rolled back", "to revision 1 (web-", "): 3 pods move")
+	contains(t, u.run(t, "undo", "web", "--wait", longest()), "web rolled back", "to revision 1 (web-", "): 3 pods move")
 	if now := u.get(t, "web"); image(now) != "nginx:1.28" || now.Status.CurrentRevision != set.Status.CurrentRevision {
 		t.Errorf("after undo the image is %s and the revision %s, not %s", image(now), now.Status.CurrentRevision, set.Status.CurrentRevision)
 	}
 	contains(t, u.run(t, "undo", "web", "--to-revision=2", "-o", "name"), "rollset.apps.rollset.dev/web")
-	contains(t, u.run(t, "status", "web", "--timeout=2m"), "3")
+	contains(t, u.run(t, "status", "web", longest()), "3")
 	if got := image(u.get(t, "web")); got != "nginx:1.29" {
 		t.Errorf("the image is %s", got)
 	}
 
 	before := u.pods(t, "web")
-	contains(t, u.run(t, "restart", "web", "--wait", "--timeout=2m"), "web restarted", "3 pods move")
+	contains(t, u.run(t, "restart", "web", "--wait", longest()), "web restarted", "3 pods move")
 	for _, pod := range u.pods(t, "web") {
 		for i := range before {
 			if pod.UID == before[i].UID {
@@ -101,7 +101,7 @@ func TestDeletePod(t *testing.T) {
 	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(&victim), &victim); err != nil || len(victim.Labels[v1alpha1.SpecifiedDeleteLabel]) > 0 {
 		t.Errorf("a dry run marked the pod: %v %v", victim.Labels, err)
 	}
-	contains(t, u.run(t, "delete-pod", victim.Name, "--wait", "--timeout=2m"), "pod/"+victim.Name+" marked for replacement")
+	contains(t, u.run(t, "delete-pod", victim.Name, "--wait", longest()), "pod/"+victim.Name+" marked for replacement")
 	err := shared.Get(t.Context(), client.ObjectKeyFromObject(&victim), &corev1.Pod{})
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the pod is still there: %v", err)
@@ -126,7 +126,7 @@ func TestFailedRollout(t *testing.T) {
 	if err := shared.Patch(t.Context(), set, patch); err != nil {
 		t.Fatal(err)
 	}
-	u.fails(t, 1, []string{"status", "web", "--timeout=2m"}, "rollset web is stalled: InvalidTemplate", "nosuch")
+	u.fails(t, 1, []string{"status", "web", longest()}, "rollset web is stalled: InvalidTemplate", "nosuch")
 	u.fails(t, 1, []string{"status", "web", "--watch=false"}, "rollset web is stalled: InvalidTemplate")
 	contains(t, u.run(t, "undo", "web", "--wait"), "rolled back")
 
@@ -155,14 +155,14 @@ func TestOnDelete(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
 	u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy })
-	r := u.try(t, "", "set", "image", "web", "app=nginx:1.29", "--wait", "--timeout=2m")
+	r := u.try(t, "", "set", "image", "web", "app=nginx:1.29", "--wait", longest())
 	if r.code != 4 || !strings.Contains(r.err, "kubectl rollset delete-pod POD") {
 		t.Errorf("exit code %d, want 4\n%s%s", r.code, r.out, r.err)
 	}
 	for _, pod := range u.pods(t, "web") {
-		u.run(t, "delete-pod", pod.Name, "--wait", "--timeout=2m")
+		u.run(t, "delete-pod", pod.Name, "--wait", longest())
 	}
-	contains(t, u.run(t, "status", "web", "--timeout=2m"), "3 of 3 pods updated")
+	contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods updated")
 }
 
 // TestUndoGoesToWhatWorked rolls back past a revision that never worked.
@@ -178,9 +178,9 @@ func TestUndoGoesToWhatWorked(t *testing.T) {
 		return nil
 	})
 	u.run(t, "set", "image", "web", "app=nginx:1.30")
-	contains(t, u.run(t, "status", "web", "--timeout=2m"), "3 of 3 pods updated")
+	contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods updated")
 	contains(t, u.run(t, "history", "web"), "not proven", "3 (current)")
-	contains(t, u.run(t, "undo", "web", "--wait", "--timeout=2m"), "to revision 1 (")
+	contains(t, u.run(t, "undo", "web", "--wait", longest()), "to revision 1 (")
 	if got := image(u.get(t, "web")); got != "nginx:1.28" {
 		t.Errorf("undo goes to %s", got)
 	}

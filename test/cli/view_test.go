@@ -199,10 +199,11 @@ func TestRights(t *testing.T) {
 		return nil
 	})
 	contains(t, editor.run(t, "get", "web"), "✔")
-	contains(t, editor.run(t, "restart", "web", "--wait", "--timeout=2m"), "restarted")
+	contains(t, editor.run(t, "restart", "web", "--wait", longest()), "restarted")
 	contains(t, editor.run(t, "undo", "web"), "rolled back")
+	editor.run(t, "status", "web", longest()) // a pod that the rollout replaces may go at any moment
 	contains(t, editor.run(t, "delete-pod", editor.pods(t, "web")[0].Name), "marked")
-	contains(t, viewer.run(t, "status", "web", "--timeout=2m"), "3")
+	contains(t, viewer.run(t, "status", "web", longest()), "3")
 	contains(t, viewer.run(t, "history", "web"), "nginx:1.28")
 	viewer.fails(t, 1, []string{"pause", "web"}, `cannot patch resource "rollsets"`, "rollset-editor-role")
 	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace)
@@ -298,7 +299,7 @@ func TestWhy(t *testing.T) {
 		contains(t, why, pod.Name)
 	}
 	contains(t, u.run(t, "why", "web", "-o", "json"), `"kind": "pause"`, `"liftedBy": "kubectl rollset resume web"`)
-	u.run(t, "resume", "web", "--wait", "--timeout=2m")
+	u.run(t, "resume", "web", "--wait", longest())
 
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "few"}}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}
