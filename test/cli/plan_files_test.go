@@ -54,7 +54,7 @@ func TestPlanOfFiles(t *testing.T) {
 			contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods")
 			generation := u.get(t, "web").Generation
 
-			path := filepath.Join(u.dir, "web.yaml")
+			const path = "web.yaml" // relative: kubectl's -f separates files by commas
 			for text, want := range map[string]string{
 				limited:                          "web: nothing\n",
 				webManifest(3, "nginx:1.28", ""): "web: nothing (spec.minReadySeconds)",
@@ -62,7 +62,7 @@ func TestPlanOfFiles(t *testing.T) {
 				webManifest(5, "nginx:1.28", "  minReadySeconds: 1\n"):    "web: scale (spec.replicas)",
 				"# a comment\n---\n" + limited + "---\n" + service + "\n": "web: nothing\n",
 			} {
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(u.dir, path), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				contains(t, u.run(t, "plan", "-f", path), want)

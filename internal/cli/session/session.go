@@ -39,12 +39,6 @@ import (
 // Flux takes over the fields of such managers, and removes those that its manifest has not.
 const FieldManager = "rollset-cli"
 
-// The requests of a command line are few and short, or many, as in adopt. A client-side limit would only delay them.
-const (
-	queriesPerSecond = 200
-	burst            = 400
-)
-
 // Session is one run of the plugin.
 type Session struct {
 	genericiooptions.IOStreams
@@ -62,7 +56,7 @@ type Session struct {
 // New returns a session with streams and a clock.
 func New(streams genericiooptions.IOStreams, c clock.WithTicker) *Session {
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-		c.QPS, c.Burst = queriesPerSecond, burst
+		c.QPS = -1 // no limit: the requests are few and short, or many, as in adopt, and the API server has limits of its own
 		c.WarningHandlerWithContext = rest.NoWarnings{}
 		return c
 	})
