@@ -33,8 +33,11 @@ import (
 
 var killAll = flag.Bool("kill-all", false, "Kill the moves of all workloads after every write, not only those of a few.")
 
-// killed are the workloads whose moves are killed in every run of the tests: one of each kind and strategy.
-var killed = []string{"postgresql", "vault", "web"}
+// These workloads are moved in every run of the tests, one of each kind and strategy. The moves of all but the last are killed.
+var (
+	killed = []string{"postgresql", "vault", "web"}
+	short  = append(slices.Clone(killed), "kafka")
+)
 
 // TestWorkloads moves manifests of real applications over and back. No pod and no claim is lost, and what is edited meanwhile
 // is not lost either.
@@ -46,6 +49,9 @@ func TestWorkloads(t *testing.T) {
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		if testing.Short() && !slices.Contains(short, name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJourney(t, file, *killAll || slices.Contains(killed, name))
