@@ -220,8 +220,8 @@ func (m *mover) release() []step {
 		}
 	}
 	return append(steps,
-		step{"wait until " + old + " has the pods", m.awaitOld},
 		step{"point autoscalers of rollset/" + name + " to " + old, func(ctx context.Context) error { return m.retargetAll(ctx, m.Set, m.Old) }},
+		step{"wait until " + old + " has the pods", m.awaitOld},
 		step{"delete configmap/" + recordName(name), func(ctx context.Context) error { return forget(ctx, m.client, m.namespace, name) }},
 	)
 }
