@@ -220,7 +220,7 @@ func (j *journey) thereAndApplied(t *testing.T) {
 		j.user.kubectl(t, how...)
 		after := j.settled(t)
 		if before.Status.UpdateRevision != after.Status.UpdateRevision {
-			t.Errorf("kubectl %s makes revision %s of %s", strings.Join(how, " "), after.Status.UpdateRevision, before.Status.UpdateRevision)
+			t.Errorf("kubectl %s makes revision %s of %s\n%s", strings.Join(how, " "), after.Status.UpdateRevision, before.Status.UpdateRevision, j.user.run(t, "diff", j.name))
 		}
 		j.same(t, "after kubectl "+strings.Join(how, " "), "RollSet")
 	}
