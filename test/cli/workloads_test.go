@@ -65,12 +65,12 @@ func TestWorkloads(t *testing.T) {
 
 // journey is the way of a workload to a RollSet, back, and there again.
 type journey struct {
-	user      *user
-	file      string
-	kind      string
-	name, app string
-	onDelete  bool
-	kill      bool
+	user     *user
+	file     string
+	kind     string
+	name     string
+	onDelete bool
+	kill     bool
 	// pods and claims are those that must not be lost, by name.
 	pods, claims map[string]types.UID
 }

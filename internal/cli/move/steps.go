@@ -154,26 +154,23 @@ func (m *mover) tryOut(ctx context.Context, o *unstructured.Unstructured) (*unst
 // missing returns the path of the first field of one value that another does not have; empty if there is none. Zero values
 // may be missing.
 func missing(path string, sent, got any) string {
-	switch v := sent.(type) {
-	case map[string]any:
-		fields, _ := got.(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			item, ok := fields[key]
-			if !ok && !empty(v[key]) {
-				return path + "." + key
-			}
-			if ok {
-				if field := missing(path+"."+key, v[key], item); field != "" {
-					return field
-				}
-			}
-		}
-	case []any:
-		items, _ := got.([]any)
-		for i := range min(len(v), len(items)) {
-			if field := missing(fmt.Sprintf("%s[%d]", path, i), v[i], items[i]); field != "" {
+	if items, ok := sent.([]any); ok {
+		others, _ := got.([]any)
+		for i := range min(len(items), len(others)) {
+			if field := missing(fmt.Sprintf("%s[%d]", path, i), items[i], others[i]); field != "" {
 				return field
 			}
+		}
+	}
+	fields, _ := sent.(map[string]any)
+	others, _ := got.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		item, ok := others[key]
+		if !ok && !empty(fields[key]) {
+			return path + "." + key
+		}
+		if field := missing(path+"."+key, fields[key], item); ok && field != "" {
+			return field
 		}
 	}
 	return ""
