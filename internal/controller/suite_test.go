@@ -76,9 +76,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binaries, err := assets.Find()
 	Expect(err).NotTo(HaveOccurred())
 	environment := &envtest.Environment{
+		ControlPlaneStartTimeout: patience.Long(), ControlPlaneStopTimeout: patience.Long(),
 		BinaryAssetsDirectory: binaries,
 		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
+		CRDInstallOptions:     envtest.CRDInstallOptions{MaxTime: patience.Long()},
 	}
 	config, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred())

@@ -186,7 +186,7 @@ func TestAdoptCloneSet(t *testing.T) {
 	if n := u.killedAfterWrites(t, "adopt", "cloneset/web", "--yes"); n < 4 {
 		t.Errorf("it was killed after %d writes only", n)
 	}
-	contains(t, u.run(t, "status", "web", "--timeout=2m"), "")
+	contains(t, u.run(t, "status", "web", longest()), "")
 	u.sameProcesses(t, "web", before, "RollSet")
 	u.fails(t, 1, []string{"release", "web"}, "the way back to a CloneSet is OpenKruise's")
 }

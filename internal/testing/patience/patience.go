@@ -18,7 +18,7 @@ func Long() time.Duration { return For(2 * time.Minute) }
 // For returns the bound of a wait that begins now, if idle is the bound on a machine that does nothing else.
 func For(idle time.Duration) time.Duration {
 	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil { // not Linux: nobody says
+	if err != nil { // only Linux has this file
 		return 2 * idle
 	}
 	return times(idle, string(text), runtime.GOMAXPROCS(0))
