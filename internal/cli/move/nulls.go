@@ -5,6 +5,7 @@ package move
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 )
@@ -18,15 +19,14 @@ func withoutNulls(value any, t reflect.Type) {
 	}
 	switch v := value.(type) {
 	case map[string]any:
+		if t == nil || t.Kind() != reflect.Map {
+			maps.DeleteFunc(v, func(_ string, item any) bool { return item == nil })
+		}
 		for key, item := range v {
-			if item == nil && (t == nil || t.Kind() != reflect.Map) {
-				delete(v, key)
-			}
-			if key == "labels" || key == "matchLabels" {
-				emptyNulls(item)
-			}
 			withoutNulls(item, typeAt(t, key))
 		}
+		emptyNulls(v["labels"])
+		emptyNulls(v["matchLabels"])
 	case []any:
 		of := typeAt(t, "")
 		for i, item := range v {
