@@ -84,7 +84,7 @@ func limitedHook() *rapid.Generator[string] {
 func podWords(pod *rapid.Generator[string]) []word {
 	var words []word
 	for _, name := range []string{
-		"delete", "kill", "fail", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
+		"delete", "kill", "fail", "reject", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
 		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "misdate", "undate", "label zone=a", "label zone=b", "label rank=2",
 	} {
 		words = append(words, word{name, pod})

@@ -108,6 +108,7 @@ func commands() []command {
 		command{"delete", 1, eachPod("delete", (*World).deletePod)},
 		command{"kill", 1, eachPod("force-delete", (*World).killPod)},
 		command{"fail", 1, eachPod("fail", (*World).failPod)},
+		command{"reject", 1, eachPod("the node rejects", (*World).rejectPod)},
 		command{"lose", 1, eachPod("lose the node of", (*World).losePod)},
 		command{"specify", 1, eachPod("label for deletion", (*World).specifyPod)},
 		command{"unspecify", 1, eachPod("label not for deletion", (*World).unspecifyPod)},
