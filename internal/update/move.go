@@ -234,7 +234,7 @@ func (v *mover) foreign(r *snapshot.Replica) string {
 	if v.set.Known[r.Revision].Template != nil || reference == nil {
 		return ""
 	}
-	if difference := v.set.Difference(r, reference); difference != "" {
+	if difference := v.set.Difference(r, v.set.Update, reference); difference != "" {
 		return "the template gives another pod: " + difference
 	}
 	return ""

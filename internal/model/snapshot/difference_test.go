@@ -38,7 +38,7 @@ func TestDifference(t *testing.T) {
 			o.Spec.VolumeClaimTemplates[0].Name = "data"
 			o.Replicas[0].Pod = pod
 			tt.change(pod)
-			if got := o.Difference(&o.Replicas[0], snapshottest.Admitted("preflight")); got != tt.want {
+			if got := o.Difference(&o.Replicas[0], o.Update, snapshottest.Admitted("preflight")); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
