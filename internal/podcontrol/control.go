@@ -114,7 +114,9 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
 		case action.Preflight:
-			w.ask(ctx, a)
+			if _, asked := w.result.Preflights[a.Revision]; !asked { // several planners may want to know
+				w.ask(ctx, a)
+			}
 		case action.Delete:
 			deletes = append(deletes, a)
 		case action.Create:

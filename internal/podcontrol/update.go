@@ -128,6 +128,9 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	switch {
 	case err == nil:
 		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
+		if err := attempt.CheckPatch(c.patch, c.pod, pod); err != nil {
+			return outcome{err: c.failure(err)}
+		}
 		return outcome{done: true}
 	case apierrors.IsNotFound(err): // the cache is about to show it
 		return outcome{}

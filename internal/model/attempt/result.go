@@ -58,9 +58,9 @@ func (t *Tally) String() string {
 
 // Refused reports whether the API server understood a write and refused it. A resize beyond the node's capacity is
 // forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid. If the client lacks the rights,
-// the write was not looked at.
+// the write was not looked at. A write that was accepted and did not do what it says counts as refused.
 func Refused(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !LacksRights(err)
+	return IsAltered(err) || (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !LacksRights(err)
 }
 
 // LacksRights reports whether the API server refused a write before it looked at it, because the client may not make such
@@ -71,8 +71,11 @@ func LacksRights(err error) bool {
 }
 
 // MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
-// internal error. There is no doubt if it refused the write, if a webhook failed, or if no connection was accepted.
+// internal error. There is no doubt if it refused or altered the write, if a webhook failed, or if no connection was accepted.
 func MayHaveHappened(err error) bool {
+	if IsAltered(err) {
+		return false
+	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Code >= internalError && !blamesWebhook(err)
 	}

@@ -102,6 +102,8 @@ type Refusal struct {
 	Unsettled bool
 	// Definite is true if the API server understood the request, and did not fail itself.
 	Definite bool
+	// Altered is true if the API server accepted the write and did not do what it says.
+	Altered bool
 	// Retry is when to try again; zero if it may be tried now.
 	Retry time.Duration
 }
@@ -112,6 +114,9 @@ type Preflight struct {
 	Refusal string
 	// Failed is true if the API server, or an admission webhook, could not judge the pod. Refusal is the cause.
 	Failed bool
+	// Altered is true if the API server accepts the pod and makes another one of it, which is none of the set's. Each attempt would
+	// leave such a pod, so a dry run comes before the next one.
+	Altered bool
 	// NoRights is true if the revision cannot be recorded because the manager may not do that. No pod gets it, but nothing is
 	// wrong with its template.
 	NoRights bool

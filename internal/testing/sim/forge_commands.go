@@ -67,6 +67,6 @@ func ownLabel(name string) string {
 	case "pod-name":
 		return v1alpha1.PodNameLabel
 	default:
-		return v1alpha1.ReservedPrefix + name
+		return "apps." + v1alpha1.ReservedPrefix + name
 	}
 }

@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -35,7 +36,7 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 		return nil, namespaceTerminating(w.Key)
 	}
 	s.prepare(obj)
-	if err := s.admit(Create, obj); err != nil {
+	if err := s.admit(&w, obj); err != nil {
 		return nil, err
 	}
 	if errs := validate(obj); len(errs) > 0 {
@@ -59,11 +60,16 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
-func (s *Store) admit(verb Verb, obj client.Object) error {
+func (s *Store) admit(w *Write, obj client.Object) error {
+	labels, owners := obj.GetLabels(), obj.GetOwnerReferences()
 	for _, admission := range s.Admission {
-		if err := admission(verb, obj); err != nil {
+		if err := admission(w.Verb, obj); err != nil {
 			return apierrors.NewForbidden(GroupResource(kindOf(obj)), obj.GetName(), err)
 		}
+	}
+	if !maps.Equal(labels, obj.GetLabels()) || len(owners) != len(obj.GetOwnerReferences()) {
+		w.Rewritten = true
+		s.rewritten++
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 	isolate(w, old, obj)
 	truncateTimes(obj)
 	setGeneration(w, old, obj)
-	if err := s.admit(w.Verb, obj); err != nil {
+	if err := s.admit(&w, obj); err != nil {
 		return nil, err
 	}
 	if err := s.mayGrow(w, old, obj); err != nil {

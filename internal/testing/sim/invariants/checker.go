@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
@@ -246,6 +248,16 @@ func (c *Checker) Vain(w apiserver.Write) {
 	known := c.reconcile.View.Cached(w.Key)
 	if known != nil && known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion() && c.Violation == nil {
 		c.Violation = fmt.Errorf("silence broken by %s of %s: %s changes nothing", w.Actor, w, w.Body)
+	}
+}
+
+// Rewritten judges a write that admission changed: the manager must notice, and not try it again and again.
+func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
+	set := c.reconcile.set()
+	pod, isPod := answer.(*corev1.Pod)
+	misfit := isPod && w.Verb == apiserver.Create && set != nil && (OwnerOf(pod) != set.UID || !matches(set, pod))
+	if wrong := c.bounds.rewrite(w, misfit, c.world.now()); wrong != "" && c.Violation == nil {
+		c.Violation = errors.New(wrong)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -136,13 +137,13 @@ func (p *Process) end(signal os.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(stopTimeout):
-		return errors.Join(fmt.Errorf("the manager did not end within %v\n%s", stopTimeout, p.tail()), p.cmd.Process.Kill())
+	case <-time.After(patience.For(stopTimeout)):
+		return errors.Join(fmt.Errorf("the manager did not end\n%s", p.tail()), p.cmd.Process.Kill())
 	}
 }
 
 func (p *Process) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.For(readyTimeout))
 	defer cancel()
 	for {
 		if isOK(ctx, p.health) {
