@@ -109,7 +109,6 @@ type RollSetSpec struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: the set would lose its pods; create another set instead"
 	// +kubebuilder:validation:XValidation:rule="self.?matchLabels.orValue({}).size() + self.?matchExpressions.orValue([]).size() > 0",message="must not be empty: it would select every pod in the namespace"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !(e.key in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name']) && !e.key.matches('^([^/]*[.])?rollset[.]dev/'))",message="must not use labels that the controller sets on pods (controller-revision-hash, apps.kubernetes.io/pod-index, statefulset.kubernetes.io/pod-name, anything under rollset.dev)"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template describes the pods. Its labels must match the selector. Labels and annotations under rollset.dev, and the

@@ -174,7 +174,7 @@ func (w *writer) tried(a action.Action, out outcome) {
 	if out.block != nil {
 		tried.Err, tried.Blocked = errors.New(out.block.Reason), true
 	}
-	full := quotaExceeded(out.err) && tried.Key.Verb == attempt.Creating
+	full := quotaExceeded(out.err) && slices.Contains([]attempt.Verb{attempt.Creating, attempt.Resizing}, tried.Key.Verb)
 	if full || out.err != nil && !out.stale && (attempt.InTrouble(out.err) || attempt.LacksRights(out.err)) {
 		tried.Key = attempt.Any(tried.Key.Verb)
 	}

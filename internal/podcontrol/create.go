@@ -94,6 +94,9 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if a.Surge {
 		pod.Labels[v1alpha1.SurgeLabel] = "true"
 	}
+	if a.Origin != "" {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.OriginAnnotation, a.Origin)
+	}
 	if w.observation.Lists(pod.Name) {
 		pod.Labels[v1alpha1.ReplacedLabel] = "true"
 	}

@@ -82,8 +82,8 @@ func (w *writer) freeIdentity() string {
 	return strconv.Itoa(w.observation.Ordinals.At(k))
 }
 
-// quotaExceeded reports whether a create was refused only because there are too many pods. Only the message of the API
-// server tells.
+// quotaExceeded reports whether a pod was refused only because the namespace has none of a resource left. Only the message of
+// the API server tells.
 func quotaExceeded(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }

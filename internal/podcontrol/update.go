@@ -100,7 +100,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 		w.tried(updates[i], out)
 		switch {
 		case out.stale:
-		case changes[i].subresource == "resize" && attempt.Refused(out.err): // the plan knows other ways
+		case changes[i].subresource == "resize" && attempt.Refused(out.err) && !attempt.ByRule(out.err): // the plan knows other ways
 		case out.err != nil:
 			tally.Fail(out.err)
 		case out.done:

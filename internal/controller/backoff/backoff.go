@@ -45,6 +45,8 @@ type Failure struct {
 	Message string
 	// Refused is true if it understood the attempt and will not have it as things are.
 	Refused bool
+	// ByRule is true if a quota or a policy refused it, which would refuse another object of the same content too.
+	ByRule bool
 	// Altered is true if the API server accepted the write, and it did not do what it says.
 	Altered bool
 	// Longest bounds the wait in place of the bounds that are usual; zero if they will do.

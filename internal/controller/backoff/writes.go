@@ -86,7 +86,7 @@ func (w *Writes) Note(k attempt.Key, f Failure) {
 func (w *Writes) Failed(k attempt.Key, err error) {
 	conflict := apierrors.IsConflict(err)
 	w.Note(k, Failure{
-		Message: err.Error(), Refused: conflict || attempt.Refused(err), Conflict: conflict,
+		Message: err.Error(), Refused: conflict || attempt.Refused(err), ByRule: attempt.ByRule(err), Conflict: conflict,
 		Unsettled: k.Object == "" || attempt.MayHaveHappened(err), Altered: attempt.IsAltered(err),
 	})
 }
@@ -155,7 +155,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
 				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
-				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, Retry: wait,
+				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, ByRule: f.ByRule, Retry: wait,
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func (w *Writes) version(k attempt.Key, altered bool) string {
 	switch object := w.object(k); {
 	case altered:
 		return generation
-	case k == attempt.AnyCreate():
+	case k == attempt.AnyCreate(), k == attempt.Any(attempt.Resizing):
 		return generation + w.room()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion

@@ -7,7 +7,8 @@
 // The rule: a change can be made in place if a running pod can take over all of it. That holds for
 //   - the images of containers and of restartable init containers,
 //   - the cpu and memory of containers, as long as nothing is removed and the QoS class stays the same,
-//   - labels and annotations, unless an environment variable or a volume of the pod reads the changed key.
+//   - labels and annotations, unless an environment variable or a volume of the pod reads the changed key, or the key asks
+//     for a restart.
 //
 // Any other change recreates the pod, and the reason names the first such field. Among these are the image of an ordinary
 // init container, because the container has run and will not run again; the order of containers, because they start in that
@@ -59,6 +60,16 @@ type Keys struct {
 // MetadataOnly reports whether the containers notice nothing.
 func (c Change) MetadataOnly() bool { return len(c.Images) == 0 && len(c.Resources) == 0 }
 
+// NeedsResize reports whether a container of a pod has to be resized.
+func (c Change) NeedsResize(pod *corev1.Pod) bool {
+	for name, resources := range c.Resources {
+		if m, ok := find(&pod.Spec, name); ok && !covers(m.Resources, resources) {
+			return true
+		}
+	}
+	return false
+}
+
 // NeedsRestart reports whether a container restarts.
 func (c Change) NeedsRestart() bool { return len(c.Restarts) > 0 }
 
@@ -79,6 +90,7 @@ func Diff(from, to *corev1.PodTemplateSpec) (c Change, cannot string) {
 
 	// What remains once everything that can be done in place is removed must be equal.
 	cannot = cmp.Or(
+		c.restart(),
 		c.firstPullPolicy(&from.Spec, &to.Spec),
 		firstDifference("", reflect.ValueOf(*rest), reflect.ValueOf(*wanted)),
 		c.firstReader(&wanted.Spec),
@@ -108,6 +120,17 @@ func reduce(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 		})
 	}
 	return t
+}
+
+// RestartedAt is the annotation of a template by which kubectl rollout restart asks for new pods.
+const RestartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// restart reports a request for new pods; empty if there is none.
+func (c Change) restart() string {
+	if !c.Annotations.changed(RestartedAt) {
+		return ""
+	}
+	return "metadata.annotations[" + RestartedAt + "]: a restart is requested"
 }
 
 // keys compares labels or annotations. It ignores the controller's own.

@@ -103,11 +103,12 @@ func (w *World) refused(write apiserver.Write) error {
 }
 
 func (p policy) refuses(w apiserver.Write) bool {
-	if p.verb != "any" && p.verb != string(w.Verb) {
+	resizes := w.Subresource == "resize"
+	if p.verb != "any" && p.verb != string(w.Verb) && (p.verb != "resize" || !resizes) {
 		return false
 	}
 	if p.object == "resizes" {
-		return w.Subresource == "resize"
+		return resizes
 	}
 	if kind := kindNamed(p.object); kind != "" {
 		return w.Key.Kind == kind

@@ -120,23 +120,28 @@ func qualityOf(spec *corev1.PodSpec) corev1.PodQOSClass {
 	return class
 }
 
-// checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does.
+// checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does: with a pod that is
+// created, or that is as it is to become.
 func (s *Store) checkQuota(obj client.Object) error {
 	created, ok := obj.(*corev1.Pod)
 	if !ok || s.MaxPods < 0 && s.MaxCPU == nil {
 		return nil
 	}
-	pods, cpu := 0, resource.Quantity{}
+	pods, cpu, more := 0, resource.Quantity{}, requestedCPU(created)
+	if before, ok := s.objects[KeyOf(created)].(*corev1.Pod); ok {
+		if more.Sub(requestedCPU(before)); more.Sign() <= 0 {
+			return nil
+		}
+	}
 	for key, other := range s.objects {
 		if pod, ok := other.(*corev1.Pod); ok && key.Namespace == obj.GetNamespace() && !HasEnded(pod) {
 			pods++
 			cpu.Add(requestedCPU(pod))
 		}
 	}
-	if s.MaxPods >= 0 && pods >= s.MaxPods {
+	if s.MaxPods >= 0 && pods >= s.MaxPods && s.objects[KeyOf(created)] == nil {
 		return overQuota(created, "pods", "1", strconv.Itoa(pods), strconv.Itoa(s.MaxPods))
 	}
-	more := requestedCPU(created)
 	if sum := cpu.DeepCopy(); s.MaxCPU != nil {
 		if sum.Add(more); sum.Cmp(*s.MaxCPU) > 0 {
 			return overQuota(created, "requests.cpu", more.String(), cpu.String(), s.MaxCPU.String())

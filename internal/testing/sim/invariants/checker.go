@@ -58,6 +58,8 @@ type Checker struct {
 	data data
 	// had is how many pods a set that limits their creation has had at once, as far as its status told.
 	had int
+	// places is whose place each pod takes, as far as failure domains go.
+	places places
 	// entered is since when pods have been in their lifecycle states.
 	entered entries
 }
@@ -90,6 +92,7 @@ func NewChecker(cluster *Cluster) *Checker {
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
 		entered: newEntries(),
+		places:  newPlaces(),
 
 		sent:       make(map[attempt]time.Time),
 		unanswered: make(map[int64]time.Time),
@@ -162,6 +165,7 @@ func rules() []rule {
 // Observe judges a write and remembers the first violation.
 func (c *Checker) Observe(e *apiserver.Entry) {
 	c.observeData(e)
+	defer c.places.see(c, e)
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
