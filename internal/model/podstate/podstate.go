@@ -130,7 +130,7 @@ func EndedSoon(pod *corev1.Pod, now time.Time) bool {
 			consider(&ended, c.LastTransitionTime.Time)
 		}
 	}
-	if ended.IsZero() {
+	if ended.IsZero() && !began.IsZero() {
 		ended = now
 	}
 	return ended.Sub(began) < goodService
