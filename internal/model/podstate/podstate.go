@@ -130,7 +130,7 @@ func EndedSoon(pod *corev1.Pod, now time.Time) bool {
 			consider(&ended, c.LastTransitionTime.Time)
 		}
 	}
-	if ended.IsZero() && !began.IsZero() {
+	if ended.IsZero() {
 		ended = now
 	}
 	return ended.Sub(began) < goodService
