@@ -94,12 +94,18 @@ func setDefaults(spec *v1alpha1.RollSetSpec, v string) {
 		return
 	}
 	for _, omit := range []func(*corev1.PodSpec, *corev1.Container){
-		func(p *corev1.PodSpec, _ *corev1.Container) { p.ServiceAccountName, p.DeprecatedServiceAccount = "", "" },
-		func(p *corev1.PodSpec, _ *corev1.Container) { p.DNSPolicy, p.RestartPolicy, p.SchedulerName = "", "", "" },
+		func(p *corev1.PodSpec, _ *corev1.Container) {
+			p.ServiceAccountName, p.DeprecatedServiceAccount = "", ""
+		},
+		func(p *corev1.PodSpec, _ *corev1.Container) {
+			p.DNSPolicy, p.RestartPolicy, p.SchedulerName = "", "", ""
+		},
 		func(p *corev1.PodSpec, _ *corev1.Container) { p.SecurityContext, p.EnableServiceLinks = nil, nil },
 		func(p *corev1.PodSpec, _ *corev1.Container) { p.TerminationGracePeriodSeconds = nil },
 		func(_ *corev1.PodSpec, c *corev1.Container) { c.ImagePullPolicy = "" },
-		func(_ *corev1.PodSpec, c *corev1.Container) { c.TerminationMessagePath, c.TerminationMessagePolicy = "", "" },
+		func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.TerminationMessagePath, c.TerminationMessagePolicy = "", ""
+		},
 	} {
 		less := pod.DeepCopy()
 		omit(less, &less.Containers[0])
