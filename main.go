@@ -80,6 +80,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if o.leaderNamespace, err = o.leaseNamespace(); err != nil {
 		return err
 	}
+	o.limitMemory()
 	realClock := clock.RealClock{}
 	if o.metricsCertPath != "" {
 		cert, key := filepath.Join(o.metricsCertPath, o.metricsCertName), filepath.Join(o.metricsCertPath, o.metricsCertKey)
@@ -94,7 +95,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := install(ctx, mgr, o, realClock); err != nil {
 		return err
 	}
-	ctrl.Log.WithName("setup").Info("starting", "version", version(), "namespaces", o.namespaces)
+	setup := ctrl.Log.WithName("setup")
+	if len(o.ignored) > 0 {
+		setup.Info("ignored variables: no flag has their names", "variables", o.ignored)
+	}
+	setup.Info("starting", "version", version(), "namespaces", o.namespaces, "flagsFromVariables", o.fromEnvironment)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
