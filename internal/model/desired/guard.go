@@ -69,7 +69,7 @@ func (s *State) watch(o *snapshot.Set) {
 
 // guarded reports whether the current revision stands in for the update revision while the guard holds that.
 func guarded(o *snapshot.Set) bool {
-	return o.Rolling() && !o.Rejected && !o.Unproven && o.Strategy() == v1alpha1.RollingUpdateStrategy && o.Current.Template != nil
+	return o.Rolling() && !o.Paused() && !o.Rejected && !o.Unproven && o.Strategy() == v1alpha1.RollingUpdateStrategy && o.Current.Template != nil
 }
 
 // returns reports whether the successor of a terminating pod is wanted at the update revision, in the same place. Under

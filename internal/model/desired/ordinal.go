@@ -45,6 +45,8 @@ func ordinal(o *snapshot.Set) *State {
 func (s *State) judge(o *snapshot.Set, r *snapshot.Replica) {
 	k, _ := o.InUse(r.Ordinal)
 	switch to := target(o, r, k); {
+	case r.ToReplace() && o.Paused() && replaceable(o, r):
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: r.Revision, Named: true})
 	case r.ToReplace() && replaceable(o, r):
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k), !s.holds), Named: true})
 	case to != r.Revision:
@@ -67,7 +69,11 @@ func (s *State) findPlaces(o *snapshot.Set, taken map[int]bool) {
 			break
 		}
 		if !taken[k] {
-			s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k), true)})
+			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k), true)}
+			if revision, ok := o.Replacing[place.ID]; ok {
+				place.Revision = revision
+			}
+			s.Places = append(s.Places, place)
 		}
 	}
 }
