@@ -64,10 +64,11 @@ func (f *facts) tellTime() timing {
 	return t
 }
 
-// idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, or a failure domain soaks.
+// idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, nothing is wanted, or a failure domain
+// soaks.
 // Terminating pods do not count. If a node is gone for good they never vanish, and the revision is not to blame.
 func (f *facts) idle() bool {
-	return f.in.Invalid != "" || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
+	return f.in.Invalid != "" || f.in.Deleting || f.empty() || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
 // soaks reports whether the next failure domain waits only for time to pass.
@@ -140,7 +141,7 @@ func (f *facts) reconstruct() time.Time {
 	if last, ok := f.lastChange(); ok && last.Before(now) {
 		since = last
 	}
-	if deadline, ok := f.set.ProgressDeadline(); ok && f.wasExceeded() {
+	if deadline, ok := f.set.ProgressDeadline(); ok && f.wasExceeded() && !f.triedSince() {
 		if exceeded := now.Add(-deadline); exceeded.Before(since) { // nothing has shown since that it moves again
 			since = exceeded
 		}
@@ -161,6 +162,17 @@ func (f *facts) wasMoving() bool {
 func (f *facts) wasExceeded() bool {
 	stalled := find(f.previous.Conditions, v1alpha1.ConditionStalled)
 	return f.reason == v1alpha1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1alpha1.ReasonProgressDeadlineExceeded
+}
+
+// triedSince reports whether a pod was created where it is wanted after the deadline had passed. It has its own time.
+func (f *facts) triedSince() bool {
+	exceeded := find(f.previous.Conditions, v1alpha1.ConditionProgressing)
+	for r := range f.set.Unsteady() {
+		if r.Active() && f.want[r.Revision] > 0 && r.Pod.CreationTimestamp.After(exceeded.LastTransitionTime.Time) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastChange returns when, by the dates of conditions and pods, progress was last made; false if the target revision has no

@@ -28,6 +28,12 @@ func Unschedulable(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
+// SchedulingGated reports whether a scheduling gate keeps the scheduler from trying. Another program opens it.
+func SchedulingGated(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodScheduled)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated
+}
+
 // ReadySince returns when the pod became ready, and whether it is ready. It is the zero time for a ready pod whose status
 // does not say since when.
 func ReadySince(pod *corev1.Pod) (time.Time, bool) {
