@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -31,7 +32,8 @@ type goal struct {
 // marks are how far the set has come. They are high-water marks, so that a pod that is ready for a moment after each crash
 // counts once.
 type marks struct {
-	// placed, ready and available count the pods at the revisions where they are wanted.
+	// placed, ready and available count the pods at the revisions where they are wanted. Those that wait for a scheduling gate
+	// are not placed yet.
 	placed, ready, available int
 	// left is how many pods are still to be deleted.
 	left int
@@ -105,7 +107,7 @@ func (f *facts) advance(p Progress) Progress {
 func (f *facts) marks() marks {
 	var m marks
 	for name, n := range f.revisions {
-		m.placed += min(n.active, f.want[name])
+		m.placed += min(n.active-n.gated, f.want[name])
 		m.ready += min(n.ready, f.want[name])
 		m.available += min(n.available, f.want[name])
 	}
@@ -164,11 +166,12 @@ func (f *facts) wasExceeded() bool {
 	return f.reason == v1alpha1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1alpha1.ReasonProgressDeadlineExceeded
 }
 
-// triedSince reports whether a pod was created where it is wanted after the deadline had passed. It has its own time.
+// triedSince reports whether a pod was created where it is wanted, or its scheduling gates were opened, after the deadline had passed.
+// It has its own time.
 func (f *facts) triedSince() bool {
 	exceeded := find(f.previous.Conditions, v1alpha1.ConditionProgressing)
 	for r := range f.set.Unsteady() {
-		if r.Active() && f.want[r.Revision] > 0 && r.Pod.CreationTimestamp.After(exceeded.LastTransitionTime.Time) {
+		if r.Active() && f.want[r.Revision] > 0 && podstate.TriedSince(r.Pod).After(exceeded.LastTransitionTime.Time) {
 			return true
 		}
 	}

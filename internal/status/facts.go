@@ -10,8 +10,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// count is a number of pods. Ready pods are active, and available ones are ready.
-type count struct{ active, ready, available int }
+// count is a number of pods. Ready pods are active, and available ones are ready. Gated ones are active, and wait for a scheduling gate.
+type count struct{ active, ready, available, gated int }
 
 // facts is what is derived from the input once and used by every part of the status. It has many methods because each is one
 // fact or one condition. They only read, so smaller types would share all of it.
@@ -107,6 +107,9 @@ func (c *count) addSteady(n int) {
 // add counts an active pod.
 func (c *count) add(r *snapshot.Replica) {
 	c.active++
+	if !r.Scheduled && podstate.SchedulingGated(r.Pod) {
+		c.gated++
+	}
 	if r.Ready {
 		c.ready++
 	}

@@ -42,6 +42,9 @@ func specCommands() []command {
 		}),
 		specWord("scaleMaxUnavailable", setScaleMaxUnavailable),
 		specWord("image", func(s *v1alpha1.RollSetSpec, v string) { s.Template.Spec.Containers[0].Image = v }),
+		specWord("scheduling-gate", func(s *v1alpha1.RollSetSpec, v string) {
+			s.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v}}
+		}),
 		specWord("env", setEnv),
 		specWord("cpu", setCPU),
 		specWord("claims", setClaims),

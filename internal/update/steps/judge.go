@@ -75,13 +75,14 @@ func (p *planner) since(available bool, calm time.Time) *metav1.Time {
 }
 
 // readGates reads the conditions that other programs set for the step. Timeouts run only once all its pods are available, and a
-// gate that is False says nothing of a revision of which there is no pod.
+// gate that is False before there is a pod of the revision is reset.
 func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, runs bool) {
 	for i := range spec.Gates {
 		gate := &spec.Gates[i]
 		p.out.Gates = append(p.out.Gates, gate.ConditionType)
 		c := p.condition(gate.ConditionType)
-		if c == nil {
+		untried := c != nil && c.Status == metav1.ConditionFalse && p.updated() == 0
+		if c == nil || untried {
 			p.out.Begins = append(p.out.Begins, gate.ConditionType)
 		}
 		if c != nil && c.Status == metav1.ConditionTrue {
@@ -91,7 +92,7 @@ func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, runs bo
 		timeout, limited := p.timeout(gate, since)
 		switch {
 		case p.out.Failure != "":
-		case c != nil && c.Status == metav1.ConditionFalse && p.updated() > 0:
+		case c != nil && c.Status == metav1.ConditionFalse && !untried:
 			p.out.Failure = fmt.Sprintf("gate %s is False: %s", c.Type, c.Message)
 		case !runs || !limited:
 		case p.Set.Now.Before(timeout):
