@@ -66,11 +66,11 @@ func (f *facts) tellTime() timing {
 	return t
 }
 
-// idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, nothing is wanted, or a failure domain
-// soaks.
+// idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, nothing is wanted, the API server
+// refuses the template, or a failure domain soaks.
 // Terminating pods do not count. If a node is gone for good they never vanish, and the revision is not to blame.
 func (f *facts) idle() bool {
-	return f.in.Invalid != "" || f.in.Deleting || f.empty() || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
+	return f.in.Invalid != "" || f.in.Deleting || f.empty() || f.refusesTemplate() || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
 // soaks reports whether the next failure domain waits only for time to pass.
@@ -171,7 +171,7 @@ func (f *facts) wasExceeded() bool {
 func (f *facts) triedSince() bool {
 	exceeded := find(f.previous.Conditions, v1alpha1.ConditionProgressing)
 	for r := range f.set.Unsteady() {
-		if r.Active() && f.want[r.Revision] > 0 && podstate.TriedSince(r.Pod).After(exceeded.LastTransitionTime.Time) {
+		if r.Active() && f.want[r.Revision] > 0 && !podstate.TriedSince(r.Pod).Before(exceeded.LastTransitionTime.Time) {
 			return true
 		}
 	}
