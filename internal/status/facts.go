@@ -107,7 +107,7 @@ func (c *count) addSteady(n int) {
 // add counts an active pod.
 func (c *count) add(r *snapshot.Replica) {
 	c.active++
-	if !r.Scheduled && podstate.SchedulingGated(r.Pod) {
+	if podstate.SchedulingGated(r.Pod) {
 		c.gated++
 	}
 	if r.Ready {

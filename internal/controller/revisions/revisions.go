@@ -59,6 +59,8 @@ type Memory struct {
 	recorded string
 	// unproven is the revision that was never proven, as the API server confirmed.
 	unproven string
+	// proven is the revision whose proof could not be written.
+	proven string
 	// pruned are the versions of revisions that were deleted, by their UIDs. The cache may still show them.
 	pruned map[types.UID]string
 }
@@ -76,6 +78,7 @@ type Look struct {
 // Resolve finds the revisions of a set and records what is not recorded yet. It reports whether anything was written; then the
 // cache is behind.
 func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (found revision.Resolution, wrote bool, err error) {
+	in.Unwritten = v.Memory.proven
 	for range maxCollisions {
 		if found, err = revision.Resolve(in); err != nil {
 			return found, false, err
@@ -105,7 +108,8 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 }
 
 // judgeOnceMore records that the revision before the update revision is proven. If that depends on pods whose newest state the cache
-// may not show, it reports that the cache is behind. A proof that cannot be written holds up nothing: the status names the revision.
+// may not show, it reports that the cache is behind. A proof that cannot be written holds up nothing: it is remembered, the status
+// names the revision, and the proof is written later.
 func (c *Control) judgeOnceMore(ctx context.Context, v *Look, found revision.Resolution) (behind bool, err error) {
 	if found.Proof == nil {
 		if !found.Near {
@@ -115,7 +119,7 @@ func (c *Control) judgeOnceMore(ctx context.Context, v *Look, found revision.Res
 	}
 	for _, seen := range v.Revisions {
 		if seen.UID == found.Proof.UID {
-			v.Due = append(v.Due, keyOf(backoff.PatchingRevision, seen))
+			v.Due, v.Memory.proven = append(v.Due, keyOf(backoff.PatchingRevision, seen)), seen.Name
 			return c.patch(ctx, v, seen, found.Proof), nil
 		}
 	}

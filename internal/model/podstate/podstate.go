@@ -29,10 +29,7 @@ func Unschedulable(pod *corev1.Pod) bool {
 }
 
 // SchedulingGated reports whether a scheduling gate keeps the scheduler from trying. Another program opens it.
-func SchedulingGated(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.PodScheduled)
-	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated
-}
+func SchedulingGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
 // TriedSince returns since when a cluster has tried to run the pod: since it was created or, if it had scheduling gates, since it got a
 // node.

@@ -51,6 +51,8 @@ type Input struct {
 	// Served, if not nil, reports whether a revision is what served last, and whether it nearly is: see [snapshot.Set.Served]. It is
 	// asked when another template takes effect. known are the usable revisions. current is empty if no revision was ever proven.
 	Served func(known map[string]snapshot.Revision, revision, current string) (served, near bool)
+	// Unwritten names a revision that was judged to be what served last, while its proof could not be written; it may be empty.
+	Unwritten string
 }
 
 // Resolution is the revisions of a set, and what to write. Applying it and resolving again leads, after at most two rounds,
@@ -326,7 +328,12 @@ func (r *resolver) resolveCurrent() {
 	case ok:
 		r.out.Current = r.revision(found)
 		r.out.Unproven = !WasProven(found.object)
-		if _, known := provenAt(found.object); !known && r.out.Bump == nil {
+		last, _ := r.lastProven()
+		if name == r.Unwritten {
+			last = name
+		}
+		noted, known := provenAt(found.object)
+		if r.out.Unproven = r.out.Unproven && last == ""; (!known || noted == 0 && last != "") && r.out.Bump == nil {
 			r.out.Bump = Prove(found.object) // only the status records it, and the status may be lost
 		}
 	default:
@@ -340,17 +347,25 @@ func (r *resolver) resolveCurrent() {
 func (r *resolver) current() string {
 	named := r.Set.Status.CurrentRevision
 	proven, number := r.lastProven()
-	found, ok := r.intact[named]
-	if proven == "" || named != "" && !ok {
+	_, ok := r.intact[named]
+	switch {
+	case r.isAhead(r.Unwritten, number):
+		return r.Unwritten
+	case proven == "" || named != "" && !ok || r.isAhead(named, number):
 		return named
-	}
-	if named == "" {
+	default:
 		return proven
 	}
-	if noted, _ := provenAt(found.object); noted == 0 && found.object.Revision > number {
-		return named
+}
+
+// isAhead reports whether a revision has no proof, and is newer than the last one that has: its number is higher than that had then.
+func (r *resolver) isAhead(name string, number int64) bool {
+	found, ok := r.intact[name]
+	if !ok {
+		return false
 	}
-	return proven
+	noted, _ := provenAt(found.object)
+	return noted == 0 && found.object.Revision > number
 }
 
 // judgeOnceMore judges the revision before the update revision once more, when the latter takes effect: if it is what served last,

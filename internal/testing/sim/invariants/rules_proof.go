@@ -31,7 +31,29 @@ func notesTheTruth(v *verdict) string {
 		return "a new revision is proven"
 	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
 		return "" // a missing or unreadable note is written anew from the status
-	case *v.set.Spec.Replicas == 0:
+	case v.checker.seen[is.Name]:
+		return "" // it was proven before, and that could not be written
+	default:
+		return v.unproven(is)
+	}
+}
+
+// watchProofs records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while.
+func (c *Checker) watchProofs() {
+	v := &verdict{Entry: &apiserver.Entry{}, world: c.world, checker: c, now: c.reconcile.Clock.Now(), set: c.reconcile.set()}
+	if v.set == nil {
+		return
+	}
+	for obj := range c.reconcile.View.Cache(apiserver.Revisions) {
+		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[r.Name] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
+			c.seen[r.Name] = true
+		}
+	}
+}
+
+// unproven returns why the manager's cache does not show that a revision is proven.
+func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
+	if *v.set.Spec.Replicas == 0 {
 		return is.Name + " is proven by a set without replicas"
 	}
 	version, l := v.world.VersionNamed(is.Name), limitsOf(&v.set.Spec)

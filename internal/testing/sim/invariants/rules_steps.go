@@ -149,7 +149,7 @@ func (v *verdict) withinStep(updated int) string {
 		return "" // the manager does not know the latest edit
 	}
 	if step, ok := v.world.stepAtWork(active); ok {
-		if size := sizesOf(&active.Spec)[step]; updated > size {
+		if size := allowed(active, step); updated > size {
 			return fmt.Sprintf("%d pods at the update revision, step %d allows %d", updated, step+1, size)
 		}
 	}
