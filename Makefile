@@ -29,6 +29,13 @@ PKG ?= ./...
 EDITS ?= 50
 # Flags of test/e2e, such as images that the nodes of KUBECONFIG can run. Its package comment lists them.
 E2E_FLAGS ?=
+# The revision that `make check` compares the working tree with.
+BASE ?= main
+# How much `make test-sim` plays: ORDERS of events of each scenario, one of SAMPLE crash points, and CHECKS random histories of each
+# kind of set. `make defects` shows that no fewer mistakes are noticed with fewer.
+ORDERS ?= 16
+SAMPLE ?= 4
+CHECKS ?= 1000
 # How often `make microbench` runs each benchmark: several runs distinguish a change from chance.
 COUNT ?= 6
 
@@ -46,8 +53,16 @@ GOLANGCI_LINT := "$$(hack/golangci-lint/build.sh)"
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-# Targets share two cores and the working tree.
+# Targets share the working tree. Only `make test` runs some side by side, which leave it alone.
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
+# What one folder has compiled serves all others, and what is built for the local cluster serves our programs and tests.
+GOFLAGS := $(sort $(shell go env GOFLAGS) -trimpath)
+CGO_ENABLED := 0
+export GOFLAGS CGO_ENABLED
+# What bash prints for the keyword time.
+export TIMEFORMAT = $@: %0lR, of which computing %0lU and %0lS
 
 ##@ General
 
@@ -99,8 +114,8 @@ tidy: ## Tidy every module file.
 
 .PHONY: lint
 lint: ## Check the code against .golangci.yml.
-	$(GOLANGCI_LINT) run ./...
-	linter=$(GOLANGCI_LINT); for module in $(MODULES); do (cd $$module && "$$linter" run ./...); done
+	linter=$(GOLANGCI_LINT); time { $(LOW) "$$linter" run ./...; \
+		for module in $(MODULES); do (cd $$module && $(LOW) "$$linter" run ./...); done; }
 
 .PHONY: lint-fix
 lint-fix: ## Check the code, and apply automatic fixes.
@@ -108,7 +123,7 @@ lint-fix: ## Check the code, and apply automatic fixes.
 
 .PHONY: verify
 verify: ## Regenerate and reformat everything; fail if that changes a file.
-	hack/verify.sh
+	time $(LOW) hack/verify.sh
 
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities that the code can reach; asks vuln.go.dev.
@@ -123,98 +138,130 @@ presubmit: test vulncheck ## Run everything that a change must pass.
 
 ##@ Test
 
-# Packages are grouped by what their tests need. CLUSTER: a cluster with the manager. API: etcd and an API server. SIM: time,
-# which the race detector would multiply; the simulator has one goroutine. All others are unit tests.
-PACKAGES := go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
-CLUSTER := rollset/test/(cli|e2e|fidelity|install|node|upgrade)
-# BROWSER is a browser of the Chromium family that renders the pictures of plans.
+# Packages are grouped by what their tests need. CLUSTER: a cluster with the manager. API: etcd and an API server. SIM: time.
+# All others are unit tests.
+TESTED := go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
+CLUSTER := /test/(browser|cli|e2e|fidelity|install|node|upgrade)$$
+API := /test/(admission|docs|kustomize)$$|/internal/testing/(testbed|testbed/nodes|sim/fidelity)$$|/internal/controller$$
+SIM := /internal/(forecast|plan|testing/sim)$$
+# The race detector slows a test down tenfold, and needs a second build of all that the test imports. It watches packages in
+# which goroutines start or meet. By rule, planners have none.
+RACE := find . -name '*.go' -exec grep -lE '^\s*go (func\(|[a-zA-Z]+[.(])|^\s*"sync(/atomic)?"$$' {} + | \
+	xargs -n 1 dirname | sort -u | sed 's,^\.,,;s,$$,$$,'
+# The browser of the Chromium family that renders the pictures of plans.
 BROWSER ?= $$(command -v chromium chromium-browser google-chrome google-chrome-stable | head -n 1 || true)
-API := ^[^ ]*/internal/controller |rollset/internal/testing/testbed|controller-runtime/pkg/envtest
-SIM := rollset/internal/testing/sim$$
-# COMPUTED are tests that compute for a long time in one goroutine each. The race detector slows them down tenfold, and sees the same
-# planners in the tests of the controller.
-COMPUTED := rollset/internal/(forecast|plan)$$
-NAMES := cut -d' ' -f1
+# A test that hangs ends after the timeout; each wait of a test ends much earlier. The linter vets the code.
+GO_TEST = $(LOW) go test -vet=off -timeout 60m $(SHUFFLE)
+CONTROLPLANE := KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS
+# The same random inputs each time. `make histories` and similar targets draw new ones.
+test%: export RAPID_SEED ?= 1
+
+# `make test` runs these lanes side by side, and the targets of a lane one after the other. The targets of the first two compute
+# without a pause. They have a low priority: they use the time in which the clusters of the other lanes wait, and delay none.
+LANES := CODE UNIT E2E NODE PLUGIN
+CODE := verify lint test-modules
+UNIT := test-sim test-unit
+E2E := test-e2e test-bench
+NODE := test-node test-upgrade test-install
+PLUGIN := test-cli test-envtest test-docs test-browser
+ifdef SIDE_BY_SIDE
+$(CODE) $(UNIT): LOW := nice
+test%: export KUBECONFIG :=
+# after,TARGETS: each target begins when the one before has ended.
+after = $(if $(word 2,$1),$(eval $(word 2,$1): | $(word 1,$1))$(call after,$(wordlist 2,$(words $1),$1)))
+$(foreach lane,$(LANES),$(call after,$($(lane))))
+endif
 
 .PHONY: test
-test: SHORT := -short
-test: export KUBECONFIG :=
-# The same random inputs each time; `make histories` and similar targets draw new ones.
-test: export RAPID_SEED := 1
-test: verify lint test-unit test-envtest test-e2e test-apart ## Run all checks and tests, as CI does.
+test: ## Run all checks and tests, as CI does. CONTRIBUTING.md has what they are, and where the minutes go.
+	time $(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHORT=-short \
+		$(foreach lane,$(LANES),$($(lane)))
 
-.PHONY: test-apart
-test-apart: ## Run the suites that wait more than they work, each with a cluster of its own, two at a time.
-	$(MAKE) --no-print-directory -j 2 --output-sync=target test-node test-cli test-upgrade test-install test-browser test-bench
+.PHONY: test-all
+test-all: ## Run all checks and tests in their long form, in a random order, and the long searches; takes hours.
+	$(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHUFFLE=-shuffle=on ORDERS=50 SAMPLE=1 CHECKS=20000 \
+		$(foreach lane,$(LANES),$($(lane)))
+	$(MAKE) --no-print-directory test-prometheus plans rollouts histories transitions fidelity crashpoints exhaustive
+
+.PHONY: check
+check: ## Check what changed since BASE, before a commit: format, lint, and unit tests of all that depends on it.
+	hack/check.sh $(BASE)
+	packages=$$($(TESTED) | grep -vE '$(CLUSTER)|$(API)|/internal/(forecast|testing/sim)$$'); \
+		go test -short -skip 'TestProperties|Exhaustively' $$packages
+	go test -run TestGolden ./internal/testing/sim
 
 .PHONY: test-unit
-test-unit: ## Run unit tests and short simulations; needs only Go.
-	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)|$(API)|rollset/test/browser' | $(NAMES) | grep -vE '$(SIM)|$(COMPUTED)'); \
-		go test -short -race -shuffle=on $$packages
-	go test -short -shuffle=on ./internal/forecast ./internal/plan
-	go test -short -shuffle=on -timeout 30m -skip TestHistories ./internal/testing/sim -sample=4
-	go test -run TestProperties ./internal/plan -rapid.checks=5000
-	go test -timeout 30m -run TestHistories ./internal/testing/sim -rapid.checks=2500
+test-unit: ## Run unit tests; needs only Go.
+	packages=$$($(TESTED) | grep -vE '$(CLUSTER)|$(API)|$(SIM)'); race=$$($(RACE)); time { \
+		$(GO_TEST) -short $$(grep -vE "$$race" <<<"$$packages"); \
+		CGO_ENABLED=1 $(GO_TEST) -short -race $$(grep -E "$$race" <<<"$$packages"); }
+
+.PHONY: test-sim
+test-sim: ## Run forecasts, properties of the planners, and short simulations; needs only Go.
+	time { $(GO_TEST) -short -skip TestProperties ./internal/forecast ./internal/plan; \
+		$(GO_TEST) -run TestProperties ./internal/plan -rapid.checks=5000; \
+		$(GO_TEST) -short -skip TestHistories ./internal/testing/sim -seeds=$(ORDERS) -sample=$(SAMPLE); \
+		$(GO_TEST) -run TestHistories ./internal/testing/sim -rapid.checks=$(CHECKS); }
+
+.PHONY: test-modules
+test-modules: ## Run the tests of MODULES.
 	@# Not from the cache, which sees no change of a file outside a test's module.
-	for module in $(MODULES); do go -C $$module test -count=1 -shuffle=on ./...; done
+	time for module in $(MODULES); do $(LOW) go -C $$module test -vet=off -count=1 $(SHUFFLE) ./...; done
 
 .PHONY: test-envtest
-test-envtest: ## Run tests against a real API server, which is built first.
-	packages=$$($(PACKAGES) | grep -vE '$(CLUSTER)' | grep -E '$(API)' | $(NAMES)); \
-		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -race -shuffle=on -p 1 -timeout 30m $(SHORT) $$packages
+test-envtest: ## Run the tests of the controller, and of the cluster that tests use, against a real API server.
+	$(CONTROLPLANE); time CGO_ENABLED=1 $(GO_TEST) -count=1 -race $(SHORT) ./internal/controller ./internal/testing/testbed ./internal/testing/testbed/nodes
+
+.PHONY: test-docs
+test-docs: ## Run the commands of the pages, and the manifests of users, against a real API server.
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/docs ./test/admission ./test/kustomize ./internal/testing/sim/fidelity
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests on the cluster of KUBECONFIG, or on a local cluster.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -p 1 -timeout 30m $(SHORT) ./test/e2e/... $(E2E_FLAGS)
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/e2e $(E2E_FLAGS)
 
 .PHONY: test-bench
 test-bench: ## Play the works of the benchmark with a few pods: each must come to its end.
-	go run ./hack/bench -work=create,noop,recreate,scale-in,create-gated,metadata,in-place -by=minimal,rollset -n=20 -repeat=1 -o bin/small
+	time go run ./hack/bench -work=create,noop,recreate,scale-in,create-gated,metadata,in-place -by=minimal,rollset -n=20 -repeat=1 -o bin/small
 
 .PHONY: test-install
 test-install: ## Install the manifests, the chart and the bundle on a local cluster, with the tools of users.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 30m ./test/install
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/install
 
 .PHONY: test-upgrade
 test-upgrade: ## Upgrade from each earlier release and go back, in the middle of rollouts.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 30m ./test/upgrade
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/upgrade
 
 .PHONY: test-cli
 test-cli: ## Run the plugin's binary against a local cluster with the manager.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 30m -skip TestGateByPrometheus ./test/cli
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) -skip TestGateByPrometheus ./test/cli
 
 .PHONY: test-prometheus
 test-prometheus: ## Judge steps with the plugin and a real Prometheus, which is built once; not a part of make test.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); prometheus=$$(hack/prometheus/build.sh); export KUBEBUILDER_ASSETS; \
+	$(CONTROLPLANE); prometheus=$$(hack/prometheus/build.sh); \
 		go test -count=1 -timeout 30m -run TestGateByPrometheus ./test/cli -prometheus="$$prometheus"
 
 .PHONY: test-node
 test-node: ## Run tests on a real node with kubelet and containerd, which are built first, if the machine can run one.
 	if why=$$(go run ./hack/cluster check 2>&1); then \
-		KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		go test -count=1 -timeout 30m ./test/node; \
+		$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/node; \
 	else echo "test-node did not run: $${why%%$$'\n'*}"; fi
 
 .PHONY: test-browser
 test-browser: ## Render the pictures of plans in a headless browser, if there is one. SHOTS=folder keeps screenshots.
 	browser=$(BROWSER); \
-		if [[ -n $$browser ]]; then go test -count=1 -timeout 30m ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
+		if [[ -n $$browser ]]; then time $(GO_TEST) -count=1 ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
 		else echo "test-browser did not run: there is no chromium in the PATH, and BROWSER names none"; fi
 
 .PHONY: plans
 plans: ## Compare plans of EDITS random edits, and of golden rollouts, with the writes of the manager.
 	go test -count=1 -run TestPlanIsTheRestOfTheFilm ./internal/forecast
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+	$(CONTROLPLANE); \
 		go test -count=1 -timeout 0 -v -run TestPlanIsWhatHappens ./test/cli -edits=$(EDITS) -seed=$(START)
 
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and list the changed ones.
-	go test ./internal/testing/sim -update
+	go test -run TestGolden ./internal/testing/sim -update
 	git diff --stat -- internal/testing/sim/testdata
 
 .PHONY: rollouts
@@ -231,13 +278,13 @@ transitions: ## Edit sets through SEEDS chains of random specs, good and bad, an
 
 .PHONY: fidelity
 fidelity: ## Compare the simulator's store with a real API server on SEEDS random scripts.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+	$(CONTROLPLANE); \
 		go test -count=1 -timeout 0 -run TestSameAsTheRealOne ./internal/testing/sim/fidelity -rapid.checks=$(SEEDS)
 
 # RECORD=1 rewrites recordings that the real kubelet no longer matches.
 .PHONY: fidelity-node
 fidelity-node: ## Compare the kubelet model and its recordings with a real node.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+	$(CONTROLPLANE); \
 		go test -count=1 -timeout 20m -parallel 4 ./test/fidelity $(if $(RECORD),-record)
 	go test -count=1 ./internal/testing/kubelet/fidelity
 
@@ -264,12 +311,12 @@ exhaustive: ## Check the planners in all small states, about 135 million; takes 
 
 .PHONY: deflake
 deflake: ## Repeat the tests FOCUS of PKG until one fails.
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
-		while go test -count=1 -race -shuffle=on -run '$(FOCUS)' $(PKG); do :; done; exit 1
+	$(CONTROLPLANE); \
+		while CGO_ENABLED=1 go test -count=1 -race -shuffle=on -run '$(FOCUS)' $(PKG); do :; done; exit 1
 
 .PHONY: microbench
 microbench: ## Run the micro benchmarks FOCUS, COUNT times each; needs only Go.
-	packages=$$(go list ./... | grep -vE '$(CLUSTER)|rollset/internal/testing/testbed'); \
+	packages=$$(go list ./... | grep -vE '$(CLUSTER)|/internal/testing/testbed$$'); \
 		go test -run '^$$' -bench '$(FOCUS)' -benchmem -count $(COUNT) -timeout 0 $$packages
 
 # WORK, BY, N and REPEAT choose works, competitors, numbers of pods, and how often: see docs/benchmarks.md.
@@ -287,18 +334,18 @@ bench-capacity: ## Measure the manager with 250,000 pods on a stand-in for the A
 
 .PHONY: bench-plugin
 bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an offline plan of 10,000; takes some minutes.
-	mkdir -p bin && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
+	mkdir -p bin && go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
 	ls -l bin/kubectl-rollset
 	go test -count=1 -v -timeout 0 -run TestPlanOfManyPods ./internal/cli/predict -pods=10000
-	KUBEBUILDER_ASSETS=$$(hack/controlplane/build.sh); export KUBEBUILDER_ASSETS; \
+	$(CONTROLPLANE); \
 		go test -count=1 -v -timeout 0 -run TestNumbers ./test/cli -pods=1000 -limits
 
 ##@ Build
 
 .PHONY: build
 build: ## Build the manager and the kubectl plugin into bin/.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/manager .
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
+	go build -ldflags '-s -w' -o bin/manager .
+	go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
 
 .PHONY: docker-build
 docker-build: ## Build the manager's image as IMG.
@@ -376,7 +423,5 @@ node-down: ## Stop the local cluster with the real node.
 	go run ./hack/cluster down -real
 
 .PHONY: demo
-# The binaries of the cluster are built so too: the compiler builds the packages that they share once.
-demo: export CGO_ENABLED = 0
 demo: ## Show a rollout on a local cluster.
 	go run ./hack/demo

@@ -1,21 +1,32 @@
 #!/usr/bin/env bash
-# Regenerates, reformats and tidies everything, and fails if that changed, added or removed a file. What was changed
-# before, and not committed, does not matter: it compares contents, not commits.
+# Regenerates, reformats and tidies everything in a copy, so that whatever else reads the files meanwhile sees whole ones. If
+# that changed, added or removed a file, it does so here too, and fails. Contents are compared, not commits: what was changed
+# before, and is not committed, does not matter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-fingerprint() {
-	git ls-files -z --cached --others --exclude-standard | sort -zu | while IFS= read -r -d '' file; do
-		[[ ! -f $file ]] || sha256sum "$file"
-	done
-}
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+	[[ ! -f $file ]] || printf '%s\0' "$file"
+done | tar -c --null -T - | tar -x -C "$copy"
+git -C "$copy" init -q
+git -C "$copy" add --force --all
 
-before=$(fingerprint)
-# Comments are formatted first, because the CRD's descriptions are made of them.
-make --no-print-directory fmt generate manifests bundle tidy
-after=$(fingerprint)
-if [[ $before != "$after" ]]; then
+# Comments are formatted first, because the CRD's descriptions are made of them. The copy has no version to stamp.
+GOFLAGS="${GOFLAGS-} -buildvcs=false" env -u MAKEFLAGS make --no-print-directory -C "$copy" SIDE_BY_SIDE= fmt generate manifests bundle tidy
+
+changed=$(git -C "$copy" -c core.quotePath=off status --porcelain --no-renames | sed -nE 's/^.[MD] |^\?\? //p')
+if [[ -n $changed ]]; then
 	echo "Out of date until now; look at them and commit them:" >&2
-	diff <(echo "$before") <(echo "$after") | sed -nE 's/^[<>] [0-9a-f]{64}  /  /p' | sort -u >&2
+	while IFS= read -r file; do
+		echo "  $file" >&2
+		if [[ -e $copy/$file ]]; then
+			mkdir -p "$(dirname "$file")"
+			cp -r "$copy/$file" "$(dirname "$file")/"
+		else
+			rm "$file"
+		fi
+	done <<<"$changed"
 	exit 1
 fi

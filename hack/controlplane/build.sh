@@ -36,7 +36,7 @@ compile() { # module folder, packages
 	local module=$1 log new
 	shift
 	new=$(mktemp -d "$out/.new.XXXXXX") log=$(mktemp "$out/.log.XXXXXX")
-	if ! (cd "$here/$module" && CGO_ENABLED=0 go build -v -buildvcs=false -ldflags "-s -w $stamp" -o "$new/" "$@") 2> >(tee "$log" | progress); then
+	if ! (cd "$here/$module" && CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -ldflags "-s -w $stamp" -o "$new/" "$@") 2> >(tee "$log" | progress); then
 		grep -v '^[a-z0-9./_-]*$' "$log" >&2 || true # but for the names of packages
 		rm -r "$new" "$log"
 		return 1

@@ -28,10 +28,10 @@ func TestNoDefaultIsNewInTemplates(t *testing.T) {
 	slices.Sort(found)
 	if diff := cmp.Diff(templateDefaults(), found); diff != "" {
 		t.Errorf("a default inside a template is new, gone or another (-want +got):\n%s\n"+
-			"The API server shows a new default in the template of every set as soon as it has the new CRD. If a set is edited before "+
-			"its manager has seen the default, the manager takes both for the edit, makes a new revision, and restarts all pods: "+
-			"see docs/adr/0045-defaults-in-templates-are-frozen.md. Let hack/crdgen take the default out of the CRD, unless "+
-			"it is below a field that is new itself.", diff)
+			"The API server shows a new default in the template of every set as soon as it has the new CRD. If internal/model/defaults "+
+			"does not know it, and a set is edited before its manager has seen it, the manager takes both for the edit and restarts "+
+			"all pods: see docs/adr/0051-a-default-is-no-change.md. Let hack/crdgen take the default out of the CRD, unless it is "+
+			"below a field that is new itself.", diff)
 	}
 }
 

@@ -81,6 +81,7 @@ func finish(raw []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
+	schema.Walk(root, allowNulls)
 	return write(&crd)
 }
 

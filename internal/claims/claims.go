@@ -9,8 +9,8 @@
 //
 // A claim that the retention policy wants deleted gets an owner, and the garbage collector deletes it with that owner: the
 // set for whenDeleted, the scaled-down pod for whenScaled. A claim that was made for a surge pod goes with that pod under
-// any policy, because the replicas of the set keep the claims they had. Nothing else deletes a claim, except for the
-// leftovers of a set with random names, because no pod will have their name again.
+// any policy, because the replicas of the set keep the claims they had. Nothing else deletes a claim. That another identity
+// stands in for a pod is no scale-down: claims that no pod needs meanwhile are marked, and used before new ones are made.
 //
 // A claim grows when its template asks for more, in the order of an update, and never shrinks. A pod's revision decides
 // which claims it mounts.
@@ -122,6 +122,7 @@ func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 	c := planner{set: o, keep: RetentionOf(o.Spec), deleted: deleted(pods), complete: w.Missing == 0 && len(w.Places) == 0}
 	if !o.Ordinal() {
 		c.surplus = c.findSurplus()
+		c.findStoodIn()
 	}
 	if c.complete && !o.Ordinal() {
 		c.waiting = c.whoWaits()
@@ -130,7 +131,7 @@ func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 		r := &o.Replicas[i]
 		c.own(r, &p)
 		c.restore(r, &p)
-		c.removeLeftover(r, &p)
+		c.removeSurge(r, &p)
 	}
 	grow(o, &p)
 	return p
@@ -148,6 +149,39 @@ type planner struct {
 	// waiting are the identities without a pod whose claims are those of a replica all the same: a pod that has none stands in
 	// for it, such as one that was adopted, or one of a revision without claims.
 	waiting sets.Set[string]
+	// crowded is true if there are more pods than spec.replicas. stoodIn are the identities of pods that are scaled away because
+	// as many pods came back for which they, or others, stand in.
+	crowded bool
+	stoodIn sets.Set[string]
+}
+
+// findStoodIn sets which of the pods that are scaled away keep their claims: as many as there are pods with claims that were
+// marked before they came back, these first. Nobody has scaled the set down for those.
+func (c *planner) findStoodIn() {
+	active, back := 0, 0
+	var marked, others []string
+	for i := range c.set.Replicas {
+		r := &c.set.Replicas[i]
+		if !r.Active() || r.Surge {
+			continue
+		}
+		active++
+		isMarked := slices.ContainsFunc(r.Claims, snapshot.Left)
+		if isMarked {
+			back++
+		}
+		switch {
+		case !c.isScaledAway(r):
+		case isMarked:
+			marked = append(marked, r.ID)
+		default:
+			others = append(others, r.ID)
+		}
+	}
+	if c.crowded = active > c.set.Limits.Replicas; c.crowded {
+		away := slices.Concat(marked, others)
+		c.stoodIn = sets.New(away[:min(back, len(away))]...)
+	}
 }
 
 // findSurplus returns the identities of terminating pods whose claims are more than spec.replicas identities need. Nothing else takes
@@ -210,6 +244,9 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 	for _, claim := range r.Claims {
 		want, reason := c.owner(r, claim)
 		left, isLeft := c.leaves(r, claim), snapshot.Left(claim)
+		if left && !isLeft && r.Pod == nil {
+			reason = "kept for a pod to come"
+		}
 		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
 		case Obstacle(c.set, r, claim) != "":
 		case !labeled && r.Active() && mounts(r.Pod, claim.Name):
@@ -227,7 +264,7 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) (owner *metav1.OwnerReference, reason string) {
 	surge := r.Surge && snapshot.Surges(claim)
 	switch {
-	case c.isScaledAway(r) && (surge || c.keep.WhenScaled == v1alpha1.DeleteClaims):
+	case c.isScaledAway(r) && (surge || c.keep.WhenScaled == v1alpha1.DeleteClaims && !c.stoodIn.Has(r.ID)):
 		return metav1.NewControllerRef(r.Pod, corev1.SchemeGroupVersion.WithKind("Pod")), "deleted together with the pod"
 	case surge || c.keep.WhenDeleted == v1alpha1.DeleteClaims:
 		return new(Owner(c.set.Name, c.set.UID)), "retention policy"
@@ -236,15 +273,21 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 	}
 }
 
-// leaves reports whether a claim is, or is about to be, left behind: by a scale-down, because a foreign pod has the name of its
-// pod and another identity takes the place, or because no pod was ever made for it. With ordinals only the number decides.
+// leaves reports whether a claim is, or is about to be, left behind: by a scale-down, because another identity has taken the place
+// of its pod, or because no pod was ever made for it. With ordinals only the number decides. The mark stays on the claims of a
+// pod that came back until it is decided which pod goes for it.
 func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
-	if r.Pod == nil {
-		_, blocked := c.set.Blocked[r.ID]
-		spare := c.isSpare(r) && (!GoesWhenLeft(c.set, r) || c.protected(claim) > 0)
-		return snapshot.Left(claim) || (blocked || spare) && !c.set.Ordinal() && !r.Surge
+	_, blocked := c.set.Blocked[r.ID]
+	switch {
+	case c.set.Ordinal():
+		return r.Pod == nil && snapshot.Left(claim)
+	case r.Pod == nil:
+		return snapshot.Left(claim) || (blocked || c.isSpare(r)) && !r.Surge
+	case c.isScaledAway(r) && !snapshot.Surges(claim) && (c.keep.WhenScaled == v1alpha1.RetainClaims || c.stoodIn.Has(r.ID)):
+		return true
+	default:
+		return c.crowded && snapshot.Left(claim)
 	}
-	return !c.set.Ordinal() && c.isScaledAway(r) && !snapshot.Surges(claim) && c.keep.WhenScaled == v1alpha1.RetainClaims
 }
 
 // isScaledAway reports whether a replica's pod is deleted and its identity is no longer wanted. With ordinals it does not
@@ -291,17 +334,12 @@ func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 	}
 }
 
-// fresh is the age below which a claim without a pod is not treated as a leftover, because the cache of pods may be behind.
+// fresh is the age below which claims for surge without a pod are not deleted, because the cache of pods may be behind.
 const fresh = time.Minute
 
-// GoesWhenLeft reports whether the claims of an identity without a pod are deleted once no pod needs them.
-func GoesWhenLeft(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Surge || RetentionOf(o.Spec).WhenScaled == v1alpha1.DeleteClaims
-}
-
-// removeLeftover deletes the claims of an identity that has no pod and will never have one again.
-func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
-	if c.set.Ordinal() || r.Pod != nil || !c.isSpare(r) || !GoesWhenLeft(c.set, r) {
+// removeSurge deletes the claims that were made for a surge pod, once it is gone and surge needs them no more.
+func (c planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
+	if c.set.Ordinal() || r.Pod != nil || !r.Surge || !c.isSpare(r) {
 		return
 	}
 	if r.NameTaken {
@@ -316,17 +354,12 @@ func (c planner) removeLeftover(r *snapshot.Replica, p *action.Plan) {
 		if !c.hasTemplate(r, claim) {
 			continue // the template was removed, and the revision that had it is lost, but pods may want it again
 		}
-		if wait := c.protected(claim); wait > 0 {
+		if wait := fresh - c.set.Now.Sub(claim.CreationTimestamp.Time); wait > 0 {
 			p.Wake(wait)
 			continue
 		}
-		p.Add(action.DeleteClaim{ID: r.ID, Claim: claim, Reason: "retention policy, and no pod needs it"})
+		p.Add(action.DeleteClaim{ID: r.ID, Claim: claim, Reason: "made for surge, and no pod needs it"})
 	}
-}
-
-// protected returns how long a claim without a pod is not treated as a leftover yet.
-func (c planner) protected(claim *corev1.PersistentVolumeClaim) time.Duration {
-	return fresh - c.set.Now.Sub(claim.CreationTimestamp.Time)
 }
 
 // hasTemplate reports whether a revision has the template of a claim, the revision of the spec among them.

@@ -157,10 +157,26 @@ func TestOwners(t *testing.T) {
 			config: "ordinal R=1 v1", state: "0:v1+ 1:-", whenDeleted: retain, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"1": claim("1", "1Gi")},
 		},
-		"claims that no random name will fit again go by policy": {
+		"claims are kept when another identity has taken their place": {
 			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)},
-			want:   "delete claim data-web-b (retention policy, and no pod needs it)",
+			want:   "own claim data-web-b by RollSet web (kept for a pod to come)",
+		},
+		"and if its pod comes back, one of the two goes and leaves its claims": {
+			config: "random R=1 v1", state: "a:v1+ b:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": kept(claim("b", "1Gi", set))},
+		},
+		"whichever it is": {
+			config: "random R=1 v1", state: "a:v1+ b:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{"a": kept(claim("a", "1Gi", set)), "b": claim("b", "1Gi", set)},
+			want:   "own claim data-web-b by RollSet web (retention policy)",
+		},
+		"but what was scaled down beside that goes by policy": {
+			config: "random R=1 v1", state: "a:v1+ b:v1+ c:v1+", whenDeleted: remove, whenScaled: remove,
+			claims: map[string]*corev1.PersistentVolumeClaim{
+				"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set), "c": kept(claim("c", "1Gi", set)),
+			},
+			want: "own claim data-web-b by Pod web-b (deleted together with the pod)",
 		},
 		"and are used while a pod is missing": {
 			config: "random R=2 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
@@ -193,15 +209,16 @@ func TestOwners(t *testing.T) {
 			claims: map[string]*corev1.PersistentVolumeClaim{
 				"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set), "c": claim("c", "1Gi", set),
 			},
-			want: "delete claim data-web-c (retention policy, and no pod needs it)",
+			want: "own claim data-web-c by RollSet web (kept for a pod to come)",
 		},
 		"a claim that a pod without claims stands in for is not left behind": {
 			config: "random R=2 v1", state: "a:v1+ b:- d:v1+", whenDeleted: retain, whenScaled: retain,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi"), "b": claim("b", "1Gi")},
 		},
-		"a leftover without an owner is not deleted, whatever its labels": {
+		"without an owner too": {
 			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: retain, whenScaled: remove,
 			claims: map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi"), "b": claim("b", "1Gi")},
+			want:   "disown claim data-web-b (kept for a pod to come)",
 		},
 		"another's leftover is not ours to delete": {
 			config: "random R=1 v1", state: "a:v1+ b:-", whenDeleted: remove, whenScaled: remove,
@@ -222,10 +239,19 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestKeepsLeftoverOfLostTemplate keeps a claim while neither the spec nor a revision has its template.
-func TestKeepsLeftoverOfLostTemplate(t *testing.T) {
+// kept marks a claim as one that waits for a pod to come.
+func kept(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	claim.Labels[v1alpha1.LeftLabel] = "true"
+	return claim
+}
+
+// TestKeepsSurgeOfLostTemplate keeps a claim that surge left while neither the spec nor a revision has its template.
+func TestKeepsSurgeOfLostTemplate(t *testing.T) {
 	t.Parallel()
-	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": claim("b", "1Gi", set)})
+	surge := claim("b", "1Gi", set)
+	surge.Labels[v1alpha1.SurgeLabel] = "true"
+	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": surge})
+	o.Replicas[1].Surge = true
 	o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1alpha1.DeleteClaims}
 	templates := o.Spec.VolumeClaimTemplates
 	o.Spec.VolumeClaimTemplates = nil
@@ -239,7 +265,7 @@ func TestKeepsLeftoverOfLostTemplate(t *testing.T) {
 	}
 	known.Claims = []snapshot.ClaimTemplate{{Name: templates[0].Name}}
 	o.Known["v1"] = known
-	if diff := cmp.Diff("delete claim data-web-b (retention policy, and no pod needs it)", plan(o)); diff != "" {
+	if diff := cmp.Diff("delete claim data-web-b (made for surge, and no pod needs it)", plan(o)); diff != "" {
 		t.Errorf("plan while a revision has the template (-want +got):\n%s", diff)
 	}
 }

@@ -97,10 +97,7 @@ func hindrance(o *snapshot.Set, claim *corev1.PersistentVolumeClaim) string {
 	if claim.Status.Phase != corev1.ClaimBound {
 		return "it is not bound"
 	}
-	name := ""
-	if claim.Spec.StorageClassName != nil {
-		name = *claim.Spec.StorageClassName
-	}
+	name, _ := ClassOf(claim)
 	class, exists := o.Classes[name]
 	switch {
 	case name == "":
@@ -121,10 +118,7 @@ func Unbound(o *snapshot.Set, r *snapshot.Replica) string {
 		if claim.Status.Phase == corev1.ClaimBound || !mounts(r.Pod, claim.Name) {
 			continue
 		}
-		name := ""
-		if claim.Spec.StorageClassName != nil {
-			name = *claim.Spec.StorageClassName
-		}
+		name, _ := ClassOf(claim)
 		switch class, exists := o.Classes[name]; {
 		case name == "":
 			return fmt.Sprintf("claim %s is not bound, and it has no storage class", claim.Name)
@@ -135,6 +129,25 @@ func Unbound(o *snapshot.Set, r *snapshot.Replica) string {
 		}
 	}
 	return ""
+}
+
+// ClassOf returns the name of the storage class of a claim, and whether the claim says which. The annotation is older than the
+// field, and counts before it, as it does for the controllers that provision volumes.
+func ClassOf(claim *corev1.PersistentVolumeClaim) (name string, says bool) {
+	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return name, true
+	}
+	if claim.Spec.StorageClassName == nil {
+		return "", false
+	}
+	return *claim.Spec.StorageClassName, true
+}
+
+// otherClass reports whether a claim has another storage class than its template asks for.
+func otherClass(template, claim *corev1.PersistentVolumeClaim) bool {
+	want, asks := ClassOf(template)
+	have, says := ClassOf(claim)
+	return asks && (!says || have != want)
 }
 
 // isGrowing reports whether the storage behind a claim of a replica is still being expanded. A file system that is resized
@@ -195,7 +208,7 @@ func mismatch(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) st
 		return fmt.Sprintf("it grows from %s to %s when its pod's turn comes", &have, &want)
 	case claim.Status.Phase == corev1.ClaimBound && capacity.Cmp(want) < 0:
 		return fmt.Sprintf("it is growing from %s to %s", &capacity, &want)
-	case template.Spec.StorageClassName != nil && !equal(template.Spec.StorageClassName, claim.Spec.StorageClassName):
+	case otherClass(template, claim):
 		return "its storage class is not the template's; only new claims get that one"
 	case !slices.Equal(template.Spec.AccessModes, claim.Spec.AccessModes):
 		return "its access modes are not the template's; only new claims get those"

@@ -116,15 +116,28 @@ func (v *view) answers(update string) map[string]snapshot.Preflight {
 	return answers
 }
 
-// rememberPreflights notes what the API server answered to preflights.
+// rememberPreflights notes what the API server answered to preflights. A dry run that shows nothing wrong does not tell that the next
+// pod will not be altered, if the last one was.
 func (v *view) rememberPreflights(answers map[string]snapshot.Preflight) {
 	for name, answer := range answers {
 		k := attempt.Key{Verb: attempt.Preflighting, Object: name}
+		answer.Altered = answer.Altered || v.memory.preflights[name].Altered
 		v.memory.preflights[name] = answer
-		if answer.Pod == nil { // refused, or not judged to the end
-			v.writes.Note(k, backoff.Failure{Refused: !answer.Failed})
+		if answer.Pod == nil || answer.Altered { // refused, or not judged to the end
+			v.writes.Note(k, backoff.Failure{Refused: !answer.Failed, Altered: answer.Altered})
 		} else {
 			v.writes.Succeeded(k)
+		}
+	}
+}
+
+// rememberMade notes that pods were made that are the set's.
+func (v *view) rememberMade() {
+	for name, answer := range v.memory.preflights {
+		if answer.Altered && answer.Refusal == "" {
+			answer.Altered = false
+			v.memory.preflights[name] = answer
+			v.writes.Succeeded(attempt.Key{Verb: attempt.Preflighting, Object: name})
 		}
 	}
 }

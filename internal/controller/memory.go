@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/controller/revisions"
@@ -48,6 +49,8 @@ type setMemory struct {
 type reportMemory struct {
 	// written is when the status was last written. By hurried, all urgent writes that did not wait are paid for.
 	written, hurried time.Time
+	// altered is the status that the API server accepted and altered when it was last written; nil if it did not.
+	altered *v1alpha1.RollSetStatus
 	// progress is what the last report knew of the progress of rollouts.
 	progress status.Progress
 	// metrics is which metrics there are of the set.

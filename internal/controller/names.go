@@ -96,7 +96,7 @@ func (n takenNames) mark(ctx context.Context, o *snapshot.Set) {
 		return
 	}
 	for replica := range o.Unsteady() {
-		if replica.Pod == nil && claims.GoesWhenLeft(o, replica) {
+		if replica.Pod == nil && replica.Surge {
 			pod, err := n.pods.Named(ctx, n.pod(replica.ID))
 			replica.NameTaken = pod != nil || err != nil
 		}

@@ -36,7 +36,7 @@ func (s *step) refused() *status.Failure {
 	reason := ""
 	for _, k := range s.due() {
 		f, counts := s.writes.Failure(k)
-		if !counts || f.Message == "" || f.Overtaken || k.Verb == attempt.Resizing && f.Refused || attempt.OfBudget(k.Verb) || slices.Contains(messages, f.Message) {
+		if !counts || f.Message == "" || f.Overtaken || k.Verb == attempt.Resizing && f.Refused && !f.ByRule || attempt.OfBudget(k.Verb) || slices.Contains(messages, f.Message) {
 			continue
 		}
 		if messages = append(messages, f.Message); reason == "" {

@@ -4,7 +4,10 @@
 package controller
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
@@ -64,12 +68,14 @@ func (r *reporter) report(ctx context.Context, s *step) time.Duration {
 	return action.Sooner(wait, s.writes.Retry())
 }
 
-// writeInTime writes the status, unless it was written a moment ago: then it returns how long to wait.
+// writeInTime writes the status, unless it was written a moment ago: then it returns how long to wait. A status that the API server
+// altered is not written again before its back-off ends, but another one is.
 func (r *reporter) writeInTime(ctx context.Context, s *step, report status.Report) (hold time.Duration) {
 	if hold = s.memory.reports.hold(s.Now); hold > 0 && status.Urgent(&s.Set.Status, &report.Status) && s.memory.reports.hurry(s.Now) {
 		hold = 0
 	}
-	if hold == 0 && s.writes.Wait(statusWrite()) == 0 {
+	altered := s.memory.reports.altered
+	if hold == 0 && (s.writes.Wait(statusWrite()) == 0 || altered != nil && status.NeedsWrite(altered, &report.Status)) {
 		r.writeStatus(ctx, s, report)
 	}
 	return hold
@@ -106,11 +112,13 @@ const statusRetry = 20 * time.Second
 func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Report) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
-	set := s.Set.DeepCopy()
-	set.Status = report.Status
-	patch := client.MergeFromWithOptions(s.Set, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, set, patch); err != nil {
-		s.writes.Note(statusWrite(), backoff.Failure{Longest: statusRetry})
+	err := r.patchStatus(ctx, s.Set, &report.Status)
+	failure := backoff.Failure{Longest: statusRetry}
+	if s.memory.reports.altered = nil; attempt.IsAltered(err) {
+		s.memory.reports.altered, failure = &report.Status, backoff.Failure{Refused: true, Altered: true}
+	}
+	if err != nil {
+		s.writes.Note(statusWrite(), failure)
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // the cache will show what came between
 			logr.FromContextOrDiscard(ctx).Error(err, "cannot write the status")
 		}
@@ -118,12 +126,38 @@ func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Repor
 	}
 	s.writes.Succeeded(statusWrite())
 	s.memory.reports.written = s.Now
-	r.expectations.Wrote(set.UID, informer.SetKind(), set.ResourceVersion)
 	r.tellStep(s, report.Status.Rollout)
 	r.tellStalled(s, report.Status.Conditions)
 	if s.Set.Status.ObservedGeneration < 1 {
 		r.tellOverlap(ctx, s)
 	}
+}
+
+// patchStatus writes a status, and compares it with the answer of the API server. The answer is decoded into an empty set, because
+// it would not overwrite what it lacks.
+func (r *reporter) patchStatus(ctx context.Context, seen *v1alpha1.RollSet, wanted *v1alpha1.RollSetStatus) error {
+	changed := seen.DeepCopy()
+	changed.Status = *wanted
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	data, err := patch.Data(changed)
+	if err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	answer := &v1alpha1.RollSet{}
+	answer.Name, answer.Namespace = seen.Name, seen.Namespace
+	if err := r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), data)); err != nil {
+		return err
+	}
+	r.expectations.Wrote(seen.UID, informer.SetKind(), answer.ResourceVersion)
+	sent, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	got, err := json.Marshal(&answer.Status)
+	if err == nil && !bytes.Equal(sent, got) {
+		return &attempt.Altered{What: "changed or kept parts of the status"}
+	}
+	return err
 }
 
 // mark records the result of a rollout on the update revision, so that it outlives the status.

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +53,38 @@ var _ = Describe("Revisions", func() {
 		f.eventuallyComplete()
 		Expect(f.revisions()).To(HaveLen(1))
 	})
+
+	DescribeTable("are not made of defaults that are spelled out or left out", func(policy v1alpha1.PodUpdatePolicy) {
+		f.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = policy
+		f.set.Spec.Template.Spec.Volumes = []corev1.Volume{
+			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "web"}}}},
+			{Name: "scratch"},
+		}
+		f.create()
+		pods, manifest := f.pods(), f.set.Spec.Template.DeepCopy()
+		live := &appsv1.StatefulSet{ // as the API server completes the template of another kind
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: f.namespace},
+			Spec:       appsv1.StatefulSetSpec{Selector: f.set.Spec.Selector, Template: *manifest},
+		}
+		Expect(shared.client.Create(f, live, client.DryRunAll)).To(Succeed())
+		Expect(live.Spec.Template.Spec.Containers[0].TerminationMessagePath).NotTo(BeEmpty())
+		for _, template := range []*corev1.PodTemplateSpec{&live.Spec.Template, manifest} {
+			f.edit(func(set *v1alpha1.RollSet) { set.Spec.Template = *template })
+			f.eventuallyComplete()
+			Consistently(f.pods).Should(Equal(pods))
+			Expect(f.revisions()).To(HaveLen(1))
+		}
+		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Template = live.Spec.Template })
+		f.setImage("v2")
+		f.eventuallyComplete()
+		Expect(f.revisions()).To(HaveLen(2))
+		inPlace := policy != v1alpha1.RecreatePod
+		Expect(f.pods()[0].UID == pods[0].UID).To(Equal(inPlace))
+	},
+		Entry(nil, v1alpha1.RecreatePod),
+		Entry(nil, v1alpha1.InPlaceIfPossiblePod),
+		Entry(nil, v1alpha1.InPlaceOnlyPod),
+	)
 
 	It("get another name where theirs is taken", func() {
 		Expect(shared.client.Create(f, f.set, client.DryRunAll)).To(Succeed())

@@ -179,6 +179,9 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 func (r *Reconciler) remember(s *step) {
 	for _, a := range s.result.Attempts {
 		s.writes.Attempted(a, s.result.NamespaceGone)
+		if a.Key.Verb == attempt.Creating && attempt.IsAltered(a.Err) && !s.observed.Ordinal() { // its name was given out
+			r.router.NoteGone(s.Set.UID, s.observed.PodName(a.Key.Object))
+		}
 	}
 	for _, a := range s.plan.Actions {
 		if adopt, ok := a.(action.Adopt); ok { // it may go before the cache shows it as the set's
@@ -193,6 +196,9 @@ func (r *Reconciler) remember(s *step) {
 		s.writes.EndedSoon(s.observed.Update.Name)
 	}
 	s.rememberPreflights(s.result.Preflights)
+	if s.result.Creates.Done > 0 {
+		s.rememberMade()
+	}
 	s.names.remember(s.result.Blocked)
 	s.forgetPreflights(s.observed.Update.Name)
 	s.memory.seen.Decoder.Keep(s.Revisions)

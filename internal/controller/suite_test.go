@@ -34,13 +34,14 @@ import (
 	"rollset.dev/rollset/internal/manager/apiclient"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
 func TestController(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(patience.Long())
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "controller")
@@ -75,9 +76,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binaries, err := assets.Find()
 	Expect(err).NotTo(HaveOccurred())
 	environment := &envtest.Environment{
+		ControlPlaneStartTimeout: patience.Long(), ControlPlaneStopTimeout: patience.Long(),
 		BinaryAssetsDirectory: binaries,
 		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
+		CRDInstallOptions:     envtest.CRDInstallOptions{MaxTime: patience.Long()},
 	}
 	config, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred())

@@ -9,10 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
@@ -46,7 +46,7 @@ func otherRevisions(in Input) map[string]bool {
 			continue
 		}
 		template, _, err := revision.Decode(object)
-		others[object.Name] = err != nil || !apiequality.Semantic.DeepEqual(template.Spec, in.After.Spec.Template.Spec)
+		others[object.Name] = err != nil || !defaults.SameSpec(&template.Spec, &in.After.Spec.Template.Spec)
 	}
 	return others
 }

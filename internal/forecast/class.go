@@ -14,6 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/revision"
 )
@@ -46,7 +47,7 @@ func classify(in Input, written []Write) (class Class, field string) {
 		return Scale, "metadata.name"
 	}
 	before, after := &in.Before.Spec, &in.After.Spec
-	if !sameTemplate(&before.Template, &after.Template) {
+	if !defaults.Same(&before.Template, &after.Template) {
 		return classOfMove(after.UpdatePolicy(), &before.Template, &after.Template)
 	}
 	field = firstChange(before, after)
@@ -65,7 +66,7 @@ func classify(in Input, written []Write) (class Class, field string) {
 	}
 	current := templateNamed(in.Objects, in.Before.Status.CurrentRevision)
 	switch {
-	case current != nil && !sameTemplate(current, &after.Template):
+	case current != nil && !defaults.Same(current, &after.Template):
 	case replaces(written): // pods that a user named, or whose nodes leave
 		return Recreate, field
 	default:
@@ -168,11 +169,6 @@ func firstChange(before, after *v1alpha1.RollSetSpec) string {
 		}
 	}
 	return ""
-}
-
-func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
-	return apiequality.Semantic.DeepEqual(a.Labels, b.Labels) &&
-		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) && apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
 // templateNamed returns the template of a revision; nil if it is missing or unreadable.

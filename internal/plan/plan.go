@@ -48,6 +48,7 @@ func ofPods(o *snapshot.Set) action.Plan {
 	w := desired.Of(o)
 	hooks := lifecycle.New(o)
 	scaling := scale.Plan(o, w)
+	update.Originate(o, w, &scaling)
 	p := hooks.Apply(scaling)
 	moves := update.Plan(o, w, scaling)
 	hooks.Keep(w, scaling, moves)

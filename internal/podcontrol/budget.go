@@ -17,6 +17,7 @@ import (
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/plan/disruption"
 )
 
@@ -65,7 +66,15 @@ func (w *writer) createBudget(ctx context.Context, a action.CreateBudget) outcom
 		return outcome{err: fmt.Errorf("create PodDisruptionBudget %s: %w", a.Name, err)}
 	}
 	w.Expectations.Wrote(w.set.UID, expectations.BudgetKind(), budget.ResourceVersion)
-	return outcome{done: true}
+	return w.budgetOutcome("create", budget, a.Spec)
+}
+
+// budgetOutcome compares a budget that the API server answered with the wanted one.
+func (w *writer) budgetOutcome(verb string, answer *policyv1.PodDisruptionBudget, want policyv1.PodDisruptionBudgetSpec) outcome {
+	if disruption.Same(&answer.Spec, &want) {
+		return outcome{done: true}
+	}
+	return outcome{err: fmt.Errorf("%s PodDisruptionBudget %s: %w", verb, answer.Name, &attempt.Altered{What: "changed or kept its spec"})}
 }
 
 // updateBudget changes what the set decides about its budget, if the budget still is as it was seen.
@@ -80,7 +89,7 @@ func (w *writer) updateBudget(ctx context.Context, a action.UpdateBudget) outcom
 		return outcome{stale: apierrors.IsConflict(err), err: fmt.Errorf("patch PodDisruptionBudget %s: %w", a.Budget.Name, err)}
 	}
 	w.Expectations.Wrote(w.set.UID, expectations.BudgetKind(), budget.ResourceVersion)
-	return outcome{done: true}
+	return w.budgetOutcome("patch", budget, a.Spec)
 }
 
 // deleteBudget deletes a budget if it still is the one that was judged.

@@ -18,6 +18,7 @@ import (
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -66,6 +67,7 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 		return outcome{}
 	}
 	r := w.replica(pod.ID)
+	var altered outcome // a claim that lacks a label delays no other
 	for _, of := range revision.Claims {
 		name := identity.ClaimName(w.set.Name, of.Name, pod.ID)
 		wanted := w.claimOf(of, pod.ID)
@@ -80,11 +82,14 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 		} else {
 			out = w.createClaim(ctx, r, name, wanted)
 		}
-		if out.block != nil || out.err != nil {
+		switch {
+		case attempt.IsAltered(out.err):
+			altered = out
+		case out.block != nil || out.err != nil:
 			return out
 		}
 	}
-	return outcome{}
+	return altered
 }
 
 // claimOf returns the claim to create from a template; nil if the template is lost.
@@ -137,10 +142,17 @@ func (w *writer) use(ctx context.Context, r *snapshot.Replica, claim *corev1.Per
 	if why := claims.Obstacle(w.observation, r, claim); why != "" {
 		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
 	}
-	if claim.Labels[v1alpha1.SetLabel] == w.set.Name {
+	if claim.Labels[v1alpha1.SetLabel] == w.set.Name || w.drops(attempt.Key{Verb: attempt.MakingClaims, Object: r.ID}) ||
+		w.drops(attempt.Key{Verb: attempt.OwningClaim, Object: string(claim.UID)}) {
 		return outcome{}
 	}
 	return outcome{err: w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) { w.label(c, r.ID) })}
+}
+
+// drops reports whether a write was altered a moment ago.
+func (w *writer) drops(k attempt.Key) bool {
+	r := w.observation.Refusals[k]
+	return r.Altered && r.Retry > 0
 }
 
 // label labels a claim with its set and identity.
@@ -156,9 +168,16 @@ func (w *writer) patchClaim(ctx context.Context, seen *corev1.PersistentVolumeCl
 	claim := seen.DeepCopy()
 	change(claim)
 	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	data, err := patch.Data(claim)
+	if err != nil {
+		return fmt.Errorf("patch claim %s: %w", seen.Name, err)
+	}
 	if err := w.Client.Patch(ctx, claim, patch); err != nil {
 		return fmt.Errorf("patch claim %s: %w", seen.Name, err)
 	}
 	w.Expectations.Wrote(w.set.UID, expectations.ClaimKind(), claim.ResourceVersion)
+	if err := attempt.CheckPatch(data, seen, claim); err != nil {
+		return fmt.Errorf("patch claim %s: %w", seen.Name, err)
+	}
 	return nil
 }

@@ -147,6 +147,7 @@ func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 	gone := w.pod("web-0")
 	stranger := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
 	c := claim(map[string]string{v1alpha1.SetLabel: "web"}, claims.Owner("web", "set"), stranger)
+	w.server.store(c)
 	w.observe.Replicas = replicas(gone.Pod, c)
 	owner := metav1.NewControllerRef(gone.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	own := action.OwnClaim{ID: "0", Claim: c, Owner: owner, Reason: "deleted together with the pod"}

@@ -114,7 +114,9 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 	for _, a := range plan.Actions {
 		switch a := a.(type) {
 		case action.Preflight:
-			w.ask(ctx, a)
+			if _, asked := w.result.Preflights[a.Revision]; !asked { // several planners may want to know
+				w.ask(ctx, a)
+			}
 		case action.Delete:
 			deletes = append(deletes, a)
 		case action.Create:
@@ -172,7 +174,7 @@ func (w *writer) tried(a action.Action, out outcome) {
 	if out.block != nil {
 		tried.Err, tried.Blocked = errors.New(out.block.Reason), true
 	}
-	full := quotaExceeded(out.err) && tried.Key.Verb == attempt.Creating
+	full := quotaExceeded(out.err) && slices.Contains([]attempt.Verb{attempt.Creating, attempt.Resizing}, tried.Key.Verb)
 	if full || out.err != nil && !out.stale && (attempt.InTrouble(out.err) || attempt.LacksRights(out.err)) {
 		tried.Key = attempt.Any(tried.Key.Verb)
 	}

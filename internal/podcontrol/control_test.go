@@ -32,6 +32,7 @@ import (
 var (
 	errQuota    = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))
 	errDenied   = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("denied by a policy"))
+	errTooLarge = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("node didn't have enough allocatable resources: cpu"))
 	errInvalid  = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")})
 	errServer   = apierrors.NewInternalError(errors.New("etcd"))
 	errWebhook  = apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com": context deadline exceeded`))

@@ -52,10 +52,19 @@ func (w *writer) note(a action.Create, out outcome) {
 	}
 }
 
+// checkMember returns why a pod that was created for the set is none of the set's.
+func (w *writer) checkMember(sent metav1.Object, pod *corev1.Pod) error {
+	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("spec.selector: %w", err)
+	}
+	return attempt.CheckMember(w.set.UID, selector, sent, pod)
+}
+
 // refusesPod reports whether the API server refused a pod for its content, and not because there are too many.
 func refusesPod(out outcome) bool {
 	err := out.err
-	return out.pod && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err)
+	return out.pod && (attempt.IsAltered(err) || (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !quotaExceeded(err) && isVerdict(err))
 }
 
 // askWhether finds out whether a pod was refused for its template or only for itself. It asks about a pod of the revision
@@ -64,8 +73,9 @@ func (w *writer) askWhether(ctx context.Context, revision string, refusal error)
 	if _, asked := w.result.Preflights[revision]; asked {
 		return
 	}
-	if w.observation.Preflights[revision].Refuses() {
-		w.answered(revision, snapshot.Preflight{Refusal: refusal.Error()})
+	altered := attempt.IsAltered(refusal) // it was made, so no dry run can tell more
+	if altered || w.observation.Preflights[revision].Refuses() {
+		w.answered(revision, snapshot.Preflight{Refusal: refusal.Error(), Altered: altered})
 		return
 	}
 	w.ask(ctx, action.Preflight{Revision: revision})
@@ -77,20 +87,27 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if !ok {
 		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.observation.PodName(a.ID), a.Revision)}
 	}
-	if out := w.ensureClaims(ctx, revision, a); out.block != nil || out.err != nil {
-		return out
+	if out := w.ensureClaims(ctx, revision, a); out.block != nil || out.err != nil && !attempt.IsAltered(out.err) {
+		return out // a claim that lacks a label can be mounted
 	}
 	pod := Build(w.set, revision, a.ID)
 	if a.Surge {
 		pod.Labels[v1alpha1.SurgeLabel] = "true"
 	}
+	if a.Origin != "" {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.OriginAnnotation, a.Origin)
+	}
 	if w.observation.Lists(pod.Name) {
 		pod.Labels[v1alpha1.ReplacedLabel] = "true"
 	}
+	sent := pod.ObjectMeta
 	err := w.Client.Create(ctx, pod)
 	switch {
 	case err == nil:
 		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
+		if err := w.checkMember(&sent, pod); err != nil {
+			return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
+		}
 		return outcome{done: true}
 	case apierrors.IsAlreadyExists(err):
 		return w.lookAtTakenName(ctx, pod.Name)

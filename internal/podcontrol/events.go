@@ -79,9 +79,8 @@ func (w *writer) tellUpdates(log logr.Logger) {
 			continue
 		}
 		log.V(1).Info("changed pod", "pod", c.pod.Name, "reason", c.why)
-		if a, ok := c.action.(action.UpdateInPlace); ok {
-			names = append(names, c.pod.Name)
-			changes = append(changes, a.Change.String())
+		if done := doneInPlace(c); done != "" {
+			names, changes = append(names, c.pod.Name), append(changes, done)
 		}
 	}
 	if len(names) > 0 {
@@ -97,6 +96,21 @@ func (w *writer) tellUpdates(log logr.Logger) {
 	if failed := w.result.Updates; failed.Err != nil {
 		w.event(corev1.EventTypeWarning, FailedUpdate, "Update", failed.String())
 	}
+}
+
+// doneInPlace returns the update in place that a write ends; empty if it ends none. A pod that needs other resources is updated
+// once the API server has accepted them.
+func doneInPlace(c change) string {
+	switch a := c.action.(type) {
+	case action.UpdateInPlace:
+		if !a.Change.NeedsResize(c.pod) {
+			return a.Change.String()
+		}
+	case action.Resize:
+		return a.Change
+	default: // it is a step of one
+	}
+	return ""
 }
 
 // tellPassed records which pods no longer wait for a lifecycle hook that has passed its limit.

@@ -5,12 +5,15 @@ package podcontrol
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +38,8 @@ type server struct {
 	version int
 	// fail is called before each write.
 	fail func(verb string, object client.Object) error
+	// rewrite is what an admission policy makes of each object before it is stored.
+	rewrite func(object client.Object)
 	// lose is called after each write that succeeded, and may lose its answer.
 	lose func(verb string, object client.Object) error
 }
@@ -65,6 +70,9 @@ func (s *server) Create(_ context.Context, object client.Object, options ...clie
 		if _, ok := s.objects[object.GetName()]; ok {
 			return apierrors.NewAlreadyExists(schema.GroupResource{}, object.GetName())
 		}
+		if s.rewrite != nil {
+			s.rewrite(object)
+		}
 		if verb == "create" {
 			s.store(object)
 		}
@@ -88,9 +96,33 @@ func (s *server) changePod(name string, change func(*corev1.Pod)) {
 	s.store(pod)
 }
 
-// Patch implements client.Writer. It stores the object that the caller patched.
-func (s *server) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+// Patch implements client.Writer. It takes every patch for a merge patch.
+func (s *server) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
 	return s.write("patch", object, func() error {
+		found, ok := s.objects[object.GetName()]
+		if !ok {
+			found = object
+		}
+		before, err := json.Marshal(found)
+		if err != nil {
+			return err
+		}
+		after, err := jsonpatch.MergePatch(before, data)
+		if err != nil {
+			return err
+		}
+		empty := reflect.ValueOf(object).Elem()
+		empty.Set(reflect.Zero(empty.Type())) // the answer replaces what was sent
+		if err := json.Unmarshal(after, object); err != nil {
+			return err
+		}
+		if s.rewrite != nil {
+			s.rewrite(object)
+		}
 		s.store(object)
 		return nil
 	})

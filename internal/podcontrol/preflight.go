@@ -28,14 +28,19 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 		return
 	}
 	pod := Build(w.set, revision, w.freeIdentity())
+	sent := pod.ObjectMeta
 	err := w.Client.Create(ctx, pod, client.DryRunAll)
+	if err == nil {
+		err = w.checkMember(&sent, pod)
+	}
 	switch {
 	case err == nil:
 		w.answered(a.Revision, snapshot.Preflight{Pod: pod})
 	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // the API server checks these after it has accepted the pod
 		w.answered(a.Revision, snapshot.Preflight{})
 	default:
-		w.answered(a.Revision, snapshot.Preflight{Refusal: err.Error(), Failed: !isVerdict(err)})
+		altered := attempt.IsAltered(err)
+		w.answered(a.Revision, snapshot.Preflight{Refusal: err.Error(), Failed: !altered && !isVerdict(err), Altered: altered})
 	}
 }
 
@@ -77,8 +82,8 @@ func (w *writer) freeIdentity() string {
 	return strconv.Itoa(w.observation.Ordinals.At(k))
 }
 
-// quotaExceeded reports whether a create was refused only because there are too many pods. Only the message of the API
-// server tells.
+// quotaExceeded reports whether a pod was refused only because the namespace has none of a resource left. Only the message of
+// the API server tells.
 func quotaExceeded(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }

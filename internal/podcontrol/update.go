@@ -100,7 +100,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 		w.tried(updates[i], out)
 		switch {
 		case out.stale:
-		case changes[i].subresource == "resize" && attempt.Refused(out.err): // the plan knows other ways
+		case changes[i].subresource == "resize" && attempt.Refused(out.err) && !attempt.ByRule(out.err): // the plan knows other ways
 		case out.err != nil:
 			tally.Fail(out.err)
 		case out.done:
@@ -128,6 +128,9 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	switch {
 	case err == nil:
 		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
+		if err := attempt.CheckPatch(c.patch, c.pod, pod); err != nil {
+			return outcome{err: c.failure(err)}
+		}
 		return outcome{done: true}
 	case apierrors.IsNotFound(err): // the cache is about to show it
 		return outcome{}

@@ -109,8 +109,11 @@ func TestUpdateFails(t *testing.T) {
 		},
 		"a refusal is":                         {err: errDenied, do: closing, wantFailed: 1},
 		"what may have happened is waited for": {err: errServer, do: closing, wantFailed: 1, wantDoubt: true},
-		"a resize that is refused is impossible": {
-			err: errDenied, do: resizing, wantInfeasible: true,
+		"a resize that a policy refuses is": {
+			err: errDenied, do: resizing, wantFailed: 1, wantInfeasible: true,
+		},
+		"one that the node cannot give is impossible": {
+			err: errTooLarge, do: resizing, wantInfeasible: true,
 		},
 		"so is one that makes no valid pod": {
 			err: errInvalid, do: resizing, wantInfeasible: true,

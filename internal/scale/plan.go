@@ -10,6 +10,8 @@
 package scale
 
 import (
+	"slices"
+
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
@@ -86,9 +88,12 @@ func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 }
 
 // heldByRefusal holds a place whose pod was refused a moment ago: because of its template, because of a quota that all pods
-// share, or for itself alone.
+// share, or for itself alone. Where the last pod was accepted and altered, a dry run comes before the next one.
 func heldByRefusal(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
-	if answer := o.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 {
+	if answer := o.Preflights[place.Revision]; answer.Refuses() && (answer.Retry > 0 || answer.Altered) {
+		if ask := (action.Preflight{Revision: place.Revision}); answer.Retry <= 0 && !slices.Contains(p.Actions, action.Action(ask)) {
+			p.Add(ask)
+		}
 		p.Hold(action.HeldByPreflight, o.PodName(place.ID), "the API server refuses pods of revision %s: %s", place.Revision, answer.Refusal)
 		p.Wake(answer.Retry)
 		return true

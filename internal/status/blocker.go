@@ -98,12 +98,12 @@ func (f *facts) unavailablePod() blocker {
 		case r.Broken():
 			why := cmp.Or(podstate.Why(r.Pod), "not ready") + f.kept(r)
 			if r.Scheduled {
-				return waitingFor(BlockedByPod, r, why)
+				return f.waitingFor(BlockedByPod, r, why)
 			}
 			if claim := claims.Unbound(f.set, r); claim != "" {
 				why += "; " + claim // the scheduler does not name the claim
 			}
-			return waitingFor(BlockedByScheduling, r, why)
+			return f.waitingFor(BlockedByScheduling, r, why)
 		case !r.Available && ready == nil:
 			ready = r
 		}
@@ -112,9 +112,9 @@ func (f *facts) unavailablePod() blocker {
 		return blocker{}
 	}
 	if f.availableIn(ready) > 0 {
-		return waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds")
+		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds")
 	}
-	return waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
+	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
 }
 
 // changes reports whether a pod waits only for a lifecycle hook or an update in place, and its containers are fine.
@@ -134,7 +134,7 @@ func (f *facts) changingPod() blocker {
 			if r.Overdue {
 				kind = Blocking(action.HeldByTimeout)
 			}
-			return waitingFor(kind, r, cmp.Or(r.Hook, r.Waiting))
+			return f.waitingFor(kind, r, cmp.Or(r.Hook, r.Waiting))
 		}
 	}
 	return blocker{}
@@ -157,7 +157,7 @@ func (f *facts) kept(r *snapshot.Replica) string {
 func (f *facts) endedPod() blocker {
 	for r := range f.set.Unsteady() {
 		if r.Pod != nil && r.Finished && !r.Terminating {
-			return waitingFor(BlockedByEnd, r, cmp.Or(podstate.Why(r.Pod), "ended"))
+			return f.waitingFor(BlockedByEnd, r, cmp.Or(podstate.Why(r.Pod), "ended"))
 		}
 	}
 	return blocker{}
@@ -205,7 +205,7 @@ func (f *facts) held(h *action.Hold) blocker {
 	}
 	for r := range f.set.Unsteady() {
 		if r.Pod != nil && r.Terminating && r.Pod.Name == h.Subject {
-			return waitingFor(kind, r, cmp.Or(podstate.Why(r.Pod), "Terminating")+"; "+h.Reason)
+			return f.waitingFor(kind, r, cmp.Or(podstate.Why(r.Pod), "Terminating")+"; "+h.Reason)
 		}
 	}
 	return blocker{kind, waiting + h.String()}
@@ -215,14 +215,21 @@ func (f *facts) held(h *action.Hold) blocker {
 func (f *facts) terminatingPod() blocker {
 	for r := range f.set.Unsteady() {
 		if r.Pod != nil && r.Terminating {
-			return waitingFor(BlockedByTermination, r, cmp.Or(podstate.Why(r.Pod), "Terminating"))
+			return f.waitingFor(BlockedByTermination, r, cmp.Or(podstate.Why(r.Pod), "Terminating"))
 		}
 	}
 	return blocker{}
 }
 
-func waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
-	return blocker{kind, waiting + r.Pod.Name + ": " + why}
+// waitingFor returns the blocker for a pod. Where other failure domains may wait for the pod too, it says of which one the pod is.
+func (f *facts) waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
+	name := r.Pod.Name
+	if spec := f.set.Domains(); spec != nil && r.Active() {
+		if home, known, counts := f.set.Home(r, spec.LabelKey); known && counts && home.Pod == "" {
+			name += " of " + home.In(spec.LabelKey)
+		}
+	}
+	return blocker{kind, waiting + name + ": " + why}
 }
 
 // failure returns what the API server refuses, or what blocks a pod; nil if there is nothing. What every observation shows

@@ -126,9 +126,9 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 	return s
 }
 
-// reached returns how many pods the set has had at once; 0 if it has no limit for which that matters.
+// reached returns how many pods the set has had at once; 0 if it has neither a limit nor failure domains, for which that matters.
 func (f *facts) reached() int32 {
-	if s := f.set.Spec.ScaleStrategy; s == nil || s.MaxUnavailable == nil {
+	if s := f.set.Spec.ScaleStrategy; (s == nil || s.MaxUnavailable == nil) && f.set.Domains() == nil {
 		return 0
 	}
 	return clamp(f.set.Reached)

@@ -38,10 +38,6 @@ type budget struct {
 	// active pods became unready, in order.
 	none         bool
 	unreadySince map[string][]time.Time
-	// created are the pods that are created now, without those that are marked as surge. surplus is how many pods there are
-	// then above spec.replicas, without those that are marked.
-	created []string
-	surplus int
 	// lowest is the unavailable pod with the lowest ordinal in use; nil if all are available, or if their order does not matter.
 	lowest *snapshot.Replica
 	// yieldsAfter is when time alone makes the guard yield; zero if it does not.
@@ -68,9 +64,6 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		if created, ok := a.(action.Create); ok && !o.RefusesCreate(created.ID) {
 			pods++
 			b.unavailable[created.Revision]++
-			if !created.Surge {
-				b.created = append(b.created, o.PodName(created.ID))
-			}
 		}
 		if deleted, ok := a.(action.Delete); ok {
 			b.going[deleted.Pod] = true
@@ -87,7 +80,6 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	}
 	surging := b.surging(scaling)
 	b.limit = max(1, o.Limits.MaxUnavailable+min(w.Surge, max(surging, pods-o.Limits.Replicas)))
-	b.surplus = max(0, pods-surging-o.Limits.Replicas)
 	return b
 }
 

@@ -5,10 +5,14 @@ package update
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -26,10 +30,8 @@ type domains struct {
 	inTurn []*domain
 	// busy are the domains with a pod that is not available or is still being changed.
 	busy []*domain
-	// coming is the name of a pod that was created a moment ago and has no node yet, so that its domain is not known; empty if
-	// there is none, or if the scheduler found no node for it. It is waited for until a time.
-	coming      string
-	comingUntil time.Time
+	// lost is a pod that is not available and whose domain is not known. It holds all domains.
+	lost waiter
 	// atWork is the domain of the first healthy pod that is to be disturbed by this plan; nil until one was judged.
 	atWork *domain
 }
@@ -42,52 +44,74 @@ type domain struct {
 	rank int
 	// moved is how many of its pods are at the revision that pods move to, left how many are still to be disturbed.
 	moved, left int
-	// waits is a pod of it that is not available or is still being changed; nil if there is none.
-	waits *snapshot.Replica
-	// since is when the last of its other pods became available.
+	// waits is a pod of it that is not available or is still being changed, or that is missing; its pod is empty if there is none.
+	waits waiter
+	// since is when the last of the pods that moved became available.
 	since time.Time
 }
 
-// newDomains returns the failure domains of a set, and what each of them waits for. The moves are those that may be made.
-func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate, b *budget) *domains {
+// waiter is a pod that a domain waits for, and why: a clause without its subject.
+type waiter struct{ pod, why string }
+
+// newDomains returns the failure domains of a set, and what each of them waits for. The moves are those that may be made, in the
+// order of the replicas. A pod that is going counts as gone.
+func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate, going map[*corev1.Pod]bool) *domains {
 	spec := o.Domains()
 	if spec == nil {
 		return nil
 	}
 	d := &domains{set: o, spec: spec, excess: w.Excess, all: map[snapshot.Domain]*domain{}}
 	var fresh, terminating []*snapshot.Replica
-	candidates := moves // in the order of the replicas
+	active := 0
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		isCandidate := len(candidates) > 0 && candidates[0].Replica == r
+		isCandidate := len(moves) > 0 && moves[0].Replica == r
 		if isCandidate {
-			candidates = candidates[1:]
+			moves = moves[1:]
+		}
+		if r.Active() && !r.Surge && !going[r.Pod] {
+			active++
 		}
 		switch {
-		case r.Pod == nil, r.Active() && b.going[r.Pod], r.Surge && !r.Available, o.Condemned(r):
+		case r.Pod == nil, r.Active() && going[r.Pod], r.Surge && !r.Available, o.Condemned(r):
 		case r.Terminating:
 			terminating = append(terminating, r)
-		case isCandidate && r.Node != "":
-			d.of(r).left++
-			if !r.Available {
-				d.wait(r)
-			}
-		case isCandidate: // it is replaced wherever others are
+		case isCandidate:
+			d.leaves(r)
 		case !r.Available && !r.Finished:
 			fresh = append(fresh, r)
 		default:
 			d.stays(r)
 		}
 	}
-	d.await(fresh, b)
-	d.leave(terminating)
+	for _, r := range withoutSurplus(fresh, active-o.Limits.Replicas) {
+		d.stays(r)
+	}
+	d.miss(w, d.depart(terminating))
 	d.sort()
+	if len(d.inTurn) > 0 && d.lost.pod != "" && d.inTurn[0].begun() > 0 {
+		d.hold(d.inTurn[0], d.lost)
+		d.lost = waiter{}
+	}
 	return d
 }
 
-// of returns the domain of a pod.
+// withoutSurplus returns unavailable pods without those that nobody misses yet: the newest stand in for pods that are there
+// still.
+func withoutSurplus(fresh []*snapshot.Replica, surplus int) []*snapshot.Replica {
+	if surplus <= 0 {
+		return fresh
+	}
+	slices.SortStableFunc(fresh, func(a, b *snapshot.Replica) int { return cmp.Compare(b.Created, a.Created) })
+	return fresh[min(surplus, len(fresh)):]
+}
+
+// of returns the domain that a pod is in.
 func (d *domains) of(r *snapshot.Replica) *domain {
-	key := snapshot.DomainOf(r.Pod, d.spec.LabelKey)
+	return d.at(snapshot.DomainOf(r.Pod, d.spec.LabelKey))
+}
+
+func (d *domains) at(key snapshot.Domain) *domain {
 	found := d.all[key]
 	if found == nil {
 		found = &domain{Domain: key}
@@ -97,27 +121,59 @@ func (d *domains) of(r *snapshot.Replica) *domain {
 	return found
 }
 
-// wait makes a domain wait for a pod of it. A pod without a node is in no domain yet.
-func (d *domains) wait(r *snapshot.Replica) {
-	if r.Node == "" {
-		return
-	}
-	own := d.of(r)
-	if own.waits == nil {
-		own.waits = r
+// hold makes a domain wait for a pod.
+func (d *domains) hold(own *domain, w waiter) {
+	if own.waits.pod == "" {
+		own.waits = w
 		d.busy = append(d.busy, own)
 	}
 }
 
-// stays counts a pod that is not to be disturbed.
+// await makes the domain of an unavailable pod wait for it.
+func (d *domains) await(r *snapshot.Replica) {
+	home, known, counts := d.set.Home(r, d.spec.LabelKey)
+	switch {
+	case !counts:
+	case known:
+		d.hold(d.at(home), waiter{r.Pod.Name, lack(r)})
+	default:
+		d.lost = waiter{r.Pod.Name, lack(r)}
+	}
+}
+
+// leaves counts a pod that is to be disturbed.
+func (d *domains) leaves(r *snapshot.Replica) {
+	if !r.Available {
+		d.await(r)
+	}
+	if r.Node != "" { // otherwise it is replaced wherever others are
+		d.of(r).left++
+	}
+}
+
+// stays counts a pod that is not to be disturbed. One that replaces a pod of another domain has moved in that domain.
 func (d *domains) stays(r *snapshot.Replica) {
-	if !r.Available || r.Waiting != "" {
-		d.wait(r)
+	switch {
+	case r.Finished:
+		d.hold(d.of(r), waiter{r.Pod.Name, lack(r)})
+		return
+	case !r.Available:
+		d.await(r)
+	case r.Waiting != "":
+		d.hold(d.of(r), waiter{r.Pod.Name, lack(r)})
 	}
-	if d.excess[r.Revision] > 0 || r.Finished {
+	origin, ok := snapshot.OriginOf(r.Pod, d.spec.LabelKey)
+	var own *domain
+	switch created := ok && origin.Revision == r.Revision; {
+	case d.excess[r.Revision] > 0, created && origin.Added, !created && len(d.excess) == 0:
 		return // it did not move
+	case created && origin.Known:
+		own = d.at(origin.Domain)
+	case r.Node == "":
+		return // nobody knows where it moved
+	default:
+		own = d.of(r)
 	}
-	own := d.of(r)
 	if len(d.excess) > 0 {
 		own.moved++
 	}
@@ -128,44 +184,10 @@ func (d *domains) stays(r *snapshot.Replica) {
 	}
 }
 
-// await counts the unavailable pods that stay, but not those that are surplus: the newest stand in for pods that are there
-// still. Without a node, a pod says only that some domain is not complete, and only for a moment.
-func (d *domains) await(fresh []*snapshot.Replica, b *budget) {
-	surplus := b.surplus
-	if surplus <= len(b.created) {
-		for _, name := range b.created[surplus:] {
-			d.expect(name, d.set.Now)
-		}
-		surplus = 0
-	} else {
-		surplus -= len(b.created)
-	}
-	if surplus > 0 {
-		slices.SortStableFunc(fresh, func(a, b *snapshot.Replica) int { return cmp.Compare(b.Created, a.Created) })
-	}
-	for _, r := range fresh[min(surplus, len(fresh)):] {
-		switch {
-		case r.Node != "":
-			d.stays(r)
-		case !podstate.Unschedulable(r.Pod):
-			d.expect(r.Pod.Name, r.Pod.CreationTimestamp.Time)
-		}
-	}
-}
-
-// binds is how long a new pod may take to get a node before others do not wait for it any longer.
-const binds = time.Minute
-
-// expect counts a pod that has no node yet.
-func (d *domains) expect(pod string, created time.Time) {
-	if until := created.Add(binds); until.After(d.set.Now) && until.After(d.comingUntil) {
-		d.coming, d.comingUntil = pod, until
-	}
-}
-
-// leave counts the terminating pods whose successors are not available. Ordinals come back only when they are gone. Of pods
-// with random names, as many have no available successor as pods are missing: those that were deleted last.
-func (d *domains) leave(terminating []*snapshot.Replica) {
+// depart counts the terminating pods whose successors are not available, and returns how many there are. Ordinals come back only
+// when they are gone. Of pods with random names, as many have no available successor as pods are missing: those that were
+// deleted last.
+func (d *domains) depart(terminating []*snapshot.Replica) int {
 	if !d.set.Ordinal() {
 		slices.SortStableFunc(terminating, func(a, b *snapshot.Replica) int {
 			return b.Pod.DeletionTimestamp.Compare(a.Pod.DeletionTimestamp.Time)
@@ -174,18 +196,150 @@ func (d *domains) leave(terminating []*snapshot.Replica) {
 		terminating = terminating[:min(missing, len(terminating))]
 	}
 	for _, r := range terminating {
-		d.wait(r)
+		d.hold(d.of(r), waiter{r.Pod.Name, lack(r)})
+	}
+	return len(terminating)
+}
+
+// miss counts the places without a pod that had one. Of a set with random names, a terminating pod may account for one of them.
+func (d *domains) miss(w *desired.State, terminating int) {
+	for id, home := range d.set.Vacated {
+		d.hold(d.at(home), waiter{d.set.PodName(id), "has no pod"})
+	}
+	unknown := len(d.set.Vacated)
+	if !d.set.Ordinal() {
+		unknown += terminating
+	}
+	for i, place := range successors(d.set, w) {
+		if _, known := d.set.Vacated[place.ID]; !known && (d.set.Ordinal() || i >= unknown) {
+			d.lost = waiter{d.set.PodName(place.ID), "has no pod"}
+		}
 	}
 }
 
-// sort puts the domains in their order: those that have begun, the furthest first, then the others by name.
+// successors returns the places that had a pod before. The others were added to the set.
+func successors(o *snapshot.Set, w *desired.State) (had []desired.Place) {
+	had = slices.DeleteFunc(slices.Clone(w.Places), func(p desired.Place) bool { return p.Surge })
+	if o.Ordinal() {
+		return slices.DeleteFunc(had, func(p desired.Place) bool {
+			k, _ := o.InUse(p.Ordinal)
+			return k >= o.Reached
+		})
+	}
+	lost := max(0, o.Reached-(o.Limits.Replicas-w.Missing))
+	return had[:min(lost, len(had))]
+}
+
+// Originate records in the pods that scaling creates where the pods were that they replace, for a set with failure domains.
+func Originate(o *snapshot.Set, w *desired.State, scaling *action.Plan) {
+	if o.Domains() == nil || !slices.ContainsFunc(scaling.Actions, isCreate) {
+		return
+	}
+	d := newDomains(o, w, w.Candidates, nil)
+	replaces := map[string]bool{}
+	for _, place := range successors(o, w) {
+		replaces[place.ID] = true
+	}
+	surges := map[string]bool{}
+	for _, place := range w.Places {
+		surges[place.ID] = place.Surge
+	}
+	homes := d.open()
+	for i, a := range scaling.Actions {
+		created, ok := a.(action.Create)
+		if !ok {
+			continue
+		}
+		origin := snapshot.Origin{Revision: created.Revision}
+		switch next := d.next(); {
+		case replaces[created.ID]:
+			origin.Domain, origin.Known = d.predecessor(created.ID, &homes)
+		case surges[created.ID] && !created.Surge && next != nil:
+			origin.Domain, origin.Known = next.Domain, true
+		default:
+			origin.Added = true
+		}
+		created.Origin = origin.String(d.spec.LabelKey)
+		scaling.Actions[i] = created
+	}
+}
+
+// next returns the domain whose pods are disturbed next; nil if none are.
+func (d *domains) next() *domain {
+	for _, own := range d.inTurn {
+		if own.left > 0 {
+			return own
+		}
+	}
+	return nil
+}
+
+func isCreate(a action.Action) bool {
+	_, ok := a.(action.Create)
+	return ok
+}
+
+// predecessor returns the domain of the pod that a new one replaces. Where it is not known, it is the one that has begun.
+func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapshot.Domain, known bool) {
+	home, known = d.set.Vacated[id]
+	switch {
+	case known:
+	case !d.set.Ordinal() && len(*homes) > 0:
+		home, known, *homes = (*homes)[0], true, (*homes)[1:]
+	case len(d.inTurn) > 0 && d.inTurn[0].begun() > 0:
+		home, known = d.inTurn[0].Domain, true
+	}
+	return home, known
+}
+
+// open returns the domains of the pods with random names that no new pod replaces yet: those that are gone, and those that are
+// deleted and have no claims for their successors to wait for.
+func (d *domains) open() (homes []snapshot.Domain) {
+	if d.set.Ordinal() {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.set.Vacated)) {
+		homes = append(homes, d.set.Vacated[id])
+	}
+	replaced := map[snapshot.Domain]int{}
+	for r := range d.set.Unsteady() {
+		if r.Active() && !r.Available {
+			if origin, ok := snapshot.OriginOf(r.Pod, d.spec.LabelKey); ok && origin.Known {
+				replaced[origin.Domain]++
+			}
+		}
+	}
+	for r := range d.set.Unsteady() {
+		if !r.Terminating || r.Surge {
+			continue
+		}
+		home := snapshot.DomainOf(r.Pod, d.spec.LabelKey)
+		if replaced[home] > 0 {
+			replaced[home]--
+			continue
+		}
+		homes = append(homes, home)
+	}
+	return homes
+}
+
+// sort puts the domains in their order: those that have begun, the furthest first, then the others by name. Where pods are
+// replaced at their revision, nobody knows how many were, and the domain in which one was replaced last comes first.
 func (d *domains) sort() {
 	slices.SortFunc(d.inTurn, func(a, b *domain) int {
-		return cmp.Or(cmp.Compare(b.begun(), a.begun()), snapshot.CompareDomains(a.Domain, b.Domain))
+		return cmp.Or(cmp.Compare(b.begun(), a.begun()), d.soaking(b).Compare(d.soaking(a)), snapshot.CompareDomains(a.Domain, b.Domain))
 	})
 	for i, own := range d.inTurn {
 		own.rank = i
 	}
+}
+
+// soaking returns since when other domains soak because of one that has pods left; the zero time if they do not.
+func (d *domains) soaking(own *domain) (since time.Time) {
+	if len(d.excess) > 0 || own.left == 0 || d.set.Now.Sub(own.since) >= d.soak() {
+		return since
+	}
+	return own.since
 }
 
 // begun returns how many pods of a domain have moved while others have not; 0 if none has, or all have.
@@ -223,7 +377,7 @@ func takesTurns(m desired.Candidate) bool { return m.Named || m.To != m.Replica.
 // disturb counts a pod that is disturbed by this plan.
 func (d *domains) disturb(r *snapshot.Replica) {
 	if d != nil {
-		d.wait(r)
+		d.hold(d.of(r), waiter{r.Pod.Name, "is next"})
 	}
 }
 
@@ -234,7 +388,7 @@ const (
 	nothing hindrance = iota
 	turn
 	unavailable
-	arrival
+	missing
 	soak
 )
 
@@ -257,11 +411,11 @@ func (d *domains) obstacle(m desired.Candidate, own *domain) obstacle {
 			return obstacle{kind: unavailable, other: other}
 		}
 	}
+	if d.lost.pod != "" {
+		return obstacle{kind: missing}
+	}
 	if own.moved > 0 || !takesTurns(m) {
 		return obstacle{}
-	}
-	if d.coming != "" {
-		return obstacle{kind: arrival}
 	}
 	if began := d.soaksSince(own); d.set.Now.Before(began.Add(d.soak())) {
 		return obstacle{kind: soak, began: began}
@@ -275,7 +429,7 @@ func (d *domains) soak() time.Duration { return time.Duration(d.spec.SoakSeconds
 // soaksSince returns since when the pods of the other domains have been available, as far as they moved.
 func (d *domains) soaksSince(own *domain) (since time.Time) {
 	for _, other := range d.inTurn {
-		if other != own && other.since.After(since) && (other.moved > 0 || len(d.excess) == 0) {
+		if other != own && other.since.After(since) {
 			since = other.since
 		}
 	}

@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/scale"
 	"rollset.dev/rollset/internal/update"
@@ -27,7 +29,7 @@ func TestDomains(t *testing.T) {
 	)
 	tests := map[string]struct {
 		config, state string
-		// young are pods that became ready a minute ago or, without a node, were created half a minute ago.
+		// young are pods that became ready a minute ago or, without a node, replace others.
 		young string
 		want  string
 	}{
@@ -92,21 +94,25 @@ func TestDomains(t *testing.T) {
 			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+", young: "0",
 			want: "5: zone b waits for web-0, which has no node yet; zone a: 2 of 2 pods moved, zone b: 0 of 3 pods moved",
 		},
-		"so does one that is created now": {
+		"so does one that is missing": {
 			config: six, state: "b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+",
-			want: "5: zone b waits for web-0, which has no node yet; zone a: 2 of 2 pods moved, zone b: 0 of 3 pods moved",
+			want: "5: zone b waits for web-0, which has no pod; zone a: 2 of 2 pods moved, zone b: 0 of 3 pods moved",
 		},
-		"but not for long": {
+		"one that is added to the set does not": {
 			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+",
 			want: "delete 5",
+		},
+		"nor does a place that is added": {
+			config: six, state: "a/0:v2+ b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+",
+			want: "delete 3",
 		},
 		"it does not keep one from going on": {
 			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v2+", young: "0",
 			want: "delete 3",
 		},
-		"one without a node to go to holds nothing": {
-			config: six, state: "!/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+",
-			want: "delete 5",
+		"one without a node to go to holds the others too": {
+			config: six, state: "!/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+", young: "0",
+			want: "5: zone b waits for web-0, which has no node yet; zone a: 2 of 2 pods moved, zone b: 0 of 3 pods moved",
 		},
 		"a terminating pod with a successor is not counted": {
 			config: random, state: "a/a:v2+ b/b:v1+ a/c:v1x b/d:v1+ a/e:v2+ b/f:v1+ a/g:v2+",
@@ -176,7 +182,8 @@ func TestDomains(t *testing.T) {
 				switch r := &o.Replicas[i]; {
 				case !strings.Contains(tt.young, r.ID):
 				case r.Node == "":
-					r.Pod.CreationTimestamp = metav1.NewTime(o.Now.Add(-30 * time.Second))
+					unknown := snapshot.Origin{Revision: r.Revision}
+					r.Pod.Annotations = map[string]string{v1alpha1.OriginAnnotation: unknown.String(snapshottest.Zone)}
 				default:
 					r.ReadySince = o.Now.Add(-time.Minute)
 				}

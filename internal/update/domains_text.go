@@ -29,9 +29,9 @@ func (d *domains) cause(o obstacle) string {
 	case turn:
 		return o.other.In(d.spec.LabelKey)
 	case unavailable:
-		return fmt.Sprintf("%s in %s, which %s", o.other.waits.Pod.Name, o.other.In(d.spec.LabelKey), lack(o.other.waits))
-	case arrival:
-		return d.coming + ", which has no node yet"
+		return fmt.Sprintf("%s in %s, which %s", o.other.waits.pod, o.other.In(d.spec.LabelKey), o.other.waits.why)
+	case missing:
+		return fmt.Sprintf("%s, which %s", d.lost.pod, d.lost.why)
 	case soak:
 		return "soakSeconds to pass until " + clockTime(o.began, d.soak())
 	case nothing:
@@ -46,12 +46,12 @@ func lack(r *snapshot.Replica) string {
 		return "is terminating"
 	case r.Finished:
 		return "has ended"
+	case r.Node == "":
+		return "has no node yet"
 	case !r.Available:
 		return "is not available"
-	case r.Waiting != "":
-		return "is being changed in place"
 	default:
-		return "is next" // it is disturbed by this plan
+		return "is being changed in place"
 	}
 }
 
@@ -80,12 +80,8 @@ func (d *domains) progress() string {
 
 // rest records in a plan when time alone lets a pod wait no longer.
 func (d *domains) rest(m desired.Candidate, p *action.Plan) {
-	switch o := d.obstacle(m, d.of(m.Replica)); o.kind {
-	case soak:
+	if o := d.obstacle(m, d.of(m.Replica)); o.kind == soak {
 		p.Soak(o.began.Add(d.soak()), d.set.Now)
-	case arrival:
-		p.Wake(d.comingUntil.Sub(d.set.Now))
-	case nothing, turn, unavailable:
 	}
 }
 

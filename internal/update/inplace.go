@@ -10,6 +10,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -99,9 +100,15 @@ func (v *mover) resize(r *snapshot.Replica) {
 	if len(r.InPlace.Resized) == 0 || template == nil {
 		return
 	}
-	if patch, err := inplace.ResizePatch(r.Pod, template, r.InPlace.Resized); err == nil && patch != nil {
-		v.plan.Add(action.Resize{Pod: r.Pod, Revision: r.Revision, Patch: patch})
+	patch, err := inplace.ResizePatch(r.Pod, template, r.InPlace.Resized)
+	if err != nil || patch == nil {
+		return
 	}
+	if k := attempt.OfPod(attempt.Resizing, r.Pod); v.set.LeavesAside(k) && v.set.Refusal(k).ByRule {
+		v.plan.LeaveAside(v.set, k, r.Pod.Name)
+		return
+	}
+	v.plan.Add(action.Resize{Pod: r.Pod, Revision: r.Revision, Patch: patch, Change: r.InPlace.String()})
 }
 
 // reasonToGiveUp returns why a pod cannot be brought to its revision in place; empty if it can.

@@ -6,11 +6,13 @@ package update
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -63,11 +65,27 @@ func (h method) gentle() bool {
 func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 	v := &mover{set: o, budget: b, plan: p, differences: map[transition]*difference{}, moving: map[*corev1.Pod]bool{}, resizing: map[string]int{}}
 	for r := range o.Unsteady() {
-		if r.Active() && r.Progress.Resize != "" {
+		if v.takesTurn(r) {
 			v.resizing[r.Revision]++
 		}
 	}
 	return v
+}
+
+// resizeTurn is for how long a resize that the node defers, or cannot make, keeps other pods from being resized.
+const resizeTurn = time.Minute
+
+// takesTurn reports whether a pod is one of those that are resized now. One that cannot get its resources for now is, for a
+// moment, so that a mistake shows before all pods have it. A quota that is full keeps all pods from being resized.
+func (v *mover) takesTurn(r *snapshot.Replica) bool {
+	if !r.Active() || r.Progress.Resize == "" {
+		return false
+	}
+	if !r.Progress.Postponed || v.set.Refusals[attempt.Any(attempt.Resizing)].Definite {
+		return true
+	}
+	v.plan.Wake(resizeTurn - r.Waited)
+	return r.Waited < resizeTurn
 }
 
 // move makes a move or its next step, or adds the hold that blocks it.
@@ -128,7 +146,7 @@ func (v *mover) held(m desired.Candidate, how method) bool {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
 	}
-	if v.lost(m, how) || v.nowhere(m) {
+	if v.lost(m, how) || v.nowhere(m) || v.unsized(m, how) {
 		return true
 	}
 	why := v.refuses(m, how)
@@ -153,6 +171,16 @@ func (v *mover) lost(m desired.Candidate, how method) bool {
 		v.plan.Hold(action.HeldByClaim, m.Replica.Pod.Name, "%s", why)
 	}
 	return why != ""
+}
+
+// unsized holds a pod that would get other resources while a quota refuses them to all pods.
+func (v *mover) unsized(m desired.Candidate, how method) bool {
+	k := attempt.Any(attempt.Resizing)
+	if how.recreates() || len(how.change.Resources) == 0 || !v.set.LeavesAside(k) {
+		return false
+	}
+	v.plan.LeaveAside(v.set, k, m.Replica.Pod.Name)
+	return true
 }
 
 // nowhere holds a pod whose node leaves, if its successor could not run anywhere.

@@ -41,7 +41,7 @@ func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 func (v *mover) moveDue(w *desired.State) {
 	due, short := counts(maps.Clone(w.Excess)), counts(maps.Clone(w.Short))
 	movable := v.vetted(v.staying(w.Candidates, due))
-	v.domains = newDomains(v.set, w, movable, &v.budget)
+	v.domains = newDomains(v.set, w, movable, v.budget.going)
 	for _, c := range inOrder(v.set, movable, v.domains) {
 		// While scaling deletes pods, those that no revision lacks may be deleted next.
 		surplus := v.budget.rests && !v.set.Ordinal() && !c.Named && !short.take(c.To)

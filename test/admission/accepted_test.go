@@ -263,3 +263,66 @@ func TestScaleShowsReplicasAndSelector(t *testing.T) {
 		t.Errorf("scale has UID %s, the set %s", got.UID, set.GetUID())
 	}
 }
+
+// TestEmptyFieldsAreAccepted applies templates with nulls, which mean absent, as charts write them. Built-in kinds take them by
+// every way; for custom resources the ways differ.
+func TestEmptyFieldsAreAccepted(t *testing.T) {
+	text := `
+apiVersion: apps.rollset.dev/v1alpha1
+kind: RollSet
+metadata: {namespace: default, name: empty, annotations: }
+spec:
+  podIdentity: Ordinal
+  selector: {matchLabels: {app: empty}}
+  template:
+    metadata: {labels: {app: empty}, annotations: }
+    spec:
+      nodeSelector:
+      tolerations:
+      affinity: {podAffinity: , nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: }}
+      securityContext:
+      terminationGracePeriodSeconds:
+      priorityClassName:
+      initContainers:
+      volumes:
+      - {name: v, emptyDir: {medium: , sizeLimit: }}
+      containers:
+      - name: c
+        image: web:1
+        command:
+        resources: {limits: {cpu: , memory: 1Gi}, requests: }
+        env: [{name: A, value: , valueFrom: }]
+        envFrom:
+        ports: [{containerPort: 80, name: }]
+        livenessProbe:
+        readinessProbe: {httpGet: {port: 80}, timeoutSeconds: }
+  volumeClaimTemplates:
+  - metadata: {name: data, labels: {a: b}, annotations: {note: }}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: , resources: {requests: {storage: 1Gi}, limits: }}
+`
+	for way, write := range map[string]func(*unstructured.Unstructured) error{
+		"create": func(u *unstructured.Unstructured) error { return shared.Create(t.Context(), u) },
+		"apply": func(u *unstructured.Unstructured) error {
+			return shared.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"))
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			u := parse(t, text)
+			u.SetName("empty-" + way)
+			if err := write(u); err != nil {
+				t.Fatal(err)
+			}
+			set := &v1alpha1.RollSet{}
+			if err := shared.Get(t.Context(), client.ObjectKeyFromObject(u), set); err != nil {
+				t.Fatal(err)
+			}
+			c := set.Spec.Template.Spec.Containers[0]
+			if c.Command != nil || c.LivenessProbe != nil || c.Env[0].Value != "" || set.Spec.Template.Spec.Tolerations != nil {
+				t.Errorf("the template is read as %+v", set.Spec.Template)
+			}
+			if err := shared.Delete(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

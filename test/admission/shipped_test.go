@@ -11,11 +11,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -32,7 +32,7 @@ func TestShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	// kubectl wait would do, but it fails on a CRD that has no conditions yet.
-	if err := envtest.WaitForCRDs(kubectl.env.Config, []*apiextensionsv1.CustomResourceDefinition{crd}, envtest.CRDInstallOptions{MaxTime: 30 * time.Second}); err != nil {
+	if err := envtest.WaitForCRDs(kubectl.env.Config, []*apiextensionsv1.CustomResourceDefinition{crd}, envtest.CRDInstallOptions{MaxTime: patience.Long()}); err != nil {
 		t.Fatal(err)
 	}
 	if again := kubectl.must("apply", "-k", filepath.Join(kubectl.root, "config", "crd")); !strings.Contains(again, "unchanged") {
@@ -96,7 +96,7 @@ func startKubectl(t *testing.T) *kubectl {
 		t.Fatal(err)
 	}
 	dir := assets.Dir(t)
-	env := &envtest.Environment{BinaryAssetsDirectory: dir}
+	env := &envtest.Environment{BinaryAssetsDirectory: dir, ControlPlaneStartTimeout: patience.Long(), ControlPlaneStopTimeout: patience.Long()}
 	if _, err := env.Start(); err != nil {
 		t.Fatal(err)
 	}

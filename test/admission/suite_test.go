@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -68,7 +69,11 @@ func start(crd *apiextensionsv1.CustomResourceDefinition) (*cluster, error) {
 			return nil, err
 		}
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: dir, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, Scheme: scheme}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: dir, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, Scheme: scheme,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: patience.Long()},
+		ControlPlaneStartTimeout: patience.Long(), ControlPlaneStopTimeout: patience.Long(),
+	}
 	config, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start the API server: %w", err)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/hack/crdgen/schema"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 func TestTransitions(t *testing.T) {
@@ -168,7 +169,7 @@ func tighten(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefini
 		t.Fatal(err)
 	}
 	invalid := with(t, parse(t, manifest), fields{rolling + ".partition": "-1"})
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience.Long()); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if c.admit(t.Context(), invalid) != nil {
 			return
 		}

@@ -26,15 +26,13 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/forecast"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 var (
 	program = flag.String("browser", "", "the program of a browser of the Chromium family; make test-browser finds it")
 	shots   = flag.String("screenshots", "", "a folder for pictures of what the browser shows; empty for none")
 )
-
-// patience bounds how long the browser takes for a page.
-const patience = 2 * time.Minute
 
 //go:embed measure.js
 var measure string
@@ -144,7 +142,7 @@ func look(t *testing.T, name, page string, size window, dark bool) {
 // browse runs the browser once, and returns its output.
 func browse(t *testing.T, folder, file string, size window, dark bool, task string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Long())
 	defer cancel()
 	scheme := 1 // of blink::mojom::PreferredColorScheme
 	if dark {

@@ -157,7 +157,7 @@ func TestGateSamples(t *testing.T) {
 	_, once := commandOf(&job.Spec.Template.Spec)
 	contains(t, a.play(t, &a.judge, nil, once...), "gate Smoke of rollset shop is True: ./smoke-test.sh ended with exit code 0: all is well")
 	contains(t, a.play(t, &a.judge, environment, cron...), "gate ErrorRate of rollset shop is True", "< 0.01: good in")
-	contains(t, a.run(t, "status", "shop", "--timeout=2m"), "3 of 3 pods updated")
+	contains(t, a.run(t, "status", "shop", longest()), "3 of 3 pods updated")
 	contains(t, answer.String(), `code=~"5.."`)
 
 	t.Run("pipeline", func(t *testing.T) { pipeline(t, a) })

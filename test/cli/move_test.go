@@ -4,13 +4,12 @@
 package cli
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -42,25 +42,6 @@ func podTemplate(name string) corev1.PodTemplateSpec {
 
 func selector(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
-}
-
-// newStatefulSet creates a StatefulSet with claims.
-func (u *user) newStatefulSet(t *testing.T, name string) {
-	t.Helper()
-	u.create(t, &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.StatefulSetSpec{
-			Replicas: new(int32(3)), ServiceName: name, Selector: selector(name), Template: podTemplate(name),
-			PodManagementPolicy: appsv1.ParallelPodManagement,
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
-				ObjectMeta: metav1.ObjectMeta{Name: "data"},
-				Spec: corev1.PersistentVolumeClaimSpec{
-					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-				},
-			}},
-		},
-	})
 }
 
 // newDeployment creates a Deployment and an autoscaler that points to it.
@@ -188,80 +169,93 @@ func (u *user) sameProcesses(t *testing.T, app string, before map[string]types.U
 	}
 }
 
-// killAfter runs a command line and kills it as soon as it begins a step; false if it exits before.
-func (u *user) killAfter(t *testing.T, step int, args ...string) bool {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	command := u.command(ctx, args...)
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+// TestAdoptCloneSet moves a CloneSet to RollSet while its pods run. Each step is killed and repeated. TestWorkloads moves the
+// other kinds.
+func TestAdoptCloneSet(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newCloneSet(t, "web")
+	before := u.awaitPods(t, "web", 3)
+
+	dry := u.run(t, "adopt", "cloneset/web")
+	contains(t, dry, "cloneset/web becomes rollset/web; 3 of 3 pods are what its template gives", "1. keep the manifest", "Nothing was done; --yes does it.")
+	err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "web"}, &v1alpha1.RollSet{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a dry run made a set: %v", err)
 	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
+	if n := u.killedAfterWrites(t, "adopt", "cloneset/web", "--yes"); n < 4 {
+		t.Errorf("it was killed after %d writes only", n)
 	}
-	killed := false
-	for scanner := bufio.NewScanner(out); scanner.Scan(); {
-		if strings.HasPrefix(scanner.Text(), fmt.Sprintf("%d/", step)) {
-			killed = true
-			if err := command.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			break
-		}
-	}
-	err = command.Wait()
-	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
-		t.Fatal(err)
-	}
-	return killed
+	contains(t, u.run(t, "status", "web", longest()), "")
+	u.sameProcesses(t, "web", before, "RollSet")
+	u.fails(t, 1, []string{"release", "web"}, "the way back to a CloneSet is OpenKruise's")
 }
 
-// TestAdopt moves workloads of three kinds to RollSet while their pods run, and back. Each step is killed and repeated.
-func TestAdopt(t *testing.T) {
+// TestMoveInTrouble moves a workload there and back while the API server answers each write with a conflict, with a failure,
+// and then not at all.
+func TestMoveInTrouble(t *testing.T) {
 	t.Parallel()
-	for kind, begin := range map[string]func(*user, *testing.T, string){
-		"statefulset": (*user).newStatefulSet, "deployment": (*user).newDeployment, "cloneset": (*user).newCloneSet,
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			u := newUser(t)
-			begin(u, t, "web")
-			before := u.awaitPods(t, "web", 3)
-
-			dry := u.run(t, "adopt", kind+"/web")
-			contains(t, dry, kind+"/web becomes rollset/web; 3 of 3 pods are what its template gives", "1. keep the manifest", "Nothing was done; --yes does it.")
-			err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "web"}, &v1alpha1.RollSet{})
-			if !apierrors.IsNotFound(err) {
-				t.Errorf("a dry run made a set: %v", err)
-			}
-
-			step := 1
-			for u.killAfter(t, step, "adopt", kind+"/web", "--yes") {
-				step++
-			}
-			if step < 6 {
-				t.Errorf("it was killed at %d steps only", step-1)
-			}
-			contains(t, u.run(t, "adopt", kind+"/web", "--yes"), "3 of 3 pods run on; their containers have been restarted 0 times in all")
-			contains(t, u.run(t, "status", "web", "--timeout=2m"), "")
-			u.sameProcesses(t, "web", before, "RollSet")
-			u.scales(t, "web", "RollSet")
-
-			if kind == "cloneset" {
-				u.fails(t, 1, []string{"release", "web"}, "the way back to a CloneSet is OpenKruise's")
-				return
-			}
-			contains(t, u.run(t, "release", "web"), "1. record the move of rollset/web", "Nothing was done; --yes does it.")
-			for step = 1; u.killAfter(t, step, "release", "web", "--yes"); {
-				step++
-			}
-			controller := map[string]string{"statefulset": "StatefulSet", "deployment": "ReplicaSet"}[kind]
-			u.sameProcesses(t, "web", before, controller)
-			u.scales(t, "web", map[string]string{"statefulset": "StatefulSet", "deployment": "Deployment"}[kind])
-		})
+	j := newJourney(t, "testdata/workloads/redis.yaml", false)
+	well := j.user
+	j.user = well.troubled(t)
+	j.move(t, "adopt", j.kind+"/"+j.name)
+	j.same(t, "after adopt", "RollSet")
+	j.user = well.troubled(t)
+	j.move(t, "release", j.name)
+	j.same(t, "after release", "StatefulSet")
+	set := &appsv1.StatefulSet{}
+	if err := shared.Get(t.Context(), client.ObjectKey{Namespace: well.namespace, Name: j.name}, set); err != nil {
+		t.Fatal(err)
 	}
+	if set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || len(set.Annotations) > 0 {
+		t.Errorf("the StatefulSet is left with %v and %v", set.Spec.UpdateStrategy, set.Annotations)
+	}
+}
+
+// TestReleaseRefuses edits a set that was adopted in ways in which its old kind would delete or replace pods.
+func TestReleaseRefuses(t *testing.T) {
+	t.Parallel()
+	j := newJourney(t, "testdata/workloads/zookeeper.yaml", false)
+	j.adopt(t)
+	edit := func(edit func(*v1alpha1.RollSet)) {
+		t.Helper()
+		eventually(t, "an edit", func() error {
+			set := j.user.get(t, j.name)
+			edit(set)
+			return shared.Update(t.Context(), set)
+		})
+		j.settled(t)
+	}
+	edit(func(set *v1alpha1.RollSet) { set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1)} })
+	j.remember(t)
+	j.user.fails(t, 1, []string{"release", j.name, "--yes"}, "no counterpart for spec.reserveOrdinals: a StatefulSet has no such field")
+	lossy := j.user.try(t, "", "release", j.name, "--yes", "--lossy")
+	contains(t, lossy.err, "warning: left out: spec.reserveOrdinals", "pod zk-3 would be deleted")
+	if lossy.code != 1 {
+		t.Errorf("exit code %d", lossy.code)
+	}
+	edit(func(set *v1alpha1.RollSet) {
+		set.Spec.ReserveOrdinals = nil
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Updated: intstr.FromInt32(1)}}
+	})
+	j.remember(t)
+	j.user.fails(t, 1, []string{"release", j.name, "--yes"}, "spec.updateStrategy.rollingUpdate.steps: a StatefulSet has no such field")
+	edit(func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Steps = nil })
+
+	// A rollout that does not end.
+	j.user.run(t, "set", "image", j.name, "zookeeper=zookeeper:broken")
+	eventually(t, "a pod at another revision", func() error {
+		if set := j.user.get(t, j.name); set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == set.Status.CurrentRevision {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	j.user.fails(t, 1, []string{"release", j.name, "--yes"}, "is not at the update revision and would be replaced")
+	j.user.run(t, "undo", j.name)
+	j.settled(t)
+	j.remember(t)
+	j.move(t, "release", j.name)
+	j.same(t, "after release", "StatefulSet")
 }
 
 // scales fails unless the autoscaler, if there is one, scales an object of a kind.
@@ -302,10 +296,19 @@ func TestAdoptRefuses(t *testing.T) {
 		break
 	}
 	u.sameProcesses(t, "web", before, "ReplicaSet")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "web"}}
+	parent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "parent"}}
+	u.create(t, parent)
+	owner := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"parent","uid":%q,"controller":true}]}}`, parent.UID)
+	if err := shared.Patch(t.Context(), deployment, client.RawPatch(types.MergePatchType, []byte(owner))); err != nil {
+		t.Fatal(err)
+	}
+	u.fails(t, 1, []string{"adopt", "deployment/web", "--yes", "--lossy", "--allow-restarts"}, "deployment/web is controlled by configmap/parent, which would make it again")
+	u.sameProcesses(t, "web", before, "ReplicaSet")
 	u.fails(t, 1, []string{"adopt", "deployment/nosuch"}, "there is no deployment/nosuch")
 	u.fails(t, 1, []string{"adopt", "web"}, `"web" is not KIND/NAME`)
 	u.fails(t, 1, []string{"adopt", "job/web"}, "job cannot be moved to a RollSet")
-	u.fails(t, 1, []string{"release", "nosuch"}, "was not adopted by this plugin")
+	u.fails(t, 1, []string{"release", "nosuch"}, "there is no rollset nosuch")
 }
 
 // TestConvertedIsAccepted sends the output of convert to the API server.
@@ -326,11 +329,13 @@ func TestConvertedIsAccepted(t *testing.T) {
 		if r.code != 0 {
 			t.Fatalf("%s: %s", input, r.err)
 		}
-		command := exec.CommandContext(t.Context(), filepath.Join(shared.BinDir, "kubectl"),
-			"--kubeconfig="+shared.Kubeconfig, "--namespace="+u.namespace, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
-		command.Stdin = strings.NewReader(r.out)
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", input, err, out)
+		for _, how := range [][]string{{"apply"}, {"apply", "--server-side"}} {
+			command := exec.CommandContext(t.Context(), filepath.Join(shared.BinDir, "kubectl"), slices.Concat(
+				[]string{"--kubeconfig=" + shared.Kubeconfig, "--namespace=" + u.namespace}, how, []string{"--dry-run=server", "--validate=strict", "-f", "-"})...)
+			command.Stdin = strings.NewReader(r.out)
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %v\n%s", input, how, err, out)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
@@ -263,7 +264,7 @@ func (u *user) rest(t *testing.T, least int) []string {
 		if len(now) != len(lines) || since.IsZero() {
 			lines, since = now, time.Now()
 		}
-		enough := len(lines) >= least || time.Since(began) > patience/4
+		enough := len(lines) >= least || time.Since(began) > patience.Long()/4
 		if !enough || time.Since(since) < atRest {
 			return errors.New(strings.Join(lines, "\n"))
 		}

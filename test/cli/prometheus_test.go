@@ -129,7 +129,7 @@ func TestGateByPrometheus(t *testing.T) {
 	})
 	judge := newJudge(t, u)
 	ask := func(query string) []string {
-		return []string{"gate", "web", "Errors", "--prometheus=" + url, "--query=" + query, "--for=2s", "--interval=200ms", "--timeout=2m"}
+		return []string{"gate", "web", "Errors", "--prometheus=" + url, "--query=" + query, "--for=2s", "--interval=200ms", longest()}
 	}
 	expectRules(t, url)
 	awaitSample(t, url, "app_errors_ratio")
@@ -150,7 +150,7 @@ func TestGateByPrometheus(t *testing.T) {
 	judge.fails(t, 1, ask("no_such_metric > 0"), "is False: no_such_metric > 0: it returns nothing")
 	awaitSample(t, url, "rollset_rollout_step"+ofSet+" == 2 and on () rollset_rollout_steps"+ofSet+" == 2")
 	contains(t, judge.run(t, ask(`rollset_rollout_step{phase="Failed",`+ofSet[1:]+" == 2")...), "gate Errors of rollset web is True")
-	contains(t, u.run(t, "status", "web", "--timeout=2m"), "3 of 3 pods updated")
+	contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods updated")
 	awaitSample(t, url, "absent(rollset_rollout_step"+ofSet+") and absent(rollset_rollout_since_timestamp_seconds"+ofSet+")")
 
 	u.run(t, "set", "image", "web", "app=nginx:1.30")

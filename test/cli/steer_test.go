@@ -46,7 +46,7 @@ func TestRollout(t *testing.T) {
 		t.Errorf("the image is %s", got)
 	}
 	contains(t, u.run(t, "status", "web"), "paused")
-	contains(t, u.run(t, "resume", "web", "--wait", "--timeout=2m"), "web resumed")
+	contains(t, u.run(t, "resume", "web", "--wait", longest()), "web resumed")
 	if now := u.get(t, "web"); now.Status.UpdatedAvailableReplicas != 3 {
 		t.Errorf("after resume --wait, status has %d pods updated and available", now.Status.UpdatedAvailableReplicas)
 	}
@@ -58,18 +58,18 @@ func TestRollout(t *testing.T) {
 	contains(t, u.run(t, "diff", "web"), "--- revision 1", "+++ revision 2", "-  - image: nginx:1.28", "+  - image: nginx:1.29")
 	contains(t, u.run(t, "diff", "web", "--revision=2..1"), "+  - image: nginx:1.28")
 
-	contains(t, u.run(t, "undo", "web", "--wait", "--timeout=2m"), "web rolled back", "to revision 1: 3 pods move")
+	contains(t, u.run(t, "undo", "web", "--wait", longest()), "web rolled back", "to revision 1: 3 pods move")
 	if now := u.get(t, "web"); image(now) != "nginx:1.28" || now.Status.CurrentRevision != set.Status.CurrentRevision {
 		t.Errorf("after undo the image is %s and the revision %s, not %s", image(now), now.Status.CurrentRevision, set.Status.CurrentRevision)
 	}
 	contains(t, u.run(t, "undo", "web", "--to-revision=2", "-o", "name"), "rollset.apps.rollset.dev/web")
-	contains(t, u.run(t, "status", "web", "--timeout=2m"), "3")
+	contains(t, u.run(t, "status", "web", longest()), "3")
 	if got := image(u.get(t, "web")); got != "nginx:1.29" {
 		t.Errorf("the image is %s", got)
 	}
 
 	before := u.pods(t, "web")
-	contains(t, u.run(t, "restart", "web", "--wait", "--timeout=2m"), "web restarted", "3 pods move")
+	contains(t, u.run(t, "restart", "web", "--wait", longest()), "web restarted", "3 pods move")
 	for _, pod := range u.pods(t, "web") {
 		for i := range before {
 			if pod.UID == before[i].UID {
@@ -93,7 +93,7 @@ func TestDeletePod(t *testing.T) {
 	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(&victim), &victim); err != nil || len(victim.Labels[v1alpha1.SpecifiedDeleteLabel]) > 0 {
 		t.Errorf("a dry run marked the pod: %v %v", victim.Labels, err)
 	}
-	contains(t, u.run(t, "delete-pod", victim.Name, "--wait", "--timeout=2m"), "pod/"+victim.Name+" marked for replacement")
+	contains(t, u.run(t, "delete-pod", victim.Name, "--wait", longest()), "pod/"+victim.Name+" marked for replacement")
 	err := shared.Get(t.Context(), client.ObjectKeyFromObject(&victim), &corev1.Pod{})
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the pod is still there: %v", err)
@@ -118,7 +118,7 @@ func TestFailedRollout(t *testing.T) {
 	if err := shared.Patch(t.Context(), set, patch); err != nil {
 		t.Fatal(err)
 	}
-	u.fails(t, 1, []string{"status", "web", "--timeout=2m"}, "rollset web is stalled: InvalidTemplate", "nosuch")
+	u.fails(t, 1, []string{"status", "web", longest()}, "rollset web is stalled: InvalidTemplate", "nosuch")
 	u.fails(t, 1, []string{"status", "web", "--watch=false"}, "rollset web is stalled: InvalidTemplate")
 	contains(t, u.run(t, "undo", "web", "--wait"), "rolled back")
 

@@ -93,21 +93,21 @@ func TestSteps(t *testing.T) {
 	contains(t, u.run(t, "get", "web"), "step 2 of 2: 2 of 3 pods updated", "steps  ✔ 1  ▶ 70% paused  ○ all")
 	contains(t, u.run(t, "plan", "web"), "step 2 of 2: 2 of 3 pods updated; waiting for annotation", "and what gates and people take", "delete pods")
 	contains(t, u.run(t, "promote", "web", "--dry-run=server"), "web promoted (server dry run)")
-	contains(t, u.run(t, "abort", "web", "--wait", "--timeout=2m"), "web aborted", "all pods go back to revision "+set.Status.CurrentRevision)
+	contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted", "all pods go back to revision "+set.Status.CurrentRevision)
 	contains(t, u.run(t, "abort", "web"), "unchanged: revision "+set.Status.UpdateRevision+" is given up already")
 	u.fails(t, 1, []string{"promote", "web"}, "is given up; nothing was done; kubectl rollset retry web begins it again")
 
 	contains(t, u.run(t, "retry", "web"), "web tried again")
 	contains(t, u.run(t, "gate", "web", "Smoke", "--", "true"), "gate Smoke of rollset web is True")
 	inPhase(t, u, 2, v1alpha1.RolloutPaused)
-	contains(t, u.run(t, "promote", "web", "--wait", "--timeout=2m"), "web promoted", "step 2 of 2 ends")
+	contains(t, u.run(t, "promote", "web", "--wait", longest()), "web promoted", "step 2 of 2 ends")
 	if now := u.get(t, "web"); now.Status.Rollout != nil || now.Status.CurrentRevision != set.Status.UpdateRevision {
 		t.Errorf("after the last step the rollout is %+v, the current revision %s", now.Status.Rollout, now.Status.CurrentRevision)
 	}
 
 	u.run(t, "set", "image", "web", "app=nginx:1.30")
 	inPhase(t, u, 1, v1alpha1.RolloutGated)
-	contains(t, u.run(t, "promote", "web", "--full", "--wait", "--timeout=2m"), "web promoted", "step 1 of 2 and all that follow end")
+	contains(t, u.run(t, "promote", "web", "--full", "--wait", longest()), "web promoted", "step 1 of 2 and all that follow end")
 	if now := u.get(t, "web"); now.Status.UpdatedAvailableReplicas != 3 {
 		t.Errorf("after promote --full --wait, status has %d pods updated and available", now.Status.UpdatedAvailableReplicas)
 	}

@@ -28,14 +28,12 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
-
-// patience bounds every wait. It is no expectation of how long anything takes.
-const patience = 2 * time.Minute
 
 // shared is the cluster of all tests. Each test has a namespace of its own.
 var shared *cluster
@@ -172,7 +170,7 @@ func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 // try runs a command line of the plugin with standard input.
 func (u *user) try(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience.Long()) // longer than what longest gives it
 	defer cancel()
 	command := u.command(ctx, args...)
 	var stdout, stderr bytes.Buffer
@@ -230,7 +228,7 @@ func (u *user) newSet(t *testing.T, name string, edit func(*v1alpha1.RollSet)) *
 	if err := shared.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	if r := u.try(t, "", "status", name, "--timeout=2m"); r.code != 0 {
+	if r := u.try(t, "", "status", name, longest()); r.code != 0 {
 		t.Fatalf("status: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	return u.get(t, name)
@@ -256,10 +254,13 @@ func (u *user) pods(t *testing.T, app string) []corev1.Pod {
 	return list.Items
 }
 
+// longest is the option that bounds how long a command waits.
+func longest() string { return "--timeout=" + patience.Long().String() }
+
 // eventually waits until holds returns no error.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(patience.Long())
 	for {
 		err := holds()
 		if err == nil {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 // TestTree prints a set with its revisions, pods and claims.
@@ -75,7 +76,7 @@ func TestWatch(t *testing.T) {
 	}()
 	await := func(text string) {
 		t.Helper()
-		deadline := time.After(patience)
+		deadline := time.After(patience.Long())
 		for {
 			select {
 			case line, ok := <-lines:
@@ -195,10 +196,11 @@ func TestRights(t *testing.T) {
 		return nil
 	})
 	contains(t, editor.run(t, "get", "web"), "✔")
-	contains(t, editor.run(t, "restart", "web", "--wait", "--timeout=2m"), "restarted")
+	contains(t, editor.run(t, "restart", "web", "--wait", longest()), "restarted")
 	contains(t, editor.run(t, "undo", "web"), "rolled back")
+	editor.run(t, "status", "web", longest()) // a pod that the rollout replaces may go at any moment
 	contains(t, editor.run(t, "delete-pod", editor.pods(t, "web")[0].Name), "marked")
-	contains(t, viewer.run(t, "status", "web", "--timeout=2m"), "3")
+	contains(t, viewer.run(t, "status", "web", longest()), "3")
 	contains(t, viewer.run(t, "history", "web"), "nginx:1.28")
 	viewer.fails(t, 1, []string{"pause", "web"}, `cannot patch resource "rollsets"`, "rollset-editor-role")
 	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace)

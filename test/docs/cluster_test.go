@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
@@ -131,7 +132,7 @@ kubectl wait --for=create serviceaccount/default`, namespace))
 
 // run runs a script and returns its output.
 func (s *shell) run(ctx context.Context, script string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience.Long())
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	command.Dir, command.Env = s.dir, s.env
@@ -146,7 +147,7 @@ func (s *shell) run(ctx context.Context, script string) (string, error) {
 // expect runs a command of a transcript and returns what is wrong with its output; empty if nothing is.
 func (s *shell) expect(ctx context.Context, e exchange) string {
 	want := pattern(e.output)
-	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+	for deadline := time.Now().Add(patience.Long()); ; time.Sleep(glance) {
 		out, err := s.run(ctx, e.command)
 		switch {
 		case e.output == "" && err != nil:

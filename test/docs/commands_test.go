@@ -13,12 +13,8 @@ import (
 	"time"
 )
 
-const (
-	// patience bounds every wait. It is no expectation of how long anything takes.
-	patience = 2 * time.Minute
-	// glance is the time between two looks at something that is waited for.
-	glance = 250 * time.Millisecond
-)
+// glance is the time between two looks at something that is waited for.
+const glance = 250 * time.Millisecond
 
 // run runs a page from top to bottom in its own namespace.
 func (c *cluster) run(t *testing.T, p *page) {

@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var (
@@ -51,6 +54,31 @@ func TestLinks(t *testing.T) {
 		if !reached[p.path] && !strings.HasPrefix(p.path, "docs/adr/") { // the README leads to their folder
 			t.Errorf("%s: no way leads there from README.md", p.path)
 		}
+	}
+}
+
+// TestReadmeNamesPagesThatAreNotRun compares what the README says of commands that no test runs with the pages.
+func TestReadmeNamesPagesThatAreNotRun(t *testing.T) {
+	_, all := pages(t)
+	named, notRun := map[string]bool{}, map[string]bool{"README.md": true}
+	for _, p := range all {
+		if p.path == "README.md" {
+			_, rest, ok := strings.Cut(p.text, "They do not run those of this page,")
+			if !ok {
+				t.Fatal("the README does not say which commands are not run")
+			}
+			sentence, _, _ := strings.Cut(rest, "\n\n")
+			for _, m := range link.FindAllStringSubmatch(sentence, -1) {
+				named[m[1]] = true
+			}
+			named[p.path] = true
+		}
+		if !p.isRun() && slices.ContainsFunc(p.blocks, func(b block) bool { return b.language == "sh" || b.language == "console" }) {
+			notRun[p.path] = true
+		}
+	}
+	if diff := cmp.Diff(notRun, named); diff != "" {
+		t.Errorf("pages with commands that no test runs, and those that the README names:\n%s", diff)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 // fixture is what a spec works with: its own namespace, and a record of everything that happens in it.
@@ -178,7 +179,7 @@ func (f *fixture) caughtUp(ctx context.Context) {
 // nothing else. For other things there is Eventually.
 func (f *fixture) await(ctx context.Context, what string, holds func() error) {
 	GinkgoHelper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(patience.Long())
 	defer timeout.Stop()
 	for {
 		changed := f.record.next() // before the look, so that no change after it is missed

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/test/metricsdoc"
 )
@@ -33,7 +34,7 @@ var _ = Describe("Other programs", func() {
 		root, err := assets.ModuleRoot()
 		Expect(err).NotTo(HaveOccurred())
 		f.kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "samples"))
-		timeout := fmt.Sprintf("--timeout=%ds", int(patience.Seconds()))
+		timeout := fmt.Sprintf("--timeout=%ds", int(patience.Long().Seconds()))
 		f.kubectl(ctx, "wait", "--for=condition=Ready", timeout, "rls", "--all")
 
 		f.kubectl(ctx, "scale", "rollset/web", "--replicas=7")

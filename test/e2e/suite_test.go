@@ -42,11 +42,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-)
 
-// patience bounds every wait. It is no expectation of how long anything takes: a loaded machine is slow, and only a wait
-// that would never end is a failure.
-const patience = 2 * time.Minute
+	"rollset.dev/rollset/internal/testing/patience"
+)
 
 // The images of the specs have full names, because kubelets report full names. The words crash and missing in a tag are for
 // simulated nodes.
@@ -64,7 +62,7 @@ var cluster *environment
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(patience.Long())
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	log.SetLogger(GinkgoLogr)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"rollset.dev/rollset/internal/testing/kubelet/fidelity"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
@@ -34,8 +35,6 @@ import (
 var record = flag.Bool("record", false, "rewrite the recordings that the real kubelet no longer gives")
 
 const (
-	// patience bounds every play.
-	patience = 3 * time.Minute
 	// attempts is how often a script is played before its film counts as different: some statuses last for milliseconds, and
 	// a busy kubelet skips them.
 	attempts = 3
@@ -128,7 +127,7 @@ func startNode(t *testing.T) (*realnode.Node, v1.PodInterface) {
 
 // playOnce plays a script on the real node, and leaves no pod behind.
 func playOnce(ctx context.Context, node *realnode.Node, pods v1.PodInterface, s *fidelity.Script) (film []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience.Long())
 	defer cancel()
 	r := &player{node: node, pods: pods, name: s.Name}
 	r.events, err = pods.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", s.Name).String()})

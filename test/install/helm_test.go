@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 // helm is the folder of the module of a pinned Helm.
@@ -197,9 +198,9 @@ func waitsForSets(t *testing.T, namespace string) {
 			t.Errorf("helm --wait ends while %d of 2 pods of %s are available", set.Status.AvailableReplicas, name)
 		}
 	}
-	begin := time.Now()
-	err := install("stalled", "--timeout=5m", "--set=image=nginx:broken,progressDeadlineSeconds=3")
-	if took := time.Since(begin); err == nil || took > patience {
+	begin, limit := time.Now(), patience.Long()
+	err := install("stalled", "--timeout="+(2*limit).String(), "--set=image=nginx:broken,progressDeadlineSeconds=3")
+	if took := time.Since(begin); err == nil || took > limit {
 		t.Errorf("helm --wait for a set that makes no progress: %v after %s", err, took)
 	}
 	helm4.must(t, "uninstall", "ready", "slow", "stalled", "--namespace="+namespace)

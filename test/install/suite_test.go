@@ -34,13 +34,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
-
-// patience bounds every wait. It is no expectation of how long anything takes.
-const patience = 2 * time.Minute
 
 // shared is the cluster of all tests. Each test applies what it needs, and assumes nothing.
 var shared *cluster
@@ -256,7 +254,7 @@ func kubeconfig(t *testing.T, account client.ObjectKey) string {
 // eventually waits until holds returns no error.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(patience.Long())
 	for {
 		err := holds()
 		if err == nil {

@@ -5,8 +5,7 @@
 // containerd, which package realnode starts. It proves what no model of a kubelet can: that what the controller reads in a
 // pod's status is what a runtime writes there.
 //
-// Specs wait for what the API server shows, never for time to pass. patience bounds each wait, and is no expectation of how
-// long anything takes. Interesting times are reported at the end, and decide nothing.
+// Specs wait for what the API server shows, never for time to pass. Interesting times are reported at the end, and decide nothing.
 package node
 
 import (
@@ -24,12 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
-
-const patience = 3 * time.Minute
 
 // bed is what all specs share.
 var bed struct {
@@ -46,7 +44,7 @@ func TestNode(t *testing.T) {
 		t.Skip(err)
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(patience.Long())
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	log.SetLogger(GinkgoLogr)

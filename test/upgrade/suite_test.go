@@ -31,13 +31,11 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
-
-// patience bounds every wait. It is no expectation of how long anything takes.
-const patience = 2 * time.Minute
 
 // bench is a cluster with the sets of one test.
 type bench struct {
@@ -85,7 +83,7 @@ func newBench(t *testing.T) *bench {
 // eventually waits until holds returns no error.
 func (b *bench) eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience.Long()); ; time.Sleep(100 * time.Millisecond) {
 		err := holds()
 		if err == nil {
 			return

@@ -133,12 +133,12 @@ func newMover(s *session.Session, timeout time.Duration) (*mover, error) {
 
 // prepare finds out what a workload becomes, and records it. Nothing is written.
 func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstructured) error {
-	set, lost := translate(old)
-	if len(lost) > 0 && !a.lossy {
-		return fmt.Errorf("no counterpart for %s; --lossy leaves it out", strings.Join(lost, "; "))
+	if err := uncontrolled(old); err != nil {
+		return err
 	}
-	for _, what := range lost {
-		fmt.Fprintln(a.session.ErrOut, "warning: left out:", what)
+	set, lost := translate(old)
+	if err := m.acceptLoss(lost, a.lossy); err != nil {
+		return err
 	}
 	m.record = &record{Old: manifest(old), UID: old.GetUID(), Generation: old.GetGeneration(), Set: set, Pods: map[string]types.UID{}}
 	pods, err := m.findPods(ctx, old)
@@ -148,10 +148,9 @@ func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstruc
 	for _, pod := range pods {
 		m.Pods[pod.Name] = pod.UID
 	}
-	judged := set.DeepCopy()
-	judged.SetNamespace(m.namespace)
-	if err := m.client.Create(ctx, judged, client.DryRunAll); err != nil {
-		return fmt.Errorf("the API server refuses the RollSet: %w", err)
+	judged, err := m.tryOut(ctx, set)
+	if err != nil {
+		return err
 	}
 	typed := &v1alpha1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(judged.Object, typed); err != nil {
@@ -228,7 +227,7 @@ func (m *mover) adoption() []step {
 	}
 	return append(steps,
 		step{"create rollset/" + name, func(ctx context.Context) error {
-			if err := m.orphaned(ctx, m.UID); err != nil {
+			if err := m.free(ctx, m.Old); err != nil {
 				return err
 			}
 			return m.create(ctx, m.Set)
@@ -247,9 +246,6 @@ func (m *mover) adoption() []step {
 func (m *mover) letGoReplicaSets(ctx context.Context) error {
 	for name, uid := range m.ReplicaSets {
 		if err := m.letGo(ctx, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), name, uid, 0); err != nil {
-			return err
-		}
-		if err := m.orphaned(ctx, uid); err != nil {
 			return err
 		}
 	}

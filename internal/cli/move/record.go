@@ -34,6 +34,8 @@ type record struct {
 	ReplicaSets map[string]types.UID `json:"replicaSets,omitempty"`
 	// Pods are the pods that keep running, by name.
 	Pods map[string]types.UID `json:"pods"`
+	// Revision is the revision of the pods of a RollSet that is moved back.
+	Revision string `json:"revision,omitempty"`
 	// Back is true for a move back to the old kind. Then UID is that of the RollSet.
 	Back bool `json:"back,omitempty"`
 }
@@ -79,8 +81,8 @@ func (r *record) save(ctx context.Context, c client.Client, namespace string, ow
 	return c.Update(ctx, object)
 }
 
-// drop deletes the record of a set.
-func drop(ctx context.Context, c client.Client, namespace, set string) error {
+// forget deletes the record of a set.
+func forget(ctx context.Context, c client.Client, namespace, set string) error {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: recordName(set)}}
 	return client.IgnoreNotFound(c.Delete(ctx, object))
 }

@@ -5,30 +5,38 @@ package move
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
+
+// restingAnnotation marks a StatefulSet that release made and that is to leave pods alone until they are labelled.
+const restingAnnotation = "apps.rollset.dev/resting"
 
 // release is the command release.
 type release struct {
-	session *session.Session
-	yes     bool
-	timeout time.Duration
+	session    *session.Session
+	yes, lossy bool
+	timeout    time.Duration
 }
 
 func newRelease(s *session.Session) *cobra.Command {
@@ -36,8 +44,11 @@ func newRelease(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release NAME",
 		Short: "Move a RollSet that was adopted back to the kind that it was, without a restart",
-		Long: templates.LongDesc(`Move a RollSet that was adopted back to the StatefulSet or Deployment that it was. It gets the template, the
-			claim templates and the number of replicas that the RollSet has now. Its pods run on, and no container is restarted.
+		Long: templates.LongDesc(`Move a RollSet that was adopted back to the StatefulSet or Deployment that it was, with the metadata and the spec
+			that the RollSet has now. Its pods run on, and no container is restarted.
+
+			A field that the old kind does not have is an error that names it, unless --lossy leaves it out. A set with a pod that the
+			old kind would delete or replace is not released: a rollout or a scale-down must end first.
 
 			Without --yes the steps are printed and nothing is written. It can be ended at any time: the same command goes on where it
 			was.`),
@@ -47,6 +58,7 @@ func newRelease(s *session.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "Do it; without this nothing is written")
+	cmd.Flags().BoolVar(&r.lossy, "lossy", false, "Leave out what has no counterpart")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", 5*time.Minute, "How long to wait for each step")
 	return cmd
 }
@@ -64,7 +76,7 @@ func (r *release) run(ctx context.Context, arg string) error {
 		return err
 	}
 	if m.record == nil {
-		return fmt.Errorf("there is no configmap %s: rollset %s was not adopted by this plugin, or the way back was deleted", recordName(name), name)
+		return m.released(ctx, name)
 	}
 	set, err := m.get(ctx, m.Set)
 	if err != nil {
@@ -72,7 +84,7 @@ func (r *release) run(ctx context.Context, arg string) error {
 	}
 	switch {
 	case set != nil && set.GetDeletionTimestamp() == nil:
-		if err := m.prepareRelease(ctx, set); err != nil {
+		if err := m.prepareRelease(ctx, set, r.lossy); err != nil {
 			return err
 		}
 	case !m.Back:
@@ -90,8 +102,28 @@ func (r *release) run(ctx context.Context, arg string) error {
 	return m.tellPods(ctx)
 }
 
+// released judges a set without a record. If the set is gone and the old kind is there, it was released before.
+func (m *mover) released(ctx context.Context, name string) error {
+	for _, gvk := range []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RollSet"), appsv1.SchemeGroupVersion.WithKind(statefulSet), appsv1.SchemeGroupVersion.WithKind(deployment)} {
+		like := &unstructured.Unstructured{}
+		like.SetGroupVersionKind(gvk)
+		like.SetName(name)
+		o, err := m.get(ctx, like)
+		switch {
+		case err != nil:
+			return err
+		case o != nil && gvk.Group == appsv1.GroupName:
+			_, err := fmt.Fprintf(m.session.Out, "rollset/%s is gone, and there is %s: nothing is left to do\n", name, describe(o))
+			return err
+		case o != nil:
+			return fmt.Errorf("there is no configmap %s: rollset %s was not adopted by this plugin, or the way back was deleted", recordName(name), name)
+		}
+	}
+	return fmt.Errorf("there is no rollset %s in namespace %s", name, m.namespace)
+}
+
 // prepareRelease records what a set becomes. Nothing is written.
-func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructured) error {
+func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructured, lossy bool) error {
 	if m.Old.GetKind() == cloneSet {
 		return errors.New("the way back to a CloneSet is OpenKruise's: delete the RollSet with --cascade=orphan and apply the CloneSet paused")
 	}
@@ -99,68 +131,61 @@ func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructur
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, set); err != nil {
 		return fmt.Errorf("decode rollset %s: %w", raw.GetName(), err)
 	}
-	if len(set.Spec.VolumeClaimTemplates) > 0 && m.Old.GetKind() == deployment {
-		return fmt.Errorf("rollset %s has claim templates, which a Deployment cannot have", set.Name)
+	if err := uncontrolled(raw); err != nil {
+		return err
 	}
-	if err := m.bringUpToDate(raw); err != nil {
+	if set.Status.ObservedGeneration != set.Generation {
+		return fmt.Errorf("the manager has not observed the newest spec of rollset %s: it has generation %d, and the status is about %d; wait for it with kubectl rollset status %s",
+			set.Name, set.Generation, set.Status.ObservedGeneration, set.Name)
+	}
+	limits, err := snapshot.ResolveLimits(&set.Spec)
+	if err != nil {
+		return fmt.Errorf("rollset %s: %w", set.Name, err)
+	}
+	old, lost := restore(raw, m.Old, limits)
+	if err := m.acceptLoss(lost, lossy); err != nil {
+		return err
+	}
+	m.ReplicaSets = nil
+	pods, err := m.findPods(ctx, raw)
+	if err != nil {
 		return err
 	}
 	m.Pods = map[string]types.UID{}
-	list, err := m.ownPods(ctx, set)
-	if err != nil {
+	for _, pod := range pods {
+		m.Pods[pod.Name] = pod.UID
+	}
+	if err := staysAll(set, limits, pods); err != nil {
 		return err
 	}
-	for name, p := range list {
-		if p.revision != set.Status.UpdateRevision {
-			return fmt.Errorf("pod %s is not at the update revision: end the rollout of rollset %s first", name, set.Name)
-		}
-		m.Pods[name] = p.uid
+	if _, err := m.tryOut(ctx, old); err != nil {
+		return err
 	}
-	judged := m.Old.DeepCopy()
-	judged.SetNamespace(m.namespace)
-	if err := m.client.Create(ctx, judged, client.DryRunAll); err != nil {
-		return fmt.Errorf("the API server refuses the %s: %w", m.Old.GetKind(), err)
-	}
-	m.UID, m.Generation, m.Back = set.UID, set.Generation, true
+	m.Old, m.UID, m.Generation, m.Revision, m.Back = old, set.UID, set.Generation, set.Status.UpdateRevision, true
 	return nil
 }
 
-// bringUpToDate updates the manifest of the old kind to what the set has now. The set of a Deployment has no claim
-// templates.
-func (m *mover) bringUpToDate(set *unstructured.Unstructured) error {
-	for _, field := range []string{"replicas", "template", "volumeClaimTemplates"} {
-		value, ok, err := unstructured.NestedFieldCopy(set.Object, "spec", field)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		if err := unstructured.SetNestedField(m.Old.Object, value, "spec", field); err != nil {
-			return err
-		}
+// staysAll returns an error that names a pod which the old kind would delete or replace.
+func staysAll(set *v1alpha1.RollSet, limits snapshot.Limits, pods []*corev1.Pod) error {
+	ordinal := set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
+	first := 0
+	if set.Spec.Ordinals != nil {
+		first = int(set.Spec.Ordinals.Start)
 	}
-	return nil
-}
-
-// ownPod is what matters of a pod for its release.
-type ownPod struct {
-	uid      types.UID
-	revision string
-}
-
-// ownPods returns the pods of a set by name.
-func (m *mover) ownPods(ctx context.Context, set *v1alpha1.RollSet) (map[string]ownPod, error) {
-	m.ReplicaSets = nil
-	pods, err := m.findPods(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": "RollSet", "metadata": map[string]any{"uid": string(set.UID)}}})
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]ownPod{}
 	for _, pod := range pods {
-		all[pod.Name] = ownPod{pod.UID, pod.Labels[v1alpha1.RevisionLabel]}
+		if pod.Labels[v1alpha1.RevisionLabel] != set.Status.UpdateRevision {
+			return fmt.Errorf("pod %s is not at the update revision and would be replaced: end the rollout of rollset %s first", pod.Name, set.Name)
+		}
+		n, err := strconv.Atoi(strings.TrimPrefix(pod.Name, set.Name+"-"))
+		if ordinal && (err != nil || n < first || n >= first+limits.Replicas) {
+			return fmt.Errorf("pod %s would be deleted: a StatefulSet with spec.replicas %d and spec.ordinals.start %d has no such ordinal; rollset %s has spec.reserveOrdinals, or is being scaled",
+				pod.Name, limits.Replicas, first, set.Name)
+		}
 	}
-	return all, nil
+	if !ordinal && len(pods) > limits.Replicas {
+		return fmt.Errorf("rollset %s has %d pods and spec.replicas is %d, so that %d would be deleted: wait until it is scaled", set.Name, len(pods), limits.Replicas, len(pods)-limits.Replicas)
+	}
+	return nil
 }
 
 // release returns the steps from a RollSet back to its old kind.
@@ -170,10 +195,7 @@ func (m *mover) release() []step {
 		return m.save(ctx, m.client, m.namespace, nil)
 	}}
 	letGo := step{"delete rollset/" + name + ", and leave what it owns", func(ctx context.Context) error {
-		if err := m.letGo(ctx, v1alpha1.GroupVersion.WithKind("RollSet"), name, m.UID, m.Generation); err != nil {
-			return err
-		}
-		return m.orphaned(ctx, m.UID)
+		return m.letGo(ctx, v1alpha1.GroupVersion.WithKind("RollSet"), name, m.UID, m.Generation)
 	}}
 	var steps []step
 	if m.Old.GetKind() == statefulSet {
@@ -186,9 +208,13 @@ func (m *mover) release() []step {
 	} else {
 		hash := m.podTemplateHash()
 		steps = []step{
-			keep,
-			{"label the pods pod-template-hash=" + hash, func(ctx context.Context) error { return m.label(ctx, appsv1.DefaultDeploymentUniqueLabelKey, hash) }},
-			letGo,
+			keep, letGo,
+			{"label the pods pod-template-hash=" + hash, func(ctx context.Context) error {
+				if err := m.free(ctx, m.Set); err != nil {
+					return err
+				}
+				return m.label(ctx, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+			}},
 			{"create a ReplicaSet that adopts the pods", m.createReplicaSet},
 			{"create " + old, func(ctx context.Context) error { return m.create(ctx, m.Old) }},
 		}
@@ -196,55 +222,79 @@ func (m *mover) release() []step {
 	return append(steps,
 		step{"wait until " + old + " has the pods", m.awaitOld},
 		step{"point autoscalers of rollset/" + name + " to " + old, func(ctx context.Context) error { return m.retargetAll(ctx, m.Set, m.Old) }},
-		step{"delete configmap/" + recordName(name), func(ctx context.Context) error { return drop(ctx, m.client, m.namespace, name) }},
+		step{"delete configmap/" + recordName(name), func(ctx context.Context) error { return forget(ctx, m.client, m.namespace, name) }},
 	)
 }
 
 // createResting creates a StatefulSet that updates no pod, to learn the name of its revision.
 func (m *mover) createResting(ctx context.Context) error {
+	if err := m.free(ctx, m.Set); err != nil {
+		return err
+	}
 	resting := m.Old.DeepCopy()
-	if err := unstructured.SetNestedMap(resting.Object, map[string]any{"type": "OnDelete"}, "spec", "updateStrategy"); err != nil {
+	annotations := resting.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[restingAnnotation] = string(m.UID)
+	resting.SetAnnotations(annotations)
+	if err := unstructured.SetNestedMap(resting.Object, map[string]any{"type": string(appsv1.OnDeleteStatefulSetStrategyType)}, "spec", "updateStrategy"); err != nil {
 		return err
 	}
 	return m.create(ctx, resting)
+}
+
+// resting returns the StatefulSet if it rests; nil if it was given its strategy, or was made by someone else.
+func (m *mover) resting(ctx context.Context) (*unstructured.Unstructured, error) {
+	o, err := m.get(ctx, m.Old)
+	switch {
+	case err != nil:
+		return nil, err
+	case o == nil:
+		return nil, fmt.Errorf("%s is gone", describe(m.Old))
+	case o.GetAnnotations()[restingAnnotation] != string(m.UID):
+		return nil, nil
+	}
+	return o, nil
 }
 
 // labelForStatefulSet labels the pods with the StatefulSet's name of their revision.
 func (m *mover) labelForStatefulSet(ctx context.Context) error {
 	revision := ""
 	err := m.await(ctx, describe(m.Old)+" to name its revision", func(ctx context.Context) (bool, error) {
-		o, err := m.get(ctx, m.Old)
+		o, err := m.resting(ctx)
 		if err != nil || o == nil {
-			return false, err
+			return err == nil, err
 		}
 		observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 		revision, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
 		return revision != "" && observed == o.GetGeneration(), nil
 	})
-	if err != nil {
+	if err != nil || revision == "" {
 		return err
 	}
 	return m.label(ctx, appsv1.ControllerRevisionHashLabelKey, revision)
 }
 
-// wakeStatefulSet gives a StatefulSet the update strategy of its manifest.
+// wakeStatefulSet gives a StatefulSet that rests the update strategy of its manifest. Its controller writes the status
+// meanwhile, so the patch names the UID and not the version.
 func (m *mover) wakeStatefulSet(ctx context.Context) error {
-	o, err := m.get(ctx, m.Old)
+	o, err := m.resting(ctx)
 	if err != nil || o == nil {
-		return errors.Join(err, errors.New("the StatefulSet is gone"))
+		return err
 	}
-	after := o.DeepCopy()
-	strategy, ok, err := unstructured.NestedMap(m.Old.Object, "spec", "updateStrategy")
+	strategy, _, err := unstructured.NestedMap(m.Old.Object, "spec", "updateStrategy")
 	if err != nil {
 		return err
 	}
-	if !ok {
-		strategy = map[string]any{"type": "RollingUpdate"}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": o.GetUID(), "annotations": map[string]any{restingAnnotation: nil}},
+		"spec":     map[string]any{"updateStrategy": strategy},
+	})
+	if err != nil {
+		return fmt.Errorf("write the strategy: %w", err)
 	}
-	if err := unstructured.SetNestedMap(after.Object, strategy, "spec", "updateStrategy"); err != nil {
-		return err
-	}
-	return m.client.Patch(ctx, after, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
+	return m.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
 }
 
 // podTemplateHash returns the value in the selector of a ReplicaSet. A Deployment accepts any.

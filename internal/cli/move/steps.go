@@ -7,7 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/signal"
+	"reflect"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,8 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -47,42 +53,154 @@ func (m *mover) list(steps []step) {
 	}
 }
 
-// carryOut runs the steps one after the other. A closed output does not stop it half-way.
+// carryOut runs the steps one after the other, and repeats a step that failed for a reason that passes. A closed output does
+// not stop it half-way.
 func (m *mover) carryOut(ctx context.Context, steps []step, command string) error {
 	signal.Ignore(syscall.SIGPIPE)
 	for i, s := range steps {
 		fmt.Fprintf(m.session.Out, "%d/%d %s\n", i+1, len(steps), s.what)
-		if err := s.do(ctx); err != nil {
+		err := m.awaitFor(ctx, m.timeout+time.Second, s.what, func(ctx context.Context) (bool, error) { // what the step waits for ends first
+			err := s.do(ctx)
+			return err == nil, err
+		})
+		if err != nil {
 			return fmt.Errorf("%w; step %d of %d is not done, %s goes on there", err, i+1, len(steps), command)
 		}
 	}
 	return nil
 }
 
-// await waits until holds; what says what for.
+// await waits until holds, also while it fails for reasons that pass; what says what for.
 func (m *mover) await(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
-	timer := m.session.Clock.NewTimer(m.timeout)
-	defer timer.Stop()
+	return m.awaitFor(ctx, m.timeout, what, holds)
+}
+
+func (m *mover) awaitFor(ctx context.Context, limit time.Duration, what string, holds func(context.Context) (bool, error)) error {
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	ticker := m.session.Clock.NewTicker(poll)
 	defer ticker.Stop()
 	for {
-		ok, err := holds(ctx)
-		if ok || err != nil {
+		ok, err := holds(within)
+		if ok || err != nil && within.Err() == nil && !passes(err) {
 			return err
 		}
 		select {
 		case <-ticker.C():
-		case <-ctx.Done():
+			continue
+		case <-within.Done():
+		}
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case <-timer.C():
-			return &session.ExitError{Code: session.ExitTimeout, Err: fmt.Errorf("waited %v for %s", m.timeout, what)}
+		}
+		timeout := fmt.Errorf("waited %v for %s", limit, what)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			timeout = fmt.Errorf("%w: %w", timeout, err)
+		}
+		return &session.ExitError{Code: session.ExitTimeout, Err: timeout}
+	}
+}
+
+// passes reports whether a request may succeed when it is repeated: someone else wrote the object, or the API server is not
+// well. All steps may be repeated.
+func passes(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) ||
+		utilnet.IsProbableEOF(err)
+}
+
+// uncontrolled returns an error if another object controls a workload. It would make the workload again.
+func uncontrolled(o *unstructured.Unstructured) error {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is controlled by %s/%s, which would make it again: change it through that object, or take it away from there first",
+		describe(o), strings.ToLower(owner.Kind), owner.Name)
+}
+
+// acceptLoss prints what has no counterpart, or returns it as an error.
+func (m *mover) acceptLoss(lost []string, lossy bool) error {
+	if len(lost) > 0 && !lossy {
+		return fmt.Errorf("no counterpart for %s; --lossy leaves it out", strings.Join(lost, "; "))
+	}
+	for _, what := range lost {
+		fmt.Fprintln(m.session.ErrOut, "warning: left out:", what)
+	}
+	return nil
+}
+
+// tryOut creates an object as a dry run. A field that the API server leaves out, because it does not know or enable it, is an
+// error too.
+func (m *mover) tryOut(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	judged := o.DeepCopy()
+	judged.SetNamespace(m.namespace)
+	if err := m.client.Create(ctx, judged, client.DryRunAll); err != nil {
+		return nil, fmt.Errorf("the API server refuses the %s: %w", o.GetKind(), err)
+	}
+	if field := missing("spec", o.Object["spec"], judged.Object["spec"]); field != "" {
+		return nil, fmt.Errorf("the API server leaves out %s of the %s: it does not support the field", field, o.GetKind())
+	}
+	return judged, nil
+}
+
+// missing returns the path of the first field of one value that another does not have; empty if there is none. Zero values
+// may be missing.
+func missing(path string, sent, got any) string {
+	switch v := sent.(type) {
+	case map[string]any:
+		fields, _ := got.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			item, ok := fields[key]
+			if !ok && !empty(v[key]) {
+				return path + "." + key
+			}
+			if ok {
+				if field := missing(path+"."+key, v[key], item); field != "" {
+					return field
+				}
+			}
+		}
+	case []any:
+		items, _ := got.([]any)
+		for i := range min(len(v), len(items)) {
+			if field := missing(fmt.Sprintf("%s[%d]", path, i), v[i], items[i]); field != "" {
+				return field
+			}
 		}
 	}
+	return ""
+}
+
+// empty reports whether a value of an object says nothing.
+func empty(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, item := range v {
+			if !empty(item) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	default:
+		return value == nil || reflect.ValueOf(value).IsZero()
+	}
+}
+
+// free returns an error if there is an object of the kind and name of one that this move deleted.
+func (m *mover) free(ctx context.Context, like *unstructured.Unstructured) error {
+	o, err := m.get(ctx, like)
+	if err != nil || o == nil || o.GetUID() == m.UID {
+		return err
+	}
+	return fmt.Errorf("%s was made again while it was moved: keep whatever manages it, such as Argo CD, Flux or an operator, from doing so", describe(like))
 }
 
 // letGo deletes an object if it is still the one that was recorded, and orphans what it owns. A generation of 0 means any.
 func (m *mover) letGo(ctx context.Context, gvk schema.GroupVersionKind, name string, uid types.UID, generation int64) error {
-	return m.await(ctx, fmt.Sprintf("%s %s to let go of what it owns", gvk.Kind, name), func(ctx context.Context) (bool, error) {
+	err := m.await(ctx, fmt.Sprintf("%s %s to let go of what it owns", gvk.Kind, name), func(ctx context.Context) (bool, error) {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(gvk)
 		err := m.client.Get(ctx, client.ObjectKey{Namespace: m.namespace, Name: name}, o)
@@ -103,6 +221,10 @@ func (m *mover) letGo(ctx context.Context, gvk schema.GroupVersionKind, name str
 		}
 		return false, client.IgnoreNotFound(err)
 	})
+	if err != nil {
+		return err
+	}
+	return m.orphaned(ctx, uid)
 }
 
 // create creates an object unless it exists.
@@ -131,27 +253,41 @@ func (m *mover) runOn(ctx context.Context) ([]*corev1.Pod, error) {
 	return found, nil
 }
 
-// orphaned waits until no controller owns the pods.
+// orphaned waits until an object that is gone owns neither pods nor claims.
 func (m *mover) orphaned(ctx context.Context, old types.UID) error {
-	return m.await(ctx, "the pods to be let go", func(ctx context.Context) (bool, error) {
-		pods, err := m.runOn(ctx)
-		for _, pod := range pods {
-			if owner := metav1.GetControllerOf(pod); owner != nil && owner.UID == old {
-				return false, err
+	return m.await(ctx, "the pods and claims to be let go", func(ctx context.Context) (bool, error) {
+		pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
+		err := errors.Join(m.client.List(ctx, pods, client.InNamespace(m.namespace)), m.client.List(ctx, claims, client.InNamespace(m.namespace)))
+		if err != nil {
+			return false, err
+		}
+		owned := func(o metav1.Object) bool {
+			return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == old })
+		}
+		for i := range pods.Items {
+			if owned(&pods.Items[i]) {
+				return false, nil
 			}
 		}
-		return err == nil, err
+		for i := range claims.Items {
+			if owned(&claims.Items[i]) {
+				return false, nil
+			}
+		}
+		return true, nil
 	})
 }
 
-// label labels the pods.
+// label labels the pods of the revision that is moved back, also those that were made after the move was recorded.
 func (m *mover) label(ctx context.Context, key, value string) error {
-	pods, err := m.runOn(ctx)
-	if err != nil {
-		return err
+	pods := &corev1.PodList{}
+	if err := m.client.List(ctx, pods, client.InNamespace(m.namespace), client.MatchingLabels{v1alpha1.RevisionLabel: m.Revision}); err != nil {
+		return fmt.Errorf("list pods: %w", err)
 	}
-	for _, pod := range pods {
-		if pod.Labels[key] == value {
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		owner := metav1.GetControllerOf(pod)
+		if owner != nil && (owner.Kind != m.Old.GetKind() || owner.Name != m.Old.GetName()) || pod.Labels[key] == value {
 			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pod.UID, key, value)
@@ -179,26 +315,6 @@ func (m *mover) tellPods(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// retargetAll points the autoscalers of one workload to another.
-func (m *mover) retargetAll(ctx context.Context, from, to *unstructured.Unstructured) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscalerList"})
-	if err := m.client.List(ctx, list, client.InNamespace(m.namespace)); err != nil {
-		return fmt.Errorf("list autoscalers: %w", err)
-	}
-	for i := range list.Items {
-		before := &list.Items[i]
-		after := before.DeepCopy()
-		if !retarget(after, from, to) {
-			continue
-		}
-		if err := m.client.Patch(ctx, after, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("point autoscaler %s to %s: %w", after.GetName(), describe(to), err)
-		}
-	}
-	return nil
 }
 
 // get reads an object of the kind and name of another; nil if there is none.

@@ -6,9 +6,12 @@ package move
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -21,33 +24,45 @@ const (
 	cloneSet    = "CloneSet"
 )
 
-// translates reports whether an object is of a kind that becomes a RollSet.
-func translates(o *unstructured.Unstructured) bool {
-	switch o.GetKind() {
+// versions are the API versions of each kind that are translated.
+func versions(kind string) []string {
+	switch kind {
 	case statefulSet, deployment:
-		return o.GetAPIVersion() == "apps/v1"
+		return []string{"apps/v1"}
 	case cloneSet:
-		return o.GetAPIVersion() == "apps.kruise.io/v1alpha1" || o.GetAPIVersion() == "apps.kruise.io/v1beta1"
+		return []string{"apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"}
 	default:
-		return false
+		return nil
 	}
 }
 
-// translation turns the spec of another kind into that of a RollSet. It removes from the old spec what it takes over; what
+// translation turns the spec of one kind into that of another. It removes from the old spec what it takes over; what
 // remains in the end has no counterpart.
 type translation struct {
 	old, spec map[string]any
-	// lost is what a RollSet cannot express, each with the cause.
+	// lost is what the other kind cannot express, each with the cause.
 	lost []string
 }
 
-// translate returns the RollSet that does what an object of another kind does, and what of it has no counterpart.
-func translate(o *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+// newTranslation begins with the fields that all kinds have.
+func newTranslation(o *unstructured.Unstructured) *translation {
 	t := &translation{old: map[string]any{}, spec: map[string]any{}}
 	if spec, ok := o.DeepCopy().Object["spec"].(map[string]any); ok {
 		t.old = spec
 	}
 	t.keep("replicas", "selector", "template", "minReadySeconds", "revisionHistoryLimit")
+	return t
+}
+
+// translate returns the RollSet that does what an object of another kind does, and what of it has no counterpart.
+func translate(o *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+	t := newTranslation(o)
+	if len(o.GetFinalizers()) > 0 {
+		t.lose("metadata.finalizers", "the program that removes them does not know RollSets")
+	}
+	if len(o.GetOwnerReferences()) > 0 {
+		t.lose("metadata.ownerReferences", "the owner does not know RollSets")
+	}
 	switch o.GetKind() {
 	case statefulSet:
 		t.statefulSet()
@@ -56,10 +71,9 @@ func translate(o *unstructured.Unstructured) (*unstructured.Unstructured, []stri
 	case cloneSet:
 		t.cloneSet(strings.HasSuffix(o.GetAPIVersion(), "/v1beta1"))
 	}
-	t.clean()
-	for _, field := range slices.Sorted(maps.Keys(t.old)) {
-		t.lose("spec."+field, "RollSet has no such field")
-	}
+	t.loseRest("spec", t.old, "RollSet has no such field")
+	withoutStatus(t.spec["volumeClaimTemplates"])
+	withoutNulls(t.spec, reflect.TypeFor[v1alpha1.RollSetSpec]())
 	set := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata(o), "spec": t.spec}}
 	set.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
 	return set, t.lost
@@ -67,29 +81,20 @@ func translate(o *unstructured.Unstructured) (*unstructured.Unstructured, []stri
 
 // metadata returns the part of an object's metadata that its user wrote.
 func metadata(o *unstructured.Unstructured) map[string]any {
-	kept := map[string]any{"name": o.GetName()}
-	if o.GetNamespace() != "" {
-		kept["namespace"] = o.GetNamespace()
-	}
-	if labels := o.GetLabels(); len(labels) > 0 {
-		kept["labels"] = anyMap(labels)
-	}
-	annotations := o.GetAnnotations()
-	for _, key := range []string{"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"} {
-		delete(annotations, key)
-	}
-	if len(annotations) > 0 {
-		kept["annotations"] = anyMap(annotations)
+	written, _, _ := unstructured.NestedMap(o.Object, "metadata")
+	withoutNulls(written, reflect.TypeFor[metav1.ObjectMeta]())
+	kept := map[string]any{}
+	move(written, kept, "name", "generateName", "namespace", "labels", "annotations")
+	annotations, _ := kept["annotations"].(map[string]any)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool {
+		return key == corev1.LastAppliedConfigAnnotation || key == "deployment.kubernetes.io/revision" || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
+	})
+	for _, field := range []string{"labels", "annotations"} {
+		if entries, ok := kept[field].(map[string]any); ok && len(entries) == 0 {
+			delete(kept, field)
+		}
 	}
 	return kept
-}
-
-func anyMap(m map[string]string) map[string]any {
-	all := make(map[string]any, len(m))
-	for key, value := range m {
-		all[key] = value
-	}
-	return all
 }
 
 func (t *translation) lose(field, why string) { t.lost = append(t.lost, field+": "+why) }
@@ -122,7 +127,9 @@ func take(from map[string]any, field string) map[string]any {
 // loseRest records everything that is left of an object as lost.
 func (t *translation) loseRest(path string, rest map[string]any, why string) {
 	for _, field := range slices.Sorted(maps.Keys(rest)) {
-		t.lose(path+"."+field, why)
+		if rest[field] != nil {
+			t.lose(path+"."+field, why)
+		}
 	}
 }
 
@@ -164,14 +171,7 @@ func (t *translation) cloneSet(nested bool) {
 		from, path = take(strategy, "rollingUpdate"), "spec.updateStrategy.rollingUpdate"
 		move(from, rolling, "podUpdatePolicy")
 	} else {
-		switch kind := strategy["type"]; kind {
-		case nil, "":
-		case "OnDelete":
-			update["type"] = kind
-		default:
-			rolling["podUpdatePolicy"] = kind
-		}
-		delete(strategy, "type")
+		t.flatType(strategy, update, rolling)
 	}
 	if rolling["podUpdatePolicy"] == string(v1alpha1.RecreatePodInCloneSet) {
 		rolling["podUpdatePolicy"] = string(v1alpha1.RecreatePod)
@@ -195,6 +195,20 @@ func (t *translation) cloneSet(nested bool) {
 		t.spec["updateStrategy"] = update
 	}
 	t.cloneSetGates()
+}
+
+// flatType translates the type of an update strategy of v1alpha1, which is the policy of RollSet.
+func (t *translation) flatType(strategy, update, rolling map[string]any) {
+	switch kind := strategy["type"]; kind {
+	case nil, "":
+	case string(v1alpha1.OnDeleteStrategy):
+		update["type"] = kind
+	case string(v1alpha1.RecreatePodInCloneSet), string(v1alpha1.InPlaceIfPossiblePod), string(v1alpha1.InPlaceOnlyPod):
+		rolling["podUpdatePolicy"] = kind
+	default:
+		t.lose(fmt.Sprintf("spec.updateStrategy.type: %v", kind), "CloneSet v1alpha1 has no such type; ReCreate, InPlaceIfPossible, InPlaceOnly and OnDelete are its types")
+	}
+	delete(strategy, "type")
 }
 
 // cloneSetScale translates the scale strategy of a CloneSet.
@@ -231,39 +245,14 @@ func (t *translation) cloneSetGates() {
 	}
 }
 
-// clean removes fields that the API server adds to the specs that it returns and that no user asked for.
-func (t *translation) clean() {
-	if template, ok := t.spec["template"].(map[string]any); ok {
-		cleanMetadata(template)
-	}
-	templates, _ := t.spec["volumeClaimTemplates"].([]any)
-	for _, item := range templates {
+// withoutStatus removes the status that the API server adds to claim templates.
+func withoutStatus(templates any) {
+	list, _ := templates.([]any)
+	for _, item := range list {
 		if claim, ok := item.(map[string]any); ok {
-			cleanMetadata(claim)
 			delete(claim, "status")
 		}
 	}
-}
-
-func cleanMetadata(o map[string]any) {
-	if metadata, ok := o["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp")
-	}
-}
-
-// retarget points an autoscaler of a workload to the RollSet that it becomes. It reports whether it was an autoscaler of
-// that workload.
-func retarget(o, from, to *unstructured.Unstructured) bool {
-	if o.GetKind() != "HorizontalPodAutoscaler" {
-		return false
-	}
-	ref, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
-	group, _, _ := strings.Cut(ref["apiVersion"], "/")
-	if group != from.GroupVersionKind().Group || ref["kind"] != from.GetKind() || ref["name"] != from.GetName() {
-		return false
-	}
-	ref["apiVersion"], ref["kind"] = to.GetAPIVersion(), to.GetKind()
-	return unstructured.SetNestedStringMap(o.Object, ref, "spec", "scaleTargetRef") == nil
 }
 
 // describe names an object as kubectl does.

@@ -136,6 +136,21 @@ func CloneSet() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
 }
 
+// HorizontalPodAutoscaler returns the kind of Kubernetes' own autoscaler.
+func HorizontalPodAutoscaler() schema.GroupVersionKind {
+	return autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
+}
+
+// ScaledObject returns the kind by which KEDA scales a workload.
+func ScaledObject() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
+}
+
+// VerticalPodAutoscaler returns the kind of the autoscaler of resources.
+func VerticalPodAutoscaler() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
+}
+
 // mapper knows the resources of the kinds, so that no command must ask for them.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
@@ -149,9 +164,10 @@ func mapper() meta.RESTMapper {
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "ControllerRevision", "StatefulSet", "Deployment", "ReplicaSet")
 	add(policyv1.SchemeGroupVersion, meta.RESTScopeNamespace, "PodDisruptionBudget")
-	add(autoscalingv2.SchemeGroupVersion, meta.RESTScopeNamespace, "HorizontalPodAutoscaler")
+	for _, kind := range []schema.GroupVersionKind{HorizontalPodAutoscaler(), ScaledObject(), VerticalPodAutoscaler(), CloneSet()} {
+		add(kind.GroupVersion(), meta.RESTScopeNamespace, kind.Kind)
+	}
 	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass")
-	add(CloneSet().GroupVersion(), meta.RESTScopeNamespace, CloneSet().Kind)
 	return m
 }
 

@@ -20,6 +20,9 @@ import (
 // The shortest wait between two attempts, and the longest ones.
 const (
 	Shortest = time.Second
+	// ShortestAltered is the shortest wait after a write that was accepted and did not do what it says: a policy that rewrites
+	// objects stays for long.
+	ShortestAltered = 10 * time.Second
 	// LongestTrouble is the longest wait after a failure that says nothing about the attempt.
 	LongestTrouble = 30 * time.Second
 	Longest        = 5 * time.Minute
@@ -42,6 +45,10 @@ type Failure struct {
 	Message string
 	// Refused is true if it understood the attempt and will not have it as things are.
 	Refused bool
+	// ByRule is true if a quota or a policy refused it, which would refuse another object of the same content too.
+	ByRule bool
+	// Altered is true if the API server accepted the write, and it did not do what it says.
+	Altered bool
 	// Longest bounds the wait in place of the bounds that are usual; zero if they will do.
 	Longest time.Duration
 	// Overtaken is true if another writer seems to have been faster. That is not a refusal yet.
@@ -77,7 +84,11 @@ func (t *Table) Failed(k attempt.Key, f Failure, now time.Time) {
 	}
 	f.Overtaken = (f.Conflict || f.Seen != "") && e.fails < patience
 	e.Failure, e.last = f, now
-	e.delay = min(max(Shortest, 2*e.delay), longest)
+	shortest := Shortest
+	if f.Altered {
+		shortest = ShortestAltered
+	}
+	e.delay = min(max(shortest, 2*e.delay), longest)
 	e.fails++
 }
 
@@ -106,6 +117,11 @@ func (t *Table) Wait(k attempt.Key, version, seen string, now time.Time) time.Du
 		return 0
 	}
 	return min(max(0, e.last.Add(e.delay).Sub(now)), e.delay) // a clock that jumps back adds nothing
+}
+
+// Altered reports whether the last attempt was accepted and did not do what it says.
+func (t *Table) Altered(k attempt.Key) bool {
+	return t.entries[k] != nil && t.entries[k].Failure.Altered
 }
 
 // Has reports whether anything is known of an attempt.

@@ -123,3 +123,18 @@ func TestBeingOvertakenNowAndThenIsNoRefusal(t *testing.T) {
 		}
 	}
 }
+
+// TestAlteredAttemptsRestForLonger tells of attempts that were accepted and did not do what they say.
+func TestAlteredAttemptsRestForLonger(t *testing.T) {
+	t.Parallel()
+	var table backoff.Table
+	k := attempt.Key{Verb: attempt.Relabeling, Object: "a"}
+	now := time.Unix(0, 0)
+	for i, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, backoff.Longest, backoff.Longest} {
+		table.Failed(k, backoff.Failure{Refused: true, Altered: true}, now)
+		if got := table.Wait(k, "", "", now); got != want {
+			t.Errorf("wait %d = %s, want %s", i, got, want)
+		}
+		now = now.Add(want)
+	}
+}

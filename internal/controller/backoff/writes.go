@@ -67,7 +67,7 @@ func (w *Writes) last(k attempt.Key) (f Failure, counts bool, wait time.Duration
 	if !w.table.Has(k) {
 		return Failure{}, false, 0
 	}
-	version, seen := w.version(k), ""
+	version, seen := w.version(k, w.table.Altered(k)), ""
 	if object := w.object(k); object != nil {
 		seen = object.GetResourceVersion()
 	}
@@ -77,7 +77,7 @@ func (w *Writes) last(k attempt.Key) (f Failure, counts bool, wait time.Duration
 
 // Note notes a failure of an attempt on what the cache shows.
 func (w *Writes) Note(k attempt.Key, f Failure) {
-	f.Version = w.version(k)
+	f.Version = w.version(k, f.Altered)
 	w.table.Failed(k, f, w.objects.Now)
 }
 
@@ -85,8 +85,8 @@ func (w *Writes) Note(k attempt.Key, f Failure) {
 func (w *Writes) Failed(k attempt.Key, err error) {
 	conflict := apierrors.IsConflict(err)
 	w.Note(k, Failure{
-		Message: err.Error(), Refused: conflict || attempt.Refused(err), Conflict: conflict,
-		Unsettled: k.Object == "" || attempt.MayHaveHappened(err),
+		Message: err.Error(), Refused: conflict || attempt.Refused(err), ByRule: attempt.ByRule(err), Conflict: conflict,
+		Unsettled: k.Object == "" || attempt.MayHaveHappened(err), Altered: attempt.IsAltered(err),
 	})
 }
 
@@ -105,7 +105,7 @@ func (w *Writes) Attempted(a attempt.Result, namespaceGone bool) {
 	}
 	switch {
 	case a.Err == nil && cooldown(a.Key.Verb) > 0:
-		w.table.Rest(a.Key, Failure{Version: w.version(a.Key)}, w.objects.Now, cooldown(a.Key.Verb))
+		w.table.Rest(a.Key, Failure{Version: w.version(a.Key, false)}, w.objects.Now, cooldown(a.Key.Verb))
 	case a.Err == nil:
 		w.Succeeded(a.Key)
 	case a.Blocked:
@@ -113,7 +113,7 @@ func (w *Writes) Attempted(a attempt.Result, namespaceGone bool) {
 	case a.Overtaken:
 		w.Overtaken(a.Key, a.Seen, a.Err)
 	case a.Key.Verb == attempt.Creating && namespaceGone: // nothing can be created in the namespace, and the set is deleted with it
-		w.table.Rest(a.Key, Failure{Version: w.version(a.Key), Message: a.Err.Error(), Refused: true}, w.objects.Now, Longest)
+		w.table.Rest(a.Key, Failure{Version: w.version(a.Key, false), Message: a.Err.Error(), Refused: true}, w.objects.Now, Longest)
 	default:
 		w.Failed(a.Key, a.Err)
 	}
@@ -154,7 +154,7 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 		if f, counts, wait := w.last(k); counts && (wait > 0 || f.Message != "") {
 			refusals[k] = snapshot.Refusal{
 				Message: f.Message, Overtaken: f.Overtaken, Unsettled: f.Unsettled || f.Seen != "",
-				Definite: f.Refused && !f.Overtaken, Retry: wait,
+				Definite: f.Refused && !f.Overtaken, Altered: f.Altered, ByRule: f.ByRule, Retry: wait,
 			}
 		}
 	}
@@ -198,12 +198,14 @@ func (w *Writes) object(k attempt.Key) metav1.Object {
 
 // version is what an attempt is about: the spec and the object. What else is written on a pod changes all the time and makes
 // no difference, but for the labels by which policies select pods. Labels that hooks set and remove come and go with the
-// attempts.
-func (w *Writes) version(k attempt.Key) string {
+// attempts. An attempt that was altered may have changed the object itself, so it is about the spec alone.
+func (w *Writes) version(k attempt.Key, altered bool) string {
 	generation := strconv.FormatInt(w.objects.Set.Generation, 10)
 	at := func(o metav1.Object) string { return generation + " " + strconv.FormatInt(o.GetGeneration(), 10) }
 	switch object := w.object(k); {
-	case k == attempt.AnyCreate():
+	case altered:
+		return generation
+	case k == attempt.AnyCreate(), k == attempt.Any(attempt.Resizing):
 		return generation + w.room()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion

@@ -6,6 +6,7 @@ package optional
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/watch"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/settled"
 )
 
@@ -73,51 +75,38 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) grant(missing string) { b.missing.Store(&missing) }
 
+// await waits until holds returns true.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience.Long()); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
 // eventually waits for an access.
 func (b *bench) eventually(t *testing.T, want Access) {
 	t.Helper()
-	for range 1000 {
-		if b.Access(&corev1.Node{}) == want {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("access %+v, want %+v", b.Access(&corev1.Node{}), want)
+	await(t, fmt.Sprintf("access %+v", want), func() bool { return b.Access(&corev1.Node{}) == want })
 }
 
 // aMinuteLater lets the rights be asked for again.
 func (b *bench) aMinuteLater(t *testing.T) {
 	t.Helper()
 	before := b.asked.Load()
-	for range 1000 {
-		if b.clock.HasWaiters() {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	await(t, "the wait before the next question", b.clock.HasWaiters)
 	b.clock.Step(AskEvery)
-	for range 1000 {
-		if b.asked.Load() > before {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("the rights were not asked for again")
+	await(t, "the next question about rights", func() bool { return b.asked.Load() > before })
 }
 
 // woken returns the next request in the queue.
 func (b *bench) woken(t *testing.T) string {
 	t.Helper()
-	for range 1000 {
-		if b.queue.Len() > 0 {
-			request, _ := b.queue.Get()
-			b.queue.Done(request)
-			return request.Name
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("no set was woken")
-	return ""
+	await(t, "a set to be woken", func() bool { return b.queue.Len() > 0 })
+	request, _ := b.queue.Get()
+	b.queue.Done(request)
+	return request.Name
 }
 
 func (b *bench) nodes(t *testing.T) (int, error) {

@@ -10,9 +10,12 @@
 package revisions
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -168,12 +171,16 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 			return made, fmt.Errorf("create revision %s: %w", name, err)
 		}
 	}
+	sent := wanted.DeepCopy()
 	err := c.Client.Create(ctx, wanted)
+	if err == nil {
+		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
+		err = checkRecorded(v.Set, sent, wanted)
+	}
 	switch {
 	case err == nil:
 		v.Memory.recorded, v.Memory.New = name, v.Memory.New || len(v.Revisions) == 0 && v.Set.Status.ObservedGeneration < 1
 		v.Writes.Succeeded(k)
-		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		logr.FromContextOrDiscard(ctx).Info("created revision", "revision", name, "number", wanted.Revision)
 		return made, nil
 	case (attempt.Refused(err) || attempt.LacksRights(err) || apierrors.IsConflict(err)) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -191,6 +198,25 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 	}
 	c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), existing.ResourceVersion)
 	return made, nil
+}
+
+// checkRecorded compares a revision that was created with the answer of the API server. One that is not the set's, or has another
+// content, is never used.
+func checkRecorded(set *v1alpha1.RollSet, sent, answer *appsv1.ControllerRevision) error {
+	switch {
+	case !metav1.IsControlledBy(answer, set):
+		return &attempt.Altered{What: "changed whom the object belongs to, so that it is none of the set's"}
+	case !sameJSON(sent.Data.Raw, answer.Data.Raw):
+		return &attempt.Altered{What: "changed its content"}
+	default:
+		return nil
+	}
+}
+
+// sameJSON reports whether two texts mean the same, in whatever order their keys are.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	return bytes.Equal(a, b) || json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
 // unrecorded notes that a revision may not be recorded. A conflict has to stay before it counts as a refusal.
@@ -263,10 +289,17 @@ func (c *Control) patch(ctx context.Context, v *Look, seen, wanted *appsv1.Contr
 	if v.Writes.Wait(k) > 0 {
 		return false
 	}
-	err := c.Client.Patch(ctx, wanted, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	data, err := patch.Data(wanted)
+	if err == nil {
+		err = c.Client.Patch(ctx, wanted, patch)
+	}
+	if err == nil {
+		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
+		err = attempt.CheckPatch(data, seen, wanted)
+	}
 	if err == nil {
 		v.Writes.Succeeded(k)
-		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		return true
 	}
 	v.leave(k, seen, fmt.Errorf("patch revision %s: %w", seen.Name, err))

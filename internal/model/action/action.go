@@ -39,6 +39,8 @@ type Create struct {
 	Surge bool
 	// Reason is why the pod is wanted.
 	Reason string
+	// Origin says which pod it replaces, in a set with failure domains: the value of the pod's annotation.
+	Origin string
 }
 
 // Delete deletes a pod.

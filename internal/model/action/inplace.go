@@ -49,6 +49,8 @@ type Resize struct {
 	Revision string
 	// Patch is the patch of the resize subresource.
 	Patch []byte
+	// Change describes the update that the resize ends.
+	Change string
 }
 
 // SetState writes the lifecycle state of a pod.

@@ -6,6 +6,7 @@ package attempt
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,9 +59,26 @@ func (t *Tally) String() string {
 
 // Refused reports whether the API server understood a write and refused it. A resize beyond the node's capacity is
 // forbidden, as is a pod beyond a quota. A resize that would change the QoS class is invalid. If the client lacks the rights,
-// the write was not looked at.
+// the write was not looked at. A write that was accepted and did not do what it says counts as refused.
 func Refused(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !LacksRights(err)
+	return IsAltered(err) || (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !LacksRights(err)
+}
+
+// ByRule reports whether a quota, a limit range, a policy or a webhook refused a write, and not the API server for what the
+// write asks of an object that runs on a node. A rule refuses another object of the same content too. What is not known to
+// concern the node counts as a rule.
+func ByRule(err error) bool {
+	if !Refused(err) {
+		return false
+	}
+	text := err.Error()
+	if IsAltered(err) || strings.Contains(text, "denied the request") || strings.Contains(text, " denied request: ") {
+		return true
+	}
+	concernsNode := func(words string) bool { return strings.Contains(text, words) }
+	return apierrors.IsForbidden(err) && !slices.ContainsFunc([]string{
+		"node didn't have enough allocatable resources", "pod resize is only supported on", "which are not available on node",
+	}, concernsNode)
 }
 
 // LacksRights reports whether the API server refused a write before it looked at it, because the client may not make such
@@ -71,8 +89,11 @@ func LacksRights(err error) bool {
 }
 
 // MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
-// internal error. There is no doubt if it refused the write, if a webhook failed, or if no connection was accepted.
+// internal error. There is no doubt if it refused or altered the write, if a webhook failed, or if no connection was accepted.
 func MayHaveHappened(err error) bool {
+	if IsAltered(err) {
+		return false
+	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Code >= internalError && !blamesWebhook(err)
 	}

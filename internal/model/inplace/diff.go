@@ -7,12 +7,13 @@
 // The rule: a change can be made in place if a running pod can take over all of it. That holds for
 //   - the images of containers and of restartable init containers,
 //   - the cpu and memory of containers, as long as nothing is removed and the QoS class stays the same,
-//   - labels and annotations, unless an environment variable or a volume of the pod reads the changed key.
+//   - labels and annotations, unless an environment variable or a volume of the pod reads the changed key, or the key asks
+//     for a restart.
 //
 // Any other change recreates the pod, and the reason names the first such field. Among these are the image of an ordinary
 // init container, because the container has run and will not run again; the order of containers, because they start in that
 // order; and an image whose tag changes the default of imagePullPolicy, because that field of a pod is immutable. The order
-// of volumes and ports means nothing, and nil equals empty. The label with the revision changes in every update, so a
+// of volumes and ports means nothing, nil equals empty, and a field that is left out equals its default. The label with the revision changes in every update, so a
 // variable that reads it forbids all of them. A volume with all labels does not, because the kubelet rewrites it.
 //
 // Patches are made from templates alone. The pod's state annotation only tells when the kubelet is done.
@@ -30,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 )
 
 // Change turns a pod of one template into a pod of another. The zero value changes nothing but the revision label.
@@ -58,6 +60,16 @@ type Keys struct {
 // MetadataOnly reports whether the containers notice nothing.
 func (c Change) MetadataOnly() bool { return len(c.Images) == 0 && len(c.Resources) == 0 }
 
+// NeedsResize reports whether a container of a pod has to be resized.
+func (c Change) NeedsResize(pod *corev1.Pod) bool {
+	for name, resources := range c.Resources {
+		if m, ok := find(&pod.Spec, name); ok && !covers(m.Resources, resources) {
+			return true
+		}
+	}
+	return false
+}
+
 // NeedsRestart reports whether a container restarts.
 func (c Change) NeedsRestart() bool { return len(c.Restarts) > 0 }
 
@@ -78,9 +90,10 @@ func Diff(from, to *corev1.PodTemplateSpec) (c Change, cannot string) {
 
 	// What remains once everything that can be done in place is removed must be equal.
 	cannot = cmp.Or(
+		c.restart(),
+		c.firstPullPolicy(&from.Spec, &to.Spec),
 		firstDifference("", reflect.ValueOf(*rest), reflect.ValueOf(*wanted)),
 		c.firstReader(&wanted.Spec),
-		c.firstPullPolicy(&from.Spec, &wanted.Spec),
 		c.otherQOS(&from.Spec, &wanted.Spec),
 	)
 	if cannot != "" {
@@ -89,17 +102,35 @@ func Diff(from, to *corev1.PodTemplateSpec) (c Change, cannot string) {
 	return c, ""
 }
 
-// reduce returns a copy of a template without the metadata that no pod gets. It sorts lists whose order means nothing.
+// reduce returns a copy of a template with its defaults, and without the metadata that no pod gets. It sorts lists whose order
+// means nothing.
 func reduce(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	t := template.DeepCopy()
+	defaults.Fill(&t.Spec)
 	t.ObjectMeta = metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers}
 	slices.SortStableFunc(t.Spec.Volumes, func(a, b corev1.Volume) int { return cmp.Compare(a.Name, b.Name) })
 	for _, m := range members(&t.Spec) {
+		for i := range m.Ports {
+			if t.Spec.HostNetwork { // it can only be the port of the container
+				m.Ports[i].HostPort = 0
+			}
+		}
 		slices.SortStableFunc(m.Ports, func(a, b corev1.ContainerPort) int {
 			return cmp.Or(cmp.Compare(a.ContainerPort, b.ContainerPort), cmp.Compare(a.Protocol, b.Protocol))
 		})
 	}
 	return t
+}
+
+// RestartedAt is the annotation of a template by which kubectl rollout restart asks for new pods.
+const RestartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// restart reports a request for new pods; empty if there is none.
+func (c Change) restart() string {
+	if !c.Annotations.changed(RestartedAt) {
+		return ""
+	}
+	return "metadata.annotations[" + RestartedAt + "]: a restart is requested"
 }
 
 // keys compares labels or annotations. It ignores the controller's own.
@@ -170,23 +201,12 @@ func takeImages(c *Change, rest, wanted *corev1.PodSpec) {
 func (c Change) firstPullPolicy(from, to *corev1.PodSpec) string {
 	for _, w := range members(to) {
 		old, ok := find(from, w.Name)
-		if _, changed := c.Images[w.Name]; !ok || !changed || w.ImagePullPolicy != "" {
+		if _, changed := c.Images[w.Name]; !ok || !changed || cmp.Or(old.ImagePullPolicy, w.ImagePullPolicy) != "" {
 			continue
 		}
-		if before, after := defaultPullPolicy(old.Image), defaultPullPolicy(w.Image); before != after {
+		if before, after := defaults.PullPolicy(old.Image), defaults.PullPolicy(w.Image); before != after {
 			return fmt.Sprintf("%s.imagePullPolicy: the new image changes the default from %s to %s", w.path(), before, after)
 		}
 	}
 	return ""
-}
-
-// defaultPullPolicy returns the policy that the API server gives to a container without one: Always for the tag latest,
-// which is also the tag of an image that has neither tag nor digest.
-func defaultPullPolicy(image string) corev1.PullPolicy {
-	name, _, hasDigest := strings.Cut(image, "@")
-	_, tag, hasTag := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
-	if tag == "latest" || !hasTag && !hasDigest {
-		return corev1.PullAlways
-	}
-	return corev1.PullIfNotPresent
 }

@@ -277,8 +277,8 @@ func TestDiffCannot(t *testing.T) {
 			want: "spec.hostNetwork: changed",
 		},
 		"a field that was not there": {
-			edit: func(t *corev1.PodTemplateSpec) { t.Spec.SecurityContext = &corev1.PodSecurityContext{} },
-			want: "spec.securityContext: added",
+			edit: func(t *corev1.PodTemplateSpec) { t.Spec.Affinity = &corev1.Affinity{} },
+			want: "spec.affinity: added",
 		},
 		"a field deep down": {
 			edit: func(t *corev1.PodTemplateSpec) { web(t).ReadinessProbe.HTTPGet.Path = "/ready" },

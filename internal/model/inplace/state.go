@@ -70,6 +70,18 @@ func (s State) newest() (newest int64) {
 // Empty reports whether there is nothing to wait for.
 func (s State) Empty() bool { return len(s.Containers) == 0 && len(s.Resized) == 0 }
 
+// String describes what the update changes.
+func (s State) String() string {
+	c := Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}}
+	for name := range s.Containers {
+		c.Images[name] = ""
+	}
+	for _, name := range s.Resized {
+		c.Resources[name] = corev1.ResourceRequirements{}
+	}
+	return c.String()
+}
+
 // ResizeRestarts reports whether the resize of a state restarts a container of a pod, because its resizePolicy says so.
 func (s State) ResizeRestarts(pod *corev1.Pod) bool {
 	for _, name := range s.Resized {

@@ -60,6 +60,16 @@ func UnreadySince(pod *corev1.Pod) time.Time {
 	return since
 }
 
+// NeverReady reports whether a pod has not been ready since its node started it.
+func NeverReady(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	if c == nil {
+		return true
+	}
+	start := pod.Status.StartTime
+	return c.Status != corev1.ConditionTrue && (start == nil || !c.LastTransitionTime.After(start.Time))
+}
+
 // ContainersReady reports whether all containers are ready, whatever the pod's readiness gates say. The cache drops the condition
 // of that name from ready pods, whose containers are ready.
 func ContainersReady(pod *corev1.Pod) bool {

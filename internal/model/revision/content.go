@@ -16,12 +16,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 )
 
 const (
@@ -89,9 +89,10 @@ func contentOf(set *v1alpha1.RollSet) (content, error) {
 	return c, err
 }
 
-// equal reports whether a revision means the same: nil and empty lists are equal, as are 1 and 1000m.
+// equal reports whether a revision means the same: nil and empty lists are equal, as are 1 and 1000m, and a field that is left out
+// and its default.
 func (c content) equal(r record) bool {
-	return slices.Equal(c.claims, r.claims) && equality.Semantic.DeepEqual(c.template, r.template)
+	return slices.Equal(c.claims, r.claims) && defaults.Same(c.template, r.template)
 }
 
 // object returns the ControllerRevision of a set that holds the content. Its name ends with the digest of the content and

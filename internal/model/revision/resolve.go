@@ -358,14 +358,15 @@ func (r *resolver) current() string {
 	}
 }
 
-// isAhead reports whether a revision has no proof, and is newer than the last one that has: its number is higher than that had then.
+// isAhead reports whether a revision has no proof, and is newer than the last one that has: its number is higher than that had then. Of
+// two that were proven with one number, none is ahead, and the status decides.
 func (r *resolver) isAhead(name string, number int64) bool {
 	found, ok := r.intact[name]
 	if !ok {
 		return false
 	}
 	noted, _ := provenAt(found.object)
-	return noted == 0 && found.object.Revision > number
+	return noted == 0 && found.object.Revision > number || noted > 0 && noted == number
 }
 
 // judgeOnceMore judges the revision before the update revision once more, when the latter takes effect: if it is what served last,

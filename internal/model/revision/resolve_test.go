@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/revision"
 )
 
@@ -113,6 +114,50 @@ func TestEdits(t *testing.T) {
 				}
 			},
 		},
+		"the defaults, spelled out": {
+			before: withVolumes,
+			edit:   func(s *v1alpha1.RollSetSpec) { defaults.Fill(&s.Template.Spec) },
+		},
+		"the defaults, left out": {
+			before: func(s *v1alpha1.RollSetSpec) { withVolumes(s); defaults.Fill(&s.Template.Spec) },
+			edit:   withVolumes,
+		},
+		"some defaults spelled out, others left out": {
+			before: func(s *v1alpha1.RollSetSpec) { withVolumes(s); s.Template.Spec.DNSPolicy = corev1.DNSClusterFirst },
+			edit: func(s *v1alpha1.RollSetSpec) {
+				s.Template.Spec.DNSPolicy = ""
+				s.Template.Spec.Volumes[0].ConfigMap.DefaultMode = new(int32(0o644))
+			},
+		},
+		"another value than the default": {
+			edit:    func(s *v1alpha1.RollSetSpec) { s.Template.Spec.DNSPolicy = corev1.DNSDefault },
+			wantNew: true,
+		},
+		"the default instead of another value": {
+			before:  func(s *v1alpha1.RollSetSpec) { s.Template.Spec.DNSPolicy = corev1.DNSDefault },
+			edit:    func(s *v1alpha1.RollSetSpec) { s.Template.Spec.DNSPolicy = "" },
+			wantNew: true,
+		},
+		"an image, and the defaults": {
+			edit: func(s *v1alpha1.RollSetSpec) {
+				s.Template.Spec.Containers[0].Image = "app:v2"
+				defaults.Fill(&s.Template.Spec)
+			},
+			wantNew: true,
+		},
+		"an image with another default": { // the policy that is spelled out is that of the image before
+			before: func(s *v1alpha1.RollSetSpec) { defaults.Fill(&s.Template.Spec) },
+			edit: func(s *v1alpha1.RollSetSpec) {
+				s.Template.Spec.Containers[0].Image = "app"
+				s.Template.Spec.Containers[0].ImagePullPolicy = ""
+			},
+			wantNew: true,
+		},
+		"the defaults of a claim": {
+			edit: func(s *v1alpha1.RollSetSpec) {
+				s.VolumeClaimTemplates[0].Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+			},
+		},
 		"an empty selector, which selects all": {
 			before: func(s *v1alpha1.RollSetSpec) {
 				s.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}
@@ -167,6 +212,14 @@ func TestEdits(t *testing.T) {
 	}
 }
 
+// withVolumes gives a template, made anew, a volume that has defaults.
+func withVolumes(s *v1alpha1.RollSetSpec) {
+	s.Template.Spec = corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "app", Image: "app:v1", Ports: []corev1.ContainerPort{{ContainerPort: 80}}}},
+		Volumes:    []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}},
+	}
+}
+
 func claim(name, size string) corev1.PersistentVolumeClaim {
 	return corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -181,7 +234,7 @@ func TestObservedGenerationKeepsItsRevision(t *testing.T) {
 	t.Parallel()
 	w := rolledOut(t, 2)
 	before := w.resolve(t)
-	w.set.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst // a default that the user did not write
+	w.set.Spec.Template.Spec.HostUsers = new(true) // a default that neither the user nor this program knows
 	r := w.resolve(t)
 	if r.Bump == nil || r.Bump.Name != before.Update.Name {
 		t.Fatalf("Bump = %v, want a note on %s that the content is equal", r.Bump, before.Update.Name)
@@ -203,13 +256,13 @@ func TestDefaultOfTheAPI(t *testing.T) {
 	t.Parallel()
 	w := rolledOut(t, 2)
 	before := w.settle(t)
-	w.set.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst
+	w.set.Spec.Template.Spec.HostUsers = new(true)
 	w.settle(t)
 	w.scale(5)
 	if r := w.settle(t); r.Update.Name != before.Update.Name || r.Create != nil {
 		t.Errorf("after scaling the update revision is %s, was %s", r.Update.Name, before.Update.Name)
 	}
-	w.set.Spec.Template.Spec.SchedulerName = corev1.DefaultSchedulerName // and another one
+	w.set.Spec.Template.Spec.ShareProcessNamespace = new(false) // and another one
 	w.settle(t)
 	w.scale(6)
 	if r := w.settle(t); r.Update.Name != before.Update.Name {

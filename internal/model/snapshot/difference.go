@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
@@ -61,8 +62,49 @@ func (s *Set) plain(pod *corev1.Pod, id string) *corev1.PodSpec {
 			source.ClaimName = names[source.ClaimName]
 		}
 	}
+	// A StatefulSet adds the volumes of its claim templates in an order of chance.
+	slices.SortStableFunc(spec.Volumes, func(a, b corev1.Volume) int { return cmp.Compare(a.Name, b.Name) })
 	spec.ReadinessGates = withoutControllers(spec.ReadinessGates)
+	withoutMatched(spec)
 	return spec
+}
+
+// withoutMatched drops from selectors what the API server added to them for matchLabelKeys: values of the pod's own labels, among
+// them the hash of the controller that made it.
+func withoutMatched(spec *corev1.PodSpec) {
+	drop := func(selector *metav1.LabelSelector, keys []string) {
+		if selector != nil {
+			selector.MatchExpressions = slices.DeleteFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+				return slices.Contains(keys, r.Key)
+			})
+		}
+	}
+	for i := range spec.TopologySpreadConstraints {
+		drop(spec.TopologySpreadConstraints[i].LabelSelector, spec.TopologySpreadConstraints[i].MatchLabelKeys)
+	}
+	for _, term := range affinityTerms(spec.Affinity) {
+		drop(term.LabelSelector, slices.Concat(term.MatchLabelKeys, term.MismatchLabelKeys))
+	}
+}
+
+// affinityTerms returns all terms of a pod's affinities to other pods.
+func affinityTerms(affinity *corev1.Affinity) []*corev1.PodAffinityTerm {
+	var terms []*corev1.PodAffinityTerm
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		for i := range required {
+			terms = append(terms, &required[i])
+		}
+		for i := range preferred {
+			terms = append(terms, &preferred[i].PodAffinityTerm)
+		}
+	}
+	if affinity != nil && affinity.PodAffinity != nil {
+		add(affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if affinity != nil && affinity.PodAntiAffinity != nil {
+		add(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return terms
 }
 
 // withoutControllers drops the readiness gates that controllers, not templates, add to pods. An adopted pod works without

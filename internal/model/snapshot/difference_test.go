@@ -4,9 +4,11 @@
 package snapshot_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
@@ -17,15 +19,20 @@ func TestDifference(t *testing.T) {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"none":         {change: func(*corev1.Pod) {}},
-		"an image":     {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v0" }, want: "spec.containers[app].image: changed"},
-		"a label":      {change: func(p *corev1.Pod) { p.Labels = nil }, want: "metadata.labels[app]: added"},
-		"an injection": {change: func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{}} }, want: "spec.tolerations: removed"},
+		"none":                 {change: func(*corev1.Pod) {}},
+		"an image":             {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v0" }, want: "spec.containers[app].image: changed"},
+		"a label":              {change: func(p *corev1.Pod) { p.Labels = nil }, want: "metadata.labels[app]: added"},
+		"an injection":         {change: func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{}} }, want: "spec.tolerations: removed"},
+		"the order of volumes": {change: func(p *corev1.Pod) { slices.Reverse(p.Spec.Volumes) }},
 		"a spread constraint that names the hash of a Deployment": {
 			change: func(p *corev1.Pod) {
-				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MatchLabelKeys: []string{"pod-template-hash"}}}
+				p.Spec.TopologySpreadConstraints[0].MatchLabelKeys = []string{"pod-template-hash"}
 			},
-			want: "spec.topologySpreadConstraints: removed",
+			want: "spec.topologySpreadConstraints: changed",
+		},
+		"another selector of a constraint": {
+			change: func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels = nil },
+			want:   "spec.topologySpreadConstraints: changed",
 		},
 	}
 	for name, tt := range tests {
@@ -37,10 +44,29 @@ func TestDifference(t *testing.T) {
 			o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
 			o.Spec.VolumeClaimTemplates[0].Name = "data"
 			o.Replicas[0].Pod = pod
+			reference := snapshottest.Admitted("preflight")
+			spread(pod, "web-old")
+			spread(reference, "web-new")
 			tt.change(pod)
-			if got := o.Difference(&o.Replicas[0], snapshottest.Admitted("preflight")); got != tt.want {
+			if got := o.Difference(&o.Replicas[0], reference); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
+}
+
+// spread gives a pod selectors with the hash of its revision, as the API server writes them for matchLabelKeys.
+func spread(pod *corev1.Pod, revision string) {
+	keys := []string{"controller-revision-hash"}
+	selector := func() *metav1.LabelSelector {
+		return &metav1.LabelSelector{
+			MatchLabels:      map[string]string{"app": "web"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: keys[0], Operator: metav1.LabelSelectorOpIn, Values: []string{revision}}},
+		}
+	}
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MatchLabelKeys: keys, LabelSelector: selector()}}
+	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{{MatchLabelKeys: keys, LabelSelector: selector()}},
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: corev1.PodAffinityTerm{MismatchLabelKeys: keys, LabelSelector: selector()}}},
+	}}
 }

@@ -57,6 +57,9 @@ type Set struct {
 	Replicas []Replica
 	// Claimed is true if one of them has claims.
 	Claimed bool
+	// Vacated are the failure domains of pods that are gone and have no successor yet, by identity. Those that were gone when the
+	// manager started are not among them.
+	Vacated map[string]Domain
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
 	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has
@@ -102,6 +105,10 @@ type Refusal struct {
 	Unsettled bool
 	// Definite is true if the API server understood the request, and did not fail itself.
 	Definite bool
+	// ByRule is true if a quota or a policy refused the write, and would refuse another object of the same content too.
+	ByRule bool
+	// Altered is true if the API server accepted the write and did not do what it says.
+	Altered bool
 	// Retry is when to try again; zero if it may be tried now.
 	Retry time.Duration
 }
@@ -112,6 +119,9 @@ type Preflight struct {
 	Refusal string
 	// Failed is true if the API server, or an admission webhook, could not judge the pod. Refusal is the cause.
 	Failed bool
+	// Altered is true if the API server accepts the pod and makes another one of it, which is none of the set's. Each attempt would
+	// leave such a pod, so a dry run comes before the next one.
+	Altered bool
 	// NoRights is true if the revision cannot be recorded because the manager may not do that. No pod gets it, but nothing is
 	// wrong with its template.
 	NoRights bool
@@ -185,10 +195,12 @@ type Judgment struct {
 	// Claims are the claims of the identity that exist.
 	Claims []*corev1.PersistentVolumeClaim
 	// Progress is the progress of the pod's last update in place, and Waiting what it still waits for; empty if it is done.
+	// Waited is for how long the pod has been ready and has waited for a proof or for a resize, as far as this manager knows.
 	Progress inplace.Progress
 	Waiting  string
-	// Unproven is why the pod cannot be known to run the images of its revision, although its containers are ready and the
-	// deadline has passed; empty if it can. ProofWait is the time until the deadline.
+	Waited   time.Duration
+	// Unproven is why the pod cannot be known to run the images of its revision, or to get its resources, although the deadline
+	// has passed; empty if it can. ProofWait is the time until the deadline.
 	Unproven  string
 	ProofWait time.Duration
 	// Infeasible is why the pod cannot get the resources of its revision on its node; empty if no refusal is known. AskAgain

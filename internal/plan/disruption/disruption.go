@@ -129,7 +129,7 @@ func due(o *snapshot.Set) (all []action.Action) {
 	case !o.Spec.WantsBudget(), s.Foreign != nil, s.Taken != nil:
 	case s.Own == nil:
 		all = append(all, action.CreateBudget{Name: o.Name, Spec: want})
-	case s.Own.DeletionTimestamp == nil && !same(&s.Own.Spec, &want):
+	case s.Own.DeletionTimestamp == nil && !Same(&s.Own.Spec, &want):
 		all = append(all, action.UpdateBudget{Budget: s.Own, Spec: want})
 	}
 	return all
@@ -156,8 +156,8 @@ func wanted(o *snapshot.Set) policyv1.PodDisruptionBudgetSpec {
 	}
 }
 
-// same reports whether two specs agree in all that a set decides about them.
-func same(a, b *policyv1.PodDisruptionBudgetSpec) bool {
+// Same reports whether two specs agree in all that a set decides about them.
+func Same(a, b *policyv1.PodDisruptionBudgetSpec) bool {
 	return equality.Semantic.DeepEqual(a.Selector, b.Selector) &&
 		equality.Semantic.DeepEqual(a.MinAvailable, b.MinAvailable) &&
 		equality.Semantic.DeepEqual(a.MaxUnavailable, b.MaxUnavailable) &&

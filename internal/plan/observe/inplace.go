@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -35,6 +36,7 @@ func (o *observer) judge() {
 		r.Updating = r.State != "" || r.Gate.Closed() || r.Restarting
 		r.Available = r.Available && !r.Updating
 	}
+	o.memory.waits = o.waits
 }
 
 // seeHooks sets the state of a pod under the lifecycle hooks of the set. A finished pod too waits for a hook before it is deleted.
@@ -62,39 +64,62 @@ func (o *observer) seeProgress(r *snapshot.Replica) {
 	r.Waiting = cmp.Or(r.Progress.Restart, r.Progress.Resize)
 	r.Restarting = r.Progress.Restart != ""
 	if r.Progress.Resize != "" {
-		seeResize(r, o.out)
+		o.seeResize(r, to)
 		r.Restarting = r.Restarting || !r.Progress.Postponed && r.InPlace.ResizeRestarts(r.Pod)
 	}
 	if r.Progress.Restart != "" && podstate.ContainersReady(r.Pod) {
-		o.seeProof(r)
+		o.seeWait(r)
+		o.seeDeadline(r, "no proof of the update in place in %s: %s", r.Progress.Restart)
 	}
 }
 
-// seeResize sets whether a pod has the resources of its revision, and if not, whether it can get them on its node. If the
-// API server refused them, the node was never asked. No event shows when the API server would accept them, so it is asked
-// again after a while.
-func seeResize(r *snapshot.Replica, o *snapshot.Set) {
-	to := o.Known[r.Revision].Template
+// seeResize sets whether a pod can get the resources of its revision on its node. If the API server refused them, the node was
+// never asked. No event shows when the API server would accept them, so it is asked again after a while. A quota or a policy
+// that refuses them would refuse the pod's successor too, so another pod is no way out.
+func (o *observer) seeResize(r *snapshot.Replica, to *corev1.PodTemplateSpec) {
+	o.seeWait(r)
 	if inplace.Asked(r.Pod, to, r.InPlace) {
-		r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace)
+		if r.Infeasible = inplace.Infeasible(r.Pod, to, r.InPlace); r.Infeasible == "" {
+			o.seeDeadline(r, "not resized in %s: %s", r.Progress.Resize)
+		}
 		return
 	}
-	if refused := o.Refusals[attempt.OfPod(attempt.Resizing, r.Pod)]; refused.Definite {
-		r.Infeasible, r.Progress.Postponed = refused.Message, true
-		r.AskAgain = refused.Retry == 0
+	refused := o.out.Refusal(attempt.OfPod(attempt.Resizing, r.Pod))
+	if !refused.Definite {
+		return
+	}
+	r.Progress.Postponed, r.AskAgain = true, refused.Retry == 0
+	if refused.ByRule {
+		r.Waiting = cmp.Or(r.Progress.Restart, refused.Message)
+	} else {
+		r.Infeasible = refused.Message
 	}
 }
 
-// unproven is since when a pod with ready containers has been waiting for proof that they are the new ones.
-type unproven struct {
+// waiting is since when a pod has been waiting for the end of its update in place.
+type waiting struct {
 	// generation is the generation of the update.
 	generation int64
 	since      time.Time
 }
 
-// seeProof sets how much longer to wait for proof that the containers of a pod are the new ones. The start of the wait is
-// lost with the manager, and then the wait starts again. A container that is still to end has its grace period in addition.
-func (o *observer) seeProof(r *snapshot.Replica) {
+// seeWait sets how long a pod has been waiting for the end of its update in place. The start of the wait is lost with the
+// manager, and then the wait starts again.
+func (o *observer) seeWait(r *snapshot.Replica) {
+	since, known := o.memory.waits[r.Pod.UID]
+	if !known || since.generation != r.InPlace.Generation || since.since.After(o.Now) {
+		since = waiting{generation: r.InPlace.Generation, since: o.Now}
+	}
+	if o.waits == nil {
+		o.waits = map[types.UID]waiting{}
+	}
+	o.waits[r.Pod.UID] = since
+	r.Waited = o.Now.Sub(since.since)
+}
+
+// seeDeadline sets how much longer to wait for the end of a pod's update in place. A container that is still to end has its
+// grace period in addition.
+func (o *observer) seeDeadline(r *snapshot.Replica, late, what string) {
 	wait, limited := o.out.ProgressDeadline()
 	if !limited {
 		return
@@ -102,29 +127,7 @@ func (o *observer) seeProof(r *snapshot.Replica) {
 	if grace := r.Pod.Spec.TerminationGracePeriodSeconds; grace != nil {
 		wait = max(wait, time.Duration(*grace)*time.Second)
 	}
-	known, ok := o.memory.proofs[r.Pod.UID]
-	if !ok || known.generation != r.InPlace.Generation {
-		known = unproven{generation: r.InPlace.Generation, since: o.Now}
+	if r.ProofWait = wait - r.Waited; r.ProofWait <= 0 {
+		r.ProofWait, r.Unproven = 0, fmt.Sprintf(late, wait, what)
 	}
-	if o.memory.proofs == nil {
-		o.memory.proofs = map[types.UID]unproven{}
-	}
-	o.memory.proofs[r.Pod.UID] = known
-	if r.ProofWait = min(known.since.Add(wait).Sub(o.Now), wait); r.ProofWait <= 0 {
-		r.ProofWait, r.Unproven = 0, fmt.Sprintf("no proof of the update in place in %s: %s", wait, r.Progress.Restart)
-	}
-}
-
-// forgetProofs forgets pods that no longer wait for proof.
-func (m *Memory) forgetProofs(o *snapshot.Set) {
-	if len(m.proofs) == 0 {
-		return
-	}
-	waiting := map[types.UID]unproven{}
-	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Active() && (r.ProofWait > 0 || r.Unproven != "") {
-			waiting[r.Pod.UID] = m.proofs[r.Pod.UID]
-		}
-	}
-	m.proofs = waiting
 }

@@ -35,10 +35,14 @@ type Memory struct {
 	// that look has the same replicas, which the next look overwrites.
 	replicas []snapshot.Replica
 	at       map[*corev1.Pod]int
-	// proofs is since when pods have been waiting for proof of their update in place, by their UIDs.
-	proofs map[types.UID]unproven
+	// waits is since when pods have been waiting for the end of their update in place, by their UIDs.
+	waits map[types.UID]waiting
 	// leaving is since when nodes have been leaving, by their names; nil before the first look at nodes.
 	leaving map[string]time.Time
+	// homes are the failure domains, under a label key, of the pods at the last look and of those that were vacated then, by
+	// identity.
+	homes    map[string]snapshot.Domain
+	homesKey string
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
 	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
@@ -94,6 +98,8 @@ type observer struct {
 
 	memory *Memory
 	out    *snapshot.Set
+	// waits are those of memory for the next look.
+	waits map[types.UID]waiting
 }
 
 // Snapshot returns the snapshot of a set. It includes the identities that cannot get a pod, as far as the objects show it.
@@ -120,7 +126,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Reached = o.reached()
 	o.judge()
 	o.out.FindSteady()
-	m.forgetProofs(o.out)
+	o.out.Vacated = o.vacated()
 	o.out.Blocked = o.nameless()
 	o.out.Rollout = steps.Plan(steps.Input{
 		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1alpha1.PromoteAnnotation], WasProven: found.WasProven,

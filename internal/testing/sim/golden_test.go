@@ -201,7 +201,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 	for name, s := range scenarios(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, seed := range []uint64{0, 5, 6} {
+			for _, seed := range []uint64{5, 6} { // TestGolden plays 0 and compares it with what it was
 				var logs [2]string
 				for i := range logs {
 					w, err := play(t.Context(), s.script, seed)

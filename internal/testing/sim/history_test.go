@@ -37,6 +37,7 @@ func specWords() []word {
 	return []word{
 		{"replicas", number(0, 6)},
 		{"image", among("app:v1", "app:v2", "app:v3", "app:v2-again", "app:v3-bare", "app:v4-mirror", "app:missing", "app:broken", "app:slow", "app:quorum")},
+		{"defaults", among("written", "left-out", "written:app:v2", "left-out:app:v3")},
 		{"partition", bound()},
 		{"maxUnavailable", bound()},
 		{"scaleMaxUnavailable", bound()},

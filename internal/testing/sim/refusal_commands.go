@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ func kindNamed(word string) apiserver.Kind {
 
 // refuseWrites lets a policy refuse a verb to managers: "refuse patch a", "refuse any 3", "refuse create claims". The
 // third word chooses the answer: "forbidden" is the default, others are "conflict", "invalid", "throttled", "rights" for a
-// manager that lacks them, and "webhook" for one that times out.
+// manager that lacks them, "webhook" for one that times out, and "hang" for one that never answers.
 func refuseWrites(_ context.Context, w *World, args []string) error {
 	p := policy{verb: args[0], object: args[1], answer: "forbidden"}
 	if len(args) > 2 {
@@ -102,11 +103,12 @@ func (w *World) refused(write apiserver.Write) error {
 }
 
 func (p policy) refuses(w apiserver.Write) bool {
-	if p.verb != "any" && p.verb != string(w.Verb) {
+	resizes := w.Subresource == "resize"
+	if p.verb != "any" && p.verb != string(w.Verb) && (p.verb != "resize" || !resizes) {
 		return false
 	}
 	if p.object == "resizes" {
-		return w.Subresource == "resize"
+		return resizes
 	}
 	if kind := kindNamed(p.object); kind != "" {
 		return w.Key.Kind == kind
@@ -129,6 +131,8 @@ func (p policy) err(w apiserver.Write) error {
 		return apierrors.NewTooManyRequests(denied.Error(), 1)
 	case "rights":
 		return apiserver.ErrNoRights(w)
+	case "hang":
+		return &url.Error{Op: string(w.Verb), URL: w.Key.String(), Err: context.DeadlineExceeded}
 	case "webhook":
 		return apierrors.NewInternalError(fmt.Errorf(`failed calling webhook "policy.example.com": %w`, context.DeadlineExceeded))
 	default:

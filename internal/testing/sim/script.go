@@ -92,7 +92,7 @@ func (s Script) Hurry(w *World) Script {
 
 // commands returns the script language. A new command is a new line here.
 func commands() []command {
-	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), refusalCommands(), budgetCommands()),
+	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), refusalCommands(), rewriteCommands(), budgetCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
 		command{"run", 1, run},
 		command{"restart", 0, restart},

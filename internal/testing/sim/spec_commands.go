@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -45,6 +46,7 @@ func specCommands() []command {
 		specWord("scheduling-gate", func(s *v1alpha1.RollSetSpec, v string) {
 			s.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v}}
 		}),
+		specWord("defaults", setDefaults),
 		specWord("env", setEnv),
 		specWord("cpu", setCPU),
 		specWord("claims", setClaims),
@@ -80,6 +82,40 @@ func setScaleMaxUnavailable(spec *v1alpha1.RollSetSpec, v string) {
 func setEnv(spec *v1alpha1.RollSetSpec, v string) {
 	name, value, _ := strings.Cut(v, "=")
 	spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: name, Value: value}}
+}
+
+// setDefaults spells the defaults of the template out, as a live workload of another kind has them ("defaults written"), or leaves
+// them out, as manifests do ("defaults left-out"). With a colon and an image it changes that in the same edit.
+func setDefaults(spec *v1alpha1.RollSetSpec, v string) {
+	how, image, changed := strings.Cut(v, ":")
+	pod := &spec.Template.Spec
+	if changed {
+		pod.Containers[0].Image = image
+	}
+	if how == "written" {
+		defaults.Fill(pod)
+		return
+	}
+	for _, omit := range []func(*corev1.PodSpec, *corev1.Container){
+		func(p *corev1.PodSpec, _ *corev1.Container) {
+			p.ServiceAccountName, p.DeprecatedServiceAccount = "", ""
+		},
+		func(p *corev1.PodSpec, _ *corev1.Container) {
+			p.DNSPolicy, p.RestartPolicy, p.SchedulerName = "", "", ""
+		},
+		func(p *corev1.PodSpec, _ *corev1.Container) { p.SecurityContext, p.EnableServiceLinks = nil, nil },
+		func(p *corev1.PodSpec, _ *corev1.Container) { p.TerminationGracePeriodSeconds = nil },
+		func(_ *corev1.PodSpec, c *corev1.Container) { c.ImagePullPolicy = "" },
+		func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.TerminationMessagePath, c.TerminationMessagePolicy = "", ""
+		},
+	} {
+		less := pod.DeepCopy()
+		omit(less, &less.Containers[0])
+		if defaults.SameSpec(less, pod) {
+			*pod = *less
+		}
+	}
 }
 
 func setCPU(spec *v1alpha1.RollSetSpec, v string) {

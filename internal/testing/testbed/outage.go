@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 // KillAPIServer ends the API server without warning, as when its machine fails: requests under way get no answer, and
@@ -30,7 +32,7 @@ func (c *Cluster) KillAPIServer() error {
 
 // StartAPIServer starts the API server again, on the same data and at the same address, and returns when it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.For(startTimeout))
 	defer cancel()
 	if err := c.launch(c.apiServer()); err != nil {
 		return err

@@ -24,11 +24,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
-// startTimeout bounds the start of a cluster, once its binaries are there.
+// startTimeout bounds the start of a cluster on an idle machine, once its binaries are there.
 const startTimeout = time.Minute
 
 // Options describe a cluster. The zero value is a complete cluster with three nodes.
@@ -145,7 +146,7 @@ func (c *Cluster) prepareFiles() (err error) {
 
 // start runs the components, each as soon as those that it needs are there.
 func (c *Cluster) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.For(startTimeout))
 	defer cancel()
 	c.options.Progress("starting etcd and kube-apiserver")
 	if err := c.launch(c.etcd(), c.apiServer()); err != nil {

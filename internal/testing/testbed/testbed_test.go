@@ -24,13 +24,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
 const (
 	namespace = "default"
-	patience  = 20 * time.Second
 	gate      = corev1.PodConditionType("example.com/gate")
 )
 
@@ -448,7 +448,7 @@ func wait(t *testing.T, client kubernetes.Interface, name string, done func(*cor
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Long())
 	defer cancel()
 	for {
 		err := check()

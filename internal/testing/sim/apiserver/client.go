@@ -34,6 +34,8 @@ type Client struct {
 	Tried func(Write, error)
 	// Vain, if not nil, receives patches that changed nothing.
 	Vain func(Write)
+	// Rewritten, if not nil, receives writes whose metadata admission changed, and the answer.
+	Rewritten func(Write, client.Object)
 	// Later carries out a write that is still under way when the client gives up waiting for it.
 	Later func(commit func())
 
@@ -68,8 +70,13 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	switch {
 	case err != nil:
 	case fault.commits():
-		before := c.store.Version()
-		if answer, err = commit(w); err == nil && w.Verb == Patch && !w.DryRun && c.store.Version() == before && c.Vain != nil {
+		before, rewritten := c.store.Version(), c.store.rewritten
+		answer, err = commit(w)
+		switch {
+		case err != nil || w.DryRun:
+		case c.store.rewritten > rewritten && c.Rewritten != nil:
+			c.Rewritten(w, answer)
+		case w.Verb == Patch && c.store.Version() == before && c.Vain != nil:
 			c.Vain(w)
 		}
 	case fault == TimeoutLate:

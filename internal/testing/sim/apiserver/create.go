@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 )
 
 // ClaimProtection is the finalizer that admission puts on every claim.
@@ -34,7 +36,7 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 		return nil, namespaceTerminating(w.Key)
 	}
 	s.prepare(obj)
-	if err := s.admit(Create, obj); err != nil {
+	if err := s.admit(&w, obj); err != nil {
 		return nil, err
 	}
 	if errs := validate(obj); len(errs) > 0 {
@@ -58,11 +60,16 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
-func (s *Store) admit(verb Verb, obj client.Object) error {
+func (s *Store) admit(w *Write, obj client.Object) error {
+	labels, owners := obj.GetLabels(), obj.GetOwnerReferences()
 	for _, admission := range s.Admission {
-		if err := admission(verb, obj); err != nil {
+		if err := admission(w.Verb, obj); err != nil {
 			return apierrors.NewForbidden(GroupResource(kindOf(obj)), obj.GetName(), err)
 		}
+	}
+	if !maps.Equal(labels, obj.GetLabels()) || len(owners) != len(obj.GetOwnerReferences()) {
+		w.Rewritten = true
+		s.rewritten++
 	}
 	return nil
 }
@@ -82,7 +89,7 @@ func (s *Store) prepare(obj client.Object) {
 		defaultRollSet(&o.Spec)
 	case *corev1.Pod:
 		o.Generation = 1
-		defaultPod(&o.Spec)
+		defaults.Fill(&o.Spec)
 		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(&o.Spec)}
 	case *policyv1.PodDisruptionBudget:
 		o.Generation = 1
@@ -113,23 +120,28 @@ func qualityOf(spec *corev1.PodSpec) corev1.PodQOSClass {
 	return class
 }
 
-// checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does.
+// checkQuota counts the pods of the namespace that have not ended, and what they request, as a quota does: with a pod that is
+// created, or that is as it is to become.
 func (s *Store) checkQuota(obj client.Object) error {
 	created, ok := obj.(*corev1.Pod)
 	if !ok || s.MaxPods < 0 && s.MaxCPU == nil {
 		return nil
 	}
-	pods, cpu := 0, resource.Quantity{}
+	pods, cpu, more := 0, resource.Quantity{}, requestedCPU(created)
+	if before, ok := s.objects[KeyOf(created)].(*corev1.Pod); ok {
+		if more.Sub(requestedCPU(before)); more.Sign() <= 0 {
+			return nil
+		}
+	}
 	for key, other := range s.objects {
 		if pod, ok := other.(*corev1.Pod); ok && key.Namespace == obj.GetNamespace() && !HasEnded(pod) {
 			pods++
 			cpu.Add(requestedCPU(pod))
 		}
 	}
-	if s.MaxPods >= 0 && pods >= s.MaxPods {
+	if s.MaxPods >= 0 && pods >= s.MaxPods && s.objects[KeyOf(created)] == nil {
 		return overQuota(created, "pods", "1", strconv.Itoa(pods), strconv.Itoa(s.MaxPods))
 	}
-	more := requestedCPU(created)
 	if sum := cpu.DeepCopy(); s.MaxCPU != nil {
 		if sum.Add(more); sum.Cmp(*s.MaxCPU) > 0 {
 			return overQuota(created, "requests.cpu", more.String(), cpu.String(), s.MaxCPU.String())

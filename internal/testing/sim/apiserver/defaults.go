@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 )
 
 // Default sets the defaults of the CRD, as the API server does.
@@ -28,20 +29,11 @@ func defaultRollSet(spec *v1alpha1.RollSetSpec) {
 	orDefault(&rolling.OnStepFailed, v1alpha1.HoldOnStepFailed)
 }
 
-// defaultPod sets the defaults of a pod that a controller can see.
-func defaultPod(spec *corev1.PodSpec) {
-	orDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
-	orDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
-	orDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
-	orNew(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-	orNew(&spec.EnableServiceLinks, true)
-	orNew(&spec.SecurityContext, corev1.PodSecurityContext{})
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		orDefault(&c.ImagePullPolicy, corev1.PullIfNotPresent)
-		orDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-		orDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
-	}
+// Made returns what the API server makes of the spec of a pod. One with late defaults makes the same of it as one without.
+func Made(spec *corev1.PodSpec) *corev1.PodSpec {
+	made := defaults.Filled(spec)
+	DefaultLate(made)
+	return made
 }
 
 // DefaultLate sets the default that a newer API server adds.

@@ -39,6 +39,8 @@ type Store struct {
 	byKind      map[Kind][]int
 	garbage     []Key
 	observers   []func(*Entry)
+	// rewritten counts the writes whose metadata admission changed.
+	rewritten int
 }
 
 // Admission may refuse a write by an error, or change the object that is about to be stored.

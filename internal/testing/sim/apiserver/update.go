@@ -54,11 +54,16 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 	isolate(w, old, obj)
 	truncateTimes(obj)
 	setGeneration(w, old, obj)
-	if err := s.admit(w.Verb, obj); err != nil {
+	if err := s.admit(&w, obj); err != nil {
 		return nil, err
 	}
 	if err := s.mayGrow(w, old, obj); err != nil {
 		return nil, err
+	}
+	if w.Subresource == "resize" {
+		if err := s.checkQuota(obj); err != nil {
+			return nil, err
+		}
 	}
 	if errs := slices.Concat(validateChange(w, old, obj), validate(obj)); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(groupKind(w.Key.Kind), w.Key.Name, errs)
@@ -81,8 +86,12 @@ func (s *Store) mayGrow(w Write, old, obj client.Object) error {
 	if !ok || claim.Spec.Resources.Requests.Storage().Cmp(*MustBe[*corev1.PersistentVolumeClaim](old).Spec.Resources.Requests.Storage()) <= 0 {
 		return nil
 	}
-	if name := claim.Spec.StorageClassName; name != nil {
-		class, ok := s.objects[Key{Kind: StorageClasses, Name: *name}].(*storagev1.StorageClass)
+	name, says := claim.Annotations[corev1.BetaStorageClassAnnotation]
+	if inSpec := claim.Spec.StorageClassName; !says && inSpec != nil {
+		name, says = *inSpec, true
+	}
+	if says {
+		class, ok := s.objects[Key{Kind: StorageClasses, Name: name}].(*storagev1.StorageClass)
 		if ok && class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion {
 			return nil
 		}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
@@ -52,9 +53,11 @@ func start() (stop func() error, err error) {
 		return nil, err
 	}
 	environment := &envtest.Environment{
+		ControlPlaneStartTimeout: patience.Long(), ControlPlaneStopTimeout: patience.Long(),
 		BinaryAssetsDirectory: binaries,
 		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
+		CRDInstallOptions:     envtest.CRDInstallOptions{MaxTime: patience.Long()},
 	}
 	config, err := environment.Start()
 	if err != nil {

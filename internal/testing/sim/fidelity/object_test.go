@@ -88,6 +88,9 @@ func normalize(obj client.Object) {
 			obj.Spec.Tolerations = nil
 		}
 		obj.Spec.Priority, obj.Spec.PreemptionPolicy = nil, nil
+		if obj.Spec.ServiceAccountName == "" { // the plug-in that fills it in is off
+			obj.Spec.ServiceAccountName, obj.Spec.DeprecatedServiceAccount = "default", "default"
+		}
 		for i := range obj.Status.Conditions {
 			obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 		}

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
@@ -39,7 +41,7 @@ type Checker struct {
 	// made maps each pod that a manager created for a set to the generation of the set. Adopted pods are not in it.
 	made map[creation]int64
 	// writes counts the writes of managers by verb and kind.
-	writes  map[string]int
+	writes map[string]int
 	// seen holds the revisions that a manager saw proven, by their names.
 	seen    map[string]bool
 	bounds  *bounds
@@ -58,6 +60,8 @@ type Checker struct {
 	data data
 	// had is how many pods a set that limits their creation has had at once, as far as its status told.
 	had int
+	// places is whose place each pod takes, as far as failure domains go.
+	places places
 	// entered is since when pods have been in their lifecycle states.
 	entered entries
 }
@@ -90,6 +94,7 @@ func NewChecker(cluster *Cluster) *Checker {
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
 		entered: newEntries(),
+		places:  newPlaces(),
 
 		sent:       make(map[attempt]time.Time),
 		unanswered: make(map[int64]time.Time),
@@ -165,6 +170,7 @@ func rules() []rule {
 // Observe judges a write and remembers the first violation.
 func (c *Checker) Observe(e *apiserver.Entry) {
 	c.observeData(e)
+	defer c.places.see(c, e)
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
 	if !byManager {
@@ -251,6 +257,16 @@ func (c *Checker) Vain(w apiserver.Write) {
 	known := c.reconcile.View.Cached(w.Key)
 	if known != nil && known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion() && c.Violation == nil {
 		c.Violation = fmt.Errorf("silence broken by %s of %s: %s changes nothing", w.Actor, w, w.Body)
+	}
+}
+
+// Rewritten judges a write that admission changed: the manager must notice, and not try it again and again.
+func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
+	set := c.reconcile.set()
+	pod, isPod := answer.(*corev1.Pod)
+	misfit := isPod && w.Verb == apiserver.Create && set != nil && (OwnerOf(pod) != set.UID || !matches(set, pod))
+	if wrong := c.bounds.rewrite(w, misfit, c.world.now()); wrong != "" && c.Violation == nil {
+		c.Violation = errors.New(wrong)
 	}
 }
 

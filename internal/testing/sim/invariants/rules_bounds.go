@@ -4,6 +4,7 @@
 package invariants
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +27,8 @@ const (
 	maxStatuses   = 10               // writes of the status in a second, by one life of a manager
 	maxFailures   = 40               // failures of the same write in failureWindow, by one life of a manager
 	failureWindow = 10 * time.Minute //
+	rewrittenRest = 10 * time.Second // from one patch that admission changed to the same one, by one life of a manager
+	maxMisfits    = 12               // pods in a minute that admission makes none of the set's, by one life of a manager
 	maxMessage    = 4 << 10          // bytes of a message in a condition
 	maxNotes      = 16 << 10         // bytes of the annotations of a pod
 )
@@ -35,7 +38,10 @@ type bounds struct {
 	inARow   map[apiserver.Key]streak
 	statuses map[string][]time.Time
 	failures map[string][]time.Time
-	wasted   int // pods that managers created and deleted before anything happened to them
+	// rewritten is when patches were last changed by admission, and misfits when pods were made that are none of the set's.
+	rewritten map[string]time.Time
+	misfits   []time.Time
+	wasted    int // pods that managers created and deleted before anything happened to them
 }
 
 // streak counts the writes in a row of one manager to an object during one generation of the set.
@@ -47,13 +53,50 @@ type streak struct {
 }
 
 func newBounds() *bounds {
-	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time)}
+	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time), rewritten: make(map[string]time.Time)}
 }
 
 // restart forgets what a manager did before its restart, because it cannot know.
 func (b *bounds) restart(manager string) {
 	delete(b.statuses, manager)
 	clear(b.failures)
+	b.forgetRewritten()
+}
+
+func (b *bounds) forgetRewritten() {
+	clear(b.rewritten)
+	b.misfits = nil
+}
+
+// rewrite records a write that admission changed. It returns what is wrong if the same was tried a moment ago.
+func (b *bounds) rewrite(w apiserver.Write, misfit bool, now time.Time) string {
+	what := w.Actor + " " + w.String() + " " + patchedKeys(w.Body)
+	if w.Verb == apiserver.Patch {
+		last, again := b.rewritten[what]
+		if b.rewritten[what] = now; again && now.Sub(last) < rewrittenRest {
+			return fmt.Sprintf("I10 hot loop: %s was changed by admission, and tried again after %s", what, now.Sub(last))
+		}
+	}
+	if misfit {
+		if b.misfits = within(append(b.misfits, now), time.Minute); len(b.misfits) > maxMisfits {
+			return fmt.Sprintf("I10 hot loop: %d pods in a minute that are none of the set's", len(b.misfits))
+		}
+	}
+	return ""
+}
+
+// patchedKeys returns what a patch changes of metadata.
+func patchedKeys(body []byte) string {
+	var says struct {
+		Metadata struct {
+			Labels, Annotations map[string]any
+			OwnerReferences     []any
+		}
+	}
+	if json.Unmarshal(body, &says) != nil {
+		return ""
+	}
+	return fmt.Sprint(slices.Sorted(maps.Keys(says.Metadata.Labels)), slices.Sorted(maps.Keys(says.Metadata.Annotations)), len(says.Metadata.OwnerReferences))
 }
 
 // see records a write of any client. For a manager, generation is the generation of the set that it knows.
@@ -78,6 +121,7 @@ func (b *bounds) see(e *apiserver.Entry, byManager bool, generation int64) {
 	case e.Key.Kind == apiserver.RollSets:
 		clear(b.inARow) // the set has changed
 		clear(b.failures)
+		b.forgetRewritten()
 		b.wasted = 0
 	case e.Actor == User && e.Key.Kind == apiserver.Pods && e.Subresource == "status":
 		// The gate of one pod decides what the guard allows for the others.

@@ -24,9 +24,19 @@ func oneDomainAtATime(v *verdict) string {
 	}
 	key := v.set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey
 	for _, other := range v.pods {
-		if v.lacks(other) && domainOf(other, key) != domainOf(pod, key) {
-			return fmt.Sprintf("a pod of domain %s is disturbed while %s in domain %s is unavailable", domainOf(pod, key), v.world.Name(other), domainOf(other, key))
+		home, moved := v.checker.places.homes[other.UID]
+		switch {
+		case !v.lacks(other), moved && home == "":
+			continue
+		case !moved:
+			home = domainOf(other, key)
 		}
+		if home != domainOf(pod, key) {
+			return fmt.Sprintf("a pod of domain %s is disturbed while %s of domain %s is unavailable", domainOf(pod, key), v.world.Name(other), home)
+		}
+	}
+	if home := v.checker.places.awaits(v, pod); home != "" {
+		return fmt.Sprintf("a pod of domain %s is disturbed while one of domain %s is missing", domainOf(pod, key), home)
 	}
 	return ""
 }
@@ -56,11 +66,14 @@ func preparing(pod *corev1.Pod) bool {
 	return state != "" && state != string(v1alpha1.LifecycleNormal)
 }
 
-// lacks reports whether a pod of the set is unavailable and holds other domains. Pods without a node are in no domain. Surge
-// that starts is not needed yet, and a terminating pod is not missed once there are enough others.
+// lacks reports whether a pod of the set is unavailable and holds other domains. Pods without a node are in no domain, unless they
+// take the place of others. Pods that are added, and surge that starts, are not needed yet, and a terminating pod is not missed
+// once there are enough others.
 func (v *verdict) lacks(pod *corev1.Pod) bool {
+	_, moved := v.checker.places.homes[pod.UID]
+	unplaced := pod.Spec.NodeName == "" || v.unplaced(pod)
 	switch {
-	case pod.Spec.NodeName == "", v.unplaced(pod), v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
+	case unplaced && !moved, v.checker.places.added[pod.UID], v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
 		return false
 	case pod.DeletionTimestamp != nil:
 		return v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)

@@ -60,7 +60,7 @@ func ownsIt(v *verdict) string {
 	}
 	claimOfPod := v.Key.Kind == apiserver.Claims && v.ownsPod(owner)
 	switch {
-	case owner == v.set.UID, claimOfPod:
+	case owner == v.set.UID, claimOfPod, v.Verb == apiserver.Create && v.Rewritten:
 		return ""
 	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Revisions && v.Key.Kind != apiserver.Budgets: // an adoption, judged by I8; or a claim that is kept
 		return ""

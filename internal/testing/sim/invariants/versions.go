@@ -73,16 +73,12 @@ func (c *Cluster) VersionOf(template *corev1.PodTemplateSpec) string {
 	return "v" + strconv.Itoa(i+1)
 }
 
-// sameTemplate reports whether two templates mean the same; a default that a newer API server adds makes no difference.
+// sameTemplate reports whether two templates mean the same: the API server makes the same of them, also a newer one that adds a
+// default.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
-	if a.Spec.ShareProcessNamespace != b.Spec.ShareProcessNamespace {
-		a, b = a.DeepCopy(), b.DeepCopy()
-		apiserver.DefaultLate(&a.Spec)
-		apiserver.DefaultLate(&b.Spec)
-	}
-	return apiequality.Semantic.DeepEqual(a.Labels, b.Labels) &&
-		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
-		apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
+	same := apiequality.Semantic.DeepEqual
+	return same(a.Labels, b.Labels) && same(a.Annotations, b.Annotations) &&
+		(same(a.Spec, b.Spec) || same(apiserver.Made(&a.Spec), apiserver.Made(&b.Spec)))
 }
 
 // Readable returns a text with v1, v2, … for the names of revisions.

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -41,7 +42,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 // BuildFrom is Build of another source tree, such as that of another version.
 func BuildFrom(ctx context.Context, root, dir string) (string, error) {
 	path := filepath.Join(dir, "manager")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, ".")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the manager: %w\n%s", err, out)
@@ -136,13 +137,13 @@ func (p *Process) end(signal os.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(stopTimeout):
-		return errors.Join(fmt.Errorf("the manager did not end within %v\n%s", stopTimeout, p.tail()), p.cmd.Process.Kill())
+	case <-time.After(patience.For(stopTimeout)):
+		return errors.Join(fmt.Errorf("the manager did not end\n%s", p.tail()), p.cmd.Process.Kill())
 	}
 }
 
 func (p *Process) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.For(readyTimeout))
 	defer cancel()
 	for {
 		if isOK(ctx, p.health) {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 const (
@@ -39,7 +41,7 @@ func capacity() corev1.ResourceList {
 
 // register makes every node and its first lease.
 func (f *Fleet) register(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.For(registerTimeout))
 	defer cancel()
 	for _, name := range f.names {
 		if err := f.registerNode(ctx, name); err != nil {

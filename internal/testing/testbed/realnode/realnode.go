@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/realnode/images"
 	"rollset.dev/rollset/internal/testing/testbed/realnode/setup"
@@ -218,7 +219,7 @@ func (n *Node) launch() error {
 
 // awaitReady waits until the API server knows the node as ready.
 func (n *Node) awaitReady(ctx context.Context, config *rest.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience.For(readyTimeout))
 	defer cancel()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -340,8 +341,8 @@ func (n *Node) Stop() error {
 	}
 	select {
 	case <-n.done:
-	case <-time.After(stopTimeout):
-		return errors.Join(fmt.Errorf("the supervisor did not end within %v\n%s", stopTimeout, n.tail()), n.supervisor.Process.Kill())
+	case <-time.After(patience.For(stopTimeout)):
+		return errors.Join(fmt.Errorf("the supervisor did not end\n%s", n.tail()), n.supervisor.Process.Kill())
 	}
 	if n.err != nil {
 		return n.ended()

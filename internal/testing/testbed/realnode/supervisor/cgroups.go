@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rollset.dev/rollset/internal/testing/patience"
 )
 
 const (
@@ -155,7 +157,7 @@ func (c cgroups) remove() error {
 
 func removeTree(dir string) error {
 	var err error
-	for deadline := time.Now().Add(emptyTimeout); time.Now().Before(deadline); time.Sleep(pollEvery) {
+	for deadline := time.Now().Add(patience.For(emptyTimeout)); time.Now().Before(deadline); time.Sleep(pollEvery) {
 		var dirs []string
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
@@ -246,7 +248,7 @@ func mountUnified() error {
 		return err
 	}
 	var err error
-	for deadline := time.Now().Add(emptyTimeout); time.Now().Before(deadline); time.Sleep(pollEvery) {
+	for deadline := time.Now().Add(patience.For(emptyTimeout)); time.Now().Before(deadline); time.Sleep(pollEvery) {
 		if err = enableControllers(cgroupRoot); !errors.Is(err, unix.EBUSY) {
 			return err
 		}

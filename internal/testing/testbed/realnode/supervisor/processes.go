@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/realnode/setup"
 )
 
@@ -136,7 +137,7 @@ func (p *processes) kill(name string) error {
 // await asks until ready returns no error, or the component has ended, or the time is over.
 func (p *processes) await(name string, ready func() error) error {
 	var err error
-	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(pollEvery) {
+	for deadline := time.Now().Add(patience.For(startTimeout)); time.Now().Before(deadline); time.Sleep(pollEvery) {
 		if err = ready(); err == nil {
 			return nil
 		}

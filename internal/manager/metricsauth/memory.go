@@ -1,0 +1,98 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package metricsauth
+
+import (
+	"crypto/sha256"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// acceptedFor is how long an answer that allows a request is used again. A right that is withdrawn ends that much later.
+	acceptedFor = time.Minute
+	// knownFor is how long a client that was allowed is asked about before clients that nobody knows.
+	knownFor = time.Hour
+	// maxClients bounds the clients that are remembered. A cluster has a few that read metrics.
+	maxClients = 1000
+)
+
+// client names who asks, and for what, without the token itself.
+type client [sha256.Size]byte
+
+func clientOf(token string, req *http.Request) client {
+	return sha256.Sum256([]byte(verb(req) + " " + req.URL.Path + " " + token))
+}
+
+// memory remembers the clients that were allowed.
+type memory struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	// allowed is when each client was last allowed.
+	allowed map[client]time.Time
+}
+
+// age returns how long ago a client was last allowed; false if that is not known.
+func (m *memory) age(c client) (time.Duration, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, ok := m.allowed[c]
+	if age := m.clock.Since(at); ok && age >= 0 && age < knownFor { // a negative age is that of a clock that was set back
+		return age, true
+	}
+	return 0, false
+}
+
+// note remembers whether a client was allowed.
+func (m *memory) note(c client, allowed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !allowed {
+		delete(m.allowed, c)
+		return
+	}
+	if m.allowed == nil || len(m.allowed) >= maxClients {
+		m.forgetOld()
+	}
+	m.allowed[c] = m.clock.Now()
+}
+
+// forgetOld makes room: it forgets the clients that are not known any more, and all of them if that is not enough.
+func (m *memory) forgetOld() {
+	maps.DeleteFunc(m.allowed, func(_ client, at time.Time) bool { return m.clock.Since(at) >= knownFor })
+	if m.allowed == nil || len(m.allowed) >= maxClients {
+		m.allowed = map[client]time.Time{}
+	}
+}
+
+// tally lets a message be logged once a minute, with the number of requests that it stands for.
+type tally struct {
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	count int
+	next  time.Time
+}
+
+// logEvery is the shortest time between two messages.
+const logEvery = time.Minute
+
+// add counts a request, and returns how many there were since the last message; zero if that was less than a minute ago.
+func (t *tally) add() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count++
+	now := t.clock.Now()
+	if now.Before(t.next) && t.next.Sub(now) <= logEvery {
+		return 0
+	}
+	count := t.count
+	t.count, t.next = 0, now.Add(logEvery)
+	return count
+}

@@ -1,0 +1,72 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"slices"
+	"strconv"
+
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// vacated returns the failure domains of pods that are gone and have no successor yet. A pod with a random name and no claims has
+// a successor of another name: then as many are vacated as pods are missing.
+func (o *observer) vacated() map[string]snapshot.Domain {
+	m, spec := o.memory, o.out.Domains()
+	if spec == nil {
+		m.homes, m.homesKey = nil, ""
+		return nil
+	}
+	if m.homesKey != spec.LabelKey {
+		m.homes, m.homesKey = nil, spec.LabelKey
+	}
+	homes, there := make(map[string]snapshot.Domain, len(o.out.Replicas)), make(map[string]bool, len(o.out.Replicas))
+	for i := range o.out.Replicas {
+		r := &o.out.Replicas[i]
+		if r.Pod == nil || r.Surge {
+			continue
+		}
+		there[r.ID] = true
+		if home, known := o.home(r, spec.LabelKey); known {
+			homes[r.ID] = home
+		}
+	}
+	gone := o.leftWithout(there)
+	vacated := make(map[string]snapshot.Domain, len(gone))
+	for _, id := range gone {
+		vacated[id], homes[id] = m.homes[id], m.homes[id]
+	}
+	m.homes = homes
+	return vacated
+}
+
+// home returns the failure domain of a pod: where it is, or, before it is available, where its predecessor was.
+func (o *observer) home(r *snapshot.Replica, key string) (home snapshot.Domain, known bool) {
+	if r.Active() && !r.Available {
+		home, known, _ = o.out.Home(r, key)
+		return home, known
+	}
+	return snapshot.DomainOf(r.Pod, key), r.Node != ""
+}
+
+// leftWithout returns the identities that had a pod at the last look, have none now, and are to have one again.
+func (o *observer) leftWithout(there map[string]bool) (gone []string) {
+	for id := range o.memory.homes {
+		if !there[id] && (!o.out.Ordinal() || o.inUse(id)) {
+			gone = append(gone, id)
+		}
+	}
+	slices.Sort(gone)
+	return gone[:min(o.out.Limits.Replicas-o.out.Placed(), len(gone))]
+}
+
+// inUse reports whether the set uses the ordinal that an identity stands for.
+func (o *observer) inUse(id string) bool {
+	ordinal, err := strconv.Atoi(id)
+	if err != nil {
+		return false
+	}
+	_, used := o.out.InUse(ordinal)
+	return used
+}

@@ -1,0 +1,74 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
+)
+
+// claimCommands returns what users do to claims.
+func claimCommands() []command {
+	return []command{
+		{"give-claims", 2, giveClaims},
+		{"old-class", 1, useOldClass},
+	}
+}
+
+// giveClaims labels the claims of pods as those of a set. The pods may be gone.
+func giveClaims(_ context.Context, w *World, args []string) error {
+	for _, name := range args[1:] {
+		pod := w.everNamed(name)
+		if pod == nil {
+			continue // in a replay the user was too early
+		}
+		w.note("label the claims of " + name + " as those of the set " + args[0])
+		for _, key := range invariants.ClaimsOf(pod) {
+			claim, ok := w.Store.Get(key).(*corev1.PersistentVolumeClaim)
+			if !ok {
+				continue
+			}
+			edited := apiserver.Clone(claim)
+			metav1.SetMetaDataLabel(&edited.ObjectMeta, v1alpha1.SetLabel, args[0])
+			if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// everNamed returns a pod by its name on the film strip, also one that is gone; nil if there was none.
+func (w *World) everNamed(name string) *corev1.Pod {
+	for e := range w.Store.History(apiserver.Pods) {
+		if pod, ok := e.New.(*corev1.Pod); ok && w.Name(pod) == name {
+			return pod
+		}
+	}
+	return nil
+}
+
+// useOldClass names a storage class in the annotation of claim templates that is older than the field.
+func useOldClass(_ context.Context, w *World, args []string) error {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: args[0]}, AllowVolumeExpansion: new(args[0] == growing)}
+	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, class); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
+	return w.Edit(strings.Join([]string{"old-class", args[0]}, " "), func(s *v1alpha1.RollSetSpec) {
+		for i := range s.VolumeClaimTemplates {
+			t := &s.VolumeClaimTemplates[i]
+			t.Spec.StorageClassName = nil
+			metav1.SetMetaDataAnnotation(&t.ObjectMeta, corev1.BetaStorageClassAnnotation, args[0])
+		}
+	})
+}

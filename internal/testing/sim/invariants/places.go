@@ -1,0 +1,120 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// places tells whose place each pod of a set with failure domains takes. It follows the writes of everybody, and reads nothing that
+// managers write about it.
+type places struct {
+	key string
+	// vacant are the places of pods that have gone, or are about to, and that no new pod takes yet, the oldest first.
+	vacant []vacancy
+	// homes are the failure domains of the pods whose places those took that have not been available yet. An empty one is not known
+	// to the manager.
+	homes map[types.UID]string
+	// added are the pods that took no place and have not been available yet.
+	added map[types.UID]bool
+}
+
+// vacancy is the place of a pod that goes or is gone.
+type vacancy struct {
+	pod    apiserver.Key
+	uid    types.UID
+	domain string
+	// since is the version of the store at which the pod was last as it stood in its place.
+	since int64
+}
+
+func newPlaces() places { return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}} }
+
+// see follows a write.
+func (p *places) see(c *Checker, e *apiserver.Entry) {
+	set := c.world.Set()
+	if set == nil || set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+		*p = newPlaces()
+		return
+	}
+	if key := set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey; key != p.key {
+		*p = newPlaces()
+		p.key = key
+	}
+	before, _ := e.Old.(*corev1.Pod)
+	after, _ := e.New.(*corev1.Pod)
+	stood := before != nil && before.DeletionTimestamp == nil && OwnerOf(before) == set.UID
+	stands := after != nil && after.DeletionTimestamp == nil && OwnerOf(after) == set.UID
+	switch {
+	case stood && !stands:
+		p.leaves(before, e.Version)
+	case stands && before == nil && c.reconcile != nil && e.Actor == c.reconcile.Manager:
+		p.takes(c, set, after)
+	case stands && IsAvailable(after, set.Spec.MinReadySeconds, c.world.now()):
+		delete(p.homes, after.UID)
+		delete(p.added, after.UID)
+	}
+}
+
+// leaves notes that the place of a pod becomes vacant.
+func (p *places) leaves(pod *corev1.Pod, version int64) {
+	home, moved := p.homes[pod.UID]
+	added := p.added[pod.UID]
+	delete(p.homes, pod.UID)
+	delete(p.added, pod.UID)
+	switch {
+	case pod.Labels[v1alpha1.SurgeLabel] == "true", added:
+		return
+	case pod.Spec.NodeName != "" && !moved:
+		home = domainOf(pod, p.key)
+	}
+	p.vacant = append(p.vacant, vacancy{apiserver.KeyOf(pod), pod.UID, home, version})
+}
+
+// takes notes that a pod was created, for a vacant place or beside all others.
+func (p *places) takes(c *Checker, set *v1alpha1.RollSet, pod *corev1.Pod) {
+	own := func(v vacancy) bool { return v.pod == apiserver.KeyOf(pod) }
+	i := slices.IndexFunc(p.vacant, own)
+	if i < 0 && len(p.vacant) > 0 && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+		i = 0
+	}
+	switch {
+	case pod.Labels[v1alpha1.SurgeLabel] == "true":
+	case i < 0:
+		p.added[pod.UID] = true
+	default:
+		p.homes[pod.UID] = p.vacant[i].domain
+		if !c.remembers(p.vacant[i]) {
+			p.homes[pod.UID] = ""
+		}
+		p.vacant = slices.Delete(p.vacant, i, i+1)
+	}
+}
+
+// remembers reports whether the manager at work has seen a pod in the place that it left.
+func (c *Checker) remembers(v vacancy) bool {
+	return len(c.managers) == 1 && c.reconcile.Born < v.since
+}
+
+// awaits returns a failure domain other than a pod's in which a place is vacant, as far as the manager knows; empty if there is
+// none.
+func (p *places) awaits(v *verdict, pod *corev1.Pod) string {
+	missing := int(*v.set.Spec.Replicas) - v.count(IsActive)
+	for _, place := range p.vacant {
+		known := v.checker.reconcile.View.Cached(place.pod)
+		if known != nil && known.GetUID() == place.uid || !v.checker.remembers(place) || place.domain == "" || missing <= 0 {
+			continue
+		}
+		if missing--; place.domain != domainOf(pod, p.key) {
+			return place.domain
+		}
+	}
+	return ""
+}
