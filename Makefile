@@ -11,10 +11,14 @@ DIST ?= dist
 DOWNLOADS ?= https://rollset.dev/releases
 # The folder of a registry that `make push` pushes the Helm chart to.
 CHARTS ?= $(dir $(IMG))charts
-# The version of `make bundle`, its manager's image, and the previous version if no version may be skipped.
+# For the Operator Lifecycle Manager: the version, the one before it if no version may be skipped, the folders of the bundle and
+# the catalog, the bundle's image by digest, and the file of the catalog before, which a new one continues.
 VERSION ?= 0.1.0
-BUNDLE_IMG ?= example.com/rollset:v$(VERSION)
 REPLACES ?=
+BUNDLE ?= bundle
+BUNDLE_IMG ?=
+CATALOG ?= catalog
+BEFORE ?=
 # Seeds that `make rollouts` plays every scenario with, and the first of them.
 SEEDS ?= 10000
 START ?= 1
@@ -79,10 +83,11 @@ clean: ## Remove build output; caches outside the folder stay.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types, their reference, and the pictures of a plan and of a rollout.
+generate: ## Generate the deep copies of the API's types, their reference, the table of flags, and the pictures of a plan and of a rollout.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
 		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
+	go test . -run TestFlagsAreDocumented -update
 	go run ./cmd/kubectl-rollset plan --offline -f hack/plan/old.yaml -f hack/plan/new.yaml -o svg >docs/images/plan.svg
 	go run ./hack/film internal/testing/sim/testdata/broken-update.txtar >docs/images/rollout.svg
 
@@ -98,11 +103,6 @@ manifests: ## Generate the CRD, the manager's role, and the schema with which ku
 	cp config/rbac/manager/role.yaml config/rbac/rollset_*_role.yaml config/prometheus/rules.yaml \
 		config/network-policy/manager_traffic.yaml charts/rollset/files/
 	cp config/rbac/disruption/role.yaml charts/rollset/files/disruption_role.yaml
-
-.PHONY: bundle
-bundle: ## Write the bundle of VERSION for the Operator Lifecycle Manager.
-	$(KUSTOMIZE) build config/manifests | \
-		go -C hack/bundle run . -version $(VERSION) -image $(BUNDLE_IMG) -replaces '$(REPLACES)' -o $(CURDIR)/bundle
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -259,6 +259,11 @@ plans: ## Compare plans of EDITS random edits, and of golden rollouts, with the 
 	$(CONTROLPLANE); \
 		go test -count=1 -timeout 0 -v -run TestPlanIsWhatHappens ./test/cli -edits=$(EDITS) -seed=$(START)
 
+.PHONY: moves
+moves: ## Move the manifests of 14 applications to RollSets and back, and kill each move after every write; takes some minutes.
+	$(CONTROLPLANE); \
+		go test -count=1 -timeout 0 -parallel 6 -v -run 'TestWorkloads|TestMoveInTrouble' ./test/cli -kill-all
+
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and list the changed ones.
 	go test -run TestGolden ./internal/testing/sim -update
@@ -368,13 +373,30 @@ release: ## Write a release of VERSION into DIST, for an image IMG without a tag
 	$(MAKE) build-installer IMG=$(IMG):v$(VERSION)@$$(cat $(DIST)/image.digest)
 	rm -r $(DIST)/overlay
 	go -C hack/release run . chart -root $(CURDIR) -out $(abspath $(DIST)) -version v$(VERSION) -to $(IMG)
+	$(MAKE) bundle BUNDLE=$(DIST)/bundle IMG=$(IMG):v$(VERSION)@$$(cat $(DIST)/image.digest)
+	go -C hack/release run . folder -out $(abspath $(DIST)) -name bundle
+	$(MAKE) catalog BUNDLE=$(DIST)/bundle CATALOG=$(DIST)/catalog BUNDLE_IMG=$(IMG)-bundle:v$(VERSION)@$$(cat $(DIST)/bundle.digest)
+	go -C hack/release run . folder -out $(abspath $(DIST)) -name catalog
+	cp $(DIST)/catalog/configs/rollset/catalog.yaml $(DIST)/
+	rm -r $(DIST)/bundle $(DIST)/catalog
 	sed 's,<address of the release>,$(DOWNLOADS)/v$(VERSION),' docs/install.md >$(DIST)/install.md
 	go -C hack/release run . documents -out $(abspath $(DIST))
 
 .PHONY: push
-push: ## Push the image of the release in DIST to IMG, without a tag, and the chart to CHARTS.
+push: ## Push the images of the release in DIST to IMG, without a tag, IMG-bundle and IMG-catalog, and the chart to CHARTS.
 	go -C hack/release run . push -out $(abspath $(DIST)) -to $(IMG):v$(VERSION)
+	for name in bundle catalog; do go -C hack/release run . push -out $(abspath $(DIST)) -name $$name -to $(IMG)-$$name:v$(VERSION); done
 	go -C hack/helm tool helm push $(abspath $(DIST))/rollset-$(VERSION).tgz oci://$(CHARTS)
+
+.PHONY: bundle
+bundle: ## Write the bundle of VERSION for the Operator Lifecycle Manager into BUNDLE, with the manager's image IMG by digest.
+	created=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd); manifests=$$($(KUSTOMIZE) build config/manifests); \
+		go -C hack/bundle run . bundle -version '$(VERSION)' -image '$(IMG)' -replaces '$(REPLACES)' -created "$$created" -o $(abspath $(BUNDLE)) <<<"$$manifests"
+
+.PHONY: catalog
+catalog: ## Write a catalog with the bundle in BUNDLE, whose image is BUNDLE_IMG by digest, into CATALOG; BEFORE is the catalog.yaml before.
+	go -C hack/bundle run . catalog -version '$(VERSION)' -image '$(BUNDLE_IMG)' -replaces '$(REPLACES)' -bundle $(abspath $(BUNDLE)) \
+		-before '$(if $(BEFORE),$(abspath $(BEFORE)))' -o $(abspath $(CATALOG))
 
 .PHONY: build-installer
 build-installer: ## Write dist/install.yaml: the CRD and the manager with image IMG, in one file.
@@ -395,7 +417,10 @@ install: ## Install the CRD into the cluster of KUBECONFIG.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply -f -
 
 .PHONY: uninstall
-uninstall: ## Remove the CRD, with every RollSet and its pods.
+uninstall: ## Remove the CRD, if no RollSet is left: it would go with its pods.
+	@crd=$$($(KUBECTL) get crd rollsets.apps.rollset.dev --ignore-not-found -o name); \
+		[[ -z $$crd ]] || left=$$($(KUBECTL) get rollsets.apps.rollset.dev --all-namespaces -o name); \
+		[[ -z $${left:-} ]] || { echo "$$left"; echo "error: RollSets are left, and would be deleted with their pods: see docs/upgrade.md" >&2; exit 1; }
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
@@ -403,8 +428,8 @@ deploy: build-installer ## Install the CRD and the manager with image IMG into t
 	$(KUBECTL) apply -f dist/install.yaml
 
 .PHONY: undeploy
-undeploy: ## Remove the manager and the CRD, with every RollSet and its pods.
-	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
+undeploy: ## Remove the manager. The CRD stays, and with it every RollSet and its pods.
+	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f - -l app.kubernetes.io/name=rollset
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster: a real control plane, simulated nodes. For your shell: eval "$$(make -s cluster-up)"

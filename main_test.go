@@ -7,12 +7,12 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 func TestRunRefusesWhatItDoesNotUnderstand(t *testing.T) {
@@ -32,6 +33,7 @@ func TestRunRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"no workers":            {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles: 0 is less than 1"},
 		"a number that is none": {args: []string{"--max-concurrent-reconciles=many"}, want: `invalid value "many" for flag -max-concurrent-reconciles`},
 		"a level that is none":  {args: []string{"--zap-log-level=loud"}, want: `invalid value "loud" for flag -zap-log-level`},
+		"less than no memory":   {args: []string{"--memory-limit=-1"}, want: "--memory-limit: -1 is less than 0"},
 		"a namespace's name":    {args: []string{"--namespaces=a,B"}, want: `"B" is no name of a namespace`},
 		"the lease's namespace": {args: []string{"--leader-election-namespace=a b"}, want: `--leader-election-namespace: "a b" is no name of a namespace`},
 		"several namespaces outside a pod": {
@@ -110,20 +112,145 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestFlagsAreDocumented compares the table of flags in the documentation with the existing flags.
+var update = flag.Bool("update", false, "rewrite the table of flags in docs/install.md")
+
+// TestFlagsAreDocumented compares the table of flags in the documentation with the flags.
 func TestFlagsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("docs/install.md")
+	const page, begin, end = "docs/install.md", "<!-- flags: written by make generate -->\n", "<!-- end of flags -->\n"
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| (?:`([^`]*)`)? ?\\|").FindAllStringSubmatch(string(page), -1) {
-		documented[row[1]] = row[2]
+	before, rest, _ := strings.Cut(string(text), begin)
+	documented, after, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no table of flags", page)
 	}
-	defaults := map[string]string{}
-	new(options).flags().VisitAll(func(f *flag.Flag) { defaults[f.Name] = f.DefValue })
-	if diff := cmp.Diff(defaults, documented); diff != "" {
-		t.Errorf("docs/install.md (-flags +documented):\n%s", diff)
+	table := "\n| flag | variable | default | meaning |\n|---|---|---|---|\n"
+	quoted := func(text string) string {
+		if text == "" {
+			return ""
+		}
+		return "`" + text + "`"
+	}
+	new(options).flags().VisitAll(func(f *flag.Flag) {
+		of := variable(f.Name)
+		if f.Name == versionFlag {
+			of = ""
+		}
+		_, usage := flag.UnquoteUsage(f)
+		table += fmt.Sprintf("| `--%s` | %s | %s | %s |\n", f.Name, quoted(of), quoted(f.DefValue), usage)
+	})
+	table += "\n"
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+table+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(table, documented); diff != "" {
+		t.Errorf("%s; make generate writes it (-flags +documented):\n%s", page, diff)
+	}
+}
+
+// TestEveryFlagHasAVariable sets each flag by its variable, as the command line does.
+func TestEveryFlagHasAVariable(t *testing.T) {
+	values := map[string]string{
+		"metrics-bind-address": ":1", "metrics-secure": "false", "metrics-cert-path": "folder", "metrics-cert-name": "cert",
+		"metrics-cert-key": "key", "health-probe-bind-address": ":2", "pprof-bind-address": "127.0.0.1:3", "leader-elect": "true",
+		"leader-election-namespace": "leases", "namespaces": "a,b", "max-concurrent-reconciles": "7", "memory-limit": "1000",
+		"kubeconfig": "file", "zap-devel": "true", "zap-encoder": "console", "zap-log-level": "2", "zap-stacktrace-level": "panic",
+		"zap-time-encoding": "nanos",
+	}
+	new(options).flags().VisitAll(func(f *flag.Flag) {
+		value, ok := values[f.Name]
+		if f.Name == versionFlag || ok && value == f.DefValue {
+			return
+		}
+		if !ok {
+			t.Fatalf("--%s: give it a value in this test", f.Name)
+		}
+		set := func(by string, read func(*options, *flag.FlagSet) error) string {
+			o := &options{}
+			flags := o.flags()
+			if err := read(o, flags); err != nil {
+				t.Errorf("--%s by %s: %v", f.Name, by, err)
+			}
+			o.fromEnvironment = nil
+			return fmt.Sprintf("%s %+v", flags.Lookup(f.Name).Value, shown(*o))
+		}
+		byArgument := set("an argument", func(_ *options, flags *flag.FlagSet) error { return flags.Parse([]string{"--" + f.Name + "=" + value}) })
+		byVariable := set("a variable", func(o *options, flags *flag.FlagSet) error {
+			return o.readEnvironment(flags, []string{variable(f.Name) + "=" + value})
+		})
+		if diff := cmp.Diff(byArgument, byVariable); diff != "" {
+			t.Errorf("--%s by a variable (-argument +variable):\n%s", f.Name, diff)
+		}
+	})
+}
+
+// shown is what of options can be printed: zap's are functions.
+func shown(o options) options {
+	o.logging = zap.Options{Development: o.logging.Development}
+	return o
+}
+
+func TestEnvironment(t *testing.T) {
+	for name, c := range map[string]struct {
+		variable, value string
+		args            []string
+		want, wantErr   string
+	}{
+		"a variable":            {variable: "ROLLSET_LEADER_ELECTION_NAMESPACE", value: "leases", want: "leases"},
+		"none":                  {variable: "ROLLSET_LEADER_ELECTION_NAMESPACE", value: ""},
+		"an argument beside it": {variable: "ROLLSET_LEADER_ELECTION_NAMESPACE", value: "leases", args: []string{"--leader-election-namespace=x"}, want: "x"},
+		"an empty argument":     {variable: "ROLLSET_LEADER_ELECTION_NAMESPACE", value: "leases", args: []string{"--leader-election-namespace="}},
+		"a version":             {variable: "ROLLSET_VERSION", value: "0.1.0"},
+		"no number": {
+			variable: "ROLLSET_MAX_CONCURRENT_RECONCILES", value: "many",
+			wantErr: `invalid value "many" of the variable ROLLSET_MAX_CONCURRENT_RECONCILES for --max-concurrent-reconciles`,
+		},
+		"a bad namespace": {variable: "ROLLSET_NAMESPACES", value: "a,B", wantErr: `variable ROLLSET_NAMESPACES for --namespaces: "B" is no name of a namespace`},
+		"no workers":      {variable: "ROLLSET_MAX_CONCURRENT_RECONCILES", value: "0", wantErr: "0 is less than 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(c.variable, c.value)
+			o, err := parse(c.args, io.Discard)
+			if c.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
+					t.Errorf("%v, want %q", err, c.wantErr)
+				}
+				return
+			}
+			if err != nil || o.leaderNamespace != c.want || o.version {
+				t.Errorf("%+v, %v, want the namespace %q", shown(o), err, c.want)
+			}
+		})
+	}
+	t.Setenv("ROLLSET_LEADER_NAMESPACE", "leases")
+	if o, err := parse(nil, io.Discard); err != nil || !slices.Contains(o.ignored, "ROLLSET_LEADER_NAMESPACE") {
+		t.Errorf("a variable that no flag has is passed over without a word: %v, %v", o.ignored, err)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	for name, c := range map[string]struct {
+		limit  int64
+		goes   string
+		wanted int64
+	}{
+		"none":                 {wanted: before},
+		"that of a container":  {limit: 1000 << 20, wanted: 900 << 20},
+		"Go's own beside that": {limit: 1000 << 20, goes: "100MiB", wanted: before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			debug.SetMemoryLimit(before)
+			t.Setenv("GOMEMLIMIT", c.goes)
+			(&options{memoryLimit: c.limit}).limitMemory()
+			if got := debug.SetMemoryLimit(-1); got != c.wanted {
+				t.Errorf("the limit is %d, want %d", got, c.wanted)
+			}
+		})
 	}
 }
 

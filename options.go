@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// options are what the command line says. docs/install.md lists them all. Each flag has a field.
+// options are what the command line and the environment say. docs/install.md lists them all. Each flag has a field.
 type options struct {
 	metricsAddress  string
 	metricsSecure   bool
@@ -33,8 +34,11 @@ type options struct {
 	leaderNamespace string
 	namespaces      []string
 	concurrency     int
+	memoryLimit     int64
 	version         bool
 	logging         zap.Options
+	// fromEnvironment are the variables that set flags, and ignored are those with our prefix that no flag has.
+	fromEnvironment, ignored []string
 }
 
 // flags returns those of the command line.
@@ -51,14 +55,70 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "Let one manager of several act at a time.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "The `namespace` of the lease. Default: kube-system if all namespaces are watched, the one that is watched, or the manager's own if several are.")
 	f.Func("namespaces", "The `namespaces` to watch, separated by commas. Default: all.", o.setNamespaces)
-	f.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "How many sets are worked on at a `time`.")
-	f.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	f.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "How many sets of one namespace are worked on at a `time`; of all namespaces, up to twice as many.")
+	f.Int64Var(&o.memoryLimit, "memory-limit", 0, "The container's memory limit, in `bytes`. From nine tenths of it on, garbage is collected more often. 0: no limit. The variable GOMEMLIMIT overrides it.")
+	f.BoolVar(&o.version, versionFlag, false, "Print the version and exit.")
 	clientconfig.RegisterFlags(f)
 	o.logging.BindFlags(f)
+	// These are flags of libraries, in the words of ours.
+	for name, usage := range map[string]string{
+		"kubeconfig":           "The `file` that says how to reach the API server from outside a cluster.",
+		"zap-devel":            "Log for developers: on the console, from debug on, with a panic where a program is wrong.",
+		"zap-encoder":          "The `format` of the log: json or console. Default: json.",
+		"zap-log-level":        "The `level` of the log: error, info, debug, or a number: 1 logs plans and what is waited for, 2 numbers. Default: info.",
+		"zap-stacktrace-level": "The `level` from which on stack traces are logged: info, error or panic. Default: error.",
+		"zap-time-encoding":    "The `format` of times: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos. Default: rfc3339.",
+	} {
+		f.Lookup(name).Usage = usage
+	}
 	return f
 }
 
-// parse reads the command line. Help goes to out.
+const (
+	// versionFlag is the only flag without a variable: it asks for something else than a manager.
+	versionFlag = "version"
+	// prefix is that of the variables that set flags.
+	prefix = "ROLLSET_"
+)
+
+// variable returns the environment variable that sets a flag. An Operator Lifecycle Manager lets its users set variables, and no
+// arguments.
+func variable(flagName string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+// readEnvironment sets the flags that the command line does not set. An empty variable counts as none.
+func (o *options) readEnvironment(flags *flag.FlagSet, environment []string) error {
+	given := map[string]bool{variable(versionFlag): true}
+	flags.Visit(func(f *flag.Flag) { given[variable(f.Name)] = true })
+	names := map[string]string{}
+	flags.VisitAll(func(f *flag.Flag) { names[variable(f.Name)] = f.Name })
+	for _, setting := range environment {
+		name, value, _ := strings.Cut(setting, "=")
+		flagName, known := names[name]
+		switch {
+		case !strings.HasPrefix(name, prefix), value == "", given[name]:
+			continue
+		case !known:
+			o.ignored = append(o.ignored, name)
+			continue
+		}
+		if err := flags.Set(flagName, value); err != nil {
+			return fmt.Errorf("invalid value %q of the variable %s for --%s: %w", value, name, flagName, err)
+		}
+		o.fromEnvironment = append(o.fromEnvironment, name)
+	}
+	return nil
+}
+
+// limitMemory makes the collector work harder before the kernel would end the manager for its use of memory.
+func (o *options) limitMemory() {
+	if o.memoryLimit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
+	}
+}
+
+// parse reads the command line and the environment. Help goes to out.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	flags := o.flags()
@@ -73,12 +133,18 @@ func parse(args []string, out io.Writer) (options, error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q: there are only flags; --help lists them", flags.Arg(0))
 	}
+	if err := o.readEnvironment(flags, os.Environ()); err != nil {
+		return o, err
+	}
 	return o, o.validate()
 }
 
 func (o *options) validate() error {
 	if o.concurrency < 1 {
 		return fmt.Errorf("--max-concurrent-reconciles: %d is less than 1", o.concurrency)
+	}
+	if o.memoryLimit < 0 {
+		return fmt.Errorf("--memory-limit: %d is less than 0", o.memoryLimit)
 	}
 	if o.leaderNamespace != "" {
 		if err := namespaceName(o.leaderNamespace); err != nil {

@@ -53,7 +53,7 @@ type StepGate struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
-	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'Available', 'Progressing', 'ReplicaFailure', 'Stalled', 'DisruptionReady'])",message="must not be Ready, Available, Progressing, ReplicaFailure, Stalled or DisruptionReady: the controller writes those conditions itself"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([^/]*(Ready|Available|Progressing|Reconciling|Failure|Stalled)|([^/]*[.])?rollset[.]dev/.*)$')",message="must not end with Ready, Available, Progressing, Reconciling, Failure or Stalled, or begin with rollset.dev/: the controller writes those conditions itself; a prefix of yours makes it a type of yours, such as \"example.com/Ready\""
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$')",message="must be the type of a condition, such as \"ErrorRate\" or \"example.com/ErrorRate\""
 	ConditionType string `json:"conditionType"`
 

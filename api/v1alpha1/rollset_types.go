@@ -109,7 +109,6 @@ type RollSetSpec struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: the set would lose its pods; create another set instead"
 	// +kubebuilder:validation:XValidation:rule="self.?matchLabels.orValue({}).size() + self.?matchExpressions.orValue([]).size() > 0",message="must not be empty: it would select every pod in the namespace"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, !(e.key in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name']) && !e.key.matches('^([^/]*[.])?rollset[.]dev/'))",message="must not use labels that the controller sets on pods (controller-revision-hash, apps.kubernetes.io/pod-index, statefulset.kubernetes.io/pod-name, anything under rollset.dev)"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template describes the pods. Its labels must match the selector. Labels and annotations under rollset.dev, and the
@@ -548,6 +547,12 @@ type RollSetStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Revisions []RevisionStatus `json:"revisions,omitempty"`
 
+	// images lists the images in the templates of the revisions that pods run, those of the oldest revision first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Images []string `json:"images,omitempty"`
+
 	// volumeClaims shows, for each claim template, how many claims match it.
 	// +optional
 	// +listType=map
@@ -625,7 +630,7 @@ type VolumeClaimStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the set was created"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready"
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="The update revision"
-// +kubebuilder:printcolumn:name="Images",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].image`,description="The images of the template's containers"
+// +kubebuilder:printcolumn:name="Images",type=string,priority=1,JSONPath=`.status.images[*]`,description="The images that pods run"
 // +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.status.labelSelector`,description="The selector"
 type RollSet struct {
 	metav1.TypeMeta `json:",inline"`

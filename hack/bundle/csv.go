@@ -4,14 +4,18 @@
 package main
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,12 +28,13 @@ const namespacedRole = "rollset-manager-role"
 // clusterServiceVersion completes the one in config/manifests/bases.
 func (r *release) clusterServiceVersion(in *input) (map[string]any, error) {
 	csv := in.csv.DeepCopy()
-	csv.Name = name(r.version.String())
+	csv.Name = name(r.version)
 	csv.Spec.Version = version.OperatorVersion{Version: r.version}
-	csv.Annotations["olm.skipRange"] = "<" + r.version.String()
-	if r.replaces != "" {
-		csv.Spec.Replaces = name(r.replaces)
+	csv.Annotations["olm.skipRange"] = r.skips() // for catalogs that are made of bundles; in a file-based one the entry counts
+	if r.replaces != nil {
+		csv.Spec.Replaces = name(*r.replaces)
 	}
+	csv.Annotations["createdAt"] = r.created.UTC().Format(time.RFC3339)
 	csv.Annotations["containerImage"] = r.image
 	csv.Spec.RelatedImages = []operatorsv1alpha1.RelatedImage{{Name: "manager", Image: r.image}}
 	csv.Spec.Icon = []operatorsv1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}}
@@ -38,7 +43,9 @@ func (r *release) clusterServiceVersion(in *input) (map[string]any, error) {
 		return nil, err
 	}
 	csv.Annotations["alm-examples"] = examples
-	csv.Spec.InstallStrategy = r.install(in)
+	if csv.Spec.InstallStrategy, err = r.install(in); err != nil {
+		return nil, err
+	}
 	owned := csv.Spec.CustomResourceDefinitions.Owned
 	if len(owned) != 1 || owned[0].Name != in.crd.Name || owned[0].Version != in.crd.Spec.Versions[0].Name {
 		return nil, fmt.Errorf("it owns %v, and there is %s %s", owned, in.crd.Name, in.crd.Spec.Versions[0].Name)
@@ -55,9 +62,13 @@ func (r *release) clusterServiceVersion(in *input) (map[string]any, error) {
 }
 
 // install returns how OLM runs the manager.
-func (r *release) install(in *input) operatorsv1alpha1.NamedInstallStrategy {
+func (r *release) install(in *input) (none operatorsv1alpha1.NamedInstallStrategy, err error) {
 	spec := in.deployment.Spec.DeepCopy()
-	spec.Template.Spec.Containers[0].Image = r.image
+	container := &spec.Template.Spec.Containers[0]
+	container.Image = r.image
+	if err := useVariables(container); err != nil {
+		return none, err
+	}
 	account := spec.Template.Spec.ServiceAccountName
 	var cluster []rbacv1.PolicyRule
 	for _, role := range slices.Sorted(maps.Keys(in.rules)) {
@@ -74,15 +85,39 @@ func (r *release) install(in *input) operatorsv1alpha1.NamedInstallStrategy {
 			Permissions:        []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: in.rules[namespacedRole]}},
 			ClusterPermissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: cluster}},
 		},
-	}
+	}, nil
 }
 
-// examples returns the samples, which consoles show to users who create a set.
-func examples(samples []*unstructured.Unstructured) (string, error) {
-	var list []any
-	for _, sample := range samples {
-		list = append(list, sample.Object)
+// useVariables sets the flags of a container by variables. OLM puts arguments back that a user changes, and lets a Subscription
+// replace variables.
+func useVariables(container *corev1.Container) error {
+	for _, arg := range container.Args {
+		flag, found := strings.CutPrefix(arg, "--")
+		if !found {
+			return fmt.Errorf("the argument %q of the manager is no flag", arg)
+		}
+		flag, value, given := strings.Cut(flag, "=")
+		if !given {
+			value = "true"
+		}
+		container.Env = append(container.Env, corev1.EnvVar{
+			Name: "ROLLSET_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")), Value: value,
+		})
 	}
-	text, err := json.MarshalIndent(list, "", "  ")
+	container.Args = nil
+	return nil
+}
+
+// examples returns the samples, which consoles show to users who create a set. They begin with the first, so it is the shortest.
+func examples(samples []*unstructured.Unstructured) (string, error) {
+	texts := make([]json.RawMessage, len(samples))
+	for i, sample := range samples {
+		var err error
+		if texts[i], err = json.Marshal(sample.Object); err != nil {
+			return "", err
+		}
+	}
+	slices.SortStableFunc(texts, func(a, b json.RawMessage) int { return cmp.Compare(len(a), len(b)) })
+	text, err := json.MarshalIndent(texts, "", "  ")
 	return string(text), err
 }

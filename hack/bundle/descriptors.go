@@ -37,29 +37,36 @@ func describe(kind *operatorsv1alpha1.CRDDescription, schema *apiextensionsv1.JS
 	}
 }
 
-// field is a field with a value of its own, and not only nested fields.
-type field struct {
+// described is a field that consoles show.
+type described struct {
 	path   string
 	schema apiextensionsv1.JSONSchemaProps
 }
 
-func fields(prefix string, of apiextensionsv1.JSONSchemaProps) []field {
-	var found []field
+// fields returns all fields, parents before what is in them.
+func fields(prefix string, of apiextensionsv1.JSONSchemaProps) []described {
+	var found []described
 	for _, name := range slices.Sorted(maps.Keys(of.Properties)) {
-		f := field{path: prefix + name, schema: of.Properties[name]}
-		// A pod template is described by the Kubernetes documentation, a selector by its own control.
-		if f.schema.Type != "object" || len(f.schema.Properties) == 0 || f.path == "template" || f.path == "selector" {
-			found = append(found, f)
-			continue
+		f := described{path: prefix + name, schema: of.Properties[name]}
+		found = append(found, f)
+		if f.isGroup() {
+			found = append(found, fields(f.path+".", f.schema)...)
 		}
-		found = append(found, fields(f.path+".", f.schema)...)
 	}
 	return found
 }
 
+// isGroup reports whether a field has nested fields that are described one by one. The Kubernetes documentation describes a pod
+// template, and a selector has a control of its own.
+func (f described) isGroup() bool {
+	return f.schema.Type == "object" && len(f.schema.Properties) > 0 && f.path != "template" && f.path != "selector"
+}
+
 // elements returns the elements that edit a field of the spec.
-func elements(f field) []string {
+func elements(f described) []string {
 	switch {
+	case f.isGroup():
+		return []string{ui + "fieldGroup:" + f.path}
 	case f.path == "replicas":
 		return []string{ui + "podCount"}
 	case f.path == "selector":

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -89,18 +91,37 @@ func (in *input) sort(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// sortRoles separates the manager's roles from those for users.
+// sortRoles separates the manager's roles from those that an administrator may bind. Those that the manager may have beside its
+// own become one, so that one command gives them.
 func (in *input) sortRoles(roles map[string]*unstructured.Unstructured) error {
-	for name, u := range roles {
-		if _, ok := in.rules[name]; !ok {
+	var optional *unstructured.Unstructured
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		u := roles[name]
+		_, bound := in.rules[name]
+		switch {
+		case bound:
+			var role rbacv1.ClusterRole
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &role, true); err != nil {
+				return fmt.Errorf("ClusterRole %s: %w", name, err)
+			}
+			in.rules[name] = role.Rules
+		case name != "rollset-disruption-budget-role" && name != "rollset-node-reader-role":
 			in.others = append(in.others, u)
-			continue
+		case optional == nil:
+			optional = u
+			optional.SetName("rollset-disruption-role")
+			in.others = append(in.others, optional)
+		default:
+			all, _, err := unstructured.NestedSlice(optional.Object, "rules")
+			if err != nil {
+				return fmt.Errorf("ClusterRole %s: %w", optional.GetName(), err)
+			}
+			more, _, err := unstructured.NestedSlice(u.Object, "rules")
+			if err != nil {
+				return fmt.Errorf("ClusterRole %s: %w", name, err)
+			}
+			optional.Object["rules"] = append(all, more...)
 		}
-		var role rbacv1.ClusterRole
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &role, true); err != nil {
-			return fmt.Errorf("ClusterRole %s: %w", name, err)
-		}
-		in.rules[name] = role.Rules
 	}
 	return nil
 }

@@ -1,146 +1,124 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bundle writes a bundle for the Operator Lifecycle Manager, in the format registry+v1. Its input is what kustomize
-// builds from config/manifests.
+// Command bundle writes what the Operator Lifecycle Manager installs from:
+//
+//	bundle bundle -version 1.2.3 -image <registry>/<name>@sha256:… -o DIR     a bundle, of what kustomize builds from config/manifests
+//	bundle catalog -bundle DIR -image <registry>/<name>@sha256:… -o DIR       a catalog that offers it, and what was offered before
 package main
 
 import (
-	"bytes"
-	_ "embed" // icon.svg
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"path/filepath"
-	"slices"
+	"regexp"
+	"time"
 
 	"github.com/blang/semver/v4"
-	"sigs.k8s.io/yaml"
 )
 
 // packageName is the name of the operator in catalogs.
 const packageName = "rollset"
 
-//go:embed icon.svg
-var icon []byte
-
 // release is what differs between bundles.
 type release struct {
 	version semver.Version
-	// image is the manager's image.
+	// image is the image, by its digest: of the manager in a bundle, of the bundle in a catalog.
 	image string
-	// replaces is the previous version, if an upgrade must not skip it.
-	replaces string
+	// replaces is the version before, if an upgrade must not skip it.
+	replaces *semver.Version
+	// created is when the commit was made.
+	created time.Time
 }
 
 func main() {
-	version := flag.String("version", "", "the `version`, without a v")
-	image := flag.String("image", "", "the manager's `image`")
-	replaces := flag.String("replaces", "", "the `version` before, without a v, if no version may be left out")
-	out := flag.String("o", "bundle", "the `folder` to write to")
-	flag.Parse()
-	r := release{image: *image, replaces: *replaces}
-	err := r.setVersion(*version)
-	if err == nil {
-		err = r.write(os.Stdin, *out)
-	}
-	if err != nil {
+	if err := run(os.Args[1:], os.Stdin); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func (r *release) setVersion(text string) (err error) {
-	if r.version, err = semver.Parse(text); err != nil {
-		return fmt.Errorf("-version %q: %w", text, err)
+func run(args []string, in io.Reader) error {
+	if len(args) == 0 || args[0] != "bundle" && args[0] != "catalog" {
+		return errors.New("say bundle or catalog")
 	}
-	if r.image == "" {
-		return errors.New("-image is missing")
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	version := flags.String("version", "", "the `version`, without a v")
+	image := flags.String("image", "", "the `image` of the manager, or of the bundle for a catalog, by its digest")
+	replaces := flags.String("replaces", "", "the `version` before, without a v, if no version may be skipped")
+	created := flags.String("created", "", "the `time` of the commit, as in RFC 3339")
+	bundle := flags.String("bundle", "bundle", "the `folder` of the bundle for a catalog")
+	before := flags.String("before", "", "the `file` of the catalog before, which the new one continues")
+	out := flags.String("o", args[0], "the `folder` to write to")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
 	}
-	return nil
+	r, err := newRelease(*version, *image, *replaces, *created)
+	if err != nil {
+		return err
+	}
+	if args[0] == "bundle" {
+		if r.created.IsZero() {
+			return errors.New("-created is missing: the time of the commit")
+		}
+		return r.write(in, *out)
+	}
+	return r.writeCatalog(*bundle, *before, *out)
+}
+
+// newRelease checks what users give. The time is optional: a catalog has none.
+func newRelease(version, image, replaces, created string) (*release, error) {
+	r := &release{image: image}
+	var err error
+	if r.version, err = semver.Parse(version); err != nil {
+		return nil, fmt.Errorf("VERSION %q, such as 1.2.3: %w", version, err)
+	}
+	if replaces != "" {
+		before, err := semver.Parse(replaces)
+		if err != nil {
+			return nil, fmt.Errorf("REPLACES %q, such as 1.2.2: %w", replaces, err)
+		}
+		if before.GE(r.version) {
+			return nil, fmt.Errorf("REPLACES %s is not before VERSION %s", before, r.version)
+		}
+		r.replaces = &before
+	}
+	if created != "" {
+		if r.created, err = time.Parse(time.RFC3339, created); err != nil {
+			return nil, fmt.Errorf("-created: %w", err)
+		}
+	}
+	return r, checkImage(image)
+}
+
+var (
+	byDigest = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]+)?/[a-z0-9._/-]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?@sha256:[0-9a-f]{64}$`)
+	// reserved are names that RFC 2606 sets apart for examples: no cluster can pull from there.
+	reserved = regexp.MustCompile(`^([^/]*\.)?(example(\.(com|net|org))?|invalid|test)(:[0-9]+)?/`)
+)
+
+// checkImage refuses an image that could be another one tomorrow, or that no cluster can pull.
+func checkImage(image string) error {
+	switch {
+	case !byDigest.MatchString(image):
+		return fmt.Errorf("the image %q has no digest: want <registry>/<name>@sha256:<64 digits>, so that a cluster without the registry's name can use a mirror, and everybody gets the same", image)
+	case reserved.MatchString(image):
+		return fmt.Errorf("the image %q is an example: a cluster could not pull it", image)
+	default:
+		return nil
+	}
 }
 
 // name returns the name of a version in a catalog.
-func name(version string) string { return packageName + ".v" + version }
+func name(version semver.Version) string { return packageName + ".v" + version.String() }
 
-// write writes all files of the bundle into a folder, and removes everything else from it.
-func (r *release) write(manifests io.Reader, folder string) error {
-	in, err := read(manifests)
-	if err != nil {
-		return fmt.Errorf("read manifests: %w", err)
+// skips returns the versions that are upgraded to this one directly: all before it, or those from the one on that must not be
+// skipped.
+func (r *release) skips() string {
+	if r.replaces != nil {
+		return fmt.Sprintf(">=%s <%s", r.replaces, r.version)
 	}
-	files, err := r.files(in)
-	if err != nil {
-		return err
-	}
-	if err := os.RemoveAll(folder); err != nil {
-		return err
-	}
-	for path, content := range files {
-		text, ok := content.([]byte)
-		if !ok {
-			if text, err = yaml.Marshal(content); err != nil {
-				return fmt.Errorf("encode %s: %w", path, err)
-			}
-		}
-		path = filepath.Join(folder, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // read by others in an image
-			return err
-		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// files returns the contents of the bundle by their paths.
-func (r *release) files(in *input) (map[string]any, error) {
-	csv, err := r.clusterServiceVersion(in)
-	if err != nil {
-		return nil, fmt.Errorf("make the ClusterServiceVersion: %w", err)
-	}
-	files := map[string]any{
-		"manifests/" + packageName + ".clusterserviceversion.yaml":                  csv,
-		"manifests/" + in.crd.Spec.Group + "_" + in.crd.Spec.Names.Plural + ".yaml": in.crdObject,
-		"metadata/annotations.yaml":                                                 map[string]any{"annotations": annotations()},
-		"tests/scorecard/config.yaml":                                               in.scorecard,
-		"Dockerfile":                                                                dockerfile(),
-	}
-	for _, o := range in.others {
-		files[fmt.Sprintf("manifests/%s_%s.yaml", o.GetName(), lower(o.GetKind()))] = o.Object
-	}
-	return files, nil
-}
-
-// annotations describe the content of the bundle, and its channels.
-func annotations() map[string]string {
-	const prefix = "operators.operatorframework.io."
-	return map[string]string{
-		prefix + "bundle.mediatype.v1":       "registry+v1",
-		prefix + "bundle.manifests.v1":       "manifests/",
-		prefix + "bundle.metadata.v1":        "metadata/",
-		prefix + "bundle.package.v1":         packageName,
-		prefix + "bundle.channels.v1":        "candidate",
-		prefix + "bundle.channel.default.v1": "candidate",
-		prefix + "test.mediatype.v1":         "scorecard+v1",
-		prefix + "test.config.v1":            "tests/scorecard/",
-	}
-}
-
-// dockerfile builds an image from the folder of the bundle.
-func dockerfile() []byte {
-	var text bytes.Buffer
-	text.WriteString("# Generated by make bundle.\nFROM scratch\n")
-	labels := annotations()
-	for _, label := range slices.Sorted(maps.Keys(labels)) {
-		fmt.Fprintf(&text, "LABEL %s=%s\n", label, labels[label])
-	}
-	for _, dir := range []string{"manifests", "metadata", "tests"} {
-		fmt.Fprintf(&text, "COPY %[1]s /%[1]s/\n", dir)
-	}
-	return text.Bytes()
+	return "<" + r.version.String()
 }

@@ -19,8 +19,11 @@ const (
 	ownLabels   = "!self.exists(k, k in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name'])"
 	ownKeys     = "!self.exists(k, k.matches('^([^/]*[.])?rollset[.]dev/'))"
 
+	ownKey = "!(self in ['controller-revision-hash', 'apps.kubernetes.io/pod-index', 'statefulset.kubernetes.io/pod-name']) && !self.matches('^([^/]*[.])?rollset[.]dev/')"
+
 	validLabelsMessage = `must be valid labels: keys such as "zone" or "example.com/zone", values of at most 63 letters, digits, '-', '_' and '.'`
 	ownLabelsMessage   = "must not contain controller-revision-hash, apps.kubernetes.io/pod-index or statefulset.kubernetes.io/pod-name: the controller sets them"
+	ownKeyMessage      = "must not use labels that the controller sets on pods (controller-revision-hash, apps.kubernetes.io/pod-index, statefulset.kubernetes.io/pod-name, anything under rollset.dev)"
 	ownKeysMessage     = "must not contain keys under rollset.dev: they belong to the controller"
 )
 
@@ -35,6 +38,7 @@ func bounds() []bound {
 		{"metadata", nameName},
 		{"spec.selector.matchLabels", boundLabels},
 		{"spec.selector.matchExpressions", boundExpressions(32, 64)},
+		{"spec.selector.matchExpressions[].key", func(s *apiextensionsv1.JSONSchemaProps) { schema.AddRule(s, ownKey, ownKeyMessage) }},
 		{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchLabels", boundLabels},
 		{"spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[].matchSelector.matchExpressions", boundExpressions(16, 16)},
 		{"spec.lifecycle.preNormal.labelsHandler{}", boundLabelValue},

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,14 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// No tool that removes the operator may remove the CRD, and every set with it.
+func TestKept(t *testing.T) {
+	_, crd, _ := read(t)
+	if diff := cmp.Diff(kept(), crd.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
 func TestEveryFieldIsDescribed(t *testing.T) {
 	everyOwn(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
 		switch last := path[strings.LastIndex(path, ".")+1:]; {
@@ -127,6 +136,60 @@ func TestRulesExplainThemselves(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A rule stands on the field that it judges: on a parent of the only field that it reads it would be judged again whenever something
+// else in that parent changes, and no later release could add one.
+func TestRulesStandOnTheirField(t *testing.T) {
+	reads := regexp.MustCompile(`\bself\.(\??[A-Za-z]+)`)
+	everyOwn(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		for _, rule := range s.XValidations {
+			fields := map[string]bool{}
+			for _, match := range reads.FindAllStringSubmatch(rule.Rule, -1) {
+				name := strings.TrimPrefix(match[1], "?")
+				if _, ok := s.Properties[name]; ok {
+					fields[name] = true
+				}
+			}
+			if len(fields) == 1 {
+				t.Errorf("%s: the rule %s reads nothing but %v, and belongs there", path, rule.Rule, fields)
+			}
+		}
+	})
+}
+
+// A later version may add conditions, and no rule about gates.
+func TestOwnConditionsAreReserved(t *testing.T) {
+	_, _, root := read(t)
+	var patterns []*regexp.Regexp
+	err := schema.Change(root, "spec.updateStrategy.rollingUpdate.steps[].gates[].conditionType", func(s *apiextensionsv1.JSONSchemaProps) {
+		for _, rule := range s.XValidations {
+			if pattern, ok := strings.CutPrefix(rule.Rule, "!self.matches('"); ok {
+				patterns = append(patterns, regexp.MustCompile(strings.TrimSuffix(pattern, "')")))
+			}
+		}
+	})
+	if err != nil || len(patterns) != 1 {
+		t.Fatalf("%d patterns, %v", len(patterns), err)
+	}
+	source, err := os.ReadFile(filepath.Join("..", "..", "api", "v1alpha1", "conditions.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := regexp.MustCompile(`\tCondition[A-Za-z]+ = "([^"]+)"`).FindAllSubmatch(source, -1)
+	if len(types) < 6 {
+		t.Errorf("found only %d types", len(types))
+	}
+	for _, match := range types {
+		if !patterns[0].Match(match[1]) {
+			t.Errorf("the condition %s is not reserved: call it ...Ready, ...Available, ...Progressing, ...Failure or ...Stalled", match[1])
+		}
+	}
+	for _, name := range []string{"ErrorRate", "example.com/Ready", "ReadyForMore"} {
+		if patterns[0].MatchString(name) {
+			t.Errorf("%s is reserved", name)
+		}
+	}
 }
 
 func TestStatusIsOptionalAndLooksUnfinished(t *testing.T) {

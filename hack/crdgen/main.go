@@ -82,7 +82,18 @@ func finish(raw []byte) ([]byte, error) {
 		}
 	}
 	schema.Walk(root, allowNulls)
+	crd.Annotations = kept()
 	return write(&crd)
+}
+
+// kept returns the annotations that make tools leave the CRD in place when they remove the operator: deleting a CRD deletes every
+// RollSet of the cluster, and every pod of theirs. OLM v1 installs by the rules of Helm.
+func kept() map[string]string {
+	return map[string]string{
+		"helm.sh/resource-policy":           "keep",
+		"argocd.argoproj.io/sync-options":   "Prune=false,Delete=false",
+		"kustomize.toolkit.fluxcd.io/prune": "disabled",
+	}
 }
 
 // describedDepth is the depth of descriptions in embedded templates: down to the fields of the pod's spec, but not to the

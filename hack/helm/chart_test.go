@@ -281,7 +281,6 @@ func TestRefusedValues(t *testing.T) {
 		"image.tag=":                                           "image",
 		"image.digest=latest":                                  "digest",
 		"image.repository=":                                    "repository",
-		"goMemLimit=lots":                                      "goMemLimit",
 		"extraArgs={--namespaces=team-a}":                      "extraArgs",
 		"extraArgs={--leader-elect=false}":                     "extraArgs",
 		"replicaCount=3":                                       "replicaCount",

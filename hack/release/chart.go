@@ -28,7 +28,7 @@ func writeChart(root, out, version, image string) error {
 	if version == "" || image == "" {
 		return errors.New("-version and -to are missing: the chart names the image of the release")
 	}
-	digest, err := os.ReadFile(filepath.Join(out, digestName))
+	digest, err := os.ReadFile(digestPath(out, imageName))
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func TestChart(t *testing.T) {
 		}
 		return string(text)
 	}
-	digest := strings.TrimSpace(files(t, out)[digestName])
+	digest := strings.TrimSpace(files(t, out)["image.digest"])
 	if rendered := helm("template", "rollset", path); !strings.Contains(rendered, "image: example.org/rollset:v1.2.3@"+digest+"\n") {
 		t.Errorf("the chart does not name the image %s:\n%s", digest, rendered)
 	}
@@ -73,7 +73,7 @@ func TestChartRefused(t *testing.T) {
 	}{
 		"no version": {[]string{"-to", "example.org/rollset"}, "-version and -to are missing"},
 		"no image":   {[]string{"-version", version}, "-version and -to are missing"},
-		"no release": {[]string{"-version", version, "-to", "example.org/rollset"}, digestName},
+		"no release": {[]string{"-version", version, "-to", "example.org/rollset"}, "image.digest"},
 	} {
 		err := run(t.Context(), append([]string{"chart", "-root", "../..", "-out", t.TempDir()}, test.args...))
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -35,7 +35,7 @@ func writeDocuments(out string) error {
 			return err
 		}
 	}
-	products := []string{installerName, imageName}
+	products := []string{installerName, filepath.Base(archivePath(out, imageName))}
 	for _, b := range binaries {
 		products = append(products, filepath.Base(b.path), filepath.Base(b.path)+".cdx.json")
 	}
@@ -43,18 +43,22 @@ func writeDocuments(out string) error {
 	for _, t := range plugins() {
 		products = append(products, t.archive(), t.archive()+".cdx.json")
 	}
-	charts, err := filepath.Glob(filepath.Join(out, chartName("*")))
-	if err != nil {
-		return err
-	}
-	for _, chart := range charts {
-		products = append(products, filepath.Base(chart))
+	for _, pattern := range []string{chartName("*"), "bundle.t*", "catalog.*"} {
+		found, err := filepath.Glob(filepath.Join(out, pattern))
+		if err != nil {
+			return err
+		}
+		for _, product := range found {
+			if !strings.HasSuffix(product, ".digest") {
+				products = append(products, filepath.Base(product))
+			}
+		}
 	}
 	subjects, err := describe(out, products)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(out, digestName))
+	text, err := os.ReadFile(digestPath(out, imageName))
 	if err != nil {
 		return err
 	}

@@ -23,12 +23,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-const (
-	// imageName is the file of the image: an OCI image layout, as an archive.
-	imageName = "image.tar"
-	// digestName is the digest that the image has in a registry.
-	digestName = "image.digest"
-)
+// imageName is the name of the manager's image among the files of a release.
+const imageName = "image"
+
+// archivePath returns the file of an image: an OCI image layout, as an archive.
+func archivePath(out, name string) string { return filepath.Join(out, name+".tar") }
+
+// digestPath returns the file with the digest that an image has in a registry.
+func digestPath(out, name string) string { return filepath.Join(out, name+".digest") }
 
 // writeImage builds the binaries, and writes their image and its digest.
 func writeImage(ctx context.Context, root, out, version string) error {
@@ -52,18 +54,48 @@ func writeImage(ctx context.Context, root, out, version string) error {
 		}
 		binaries = append(binaries, b)
 	}
-	index, err := imageIndex(binaries)
+	var platforms []platform
+	for _, b := range binaries {
+		content, err := os.ReadFile(b.path)
+		if err != nil {
+			return err
+		}
+		platforms = append(platforms, platform{
+			arch: b.arch, entries: []entry{{name: "manager", mode: 0o755, content: content}}, by: "go build",
+			config: v1.Config{User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/", Labels: labels(b)},
+		})
+	}
+	return writeIndex(out, imageName, platforms, binaries[0])
+}
+
+// platform is an image for one platform: some files. That of the manager is only the binary. It needs no shell, users, time zones
+// or certificates: the only server that it talks to is the API server, and every pod is given its certificate authority.
+type platform struct {
+	arch    string
+	entries []entry
+	config  v1.Config
+	// by says what made the files.
+	by string
+}
+
+// writeIndex writes the archive of an image for several platforms, and its digest. It is as old as the commit of a binary.
+func writeIndex(out, name string, platforms []platform, b binary) error {
+	created, err := b.committed()
 	if err != nil {
 		return err
+	}
+	index, err := imageIndex(platforms, created)
+	if err != nil {
+		return fmt.Errorf("make the image %s: %w", name, err)
 	}
 	digest, err := index.Digest()
 	if err != nil {
 		return err
 	}
-	if err := writeArchive(filepath.Join(out, imageName), index, binaries[0]); err != nil {
-		return fmt.Errorf("write the image: %w", err)
+	if err := writeArchive(archivePath(out, name), index, b); err != nil {
+		return fmt.Errorf("write the image %s: %w", name, err)
 	}
-	return os.WriteFile(filepath.Join(out, digestName), []byte(digest.String()+"\n"), 0o644)
+	return os.WriteFile(digestPath(out, name), []byte(digest.String()+"\n"), 0o644)
 }
 
 // writeArchive writes an image as an archive.
@@ -106,18 +138,18 @@ func writeArchive(path string, index v1.ImageIndex, b binary) error {
 }
 
 // imageIndex returns the image for all platforms.
-func imageIndex(binaries []binary) (v1.ImageIndex, error) {
+func imageIndex(platforms []platform, created time.Time) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, b := range binaries {
-		image, err := platformImage(b)
+	for _, p := range platforms {
+		image, err := p.image(created)
 		if err != nil {
-			return nil, fmt.Errorf("image of %s: %w", b.path, err)
+			return nil, err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: notArtifact{image}, Descriptor: v1.Descriptor{
-			Platform: &v1.Platform{OS: "linux", Architecture: b.arch},
+			Platform: &v1.Platform{OS: "linux", Architecture: p.arch},
 		}})
 	}
-	annotated, ok := mutate.Annotations(index, labels(binaries[0])).(v1.ImageIndex)
+	annotated, ok := mutate.Annotations(index, platforms[0].config.Labels).(v1.ImageIndex)
 	if !ok {
 		return nil, errors.New("the annotated index is none")
 	}
@@ -131,18 +163,9 @@ type notArtifact struct{ v1.Image }
 // ArtifactType returns an empty string.
 func (notArtifact) ArtifactType() (string, error) { return "", nil }
 
-// platformImage returns the image for one platform: only the binary. It needs no shell, users, time zones or certificates:
-// the only server that it talks to is the API server, and every pod is given its certificate authority.
-func platformImage(b binary) (v1.Image, error) {
-	created, err := b.committed()
-	if err != nil {
-		return nil, err
-	}
-	content, err := os.ReadFile(b.path)
-	if err != nil {
-		return nil, err
-	}
-	archive, err := archiveOf([]entry{{name: "manager", mode: 0o755, content: content}}, created)
+// image returns the image.
+func (p platform) image(created time.Time) (v1.Image, error) {
+	archive, err := archiveOf(p.entries, created)
 	if err != nil {
 		return nil, err
 	}
@@ -154,18 +177,12 @@ func platformImage(b binary) (v1.Image, error) {
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
-		OS: "linux", Architecture: b.arch, Created: v1.Time{Time: created},
-		RootFS: v1.RootFS{Type: "layers"},
-		Config: v1.Config{
-			User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/", Labels: labels(b),
-		},
+		OS: "linux", Architecture: p.arch, Created: v1.Time{Time: created}, RootFS: v1.RootFS{Type: "layers"}, Config: p.config,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{
-		Created: v1.Time{Time: created}, CreatedBy: "go build",
-	}})
+	return mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: p.by}})
 }
 
 // entry is a file in an archive.

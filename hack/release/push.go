@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// pushImage pushes the image in a folder to a registry, byte for byte, so that it has the digest that the installer names.
+// pushImage pushes an image in a folder to a registry, byte for byte, so that it has the digest that the installer names.
 // Credentials are those of docker login, or podman login.
-func pushImage(ctx context.Context, out, to string) error {
+func pushImage(ctx context.Context, out, image, to string) error {
 	target, err := name.NewTag(to, name.StrictValidation)
 	if err != nil {
 		return fmt.Errorf("-to wants <registry>/<name>:<tag>: %w", err)
@@ -30,7 +30,7 @@ func pushImage(ctx context.Context, out, to string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	archive := filepath.Join(out, imageName)
+	archive := archivePath(out, image)
 	if err := unpack(archive, folder); err != nil {
 		return fmt.Errorf("read %s: %w", archive, err)
 	}
@@ -45,11 +45,11 @@ func pushImage(ctx context.Context, out, to string) error {
 	if len(list.Manifests) != 1 {
 		return fmt.Errorf("%s has %d images, want 1", archive, len(list.Manifests))
 	}
-	image, err := images.ImageIndex(list.Manifests[0].Digest)
+	index, err := images.ImageIndex(list.Manifests[0].Digest)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", archive, err)
 	}
-	if err := remote.WriteIndex(target, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+	if err := remote.WriteIndex(target, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		return fmt.Errorf("push %s: %w", target, err)
 	}
 	_, err = fmt.Printf("pushed %s@%s\n", target, list.Manifests[0].Digest)

@@ -43,7 +43,7 @@ func TestPush(t *testing.T) {
 		t.Error(err)
 	}
 	digest, err := index.Digest()
-	if want := files(t, out)[digestName]; err != nil || digest.String()+"\n" != want {
+	if want := files(t, out)["image.digest"]; err != nil || digest.String()+"\n" != want {
 		t.Errorf("the registry has %s, %v, want %s", digest, err, want)
 	}
 }
@@ -52,14 +52,14 @@ func TestPush(t *testing.T) {
 func TestPushRefused(t *testing.T) {
 	t.Parallel()
 	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, imageName), []byte("not an archive"), 0o600); err != nil {
+	if err := os.WriteFile(archivePath(broken, imageName), []byte("not an archive"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ out, to, want string }{
 		"no tag":     {broken, "example.com/rollset", "-to wants <registry>/<name>:<tag>"},
 		"nowhere":    {broken, "", "-to wants <registry>/<name>:<tag>"},
-		"no image":   {t.TempDir(), "example.com/rollset:v1", imageName},
-		"no archive": {broken, "example.com/rollset:v1", imageName},
+		"no image":   {t.TempDir(), "example.com/rollset:v1", "image.tar"},
+		"no archive": {broken, "example.com/rollset:v1", "image.tar"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -152,7 +152,7 @@ func checkBinaries(t *testing.T, out string) {
 func checkImage(t *testing.T, out string) {
 	t.Helper()
 	folder := t.TempDir()
-	untar := exec.CommandContext(t.Context(), "tar", "-xf", filepath.Join(out, imageName), "-C", folder)
+	untar := exec.CommandContext(t.Context(), "tar", "-xf", archivePath(out, imageName), "-C", folder)
 	if text, err := untar.CombinedOutput(); err != nil {
 		t.Fatalf("tar: %v\n%s", err, text)
 	}
@@ -167,8 +167,8 @@ func checkImage(t *testing.T, out string) {
 	if err != nil || len(top.Manifests) != 1 || top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version {
 		t.Fatalf("index.json: %+v, %v", top, err)
 	}
-	if digest := files(t, out)[digestName]; digest != top.Manifests[0].Digest.String()+"\n" {
-		t.Errorf("%s is %q, want that of the image, %s", digestName, digest, top.Manifests[0].Digest)
+	if digest := files(t, out)["image.digest"]; digest != top.Manifests[0].Digest.String()+"\n" {
+		t.Errorf("the digest is %q, want that of the image, %s", digest, top.Manifests[0].Digest)
 	}
 	index, err := root.ImageIndex(top.Manifests[0].Digest)
 	if err != nil {
@@ -342,7 +342,7 @@ func checkProvenance(t *testing.T, out string) {
 	var names []string
 	for _, subject := range s.GetSubject() {
 		names = append(names, subject.GetName())
-		want := strings.TrimPrefix(strings.TrimSpace(all[digestName]), "sha256:")
+		want := strings.TrimPrefix(strings.TrimSpace(all["image.digest"]), "sha256:")
 		if name := subject.GetName(); name != "image" {
 			sum := sha256.Sum256([]byte(all[name]))
 			want = hex.EncodeToString(sum[:])
@@ -352,7 +352,7 @@ func checkProvenance(t *testing.T, out string) {
 		}
 	}
 	want := []string{
-		installerName, imageName, "manager-linux-amd64", "manager-linux-amd64.cdx.json",
+		installerName, "image.tar", "manager-linux-amd64", "manager-linux-amd64.cdx.json",
 		"manager-linux-arm64", "manager-linux-arm64.cdx.json", krewManifest,
 	}
 	for _, platform := range plugins() {

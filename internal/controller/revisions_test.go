@@ -78,8 +78,11 @@ var _ = Describe("Revisions", func() {
 		f.setImage("v2")
 		f.eventuallyComplete()
 		Expect(f.revisions()).To(HaveLen(2))
-		inPlace := policy != v1alpha1.RecreatePod
-		Expect(f.pods()[0].UID == pods[0].UID).To(Equal(inPlace))
+		wanted := Equal(pods[0].UID)
+		if policy == v1alpha1.RecreatePod {
+			wanted = Not(wanted)
+		}
+		Expect(f.pods()[0].UID).To(wanted)
 	},
 		Entry(nil, v1alpha1.RecreatePod),
 		Entry(nil, v1alpha1.InPlaceIfPossiblePod),

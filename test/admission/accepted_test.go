@@ -74,6 +74,7 @@ func TestEdgesAreAccepted(t *testing.T) {
 		"neither unavailable nor surge":     {rolling + ".maxUnavailable": "0", rolling + ".maxSurge": "0"},
 		"equal steps, and of both forms":    {rolling + ".steps": "[{updated: 1}, {updated: 1}, {updated: 5%}, {updated: 2147483647}, {updated: 10%}, {updated: 100%}]"},
 		"steps of more than replicas":       {"spec.replicas": "0", rolling + ".steps": "[{updated: 7, soakSeconds: 2147483647, pause: true, gates: [{conditionType: example.com/A, timeoutSeconds: 2147483647}, {conditionType: A}]}]"},
+		"a gate of a type of one's own":     {rolling + ".steps": "[{updated: 1, gates: [{conditionType: example.com/Ready}, {conditionType: ReadyForMore}, {conditionType: ErrorRate}]}]"},
 		"zones":                             {rolling + ".domains": "{labelKey: topology.kubernetes.io/zone, soakSeconds: 2147483647}"},
 		"domains of a short label":          {rolling + ".domains": "{labelKey: rack}", rolling + ".steps": "[{updated: 1}]"},
 		"no steps under OnDelete":           {"spec.updateStrategy.type": "OnDelete", rolling + ".steps": "[]"},

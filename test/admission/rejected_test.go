@@ -278,6 +278,8 @@ var rolloutSteps = []rejection{
 	{"a gate that means trouble", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: ReplicaFailure}]}]"}, rolling + ".steps[0].gates[0].conditionType", "the controller writes those conditions itself"},
 	{"a gate of 317 characters", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: " + strings.Repeat("a", 317) + "}]}]"}, rolling + ".steps[0].gates[0].conditionType", "may not be more than 316"},
 	{"a gate that means no progress", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: Stalled}]}]"}, rolling + ".steps[0].gates[0].conditionType", "the controller writes those conditions itself"},
+	{"a gate of a type that may be the controller's later", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: DatabaseReady}]}]"}, rolling + ".steps[0].gates[0].conditionType", "the controller writes those conditions itself"},
+	{"a gate under our own prefix", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: apps.rollset.dev/ErrorRate}]}]"}, rolling + ".steps[0].gates[0].conditionType", "the controller writes those conditions itself"},
 	{"a gate about disruption", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: DisruptionReady}]}]"}, rolling + ".steps[0].gates[0].conditionType", "the controller writes those conditions itself"},
 	{"a gate of a malformed type", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: error rate}]}]"}, rolling + ".steps[0].gates[0].conditionType", "must be the type of a condition"},
 	{"one gate twice", fields{rolling + ".steps": "[{updated: 1, gates: [{conditionType: A}, {conditionType: A}]}]"}, rolling + ".steps[0].gates[1]", "Duplicate value"},

@@ -23,6 +23,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/patience"
+	"rollset.dev/rollset/internal/testing/stored"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -182,5 +183,9 @@ func integers(v any) any {
 
 // admit asks the API server whether it would accept a new object.
 func (c *cluster) admit(ctx context.Context, u *unstructured.Unstructured) error {
-	return c.Create(ctx, u.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
+	u = u.DeepCopy()
+	if err := c.Create(ctx, u, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+		return err
+	}
+	return stored.Print(u)
 }

@@ -13,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -54,62 +51,6 @@ func (h helm) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// podsOf returns the UIDs of the pods of a set by revision and name. A restarted pod fails the test.
-func podsOf(t *testing.T, set *v1alpha1.RollSet) map[string]types.UID {
-	t.Helper()
-	pods := &corev1.PodList{}
-	if err := shared.List(t.Context(), pods, client.InNamespace(set.Namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels)); err != nil {
-		t.Fatal(err)
-	}
-	uids := map[string]types.UID{}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		uids[pod.Labels[v1alpha1.RevisionLabel]+" "+pod.Name] = pod.UID
-		for _, c := range pod.Status.ContainerStatuses {
-			if c.RestartCount > 0 {
-				t.Errorf("pod %s was restarted", pod.Name)
-			}
-		}
-	}
-	return uids
-}
-
-// sameAs fails unless a set has the same pods as before.
-func sameAs(t *testing.T, after string, set *v1alpha1.RollSet, before map[string]types.UID) {
-	t.Helper()
-	if now := podsOf(t, set); fmt.Sprint(now) != fmt.Sprint(before) {
-		t.Errorf("after %s the pods are %v, not %v", after, now, before)
-	}
-}
-
-// edit changes the spec of a set.
-func edit(t *testing.T, set *v1alpha1.RollSet, change func(spec *v1alpha1.RollSetSpec)) {
-	t.Helper()
-	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
-		t.Fatal(err)
-	}
-	patch := client.MergeFrom(set.DeepCopy())
-	change(&set.Spec)
-	if err := shared.Patch(t.Context(), set, patch); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// awaitUpdated waits until the given number of pods of a set are updated and available.
-func awaitUpdated(t *testing.T, set *v1alpha1.RollSet, n int32) {
-	t.Helper()
-	eventually(t, "updated pods", func() error {
-		now := &v1alpha1.RollSet{}
-		if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), now); err != nil {
-			return err
-		}
-		if now.Status.ObservedGeneration != now.Generation || now.Status.UpdatedAvailableReplicas != n || now.Status.Replicas != *now.Spec.Replicas {
-			return fmt.Errorf("the status is %+v", now.Status)
-		}
-		return nil
-	})
-}
-
 // TestHelm goes through the life of a release with Helm 3 and Helm 4.
 func TestHelm(t *testing.T) {
 	helm3.life(t, "helm-3", func() {}) // it waits for built-in kinds only
@@ -142,16 +83,8 @@ func (h helm) life(t *testing.T, namespace string, end func()) {
 		t.Fatal(err)
 	}
 	ensureNamespace(t, namespace)
-	set := newSet(t, namespace, "live")
-	edit(t, set, func(spec *v1alpha1.RollSetSpec) { spec.Replicas = new(int32(4)) })
-	awaitUpdated(t, set, 4)
-	edit(t, set, func(spec *v1alpha1.RollSetSpec) {
-		spec.Template.Spec.Containers[0].Image = "registry.k8s.io/pause:3.11"
-		spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt(2))
-	})
-	awaitUpdated(t, set, 2)
-	awaitPods(t, set, 4)
-	before := podsOf(t, set)
+	set := inTheMiddle(t, namespace)
+	before := ownedBy(t, set)
 
 	h.must(t, append([]string{"upgrade", "rollset", chart, "--wait", "--timeout=2m", "--set=replicas=1,logLevel=1"}, in...)...)
 	sameAs(t, "helm upgrade", set, before)

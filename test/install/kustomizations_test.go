@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,6 +157,25 @@ func TestMonitored(t *testing.T) {
 	p := policies[0].Spec
 	if cmp.Diff(p.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) != "" || len(p.PolicyTypes) != 2 || len(p.Ingress) != 1 {
 		t.Errorf("the policy lets through more than metrics: %v", p)
+	}
+}
+
+// TestMonitoredWithoutItsKinds applies the overlay to a cluster without the Prometheus Operator: what is missing is named, and the rest is
+// there.
+func TestMonitoredWithoutItsKinds(t *testing.T) {
+	manifest := kustomize(t, "config/overlays/monitored")
+	kubectl(t, "", "delete", "crd", "--ignore-not-found", "servicemonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(shared.BinDir, "kubectl"), "--kubeconfig="+shared.Kubeconfig, "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifest)
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{`no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"`, "ensure CRDs are installed first"} {
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, want %q in:\n%s", err, want, out)
+		}
+	}
+	d := deployment(t, objects(t, manifest))
+	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -5,24 +5,34 @@ package install
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
+// The tests of this file imitate the Operator Lifecycle Manager (OLM). Version 0 takes a namespace that it installs into, and those
+// that an OperatorGroup names; version 1 installs for all namespaces, by the rules of Helm.
+
 // clusterServiceVersion is the part of one that OLM needs to run the manager.
 type clusterServiceVersion struct {
-	Spec struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
 		Install struct {
 			Spec struct {
 				Deployments []struct {
@@ -41,17 +51,160 @@ type permissions struct {
 	Rules              []rbacv1.PolicyRule `json:"rules"`
 }
 
-// TestInstallModes runs the manager of the bundle in each install mode, with the rights that OLM would give it.
-func TestInstallModes(t *testing.T) {
-	apply(t, kustomize(t, "config/default"))
-	text, err := os.ReadFile(filepath.Join(shared.root, "bundle", "manifests", "rollset.clusterserviceversion.yaml"))
+// bundle is a bundle: what runs the manager, and the other manifests.
+type bundle struct {
+	csv    clusterServiceVersion
+	others []*unstructured.Unstructured
+}
+
+// bundleOf returns the bundle of a version.
+func bundleOf(t *testing.T, version int) *bundle {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "bundle")
+	image := fmt.Sprintf("localhost:5000/rollset@sha256:%064d", version)
+	command(t, kustomize(t, "config/manifests"), "go", "-C", "hack/bundle", "run", ".", "bundle",
+		fmt.Sprintf("-version=0.%d.0", version), "-image="+image, "-created=2026-01-02T15:04:05Z", "-o="+dir)
+	paths, err := filepath.Glob(filepath.Join(dir, "manifests", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	csv := &clusterServiceVersion{}
-	if err := yaml.Unmarshal(text, csv); err != nil {
+	b := &bundle{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(path, ".clusterserviceversion.yaml") {
+			b.others = append(b.others, objects(t, string(text))...)
+		} else if err := yaml.Unmarshal(text, &b.csv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(b.others) < 8 || len(b.csv.Spec.Install.Spec.Deployments) != 1 {
+		t.Fatalf("the bundle holds too little: %v", paths)
+	}
+	return b
+}
+
+// operator is an operator that OLM has installed.
+type operator struct {
+	*appsv1.Deployment
+
+	// owned goes with the ClusterServiceVersion: account and rights. content is the rest of the bundle.
+	owned, content []client.Object
+}
+
+// install creates what OLM creates from a bundle in a namespace for target namespaces, and returns the Deployment as a kubelet
+// gets it. The target "" means all namespaces. A Subscription may set variables.
+func (b *bundle) install(t *testing.T, own string, targets []string, config ...corev1.EnvVar) *operator {
+	t.Helper()
+	spec := b.csv.Spec.Install.Spec
+	op := &operator{}
+	for _, u := range b.others {
+		u = u.DeepCopy()
+		if kind := u.GetKind(); kind != "CustomResourceDefinition" && kind != "ClusterRole" {
+			u.SetNamespace(own)
+		}
+		op.content = append(op.content, u)
+		put(t, u)
+	}
+	established(t, "rollsets.apps.rollset.dev")
+
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: spec.Permissions[0].ServiceAccountName}}
+	op.owned = append(op.owned, account)
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: own, Name: account.Name}}
+	inCluster := slices.Clone(spec.ClusterPermissions[0].Rules)
+	if targets[0] == "" { // OLM grants the rights of all namespaces for the cluster
+		inCluster = append(inCluster, spec.Permissions[0].Rules...)
+	} else {
+		for _, namespace := range slices.Compact(append([]string{own}, targets...)) {
+			meta := metav1.ObjectMeta{Namespace: namespace, Name: b.csv.Metadata.Name + "-" + own}
+			op.owned = append(op.owned, &rbacv1.Role{ObjectMeta: meta, Rules: spec.Permissions[0].Rules}, &rbacv1.RoleBinding{
+				ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}, Subjects: subjects,
+			})
+		}
+	}
+	meta := metav1.ObjectMeta{Name: b.csv.Metadata.Name + "-" + own}
+	op.owned = append(op.owned, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: inCluster}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}, Subjects: subjects,
+	})
+	for _, o := range op.owned {
+		put(t, o)
+	}
+	t.Cleanup(func() { op.remove(t, op.owned) })
+
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: spec.Deployments[0].Name}, Spec: *spec.Deployments[0].Spec.DeepCopy()}
+	template := &d.Spec.Template
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+	maps.Copy(template.Annotations, b.csv.Metadata.Annotations)
+	template.Annotations["olm.targetNamespaces"] = strings.Join(targets, ",")
+	template.Annotations["olm.operatorNamespace"], template.Annotations["olm.operatorGroup"] = own, "group"
+	container := &template.Spec.Containers[0]
+	config = append(config, corev1.EnvVar{Name: "OPERATOR_CONDITION_NAME", Value: b.csv.Metadata.Name})
+	container.Env = slices.DeleteFunc(container.Env, func(env corev1.EnvVar) bool {
+		return slices.ContainsFunc(config, func(c corev1.EnvVar) bool { return c.Name == env.Name })
+	})
+	container.Env = append(container.Env, config...)
+	op.Deployment = d
+	if err := shared.Create(t.Context(), d.DeepCopy(), client.DryRunAll); err != nil {
+		t.Errorf("the Deployment of OLM is refused: %v", err)
+	}
+	return op
+}
+
+// put creates or changes an object as OLM does.
+func put(t *testing.T, o client.Object) {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
 		t.Fatal(err)
 	}
+	u := &unstructured.Unstructured{Object: content}
+	gvk, err := shared.GroupVersionKindFor(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetGroupVersionKind(gvk)
+	if err := shared.Create(t.Context(), u.DeepCopy()); err == nil {
+		return
+	} else if !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	old := u.DeepCopy()
+	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(o), old); err != nil {
+		t.Fatal(err)
+	}
+	u.SetResourceVersion(old.GetResourceVersion())
+	if err := shared.Update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remove deletes objects. One that does not exist is no error.
+func (*operator) remove(t *testing.T, list []client.Object) {
+	t.Helper()
+	for _, o := range list {
+		if err := client.IgnoreNotFound(shared.Delete(context.WithoutCancel(t.Context()), o)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// uninstallV1 deletes everything that came with the bundle, but what Helm keeps.
+func (op *operator) uninstallV1(t *testing.T) {
+	t.Helper()
+	op.remove(t, op.owned)
+	op.remove(t, slices.DeleteFunc(slices.Clone(op.content), func(o client.Object) bool {
+		return o.GetAnnotations()["helm.sh/resource-policy"] == "keep"
+	}))
+}
+
+// TestInstallModes runs the manager of the bundle in each install mode, with the rights that OLM would give it.
+func TestInstallModes(t *testing.T) {
+	apply(t, kustomize(t, "config/crd"))
+	b := bundleOf(t, 1)
 	for _, name := range []string{"olm-own", "olm-a", "olm-b", "olm-c"} {
 		ensureNamespace(t, name)
 	}
@@ -62,12 +215,7 @@ func TestInstallModes(t *testing.T) {
 		"AllNamespaces":   {targets: []string{""}},
 	} {
 		t.Run(mode, func(t *testing.T) {
-			d := csv.installed(t, strings.ToLower(mode), tt.targets)
-			var args []string
-			if len(tt.targets) > 1 {
-				args = append(args, "--leader-election-namespace="+d.Namespace) // which only a pod knows by itself
-			}
-			run(t, d, args...)
+			run(t, b.install(t, "olm-own", tt.targets, leases(tt.targets)...).Deployment)
 			var outside []*v1alpha1.RollSet
 			for _, namespace := range tt.others {
 				outside = append(outside, newSet(t, namespace, "olm"))
@@ -85,49 +233,79 @@ func TestInstallModes(t *testing.T) {
 	}
 }
 
-// installed creates what OLM creates from the bundle, and returns the Deployment as a kubelet runs it.
-func (v *clusterServiceVersion) installed(t *testing.T, name string, targets []string) *appsv1.Deployment {
-	t.Helper()
-	const own = "olm-own"
-	install := v.Spec.Install.Spec
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name}}
-	create := func(o client.Object) {
+// leases is what a Subscription sets for several namespaces: where the lease is only a pod knows by itself.
+func leases(targets []string) []corev1.EnvVar {
+	if len(targets) < 2 {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "ROLLSET_LEADER_ELECTION_NAMESPACE", Value: "olm-own"}}
+}
+
+// TestOperatorGroup widens the OperatorGroup of a running operator, and narrows it again. What is outside keeps its pods.
+func TestOperatorGroup(t *testing.T) {
+	b := bundleOf(t, 1)
+	for _, name := range []string{"olm-own", "olm-a", "olm-b"} {
+		ensureNamespace(t, name)
+	}
+	apply(t, kustomize(t, "config/crd"))
+	inA, inB := newSet(t, "olm-a", "widened"), newSet(t, "olm-b", "widened")
+	serve := func(before *operator, targets ...string) (*operator, func()) {
 		t.Helper()
-		if err := shared.Create(t.Context(), o); err != nil {
+		op := b.install(t, "olm-own", targets, leases(targets)...)
+		if before != nil {
+			before.remove(t, slices.DeleteFunc(slices.Clone(before.owned), func(o client.Object) bool {
+				return slices.ContainsFunc(op.owned, func(n client.Object) bool {
+					return fmt.Sprintf("%T", n) == fmt.Sprintf("%T", o) && client.ObjectKeyFromObject(n) == client.ObjectKeyFromObject(o)
+				})
+			}))
+		}
+		p, err := tryRun(t, op.Deployment)
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = shared.Delete(context.WithoutCancel(t.Context()), o) })
-	}
-	create(account)
-	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: own, Name: name}}
-	inCluster := install.ClusterPermissions[0].Rules
-	if targets[0] == "" { // OLM grants the rights of all namespaces for the cluster
-		inCluster = append(inCluster, install.Permissions[0].Rules...)
-	} else {
-		for _, namespace := range append([]string{own}, targets...) {
-			meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-"}
-			role := &rbacv1.Role{ObjectMeta: meta, Rules: install.Permissions[0].Rules}
-			create(role)
-			create(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: subjects})
+		return op, func() {
+			if err := p.Stop(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}, Rules: inCluster}
-	create(role)
-	create(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: subjects})
+	op, stop := serve(nil, "olm-a")
+	awaitPods(t, inA, 1)
+	unseen(t, inB)
+	stop()
+	op, stop = serve(op, "olm-a", "olm-b")
+	awaitPods(t, inB, 1)
+	before := ownedBy(t, inA)
+	stop()
+	_, stop = serve(op, "olm-b")
+	edit(t, inA, func(spec *v1alpha1.RollSetSpec) { spec.Replicas = new(int32(2)) })
+	edit(t, inB, func(spec *v1alpha1.RollSetSpec) { spec.Replicas = new(int32(2)) })
+	awaitPods(t, inB, 2)
+	sameAs(t, "the OperatorGroup left its namespace out", inA, before)
+	stop()
+}
 
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own}, Spec: *install.Deployments[0].Spec.DeepCopy()}
-	d.Spec.Template.Spec.ServiceAccountName = name
-	container := &d.Spec.Template.Spec.Containers[0]
-	for _, env := range container.Env {
-		if env.ValueFrom == nil {
-			continue
-		}
-		if path := env.ValueFrom.FieldRef.FieldPath; path != "metadata.annotations['olm.targetNamespaces']" {
-			t.Fatalf("OLM gives the pod no %s", path)
-		}
-		for i := range container.Args {
-			container.Args[i] = strings.ReplaceAll(container.Args[i], "$("+env.Name+")", strings.Join(targets, ","))
-		}
+// TestLifeByOLM is the life of an installation by each version of OLM. Version 0 leaves what it does not own.
+func TestLifeByOLM(t *testing.T) {
+	for version, uninstall := range map[string]func(*testing.T, *operator){
+		"v0": func(t *testing.T, op *operator) { op.remove(t, op.owned) },
+		"v1": func(t *testing.T, op *operator) { op.uninstallV1(t) },
+	} {
+		t.Run(version, func(t *testing.T) {
+			own := "life-olm-" + version
+			ensureNamespace(t, own)
+			var now *operator
+			life(t, "life-sets-"+version, means{
+				install: func(version int) *appsv1.Deployment {
+					before := now
+					now = bundleOf(t, version).install(t, own, []string{""})
+					if before != nil && before.owned[1].GetName() != now.owned[1].GetName() {
+						before.remove(t, before.owned[1:]) // the account is the same
+					}
+					return now.Deployment
+				},
+				uninstall: func() { uninstall(t, now) },
+			})
+		})
 	}
-	return d
 }

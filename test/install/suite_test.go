@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -218,9 +219,31 @@ func tryRun(t *testing.T, d *appsv1.Deployment, args ...string) (*manager.Proces
 		}
 	}
 	return manager.Start(context.WithoutCancel(t.Context()), manager.Options{
-		Binary: shared.binary, Log: filepath.Join(t.TempDir(), "manager.log"), Args: append(given, args...),
+		Binary: shared.binary, Log: filepath.Join(t.TempDir(), "manager.log"), Args: append(given, args...), Env: environment(t, d),
 		Kubeconfig: kubeconfig(t, client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName}),
 	})
+}
+
+// environment returns the variables that a kubelet would give to the manager of a Deployment.
+func environment(t *testing.T, d *appsv1.Deployment) []string {
+	t.Helper()
+	container := d.Spec.Template.Spec.Containers[0]
+	var all []string
+	for _, env := range container.Env {
+		value := env.Value
+		switch from := env.ValueFrom; {
+		case from == nil:
+		case from.FieldRef != nil:
+			key := strings.TrimSuffix(strings.TrimPrefix(from.FieldRef.FieldPath, "metadata.annotations['"), "']")
+			value = d.Spec.Template.Annotations[key]
+		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
+			value = strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
+		default:
+			t.Fatalf("no kubelet gives the manager %v", env)
+		}
+		all = append(all, env.Name+"="+value)
+	}
+	return all
 }
 
 // token returns a token of a service account.
@@ -279,8 +302,8 @@ func ensureNamespace(t *testing.T, name string) {
 	})
 }
 
-// newSet creates a set of one pod, which is deleted with the test.
-func newSet(t *testing.T, namespace, name string) *v1alpha1.RollSet {
+// newSet creates a set of one pod, with changes, which is deleted with the test.
+func newSet(t *testing.T, namespace, name string, changes ...func(*v1alpha1.RollSetSpec)) *v1alpha1.RollSet {
 	t.Helper()
 	labels := map[string]string{"app": name}
 	set := &v1alpha1.RollSet{
@@ -292,6 +315,9 @@ func newSet(t *testing.T, namespace, name string) *v1alpha1.RollSet {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "registry.k8s.io/pause:3.10"}}},
 			},
 		},
+	}
+	for _, change := range changes {
+		change(&set.Spec)
 	}
 	if err := shared.Create(t.Context(), set); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/testing/stored"
 )
 
 var (
@@ -123,6 +125,13 @@ func TestGolden(t *testing.T) {
 			}
 			if err := w.CheckConverged(t.Context()); err != nil {
 				t.Errorf("%v\n%s", err, w.Film)
+			}
+			for _, object := range w.Store.Objects() {
+				if set, ok := object.(*v1alpha1.RollSet); ok {
+					if err := stored.Print(set); err != nil {
+						t.Error(err)
+					}
+				}
 			}
 		})
 	}

@@ -60,6 +60,8 @@ type Options struct {
 	Log string
 	// Args are added to its command line.
 	Args []string
+	// Env are variables that it gets beside those of the test, each as NAME=value.
+	Env []string
 }
 
 // Process is a manager that runs.
@@ -96,6 +98,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		"--health-probe-bind-address=" + addresses[1],
 	}
 	p.cmd = exec.CommandContext(ctx, o.Binary, append(args, o.Args...)...)
+	p.cmd.Env = append(os.Environ(), o.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
