@@ -84,8 +84,10 @@ func limitedHook() *rapid.Generator[string] {
 func podWords(pod *rapid.Generator[string]) []word {
 	var words []word
 	for _, name := range []string{
-		"delete", "kill", "fail", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
-		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "misdate", "undate", "label zone=a", "label zone=b", "label rank=2",
+		"delete", "kill", "fail", "reject", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
+		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "misdate", "undate",
+		"forge hash", "forge hash=none", "forge surge=true", "forge state=Updating", "forge state=nonsense", "forge index=1", "forge instance-id=zzzzz",
+		"forge-claims surge=true", "forge-claims left=true", "forge-claims index=1", "forge-claims instance-id=zzzzz", "forge-claims set=other", "forge-claims set", "label zone=a", "label zone=b", "label rank=2",
 	} {
 		words = append(words, word{name, pod})
 	}
