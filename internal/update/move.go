@@ -154,6 +154,11 @@ func (v *mover) held(m desired.Candidate, how method) bool {
 		return false
 	}
 	v.plan.HoldBecause(why, func() (string, string) { return m.Replica.Pod.Name, v.explain(why, m, how) })
+	if m.Named && m.Replica.Leaving != "" && (why == action.HeldByGuard || why == action.HeldByBudget) {
+		v.plan.HoldBecause(action.HeldByDrain, func() (string, string) {
+			return m.Replica.Pod.Name, m.Replica.Leaving + "; " + v.explain(why, m, how)
+		})
+	}
 	v.plan.Wake(v.budget.yieldsAfter)
 	if why == action.HeldByDomain {
 		v.domains.rest(m, v.plan)
