@@ -74,11 +74,13 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 	}
 }
 
-// members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none.
+// members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none; the mark means
+// nothing in a set with ordinals.
 func (v *verdict) members() (members []*corev1.Pod) {
+	ordinal := v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
 	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](obj)
-		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && !isSurge(pod) {
+		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && (ordinal || !isSurge(pod)) {
 			members = append(members, pod)
 		}
 	}
