@@ -37,6 +37,10 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonComplete: all pods run the update revision, and were available at least once.
 	ReasonComplete = "Complete"
+	// ReasonNoReplicas: the set is scaled to 0, and has no pod. Nothing is rolled out.
+	ReasonNoReplicas = "NoReplicas"
+	// ReasonDeleting: the set is being deleted.
+	ReasonDeleting = "Deleting"
 	// ReasonProgressDeadlineExceeded: there was no progress for progressDeadlineSeconds. Stalled has it too.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	// ReasonRolledBack: the update revision missed its deadline, failed at a step or was aborted. The current revision is

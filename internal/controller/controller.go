@@ -52,7 +52,8 @@ type Reconciler struct {
 	//   - before an adoption, and before a new pod uses a claim that exists;
 	//   - before a revision is recorded again, and before it is given up or tried again for a user;
 	//   - before the first pod is created, and at the first sight of a rollout in steps;
-	//   - before the partition is ignored because its revision was never complete;
+	//   - before the partition is ignored because its revision was never proven;
+	//   - when a new template takes effect, and one pod more would have proven the revision before it;
 	//   - after the API server said that a name is taken, or that a pod changed before it could be written;
 	//   - when a new cache shows no pod of a set whose status counts pods, and before pods are created while it has not shown
 	//     the newest one that the status knows of.
@@ -85,9 +86,6 @@ type Reconciler struct {
 
 // Reconcile brings a set one step nearer to its wanted state.
 func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl.Result, error) {
-	if !set.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector does the rest
-	}
 	defer r.forgetIfGone(ctx, set)
 	s, err := r.open(set)
 	if err != nil {
@@ -104,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if result := r.apply(ctx, s); result.RequeueAfter > 0 {
 		return result, nil
 	}
-	wait := r.reporter().report(ctx, s)
+	wait := r.reporter(s).report(ctx, s)
 	if wait > 0 {
 		wait = max(wait, affordable)
 	}

@@ -39,6 +39,8 @@ type setMemory struct {
 	sawPods bool
 	// sawStatus is true once the API server said whether the cache shows the newest status.
 	sawStatus bool
+	// judged is the generation for which the API server was asked whether the cache shows the newest pods.
+	judged    int64
 	revisions revisions.Memory
 	reports   reportMemory
 }

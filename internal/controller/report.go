@@ -45,9 +45,9 @@ type reporter struct {
 	revisions    *revisions.Control
 }
 
-func (r *Reconciler) reporter() *reporter {
+func (r *Reconciler) reporter(s *step) *reporter {
 	return &reporter{
-		client: r.Client, pods: r.Pods, expectations: r.Expectations, events: r.Events, metrics: r.Metrics, revisions: r.revisions(),
+		client: r.Client, pods: r.Pods, expectations: r.Expectations, events: r.Events, metrics: r.Metrics, revisions: r.revisions(s),
 	}
 }
 
@@ -88,6 +88,7 @@ func (s *step) statusInput() status.Input {
 		Generation:     s.Set.Generation,
 		Previous:       &s.Set.Status,
 		Plan:           s.plan,
+		Deleting:       s.deleting(),
 		Failure:        s.refusedWrite(),
 		CollisionCount: s.memory.revisions.Collisions,
 		VolumeClaims:   claims.Status(s.observed),
@@ -164,7 +165,7 @@ func (r *reporter) mark(ctx context.Context, s *step, report status.Report) {
 	switch {
 	case report.Verdict != "":
 		r.revisions.Reject(ctx, s.revisions, s.observed, report.Verdict)
-	case s.failure == nil && s.invalid == nil && status.Complete(s.observed):
-		r.revisions.Complete(ctx, s.revisions, s.observed)
+	case !s.undecided() && s.observed.Proves():
+		r.revisions.Prove(ctx, s.revisions, s.observed)
 	}
 }

@@ -91,12 +91,15 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 func (r *Reconciler) record(ctx context.Context, s *step) (ctrl.Result, error) {
 	s.replicas = s.memory.seen.Join(&s.Objects)
 	in := s.memory.seen.RevisionInput(&s.Objects, s.replicas)
+	in.Served = func(known map[string]snapshot.Revision, revision, current string) (served, near bool) {
+		return observe.Members(r.seen(s), &s.memory.seen, known).Served(revision, current)
+	}
 	if s.undecided() {
 		s.found, s.failure = revision.Resolve(in)
 		return ctrl.Result{}, nil
 	}
 	var wrote bool
-	if s.found, wrote, s.failure = r.revisions().Resolve(ctx, s.revisions, in); wrote && s.failure == nil {
+	if s.found, wrote, s.failure = r.revisions(s).Resolve(ctx, s.revisions, in); wrote && s.failure == nil {
 		s.wrote = len(s.Pods) // all of them wait for it
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
@@ -106,17 +109,20 @@ func (r *Reconciler) record(ctx context.Context, s *step) (ctrl.Result, error) {
 // observe freezes what the view shows into the snapshot that everything is decided on. Of a spec that cannot be understood it
 // holds what can; nothing is decided on that.
 func (r *Reconciler) observe(ctx context.Context, s *step) (ctrl.Result, error) {
-	s.observed = observe.Snapshot(observe.Input{
-		Objects: &s.Objects, Spec: s.spec, Replicas: s.replicas, Resolution: s.found,
-		Gone:         r.router.TakeGone(s.Set.UID),
-		Sighting:     r.router.Sighting,
-		FinishedWait: s.writes.ReplaceWait(s.found.Update.Name),
-		Preflights:   s.answers(s.found.Update.Name),
-		Refusals:     s.writes.Refusals(),
-	}, &s.memory.seen)
+	in := r.seen(s)
+	in.Resolution, in.Gone = s.found, r.router.TakeGone(s.Set.UID)
+	in.FinishedWait, in.Preflights = s.writes.ReplaceWait(s.found.Update.Name), s.answers(s.found.Update.Name)
+	s.observed = observe.Snapshot(in, &s.memory.seen)
 	maps.Copy(s.observed.Blocked, s.names.blocked(ctx, s.observed))
 	s.names.mark(ctx, s.observed)
 	return ctrl.Result{}, nil
+}
+
+// seen returns what the view shows of pods.
+func (r *Reconciler) seen(s *step) observe.Input {
+	return observe.Input{
+		Objects: &s.Objects, Spec: s.spec, Replicas: s.replicas, Sighting: r.router.Sighting, Refusals: s.writes.Refusals(),
+	}
 }
 
 // plan decides what is to be done, unless the cache does not show what that depends on.
@@ -146,8 +152,10 @@ func decidesMore(a action.Action) bool {
 	return slices.Contains(verbs, action.KeyOf(a).Verb)
 }
 
-// undecided reports whether nothing can be planned.
-func (s *step) undecided() bool { return s.invalid != nil || s.failure != nil }
+// undecided reports whether nothing can be planned, or may be: the garbage collector deletes what a deleted set owns.
+func (s *step) undecided() bool { return s.invalid != nil || s.failure != nil || s.deleting() }
+
+func (s *step) deleting() bool { return !s.Set.DeletionTimestamp.IsZero() }
 
 // apply carries out the plan, and removes revisions that are not needed.
 func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
@@ -166,7 +174,7 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	if !s.plan.Empty() { // a write that had no effect brings no event
 		s.plan.Wake(expectations.DoubtTimeout)
 	}
-	r.revisions().Prune(ctx, s.revisions, s.found.Prune)
+	r.revisions(s).Prune(ctx, s.revisions, s.found.Prune)
 	return ctrl.Result{}
 }
 
@@ -211,11 +219,12 @@ func (r *Reconciler) pods() *podcontrol.Control {
 	}
 }
 
-func (r *Reconciler) revisions() *revisions.Control {
+func (r *Reconciler) revisions(s *step) *revisions.Control {
 	return &revisions.Control{
 		Client:       r.Client,
 		Live:         r.Live,
 		Stays:        func(ctx context.Context, set *v1alpha1.RollSet) error { return podcontrol.CheckStays(ctx, r.Live, set) },
+		Behind:       func(ctx context.Context) (bool, error) { return s.behind(ctx, r.Live, r.Expectations) },
 		Expectations: r.Expectations,
 		Events:       r.Events,
 	}

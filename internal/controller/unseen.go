@@ -124,26 +124,59 @@ func isCreate(a action.Action) bool {
 	return ok
 }
 
+// behind reports whether the API server has newer versions of the set's pods than the cache shows, and lets the set wait for them. A
+// template may come with the event that makes the last pod of the one before it available, and overtake it in the caches. It asks once
+// for each generation of the set.
+func (v *view) behind(ctx context.Context, live client.Reader, store *expectations.Store) (behind bool, err error) {
+	if v.memory.judged == v.Set.Generation {
+		return false, nil
+	}
+	known := make(map[types.UID]string, len(v.Pods))
+	for _, pod := range v.Pods {
+		known[pod.UID] = pod.ResourceVersion
+	}
+	err = v.eachPod(ctx, live, func(pod *corev1.Pod) (stop bool) {
+		if known[pod.UID] != pod.ResourceVersion {
+			behind = true
+			store.Wrote(v.Set.UID, expectations.PodKind(), pod.ResourceVersion)
+		}
+		return false
+	})
+	if err == nil {
+		v.memory.judged = v.Set.Generation
+	}
+	return behind, err
+}
+
 // hasPodsUnshown asks the API server whether the set controls pods that the cache does not show.
-func (v *view) hasPodsUnshown(ctx context.Context, live client.Reader) (bool, error) {
+func (v *view) hasPodsUnshown(ctx context.Context, live client.Reader) (some bool, err error) {
 	known := make(map[types.UID]bool, len(v.Pods))
 	for _, pod := range v.Pods {
 		known[pod.UID] = true
 	}
+	err = v.eachPod(ctx, live, func(pod *corev1.Pod) (stop bool) {
+		some = some || !known[pod.UID]
+		return some
+	})
+	return some, err
+}
+
+// eachPod calls a function with each pod that the set controls, as the API server has it, until it says stop.
+func (v *view) eachPod(ctx context.Context, live client.Reader, call func(*corev1.Pod) (stop bool)) error {
 	pods := &corev1.PodList{}
 	for {
 		err := live.List(ctx, pods, client.InNamespace(v.Set.Namespace), client.MatchingLabelsSelector{Selector: v.Selector},
 			client.Limit(page), client.Continue(pods.Continue))
 		if err != nil {
-			return false, fmt.Errorf("ask for pods that the cache does not show: %w", err)
+			return fmt.Errorf("ask for pods that the cache does not show: %w", err)
 		}
 		for i := range pods.Items {
-			if pod := &pods.Items[i]; !known[pod.UID] && metav1.IsControlledBy(pod, v.Set) {
-				return true, nil
+			if pod := &pods.Items[i]; metav1.IsControlledBy(pod, v.Set) && call(pod) {
+				return nil
 			}
 		}
 		if pods.Continue == "" {
-			return false, nil
+			return nil
 		}
 	}
 }

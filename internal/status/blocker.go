@@ -66,9 +66,11 @@ func (f *facts) first() blocker {
 	switch {
 	case f.in.Invalid != "":
 		return blocker{kind: BlockedByInvalidSpec}
+	case f.in.Deleting, f.settled && f.empty():
+		return blocker{}
 	case f.settled && f.set.Rejected:
 		return blocker{kind: BlockedByRejection}
-	case f.atWork() && (f.settled || f.set.Rollout.Failure != ""):
+	case f.atWork() && !f.set.Rollout.Waits && (f.settled || f.set.Rollout.Failure != ""):
 		return f.stepBlocker()
 	case f.settled:
 		return f.hold()

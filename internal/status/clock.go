@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -31,7 +32,8 @@ type goal struct {
 // marks are how far the set has come. They are high-water marks, so that a pod that is ready for a moment after each crash
 // counts once.
 type marks struct {
-	// placed, ready and available count the pods at the revisions where they are wanted.
+	// placed, ready and available count the pods at the revisions where they are wanted. Those that wait for a scheduling gate
+	// are not placed yet.
 	placed, ready, available int
 	// left is how many pods are still to be deleted.
 	left int
@@ -64,10 +66,11 @@ func (f *facts) tellTime() timing {
 	return t
 }
 
-// idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, or a failure domain soaks.
+// idle reports whether the clock is stopped: everything wanted is there, a user has stopped it, nothing is wanted, the API server
+// refuses the template, or a failure domain soaks.
 // Terminating pods do not count. If a node is gone for good they never vanish, and the revision is not to blame.
 func (f *facts) idle() bool {
-	return f.in.Invalid != "" || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
+	return f.in.Invalid != "" || f.in.Deleting || f.empty() || f.refusesTemplate() || f.set.Paused() || f.set.Rollout.Rests() || f.soaks() || f.everyPodIsFine() || f.finished() || f.atPartition() || f.rollbackDone()
 }
 
 // soaks reports whether the next failure domain waits only for time to pass.
@@ -104,7 +107,7 @@ func (f *facts) advance(p Progress) Progress {
 func (f *facts) marks() marks {
 	var m marks
 	for name, n := range f.revisions {
-		m.placed += min(n.active, f.want[name])
+		m.placed += min(n.active-n.gated, f.want[name])
 		m.ready += min(n.ready, f.want[name])
 		m.available += min(n.available, f.want[name])
 	}
@@ -140,7 +143,7 @@ func (f *facts) reconstruct() time.Time {
 	if last, ok := f.lastChange(); ok && last.Before(now) {
 		since = last
 	}
-	if deadline, ok := f.set.ProgressDeadline(); ok && f.wasExceeded() {
+	if deadline, ok := f.set.ProgressDeadline(); ok && f.wasExceeded() && !f.triedSince() {
 		if exceeded := now.Add(-deadline); exceeded.Before(since) { // nothing has shown since that it moves again
 			since = exceeded
 		}
@@ -161,6 +164,18 @@ func (f *facts) wasMoving() bool {
 func (f *facts) wasExceeded() bool {
 	stalled := find(f.previous.Conditions, v1alpha1.ConditionStalled)
 	return f.reason == v1alpha1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1alpha1.ReasonProgressDeadlineExceeded
+}
+
+// triedSince reports whether a pod was created where it is wanted, or its scheduling gates were opened, after the deadline had passed.
+// It has its own time.
+func (f *facts) triedSince() bool {
+	exceeded := find(f.previous.Conditions, v1alpha1.ConditionProgressing)
+	for r := range f.set.Unsteady() {
+		if r.Active() && f.want[r.Revision] > 0 && !podstate.TriedSince(r.Pod).Before(exceeded.LastTransitionTime.Time) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastChange returns when, by the dates of conditions and pods, progress was last made; false if the target revision has no

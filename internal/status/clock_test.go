@@ -146,11 +146,10 @@ func TestDeadline(t *testing.T) {
 			99999 0:v1+ 1:v1.   PartitionReached`,
 		"an old pod that does not go is not the new revision's fault": `
 			config random R=2 v1>v2
-			0     a:v2+ b:v2+ c:v1x RollingUpdate
-			99999 a:v2+ b:v2+ c:v1X RollingUpdate
-			599   a:v2+ b:v2. c:v1X RollingUpdate
-			599   a:v2+ b:v2. c:v1X RollingUpdate
-			1     a:v2+ b:v2. c:v1X ProgressDeadlineExceeded
+			0     a:v2+ b:v2. c:v1x RollingUpdate
+			0     a:v2+ b:v2+ c:v1x Complete
+			99999 a:v2+ b:v2+ c:v1X Complete
+			99999 a:v2+ b:v2. c:v1X Complete
 			0     a:v2+ b:v2+       Complete`,
 		"back to an older revision": `
 			config random R=2 v1>v2

@@ -93,7 +93,7 @@ func find(conditions []metav1.Condition, name string) *metav1.Condition {
 // ready returns the condition Ready. It is not True after a rollback, because the set does not run what the spec asks for.
 func (f *facts) ready(progressing verdict, stalled string) verdict {
 	switch {
-	case f.settled && !f.set.Rejected && !f.stepping():
+	case f.settled && (f.empty() || !f.set.Rejected && !f.stepping()):
 		return verdict{metav1.ConditionTrue, progressing.reason}
 	case stalled != "":
 		return verdict{metav1.ConditionFalse, stalled}
@@ -109,11 +109,11 @@ func (f *facts) available() (v verdict, message string) {
 	if f.in.Invalid != "" {
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonInvalidSpec}, f.in.Invalid
 	}
-	limits := f.set.Limits
-	need := limits.MinAvailable()
-	if limits.Replicas > 0 {
-		need = max(need, 1)
+	if f.empty() {
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonMinimumPodsAvailable}, "no pod is needed"
 	}
+	limits := f.set.Limits
+	need := max(1, limits.MinAvailable())
 	message = share(f.total.available, limits.Replicas, "available") + fmt.Sprintf(", at least %d needed", need)
 	if f.total.available >= need {
 		return verdict{metav1.ConditionTrue, v1alpha1.ReasonMinimumPodsAvailable}, message
@@ -127,13 +127,17 @@ func (f *facts) stalled(t timing, progress string) (reason, message string) {
 	switch {
 	case f.in.Invalid != "":
 		return v1alpha1.ReasonInvalidSpec, f.in.Invalid
+	case f.in.Deleting, f.empty():
+		return "", ""
 	case f.refusesTemplate():
 		return v1alpha1.ReasonInvalidTemplate, f.failure().Message
 	case f.rollbackDone():
 		return v1alpha1.ReasonRolledBack, progress
 	case f.stepHolds():
 		return v1alpha1.ReasonStepFailed, progress
-	case t.exceeded && !f.canRollBack():
+	case t.exceeded && f.failure() != nil && !f.failed():
+		return f.failure().Reason, f.failure().Message // its words tell more than that time has passed
+	case t.exceeded && !(f.canRollBack() && f.failed()):
 		return v1alpha1.ReasonProgressDeadlineExceeded, progress
 	default:
 		return "", ""

@@ -140,35 +140,6 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-func TestComplete(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		config, state string
-		want          bool
-	}{
-		"all at the update revision":            {"random R=2 v1>v2", "a:v2+ b:v2+", true},
-		"nothing wanted, nothing left":          {"random R=0 v1>v2", "", true},
-		"claims without a pod do not matter":    {"ordinal R=1 v1>v2", "0:v2+ 1:-", true},
-		"one is not available":                  {"random R=2 v1>v2", "a:v2+ b:v2r", false},
-		"one is old":                            {"random R=2 v1>v2", "a:v2+ b:v1+", false},
-		"one is missing":                        {"random R=2 v1>v2", "a:v2+", false},
-		"one is too many":                       {"random R=1 v1>v2", "a:v2+ b:v2+", false},
-		"an old one is terminating":             {"random R=1 v1>v2", "a:v2+ b:v1x", false},
-		"an old one has failed":                 {"random R=1 v1>v2", "a:v2+ b:v1!", false},
-		"one of the new ones is terminating":    {"random R=1 v1>v2", "a:v2+ b:v2x", true},
-		"the partition keeps one":               {"random R=2 p=1 v1>v2", "a:v2+ b:v1+", false},
-		"a rejected revision is never complete": {"random R=1 rejected v1>v2", "a:v2+", false},
-		"no revision":                           {"random R=0", "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := status.Complete(snapshottest.Parse(tc.config, tc.state)); got != tc.want {
-				t.Errorf("Complete = %t, want %t", got, tc.want)
-			}
-		})
-	}
-}
-
 func TestTransitionTimes(t *testing.T) {
 	t.Parallel()
 	in := input(snapshottest.Parse("random R=1 v2", "a:v2."))

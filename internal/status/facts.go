@@ -6,11 +6,12 @@ package status
 import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// count is a number of pods. Ready pods are active, and available ones are ready.
-type count struct{ active, ready, available int }
+// count is a number of pods. Ready pods are active, and available ones are ready. Gated ones are active, and wait for a scheduling gate.
+type count struct{ active, ready, available, gated int }
 
 // facts is what is derived from the input once and used by every part of the status. It has many methods because each is one
 // fact or one condition. They only read, so smaller types would share all of it.
@@ -31,11 +32,10 @@ type facts struct {
 	gone      map[string]int
 	// want is how many pods are wanted at each revision, excess how many each has too many.
 	want, excess map[string]int
-	// outdated is how many active pods are not at the update revision, moving how many will change their revision, and leaving
-	// how many are being deleted at a revision at which no pod is wanted.
-	outdated, moving, leaving int
-	// complete is true if the rollout is complete, settled if nothing is waited for.
-	complete, settled bool
+	// outdated is how many active pods are not at the update revision, and moving how many will change their revision.
+	outdated, moving int
+	// proven is true if the update revision is proven now, settled if nothing is waited for. Pods that merely terminate are not.
+	proven, settled bool
 }
 
 func gather(in *Input) *facts {
@@ -53,13 +53,8 @@ func gather(in *Input) *facts {
 		w := desired.Of(in.Set)
 		f.excess, f.moving = w.Excess, w.Moving()
 	}
-	for name, n := range f.gone {
-		if f.want[name] == 0 {
-			f.leaving += n
-		}
-	}
-	f.complete = in.Invalid == "" && Complete(in.Set)
-	f.settled = in.Invalid == "" && f.leaving == 0 && f.everyPodIsFine()
+	f.proven = in.Invalid == "" && in.Set.Proves()
+	f.settled = in.Invalid == "" && !in.Deleting && f.everyPodIsFine()
 	return f
 }
 
@@ -110,6 +105,9 @@ func (c *count) addSteady(n int) {
 // add counts an active pod.
 func (c *count) add(r *snapshot.Replica) {
 	c.active++
+	if podstate.SchedulingGated(r.Pod) {
+		c.gated++
+	}
 	if r.Ready {
 		c.ready++
 	}
@@ -196,6 +194,20 @@ func (f *facts) rollbackDone() bool {
 	return f.settled || stalled != nil && stalled.Reason == v1alpha1.ReasonRolledBack
 }
 
+// empty reports whether the set is scaled to 0. Then nothing is rolled out, and nothing is judged.
+func (f *facts) empty() bool { return f.in.Invalid == "" && f.set.Limits.Replicas == 0 }
+
+// failed reports whether a pod of the update revision exists that did not become available, although nothing keeps it from being
+// scheduled. A revision is not to blame for anything else: a quota, a refusal, or an old pod that takes long to end.
+func (f *facts) failed() bool {
+	for r := range f.set.Unsteady() {
+		if r.Pod != nil && !r.Terminating && r.Revision == f.set.Update.Name && !r.Available && !f.set.Condemned(r) && !podstate.SchedulingGated(r.Pod) {
+			return true
+		}
+	}
+	return false
+}
+
 // canRollBack reports whether the set asks for a rollback and has a revision to go back to.
 func (f *facts) canRollBack() bool {
 	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1alpha1.RollbackOnDeadline && f.canGoBack()
@@ -204,29 +216,4 @@ func (f *facts) canRollBack() bool {
 // canGoBack reports whether there is a revision to go back to.
 func (f *facts) canGoBack() bool {
 	return f.set.Rolling() && !f.set.Rejected && !f.set.Unproven && f.set.Current.Template != nil
-}
-
-// Complete reports whether a rollout has ended, so that the update revision becomes the current one. The wanted number of
-// pods runs it and is available, no other pod is left, not even a terminating one, and no step is at work.
-func Complete(o *snapshot.Set) bool {
-	if o.Rejected || o.Update.Name == "" || o.Rollout.AtWork() {
-		return false
-	}
-	active := 0
-	for revision, n := range o.CountSteady() {
-		if revision != o.Update.Name {
-			return false
-		}
-		active += n
-	}
-	for r := range o.Unsteady() {
-		switch {
-		case r.Pod == nil:
-		case r.Revision != o.Update.Name, r.Active() && (r.Surge || !r.Available || r.Waiting != ""):
-			return false
-		case r.Active():
-			active++
-		}
-	}
-	return active == o.Limits.Replicas
 }

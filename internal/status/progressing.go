@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +26,12 @@ func (f *facts) progressing(t timing) verdict {
 	switch {
 	case f.in.Invalid != "":
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec}
+	case f.in.Deleting:
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonDeleting}
+	case f.empty() && f.settled:
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonNoReplicas}
+	case f.empty():
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonScaling}
 	case f.set.Rejected:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonRolledBack}
 	case f.refusesTemplate():
@@ -58,7 +65,7 @@ func (f *facts) phase() string {
 		return v1alpha1.ReasonPartitionReached
 	case updated == 0 && f.set.Limits.Replicas > 0 && f.beginning():
 		return v1alpha1.ReasonNewRevision
-	case f.set.Rolling(), f.moving > 0, f.leaving > 0:
+	case f.set.Rolling(), f.moving > 0:
 		return v1alpha1.ReasonRollingUpdate
 	default:
 		return v1alpha1.ReasonScaling
@@ -128,10 +135,13 @@ func (f *facts) headline(v verdict) string {
 	switch v.reason {
 	case v1alpha1.ReasonInvalidSpec:
 		return "the spec is invalid and nothing is done: " + f.in.Invalid
+	case v1alpha1.ReasonDeleting:
+		return fmt.Sprintf("the set is being deleted; %d pods are left", f.left())
+	case v1alpha1.ReasonNoReplicas:
+		return "scaled to 0" + f.rejected()
 	case v1alpha1.ReasonRolledBack:
 		back := f.revision(f.set.Current.Name).active
-		return fmt.Sprintf("revision %s %s and is rolled back; %s",
-			f.set.Update.Name, revision.Sentence(f.set.Verdict), share(back, replicas, "at revision "+f.set.Current.Name))
+		return strings.TrimPrefix(f.rejected(), "; ") + "; " + share(back, replicas, "at revision "+f.set.Current.Name)
 	case v1alpha1.ReasonProgressDeadlineExceeded:
 		deadline, _ := f.set.ProgressDeadline()
 		return fmt.Sprintf("no progress for %d seconds%s; %s", int64(deadline.Seconds()), f.nowhereToGo(), f.numbers())
@@ -147,11 +157,32 @@ func (f *facts) headline(v verdict) string {
 	}
 }
 
+// rejected returns the verdict on the update revision as a clause; empty if there is none.
+func (f *facts) rejected() string {
+	if !f.set.Rejected {
+		return ""
+	}
+	return fmt.Sprintf("; revision %s %s and is rolled back", f.set.Update.Name, revision.Sentence(f.set.Verdict))
+}
+
+// left returns how many pods the set has, in whatever state.
+func (f *facts) left() int {
+	n := f.total.active
+	for _, gone := range f.gone {
+		n += gone
+	}
+	return n
+}
+
 // nowhereToGo returns why a set is not rolled back although it asks for that.
 func (f *facts) nowhereToGo() string {
 	switch {
-	case f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1alpha1.RollbackOnDeadline, f.canRollBack(), f.set.Rejected:
+	case f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1alpha1.RollbackOnDeadline, f.set.Rejected:
 		return ""
+	case f.canRollBack() && f.failed():
+		return ""
+	case f.canRollBack():
+		return ", and nothing is rolled back, because no pod of revision " + f.set.Update.Name + " failed"
 	case f.set.Unproven:
 		return ", and no revision was ever complete that the pods could go back to"
 	case !f.set.Rolling():

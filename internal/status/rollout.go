@@ -21,9 +21,10 @@ const maxVerdict = 512
 // atWork reports whether a step of a rollout is at work.
 func (f *facts) atWork() bool { return f.in.Invalid == "" && f.set.Rollout.AtWork() }
 
-// stepping reports whether a step is at work, or its end is not yet seen by the planner that moves pods.
+// stepping reports whether a step is at work, or its end is not yet seen by the planner that moves pods. A step that waits for the
+// partition or the end of a pause is not at work.
 func (f *facts) stepping() bool {
-	return f.in.Invalid == "" && !f.complete && (f.set.Rollout.AtWork() || f.set.Rollout.Turning)
+	return f.in.Invalid == "" && !f.proven && !f.set.Rollout.Waits && (f.set.Rollout.AtWork() || f.set.Rollout.Turning)
 }
 
 // rollout returns the progress of a rollout in steps; nil for an invalid spec.
@@ -31,7 +32,7 @@ func (f *facts) rollout() *v1alpha1.RolloutStatus {
 	switch {
 	case f.in.Invalid != "":
 		return f.previous.Rollout.DeepCopy()
-	case f.complete:
+	case f.proven:
 		return nil
 	default:
 		return f.set.Rollout.Next.DeepCopy()
@@ -116,7 +117,7 @@ func (f *facts) rejection(t timing) string {
 		next := f.set.Rollout.Next
 		text := fmt.Sprintf("%s: step %d of %d: %s", v1alpha1.ReasonStepFailed, next.Step, next.Steps, f.set.Rollout.Failure)
 		return podstate.Printable(text, maxVerdict)
-	case t.exceeded && f.canRollBack():
+	case t.exceeded && f.canRollBack() && f.failed():
 		return v1alpha1.ReasonProgressDeadlineExceeded
 	default:
 		return ""

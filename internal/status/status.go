@@ -38,6 +38,8 @@ type Input struct {
 	// Invalid is what is wrong with a spec that is older than the validation that would have refused it; empty for any
 	// other. Nothing is planned for such a set.
 	Invalid string
+	// Deleting is true for a set that is being deleted. Nothing is planned for it.
+	Deleting bool
 	// CollisionCount counts the names of revisions that were taken; nil counts as 0.
 	CollisionCount *int32
 	// VolumeClaims is how many claims match their templates.
@@ -63,7 +65,8 @@ type Report struct {
 	// DeadlineExceeded is true if a rollout made no progress for progressDeadlineSeconds.
 	DeadlineExceeded bool
 	// Verdict is the verdict that rejects the update revision now; empty if it is not rejected. It is rejected if its
-	// rollout made no progress or failed at a step, the set asks for a rollback, and there is a revision to go back to.
+	// rollout failed at a step, or made no progress and one of its pods failed, the set asks for a rollback, and there is a
+	// revision to go back to.
 	Verdict string
 	// Progress is for the Input of the next reconcile.
 	Progress Progress
@@ -141,9 +144,9 @@ func (f *facts) generation() int64 {
 	return max(f.in.Generation, f.previous.ObservedGeneration)
 }
 
-// currentName returns the name of the current revision. A set that has just completed has a new one.
+// currentName returns the name of the current revision. A revision that was just proven is.
 func (f *facts) currentName() string {
-	if f.complete {
+	if f.proven {
 		return f.set.Update.Name
 	}
 	return f.set.Current.Name

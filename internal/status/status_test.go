@@ -110,9 +110,31 @@ func TestConditions(t *testing.T) {
 		"none is wanted": {
 			config: "random R=0 v2", state: "",
 			want: `
-				Ready=True Complete: 0 of 0 pods updated and available
-				Available=True MinimumPodsAvailable: 0 of 0 pods available, at least 0 needed
-				Progressing=True Complete: 0 of 0 pods updated and available`,
+				Ready=True NoReplicas: scaled to 0
+				Available=True MinimumPodsAvailable: no pod is needed
+				Progressing=True NoReplicas: scaled to 0`,
+		},
+		"none is wanted, in a rollout": {
+			config: "random R=0 v1>v2", state: "a:v2x",
+			want: `
+				Ready=True NoReplicas: scaled to 0
+				Available=True MinimumPodsAvailable: no pod is needed
+				Progressing=True NoReplicas: scaled to 0`,
+		},
+		"none is wanted, of a revision that was given up": {
+			config: "random R=0 rejected v1>v2", state: "",
+			want: `
+				Ready=True NoReplicas: scaled to 0; revision v2 missed its deadline and is rolled back
+				Available=True MinimumPodsAvailable: no pod is needed
+				Progressing=True NoReplicas: scaled to 0; revision v2 missed its deadline and is rolled back`,
+		},
+		"none is wanted, and one is left": {
+			config: "random R=0 v1>v2", state: "a:v2.",
+			want: `
+				Ready=False Scaling: 1 pods, 0 wanted; waiting for web-a: not started yet on node node-a
+				Available=True MinimumPodsAvailable: no pod is needed
+				Progressing=True Scaling: 1 pods, 0 wanted; waiting for web-a: not started yet on node node-a`,
+			wantBlocking: status.BlockedByPod,
 		},
 		"a restart in a finished set": {
 			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2+", previous: before(v1alpha1.ReasonComplete),
@@ -197,10 +219,9 @@ func TestConditions(t *testing.T) {
 		"an old pod does not go": {
 			config: "random R=3 v1>v2", state: "a:v2+ b:v2+ c:v2+ d:v1x",
 			want: `
-				Ready=False RollingUpdate: 3 of 3 pods updated, 3 available; waiting for web-d: Terminating on node node-d
+				Ready=True Complete: 3 of 3 pods updated and available
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
-				Progressing=True RollingUpdate: 3 of 3 pods updated, 3 available; waiting for web-d: Terminating on node node-d`,
-			wantBlocking: status.BlockedByTermination,
+				Progressing=True Complete: 3 of 3 pods updated and available`,
 		},
 		"the partition is reached": {
 			config: "ordinal R=3 p=2 v1>v2", state: "0:v1+ 1:v1+ 2:v2+",

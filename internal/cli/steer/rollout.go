@@ -77,7 +77,7 @@ func undo(ctx context.Context, c client.Client, set set, to int64) (string, erro
 		return "", err
 	}
 	next := fmt.Sprintf("to revision %d (%s): %s", target.Revision, target.Name, rollsNext(&set.Spec))
-	if !revision.WasCompleted(target) {
+	if !revision.WasProven(target) {
 		next += fmt.Sprintf("\nwarning: revision %d is not proven: never were all pods available at it", target.Revision)
 	}
 	return next, nil

@@ -113,7 +113,7 @@ func counted(set *v1alpha1.RollSet, name string) v1alpha1.RevisionStatus {
 // if the status of a new set says so.
 func role(set *v1alpha1.RollSet, r *appsv1.ControllerRevision) string {
 	switch current, update := set.Status.CurrentRevision, set.Status.UpdateRevision; {
-	case r.Name == update && (r.Name != current || !revision.WasCompleted(r)):
+	case r.Name == update && (r.Name != current || !revision.WasProven(r)):
 		return "update"
 	case r.Name == current:
 		return "current"
@@ -128,7 +128,7 @@ func proven(r *appsv1.ControllerRevision) string {
 	switch {
 	case rejected:
 		return "given up"
-	case revision.WasCompleted(r):
+	case revision.WasProven(r):
 		return "proven"
 	default:
 		return "not proven"

@@ -75,7 +75,7 @@ func LastProven(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (
 	for _, r := range slices.Backward(revisions) {
 		switch {
 		case r.Name == update:
-		case !revision.WasCompleted(r):
+		case !revision.WasProven(r):
 			others = append(others, strconv.FormatInt(r.Revision, 10))
 		case last == nil || r.Name == current:
 			last = r

@@ -15,14 +15,14 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Complete records on the update revision that it is complete.
-func (c *Control) Complete(ctx context.Context, v *Look, o *snapshot.Set) {
+// Prove records on the update revision that it is proven.
+func (c *Control) Prove(ctx context.Context, v *Look, o *snapshot.Set) {
 	for _, seen := range v.Revisions {
 		if seen.Name != o.Update.Name {
 			continue
 		}
-		if completed := revision.Completed(seen); completed != nil {
-			c.patch(ctx, v, seen, completed)
+		if proven := revision.Prove(seen); proven != nil {
+			c.patch(ctx, v, seen, proven)
 		}
 	}
 }

@@ -3,7 +3,8 @@
 
 // Package revisions is the only writer of ControllerRevisions.
 //
-// The rule: at most one revision is recorded or changed before the cache is waited for. What the API server refuses is left
+// The rule: at most one revision is recorded or changed before the cache is waited for. The proof of the revision before it is written
+// before a new one takes effect. What the API server refuses is left
 // aside for a while, and the set lives on with the revisions that it has. What a user asked for is not done again, nor undone,
 // on the word of an old cache. The suite of package controller and the scenarios of the simulator test it.
 package revisions
@@ -46,7 +47,9 @@ type Control struct {
 	// Live reads past the cache.
 	Live client.Reader
 	// Stays returns an error unless the API server says that a set still exists and is not being deleted.
-	Stays        func(ctx context.Context, set *v1alpha1.RollSet) error
+	Stays func(ctx context.Context, set *v1alpha1.RollSet) error
+	// Behind reports whether the API server has newer pods of the set than the cache shows. It is asked once for each template.
+	Behind       func(ctx context.Context) (bool, error)
 	Expectations *expectations.Store
 	Events       events.EventRecorder
 }
@@ -59,8 +62,10 @@ type Memory struct {
 	New bool
 	// recorded is the name of the revision that was written last.
 	recorded string
-	// unproven is the revision that was never completed, as the API server confirmed.
+	// unproven is the revision that was never proven, as the API server confirmed.
 	unproven string
+	// proven is the revision whose proof could not be written.
+	proven string
 	// pruned are the versions of revisions that were deleted, by their UIDs. The cache may still show them.
 	pruned map[types.UID]string
 }
@@ -85,12 +90,16 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 			return found, adopted, err
 		}
 	}
+	in.Unwritten = v.Memory.proven
 	for range maxCollisions {
 		if found, err = revision.Resolve(in); err != nil {
 			return found, false, err
 		}
 		if n := found.CollisionCount; n != nil && (v.Memory.Collisions == nil || *n > *v.Memory.Collisions) {
 			v.Memory.Collisions = n
+		}
+		if behind, err := c.judgeOnceMore(ctx, v, found); behind || err != nil {
+			return found, behind, err
 		}
 		if found.Create == nil { // the cache shows it, whatever came of an earlier attempt
 			v.Writes.Succeeded(attempt.Key{Verb: backoff.CreatingRevision, Object: found.Update.Name})
@@ -108,6 +117,25 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 	}
 	wrote, err = c.settle(ctx, v, found)
 	return found, wrote, err
+}
+
+// judgeOnceMore records that the revision before the update revision is proven. If that depends on pods whose newest state the cache
+// may not show, it reports that the cache is behind. A proof that cannot be written holds up nothing: it is remembered, the status
+// names the revision, and the proof is written later.
+func (c *Control) judgeOnceMore(ctx context.Context, v *Look, found revision.Resolution) (behind bool, err error) {
+	if found.Proof == nil {
+		if !found.Near {
+			return false, nil
+		}
+		return c.Behind(ctx)
+	}
+	for _, seen := range v.Revisions {
+		if seen.UID == found.Proof.UID {
+			v.Due, v.Memory.proven = append(v.Due, keyOf(backoff.PatchingRevision, seen)), seen.Name
+			return c.patch(ctx, v, seen, found.Proof), nil
+		}
+	}
+	return false, nil
 }
 
 // settle brings the revisions that exist up to date. It reports whether the cache is behind now.
@@ -277,7 +305,7 @@ func (c *Control) bump(ctx context.Context, v *Look, wanted *appsv1.ControllerRe
 	return behind, nil
 }
 
-// checkUnproven asks the API server, once, whether the current revision was really never completed: a cache that begins in
+// checkUnproven asks the API server, once, whether the current revision was really never proven: a cache that begins in
 // the past may not show the note, and pods that the partition keeps would be moved. It reports whether the cache is behind.
 func (c *Control) checkUnproven(ctx context.Context, v *Look, name string) (behind bool, err error) {
 	if v.Memory.unproven == name {
@@ -287,8 +315,8 @@ func (c *Control) checkUnproven(ctx context.Context, v *Look, name string) (behi
 	err = c.Live.Get(ctx, client.ObjectKey{Namespace: v.Set.Namespace, Name: name}, live)
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
-		return false, fmt.Errorf("get revision %s, which was never completed: %w", name, err)
-	case err == nil && metav1.IsControlledBy(live, v.Set) && revision.WasCompleted(live):
+		return false, fmt.Errorf("get revision %s, which was never proven: %w", name, err)
+	case err == nil && metav1.IsControlledBy(live, v.Set) && revision.WasProven(live):
 		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), live.ResourceVersion)
 		return true, nil
 	}

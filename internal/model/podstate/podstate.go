@@ -28,6 +28,19 @@ func Unschedulable(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
+// SchedulingGated reports whether a scheduling gate keeps the scheduler from trying. Another program opens it.
+func SchedulingGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
+
+// TriedSince returns since when a cluster has tried to run the pod: since it was created or, if it had scheduling gates, since it got a
+// node.
+func TriedSince(pod *corev1.Pod) time.Time {
+	since := pod.CreationTimestamp.Time
+	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(since) {
+		since = c.LastTransitionTime.Time
+	}
+	return since
+}
+
 // ReadySince returns when the pod became ready, and whether it is ready. It is the zero time for a ready pod whose status
 // does not say since when.
 func ReadySince(pod *corev1.Pod) (time.Time, bool) {

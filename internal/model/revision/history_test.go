@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,13 +105,23 @@ func judge(t *rapid.T, w *world) revision.Resolution {
 	if w.set.Status.ObservedGeneration == w.set.Generation && r.Update.Name != w.set.Status.UpdateRevision {
 		t.Fatalf("update went from %s to %s without an edit", w.set.Status.UpdateRevision, r.Update.Name)
 	}
-	if old := w.set.Status.CurrentRevision; old != "" && r.Current.Name != old {
-		t.Fatalf("current went from %s to %s", old, r.Current.Name)
+	if old := w.set.Status.CurrentRevision; old != "" && r.Current.Name != old && note(w, r.Current.Name) <= note(w, old) {
+		t.Fatalf("current went from %s to %s, which was not proven after it", old, r.Current.Name)
 	}
 	if collisions(r) > 0 && len(w.taken) == 0 {
 		t.Fatalf("%d collisions without another owner", collisions(r))
 	}
 	return r
+}
+
+// note returns the number that a revision had when it was proven last; 0 if none is noted.
+func note(w *world, name string) int64 {
+	object := w.revisions[name]
+	if object == nil {
+		return 0
+	}
+	number, _ := strconv.ParseInt(object.Annotations[revision.CompletedAnnotation], 10, 64)
+	return number
 }
 
 func snapshot(w *world, in revision.Input) any {

@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	// CompletedAnnotation carries, on a ControllerRevision, the number that the revision had when it was last complete; 0 if
-	// it never was. The revision with the highest number is the current one of a set whose status was lost. Revisions
-	// without it are older than the annotation, or a user removed it. Such a revision counts as completed if the status
-	// names it as current.
+	// CompletedAnnotation carries, on a ControllerRevision, the number that the revision had when it was last proven; 0 if
+	// it never was. The revision with the highest number is the current one. Revisions without it are older than the annotation,
+	// or a user removed it. Such a revision counts as proven if the status names it as current.
 	CompletedAnnotation = "apps.rollset.dev/completed"
 
 	// EqualAnnotation carries, on a ControllerRevision, the digests of contents that count as equal to its own: what a later
@@ -27,41 +26,37 @@ const (
 	maxEqual = 20
 )
 
-// Completed returns a copy of a ControllerRevision that records that the revision is complete; nil if that is recorded
-// already.
-func Completed(object *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+// Prove returns a copy of a ControllerRevision that records that the revision is proven; nil if that is recorded already.
+func Prove(object *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	number := strconv.FormatInt(object.Revision, 10)
 	if object.Annotations[CompletedAnnotation] == number {
 		return nil
 	}
-	completed := object.DeepCopy()
-	metav1.SetMetaDataAnnotation(&completed.ObjectMeta, CompletedAnnotation, number)
-	return completed
+	proven := object.DeepCopy()
+	metav1.SetMetaDataAnnotation(&proven.ObjectMeta, CompletedAnnotation, number)
+	return proven
 }
 
-// WasCompleted reports whether a ControllerRevision records that the revision was complete once, or records nothing.
-func WasCompleted(object *appsv1.ControllerRevision) bool {
-	number, known := completedAt(object)
+// WasProven reports whether a ControllerRevision records that the revision was proven once, or records nothing.
+func WasProven(object *appsv1.ControllerRevision) bool {
+	number, known := provenAt(object)
 	return number > 0 || !known
 }
 
-// completedAt returns the number that a revision had when it was last complete; known is false if its object does not record
-// it.
-func completedAt(object *appsv1.ControllerRevision) (number int64, known bool) {
+// provenAt returns the number that a revision had when it was last proven; known is false if its object does not record it.
+func provenAt(object *appsv1.ControllerRevision) (number int64, known bool) {
 	number, err := strconv.ParseInt(object.Annotations[CompletedAnnotation], 10, 64)
 	return number, err == nil && number >= 0
 }
 
-// lastCompleted returns the name of the revision that was completed last; empty if none was.
-func (r *resolver) lastCompleted() string {
-	var last string
-	var highest int64
+// lastProven returns the name of the revision that was proven last, and the number that it had then; empty if none was.
+func (r *resolver) lastProven() (last string, highest int64) {
 	for name, known := range r.intact {
-		if number, _ := completedAt(known.object); number > highest || number > 0 && number == highest && name < last {
+		if number, _ := provenAt(known.object); number > highest || number > 0 && number == highest && name < last {
 			last, highest = name, number
 		}
 	}
-	return last
+	return last, highest
 }
 
 // noteDrift records the content of the spec as equal to the update revision, if it differs although the spec has not changed

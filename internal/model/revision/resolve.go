@@ -48,30 +48,40 @@ type Input struct {
 	Decode func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error)
 	// KeepsClaims, if not nil, replaces [KeepsClaims] in the same way.
 	KeepsClaims func(*appsv1.ControllerRevision) bool
+	// Served, if not nil, reports whether a revision is what served last, and whether it nearly is: see [snapshot.Set.Served]. It is
+	// asked when another template takes effect. known are the usable revisions. current is empty if no revision was ever proven.
+	Served func(known map[string]snapshot.Revision, revision, current string) (served, near bool)
+	// Unwritten names a revision that was judged to be what served last, while its proof could not be written; it may be empty.
+	Unwritten string
 }
 
 // Resolution is the revisions of a set, and what to write. Applying it and resolving again leads, after at most two rounds,
 // to a resolution with nothing to write.
 type Resolution struct {
-	// Current is the revision that the status names as current. If it names none, it is the one that was completed last, or
-	// Update if none was. Its template is nil if its ControllerRevision is lost or was tampered with.
+	// Current is the revision that was proven last. If none was, it is the one that the status names, or Update. Its template is
+	// nil if its ControllerRevision is lost or was tampered with.
 	Current snapshot.Revision
 	// Update is the revision of the spec. Its template is never nil: without its ControllerRevision, it is the template of
 	// the spec.
 	Update snapshot.Revision
-	// Unproven is true if Current is not Update and was never completed: no revision of the set was.
+	// Unproven is true if Current is not Update and was never proven: no revision of the set was.
 	Unproven bool
 	// Rejected is true if the ControllerRevision of Update carries [RejectedAnnotation]. Verdict is its value.
 	Rejected bool
 	Verdict  string
-	// WasComplete is true if Update was complete before.
-	WasComplete bool
+	// WasProven is true if Update was proven before.
+	WasProven bool
+	// Proof, if not nil, is a changed copy of the ControllerRevision before Update, and must be written before everything else:
+	// Update takes effect, and the revision before it is what served last. It is Current then.
+	Proof *appsv1.ControllerRevision
+	// Near is true if the revision before Update would be that, if more of its pods were available.
+	Near bool
 	// Create, if not nil, must be created. If its name exists, a live read reports whether the set controls it: then the
 	// cache is behind. Otherwise resolve again with the name among Taken.
 	Create *appsv1.ControllerRevision
 	// Bump, if not nil, is a changed copy of an existing ControllerRevision that must be written. A copy of Update's has a
 	// number that makes it the newest, the change cause of the set, its claim templates, another content that is equal, or a
-	// verdict that a user asked for. A copy of Current's records that it was completed.
+	// verdict that a user asked for. A copy of Current's records that it was proven.
 	Bump *appsv1.ControllerRevision
 	// Prune names the ControllerRevisions to delete, oldest first: those beyond the history limit that are neither Current
 	// nor Update nor used by a pod, and one that blocks the name of Update with other content.
@@ -96,10 +106,11 @@ func resolve(in Input, digest digestFunc) (Resolution, error) {
 	if err := r.resolveUpdate(); err != nil {
 		return Resolution{}, err
 	}
+	r.know()
 	r.resolveCurrent()
+	r.judgeOnceMore()
 	r.judge()
 	r.prune()
-	r.know()
 	return r.out, nil
 }
 
@@ -109,6 +120,8 @@ type resolver struct {
 	digest digestFunc
 	// wanted is the content of the spec; empty until it is needed.
 	wanted content
+	// begins is true if the update revision takes effect now: it is new, or becomes the newest.
+	begins bool
 	// intact holds the revisions whose content matches their name, broken the others.
 	intact map[string]record
 	broken map[string]*appsv1.ControllerRevision
@@ -232,6 +245,7 @@ func (r *resolver) reuse(found record) {
 	newest := r.newest(object.Name)
 	renumbered := newest >= object.Revision && object.Revision != successor(newest)
 	if renumbered {
+		r.begins = true
 		object.Revision = successor(newest)
 		// It was replaced by another and is chosen again, so the verdict on its last rollout no longer counts.
 		delete(object.Annotations, RejectedAnnotation)
@@ -250,8 +264,8 @@ func (r *resolver) reuse(found record) {
 	r.out.Update = r.revision(found)
 	r.out.Update.Number = object.Revision
 	r.out.Verdict, r.out.Rejected = object.Annotations[RejectedAnnotation], has(object, RejectedAnnotation)
-	completed, _ := completedAt(object)
-	r.out.WasComplete = completed > 0
+	proven, _ := provenAt(object)
+	r.out.WasProven = proven > 0
 }
 
 // newest returns the highest number of a revision other than the named one; 0 if there is none.
@@ -283,6 +297,7 @@ func (r *resolver) unrecorded(name string) snapshot.Revision {
 
 // record makes the spec a revision of the given name, and plans to write it unless the name is occupied.
 func (r *resolver) record(name string, collisions int32) {
+	r.begins = true
 	r.out.Update = r.unrecorded(name)
 	r.recallVerdict()
 	impostor := r.broken[name]
@@ -303,20 +318,88 @@ func (r *resolver) record(name string, collisions int32) {
 	}
 }
 
-// resolveCurrent finds the revision that the set last completed. If the status was lost, the revisions tell.
+// resolveCurrent finds the revision that was proven last.
 func (r *resolver) resolveCurrent() {
-	name := cmp.Or(r.Set.Status.CurrentRevision, r.lastCompleted())
+	name := r.current()
 	found, ok := r.intact[name]
 	switch {
 	case name == "" || name == r.out.Update.Name:
 		r.out.Current = r.out.Update
 	case ok:
 		r.out.Current = r.revision(found)
-		r.out.Unproven = !WasCompleted(found.object)
-		if _, known := completedAt(found.object); !known && r.out.Bump == nil {
-			r.out.Bump = Completed(found.object) // only the status records it, and the status may be lost
+		r.out.Unproven = !WasProven(found.object)
+		last, _ := r.lastProven()
+		if name == r.Unwritten {
+			last = name
+		}
+		noted, known := provenAt(found.object)
+		if r.out.Unproven = r.out.Unproven && last == ""; (!known || noted == 0 && last != "") && r.out.Bump == nil {
+			r.out.Bump = Prove(found.object) // only the status records it, and the status may be lost
 		}
 	default:
 		r.out.Current = snapshot.Revision{Name: name}
 	}
+}
+
+// current returns the name of the current revision; empty if nothing tells. The revisions tell which was proven last. The status
+// counts where they cannot: if none was proven, if the object of the one that it names is lost, or if the proof of that one could
+// not be written, so that its number is higher than that of the last proof.
+func (r *resolver) current() string {
+	named := r.Set.Status.CurrentRevision
+	proven, number := r.lastProven()
+	_, ok := r.intact[named]
+	switch {
+	case r.isAhead(r.Unwritten, number):
+		return r.Unwritten
+	case proven == "" || named != "" && !ok || r.isAhead(named, number):
+		return named
+	default:
+		return proven
+	}
+}
+
+// isAhead reports whether a revision has no proof, and is newer than the last one that has: its number is higher than that had then. Of
+// two that were proven with one number, none is ahead, and the status decides.
+func (r *resolver) isAhead(name string, number int64) bool {
+	found, ok := r.intact[name]
+	if !ok {
+		return false
+	}
+	noted, _ := provenAt(found.object)
+	return noted == 0 && found.object.Revision > number || noted > 0 && noted == number
+}
+
+// judgeOnceMore judges the revision before the update revision once more, when the latter takes effect: if it is what served last,
+// it becomes the current one, although a pod was missing, or its proof was not written yet.
+func (r *resolver) judgeOnceMore() {
+	before, ok := r.before()
+	if !ok || r.Served == nil || has(before.object, RejectedAnnotation) {
+		return
+	}
+	current := r.out.Current.Name
+	if before.object.Name == current && !r.out.Unproven {
+		return
+	}
+	if r.out.Unproven {
+		current = ""
+	}
+	served, near := r.Served(r.out.Known, before.object.Name, current)
+	r.out.Near = near
+	if served {
+		r.out.Proof = Prove(before.object)
+		r.out.Current, r.out.Unproven, r.out.Near = r.revision(before), false, false
+	}
+}
+
+// before returns the revision in whose place the update revision takes effect now: the newest of the others.
+func (r *resolver) before() (newest record, ok bool) {
+	for name, known := range r.intact {
+		if !r.begins || name == r.out.Update.Name {
+			continue
+		}
+		if newest.object == nil || cmp.Or(cmp.Compare(known.object.Revision, newest.object.Revision), cmp.Compare(newest.object.Name, name)) > 0 {
+			newest = known
+		}
+	}
+	return newest, newest.object != nil
 }

@@ -56,10 +56,13 @@ func (r *resolver) judge() {
 // it back.
 func (r *resolver) recallVerdict() {
 	progressing := meta.FindStatusCondition(r.Set.Status.Conditions, v1alpha1.ConditionProgressing)
-	if r.out.Update.Name != r.Set.Status.UpdateRevision || progressing == nil || progressing.Reason != v1alpha1.ReasonRolledBack {
+	if r.out.Update.Name != r.Set.Status.UpdateRevision || progressing == nil {
 		return
 	}
-	r.out.Rejected, r.out.Verdict = true, verdictIn(progressing.Message, r.out.Update.Name)
+	tells := progressing.Reason == v1alpha1.ReasonRolledBack || progressing.Reason == v1alpha1.ReasonNoReplicas
+	if tells && strings.Contains(progressing.Message, " and is rolled back") {
+		r.out.Rejected, r.out.Verdict = true, verdictIn(progressing.Message, r.out.Update.Name)
+	}
 }
 
 // keepVerdict records a verdict that was taken from the status, and that what users asked for was handled: a retry from before

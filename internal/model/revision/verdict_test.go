@@ -88,14 +88,14 @@ func TestAbortNeedsSomewhereToGo(t *testing.T) {
 	a.want(false, "the first revision was never complete")
 }
 
-func TestWasComplete(t *testing.T) {
+func TestWasProven(t *testing.T) {
 	t.Parallel()
 	w := rolledOut(t, 3)
-	if w.settle(t).WasComplete {
+	if w.settle(t).WasProven {
 		t.Error("a new revision was complete before")
 	}
 	w.image("app:v1")
-	if !w.resolve(t).WasComplete || !w.settle(t).WasComplete {
+	if !w.resolve(t).WasProven || !w.settle(t).WasProven {
 		t.Error("the first revision was never complete")
 	}
 }

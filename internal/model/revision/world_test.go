@@ -79,7 +79,7 @@ func (w *world) scale(replicas int32) {
 func (w *world) complete() {
 	w.set.Status.CurrentRevision = w.set.Status.UpdateRevision
 	if object, ok := w.revisions[w.set.Status.UpdateRevision]; ok {
-		if completed := revision.Completed(object); completed != nil {
+		if completed := revision.Prove(object); completed != nil {
 			w.revisions[object.Name] = completed
 		}
 	}

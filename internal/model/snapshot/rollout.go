@@ -16,6 +16,8 @@ type Rollout struct {
 	Keeps int
 	// Next is the new status.rollout; nil if there are no steps.
 	Next *v1alpha1.RolloutStatus
+	// Waits is true if the partition or a pause keeps the step from being at work.
+	Waits bool
 	// Turning is true if Next begins a step: pods move for it only once the status says so.
 	Turning bool
 	// Gates are the conditions that the step waits for. Begins are those of them that are reset to Unknown. Closed are those

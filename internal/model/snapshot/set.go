@@ -32,10 +32,10 @@ type Set struct {
 	Limits Limits
 	// Priorities decide which healthy pods are updated first.
 	Priorities Priorities
-	// Current is the revision that the set last completed, Update the one of the template in the spec. They are equal
-	// when no rollout is under way.
+	// Current is the revision that was proven last, Update the one of the template in the spec. They are equal when no rollout is
+	// under way.
 	Current, Update Revision
-	// Unproven is true if no revision of the set was ever completed. Current is then the first one, and no pod is kept at it
+	// Unproven is true if no revision of the set was ever proven. Current is then the first one, and no pod is kept at it
 	// or moved back to it.
 	Unproven bool
 	// Known are all revisions of the set that can be used, by name.
@@ -370,8 +370,8 @@ func (s *Set) IDOf(podName string) string {
 // Rolling reports whether a rollout can be under way: whether current and update revision differ.
 func (s *Set) Rolling() bool { return s.Current.Name != s.Update.Name }
 
-// RefusesUpdate reports whether the API server refuses pods of the update revision, and the set has completed another revision
-// that it can run meanwhile.
+// RefusesUpdate reports whether the API server refuses pods of the update revision, and another revision was proven
+// that the set can run meanwhile.
 func (s *Set) RefusesUpdate() bool { return s.ComesBackAtCurrent() && !s.Unproven }
 
 // ComesBackAtCurrent reports whether pods that are lost come back at the current revision, because the API server refuses pods

@@ -137,9 +137,20 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Replacing = o.replacing()
 	o.out.Blocked = o.nameless()
 	o.out.Rollout = steps.Plan(steps.Input{
-		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1alpha1.PromoteAnnotation], WasComplete: found.WasComplete,
+		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1alpha1.PromoteAnnotation], WasProven: found.WasProven,
 	})
 	maps.Copy(o.out.Blocked, blockedByClaims(o.out))
+	return o.out
+}
+
+// Members returns a snapshot that tells only which pods hold a place of the set, at which revision, and which of them are available.
+// Nothing needs to be known of the revisions but their templates.
+func Members(in Input, m *Memory, known map[string]snapshot.Revision) *snapshot.Set {
+	o := observer{Input: in, memory: m, out: &snapshot.Set{
+		Name: in.Set.Name, Spec: &in.Set.Spec, Limits: in.Spec.Limits, Ordinals: in.Spec.Ordinals, Known: known, Refusals: in.Refusals, Now: in.Now,
+	}}
+	o.out.Replicas, _ = o.ours()
+	o.judge()
 	return o.out
 }
 

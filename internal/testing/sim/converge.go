@@ -133,7 +133,7 @@ func (w *World) templatesIn(set *v1alpha1.RollSet) (templates []*corev1.PodTempl
 	return templates
 }
 
-// hopeless reports whether pods of a template can never be available.
+// hopeless reports whether pods of a template can never be available by themselves.
 func hopeless(template *corev1.PodTemplateSpec) bool {
 	c := &template.Spec.Containers[0]
 	_, tag, _ := strings.Cut(c.Image, ":")
@@ -142,7 +142,7 @@ func hopeless(template *corev1.PodTemplateSpec) bool {
 			return true
 		}
 	}
-	return c.Image == "" || c.Resources.Requests.Cpu().Cmp(resource.MustParse(nodeCPU)) > 0
+	return c.Image == "" || len(template.Spec.SchedulingGates) > 0 || c.Resources.Requests.Cpu().Cmp(resource.MustParse(nodeCPU)) > 0
 }
 
 // Ending returns the state of all pods without their names. Two runs of one script must end with the same one.

@@ -59,6 +59,20 @@ func (w *World) killPod(pod *corev1.Pod) error {
 	return w.Store.Delete(apiserver.Write{Actor: userActor, Key: apiserver.KeyOf(pod), DeleteOptions: options})
 }
 
+// finalizePod lets another program hold the end of a pod, as a finalizer does.
+func (w *World) finalizePod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "example.com/keep") })
+}
+
+func (w *World) unfinalizePod(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Finalizers = nil })
+}
+
+// letSchedule opens the scheduling gates of a pod.
+func (w *World) letSchedule(pod *corev1.Pod) error {
+	return w.editPod(pod, func(p *corev1.Pod) { p.Spec.SchedulingGates = nil })
+}
+
 func (w *World) losePod(pod *corev1.Pod) error { return w.kubelets.lose(pod) }
 
 func (w *World) failPod(pod *corev1.Pod) error {

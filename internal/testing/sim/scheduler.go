@@ -46,12 +46,19 @@ func (s *scheduler) observe(e *apiserver.Entry) {
 	if e.Old == nil {
 		s.waiting = append(s.waiting, e.Key)
 	}
-	if e.Subresource == "resize" {
+	if e.Subresource == "resize" || ungated(e) {
 		s.retry(func(pod apiserver.Key) bool { return pod == e.Key })
 	}
 	for i := range nodes {
 		s.load[i] += onNode(e.New, i) - onNode(e.Old, i)
 	}
+}
+
+// ungated reports whether a write opens the scheduling gates of a pod.
+func ungated(e *apiserver.Entry) bool {
+	was, existed := e.Old.(*corev1.Pod)
+	is, exists := e.New.(*corev1.Pod)
+	return existed && exists && len(was.Spec.SchedulingGates) > 0 && len(is.Spec.SchedulingGates) == 0
 }
 
 func onNode(obj any, i int) int {
@@ -102,8 +109,12 @@ func (s *scheduler) schedule() error {
 	pod = apiserver.Clone(pod)
 	if why := s.refuse(pod); why != "" {
 		s.refused = append(s.refused, key)
+		reason := corev1.PodReasonUnschedulable
+		if why == gatedMessage {
+			reason = corev1.PodReasonSchedulingGated
+		}
 		apiserver.SetPodCondition(&pod.Status, corev1.PodCondition{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
 			Message: why, LastTransitionTime: s.world.Store.Stamp(),
 		})
 		_, err := s.world.Store.Update(apiserver.Write{Actor: schedulerActor, Subresource: "status"}, pod)
@@ -128,8 +139,14 @@ func (s *scheduler) emptiest(pod *corev1.Pod) int {
 	return best
 }
 
-// refuse returns the scheduler's message if no node fits the pod; empty if one does.
+// gatedMessage is what the API server says of a pod with scheduling gates.
+const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
+
+// refuse returns the scheduler's message if no node fits the pod, or a gate keeps it from looking; empty if one does.
 func (s *scheduler) refuse(pod *corev1.Pod) string {
+	if len(pod.Spec.SchedulingGates) > 0 {
+		return gatedMessage
+	}
 	why := s.refuseClaims(pod)
 	var cpu resource.Quantity
 	for i := range pod.Spec.Containers {

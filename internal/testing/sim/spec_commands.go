@@ -44,6 +44,9 @@ func specCommands() []command {
 		}),
 		specWord("scaleMaxUnavailable", setScaleMaxUnavailable),
 		specWord("image", func(s *v1alpha1.RollSetSpec, v string) { s.Template.Spec.Containers[0].Image = v }),
+		specWord("scheduling-gate", func(s *v1alpha1.RollSetSpec, v string) {
+			s.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v}}
+		}),
 		specWord("defaults", setDefaults),
 		specWord("env", setEnv),
 		specWord("cpu", setCPU),

@@ -23,14 +23,21 @@ func (p *planner) judge(step int) {
 		next.IgnoredPromotion = ""
 	}
 	available, calm := p.available()
-	next.Since, next.Until = p.since(available, calm), nil
-	p.readGates(spec, next.Since.Time, available)
+	since := p.since(available, calm)
+	p.out.Waits = p.Set.Paused() || !available && p.Set.Limits.Partition > p.out.Keeps
+	p.readGates(spec, since.Time, available && !p.out.Waits)
+	next.Since, next.Until = since, nil
 
-	soaked := next.Since.Add(time.Duration(spec.SoakSeconds) * time.Second)
+	soaked := since.Add(time.Duration(spec.SoakSeconds) * time.Second)
 	now := p.Set.Now
 	switch {
 	case p.out.Failure != "":
 		next.Phase = v1alpha1.RolloutFailed
+	case p.Set.Paused():
+		if awaits := next.Phase == v1alpha1.RolloutPaused && p.was.Since != nil; !awaits || !available {
+			next.Since = nil // what it has soaked counts only if it has done so
+		}
+		next.Phase = v1alpha1.RolloutPaused
 	case !available:
 		next.Phase = v1alpha1.RolloutRolling
 	case spec.SoakSeconds > 0 && now.Before(soaked):
@@ -38,7 +45,7 @@ func (p *planner) judge(step int) {
 		p.wakeAt(soaked)
 	case len(p.out.Closed) > 0:
 		next.Phase, next.Until = v1alpha1.RolloutGated, p.firstTimeout(spec, next.Since.Time)
-	case p.Set.Paused(), spec.Pause && !p.promoted(strconv.Itoa(step)):
+	case spec.Pause && !p.promoted(strconv.Itoa(step)):
 		next.Phase = v1alpha1.RolloutPaused
 	default:
 		keeps := p.out.Keeps
@@ -67,13 +74,15 @@ func (p *planner) since(available bool, calm time.Time) *metav1.Time {
 	}
 }
 
-// readGates reads the conditions that other programs set for the step. Until all its pods are available, no timeout runs.
-func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, available bool) {
+// readGates reads the conditions that other programs set for the step. Timeouts run only once all its pods are available, and a
+// gate that is False before there is a pod of the revision is reset.
+func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, runs bool) {
 	for i := range spec.Gates {
 		gate := &spec.Gates[i]
 		p.out.Gates = append(p.out.Gates, gate.ConditionType)
 		c := p.condition(gate.ConditionType)
-		if c == nil {
+		untried := c != nil && c.Status == metav1.ConditionFalse && p.updated() == 0
+		if c == nil || untried {
 			p.out.Begins = append(p.out.Begins, gate.ConditionType)
 		}
 		if c != nil && c.Status == metav1.ConditionTrue {
@@ -83,9 +92,9 @@ func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, availab
 		timeout, limited := p.timeout(gate, since)
 		switch {
 		case p.out.Failure != "":
-		case c != nil && c.Status == metav1.ConditionFalse:
+		case c != nil && c.Status == metav1.ConditionFalse && !untried:
 			p.out.Failure = fmt.Sprintf("gate %s is False: %s", c.Type, c.Message)
-		case !available || !limited:
+		case !runs || !limited:
 		case p.Set.Now.Before(timeout):
 			p.wakeAt(timeout)
 		default:
@@ -137,11 +146,10 @@ func (p *planner) condition(name string) *metav1.Condition {
 // without a restart of a container. Dates in the future have not happened yet.
 func (p *planner) available() (all bool, since time.Time) {
 	o := p.Set
-	partition := max(o.Limits.Partition, p.out.Keeps)
 	pods := 0
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		if !r.Active() || r.Revision != o.Update.Name || !belongs(o, r, partition) {
+		if !r.Active() || r.Revision != o.Update.Name || !belongs(o, r, p.out.Keeps) {
 			continue
 		}
 		if !r.Available || r.Waiting != "" {
@@ -154,7 +162,7 @@ func (p *planner) available() (all bool, since time.Time) {
 			}
 		}
 	}
-	return pods >= o.Limits.Replicas-partition, since
+	return pods >= o.Limits.Replicas-p.out.Keeps, since
 }
 
 // belongs reports whether a pod at the update revision is in a place that is wanted there. In a set with random names every
@@ -182,16 +190,25 @@ func (p *planner) updated() int {
 	return updated
 }
 
+// reach returns how many pods the update revision has; in a set with ordinals, down to the lowest of them that counts.
+func (p *planner) reach() int {
+	if !p.Set.Ordinal() {
+		return p.updated()
+	}
+	lowest, other := p.Set.Limits.Replicas, p.highestOther()
+	for i := range p.Set.Replicas {
+		r := &p.Set.Replicas[i]
+		if place, used := p.Set.InUse(r.Ordinal); used && r.Pod != nil && place > other {
+			lowest = min(lowest, place)
+		}
+	}
+	return p.Set.Limits.Replicas - lowest
+}
+
 // updatedOrdinals returns how many pods of a set with ordinals are at the update revision. A pod below one of another
 // revision does not count: scaling created it there, and it goes back.
 func (p *planner) updatedOrdinals() (updated int) {
-	o, other := p.Set, -1
-	for i := range o.Replicas {
-		r := &o.Replicas[i]
-		if place, used := o.InUse(r.Ordinal); used && r.Pod != nil && r.Revision != o.Update.Name {
-			other = max(other, place)
-		}
-	}
+	o, other := p.Set, p.highestOther()
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
 		if place, used := o.InUse(r.Ordinal); used && r.Pod != nil && place > other {
@@ -199,4 +216,16 @@ func (p *planner) updatedOrdinals() (updated int) {
 		}
 	}
 	return updated
+}
+
+// highestOther returns the highest place with a pod of another revision than the update revision; -1 if there is none.
+func (p *planner) highestOther() int {
+	other := -1
+	for i := range p.Set.Replicas {
+		r := &p.Set.Replicas[i]
+		if place, used := p.Set.InUse(r.Ordinal); used && r.Pod != nil && r.Revision != p.Set.Update.Name {
+			other = max(other, place)
+		}
+	}
+	return other
 }

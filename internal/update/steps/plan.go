@@ -6,7 +6,11 @@
 // The rule: a step is a partition over time and nothing else. The status names the step at work. A step begins with the
 // status write that names it: only from then on pods move for it and gates count. So no crash can skip or repeat a step. If
 // the status does not tell, because it was lost or a user edited the steps, the pods do: the step at work is the smallest
-// that allows as many pods at the update revision as there are.
+// that allows as many pods at the update revision as there are. After an edit it is the last one if there are more, and these pods
+// stay.
+//
+// A step that the partition or a pause keeps from moving its pods waits: no soak and no limit of a gate runs meanwhile. Without
+// replicas there is no step.
 package steps
 
 import (
@@ -14,6 +18,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -27,15 +32,15 @@ type Input struct {
 	Status *v1alpha1.RollSetStatus
 	// Promotion is the value of the annotation that promotes a step.
 	Promotion string
-	// WasComplete is true if the update revision was complete before: going back to it takes no steps.
-	WasComplete bool
+	// WasProven is true if the update revision was proven before: going back to it takes no steps.
+	WasProven bool
 }
 
 // Plan returns which step is at work, what it waits for, and the new status of the rollout.
 func Plan(in Input) snapshot.Rollout {
 	o := in.Set
 	sizes := o.Limits.Steps
-	if len(sizes) == 0 || o.Strategy() != v1alpha1.RollingUpdateStrategy || !o.Rolling() || o.Unproven || in.WasComplete {
+	if len(sizes) == 0 || o.Limits.Replicas == 0 || o.Strategy() != v1alpha1.RollingUpdateStrategy || !o.Rolling() || o.Unproven || in.WasProven {
 		return snapshot.Rollout{}
 	}
 	p := planner{Input: in, sizes: sizes, steps: o.Spec.UpdateStrategy.RollingUpdate.Steps}
@@ -67,7 +72,9 @@ type planner struct {
 	steps []v1alpha1.RolloutStep
 	// was is the status of this rollout; nil if there is none.
 	was *v1alpha1.RolloutStatus
-	out snapshot.Rollout
+	// edited is true if the steps are others than when that status was written.
+	edited bool
+	out    snapshot.Rollout
 }
 
 // givenUp returns the rollout of a revision that is rolled back: no step is at work.
@@ -86,7 +93,16 @@ func (p *planner) keeps(step int) int {
 	if step > len(p.sizes) {
 		return 0
 	}
-	return p.Set.Limits.Replicas - p.sizes[step-1]
+	return p.Set.Limits.Replicas - max(p.sizes[step-1], p.exceeding(step))
+}
+
+// exceeding returns how many pods at the update revision stay although the last step has fewer; 0 if none do. The status tells how
+// many there were when the steps were edited. Those that are lost since come back at the current revision.
+func (p *planner) exceeding(step int) int {
+	if step < len(p.sizes) || p.was == nil || int(p.was.Step) != step || p.was.Updated == nil || p.was.Updated.Type != intstr.Int {
+		return 0
+	}
+	return min(p.was.Updated.IntValue(), p.reach())
 }
 
 // locate returns the step at work, and whether it is yet to begin. A revision that was given up and is retried begins with
@@ -95,12 +111,17 @@ func (p *planner) locate() (step int, begins bool) {
 	switch {
 	case p.was != nil && p.was.Step == 0:
 		return 1, true
-	case p.was == nil, int(p.was.Steps) != len(p.steps), int(p.was.Step) > len(p.steps)+1:
+	case p.was == nil, p.was.Step > p.was.Steps && p.was.Steps != int32(len(p.steps)):
 		return p.reached(), true
+	case int(p.was.Steps) != len(p.steps), int(p.was.Step) > len(p.steps)+1:
+		p.edited = true
+	default:
+		step = int(p.was.Step)
+		p.edited = step <= len(p.steps) && (p.was.Updated == nil || *p.was.Updated != p.steps[step-1].Updated) &&
+			p.exceeding(step) <= p.sizes[step-1]
 	}
-	step = int(p.was.Step)
-	if edited := step <= len(p.steps) && (p.was.Updated == nil || *p.was.Updated != p.steps[step-1].Updated); edited {
-		return p.reached(), true
+	if p.edited {
+		return min(p.reached(), len(p.steps)), true
 	}
 	return step, false
 }
@@ -127,6 +148,10 @@ func (p *planner) begin(step int) {
 		return
 	}
 	next.Updated = &p.steps[step-1].Updated
+	if there := p.reach(); p.edited && there > p.sizes[step-1] {
+		next.Updated = new(intstr.FromInt(there))
+		p.out.Keeps = p.Set.Limits.Replicas - there
+	}
 	if p.names(strconv.Itoa(step)) || p.names("all") && p.stale() {
 		next.IgnoredPromotion = p.Promotion
 	}

@@ -68,6 +68,10 @@ func at(o *snapshot.Set, text string) *v1alpha1.RolloutStatus {
 	if _, err := fmt.Sscan(text, &r.Step, &r.Phase, &age); err != nil {
 		panic(err)
 	}
+	if age == "-" {
+		age = "0s"
+		defer func() { r.Since = nil }()
+	}
 	d, err := time.ParseDuration(age)
 	if err != nil {
 		panic(err)
@@ -97,6 +101,12 @@ func show(o *snapshot.Set, r snapshot.Rollout) string {
 	text := fmt.Sprintf("keeps %d, step %d %s", r.Keeps, r.Next.Step, r.Next.Phase)
 	if r.Next.Until != nil {
 		text += " for " + r.Next.Until.Sub(o.Now).String()
+	}
+	if r.Waits {
+		text += ", waits"
+	}
+	if r.Next.Since == nil {
+		text += ", no clock"
 	}
 	if len(r.Begins) > 0 {
 		text += ", begins " + strings.Join(r.Begins, " ")
@@ -133,16 +143,24 @@ func TestPlan(t *testing.T) {
 		"but to one":               {config: "random R=3 v1>v2", steps: "1%", want: "keeps 2, step 1 Rolling"},
 		"more pods than there are": {config: "random R=3 v1>v2", steps: "7", want: "keeps 0, step 1 Rolling"},
 		"a mixture never falls":    {config: "random R=3 v1>v2", state: "a:v2+ b:v2+ c:v1+", steps: "2 50%", was: "2 Rolling 1s", want: "keeps 1, step 3 Rolling"},
-		"no pods at all":           {config: "random R=0 v1>v2", steps: "1,soak=5", was: "1 Soaking 2s", want: "keeps 0, step 1 Soaking for 3s, wakes in 3s"},
+		"no pods at all":           {config: "random R=0 v1>v2", steps: "1,soak=5", was: "1 Soaking 2s", want: "none"},
 
-		"still rolling":           {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1", was: "1 Rolling 5s", want: "keeps 3, step 1 Rolling"},
-		"soaks":                   {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30", was: "1 Rolling 10s", want: "keeps 3, step 1 Soaking for 20s, wakes in 20s"},
-		"soaked":                  {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30 2,gate=A", was: "1 Soaking 30s", want: "keeps 3, step 2 Rolling, begins A"},
-		"a pod is lost in a soak": {config: four, state: "a:v1+ b:v1+ c:v1+", steps: "1,soak=30", was: "1 Soaking 10s", want: "keeps 3, step 1 Rolling"},
-		"the last ends":           {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1", was: "1 Rolling 1s", want: "keeps 3, step 2 Rolling"},
-		"all are done":            {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1", was: "2 Rolling 1s", want: "keeps 0, step 2 Rolling"},
-		"a pause of the set":      {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1 2", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused"},
-		"a larger partition":      {config: four + " p=4", state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,pause", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused"},
+		"still rolling":                       {config: four, state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1", was: "1 Rolling 5s", want: "keeps 3, step 1 Rolling"},
+		"soaks":                               {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30", was: "1 Rolling 10s", want: "keeps 3, step 1 Soaking for 20s, wakes in 20s"},
+		"soaked":                              {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30 2,gate=A", was: "1 Soaking 30s", want: "keeps 3, step 2 Rolling, begins A"},
+		"a pod is lost in a soak":             {config: four, state: "a:v1+ b:v1+ c:v1+", steps: "1,soak=30", was: "1 Soaking 10s", want: "keeps 3, step 1 Rolling"},
+		"the last ends":                       {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1", was: "1 Rolling 1s", want: "keeps 3, step 2 Rolling"},
+		"all are done":                        {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1", was: "2 Rolling 1s", want: "keeps 0, step 2 Rolling"},
+		"a pause of the set":                  {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1 2", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused, waits, no clock"},
+		"a larger partition":                  {config: four + " p=4", state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,pause", was: "1 Rolling 1s", want: "keeps 3, step 1 Rolling, waits"},
+		"a partition that lets it be":         {config: four + " p=3", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,pause", was: "1 Rolling 1s", want: "keeps 3, step 1 Paused"},
+		"a partition that stops it midway":    {config: four + " p=3", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1 2,gate=A:1", was: "2 Rolling 1h", gates: "A=Unknown", want: "keeps 2, step 2 Rolling, waits"},
+		"False while nothing was tried":       {config: four + " p=4", state: "a:v1+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:1", was: "1 Rolling 1h", gates: "A=False", want: "keeps 3, step 1 Rolling, waits, begins A"},
+		"no soak in a pause":                  {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30", was: "1 Soaking 20s", want: "keeps 3, step 1 Paused, waits, no clock"},
+		"no time runs out in a pause":         {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:5", was: "1 Gated 4h", gates: "A=Unknown", want: "keeps 3, step 1 Paused, waits, no clock"},
+		"a pause while a person is awaited":   {config: four + " paused", state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30,pause", was: "1 Paused 4h", want: "keeps 3, step 1 Paused, waits"},
+		"a pod is lost in a pause":            {config: four + " paused", state: "a:v2. b:v1+ c:v1+ d:v1+", steps: "1,soak=30,pause", was: "1 Paused 4h", want: "keeps 3, step 1 Paused, waits, no clock"},
+		"the pause ends, and the soak begins": {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,soak=30", was: "1 Paused -", want: "keeps 3, step 1 Soaking for 30s, wakes in 30s"},
 
 		"gated":                          {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A:60,gate=B", was: "1 Rolling 10s", gates: "A=Unknown B=True", want: "keeps 3, step 1 Gated for 50s, wakes in 50s"},
 		"True while rolling counts":      {config: four, state: "a:v2+ b:v1+ c:v1+ d:v1+", steps: "1,gate=A 2", was: "1 Rolling 10s", gates: "A=True", want: "keeps 3, step 2 Rolling"},
@@ -177,7 +195,7 @@ func TestPlan(t *testing.T) {
 			t.Parallel()
 			o := observed(t, tt.config, tt.state, tt.steps)
 			status := &v1alpha1.RollSetStatus{Rollout: at(o, tt.was), Conditions: conditions(tt.gates)}
-			in := steps.Input{Set: o, Status: status, Promotion: tt.promotion, WasComplete: tt.before}
+			in := steps.Input{Set: o, Status: status, Promotion: tt.promotion, WasProven: tt.before}
 			if diff := cmp.Diff(tt.want, show(o, steps.Plan(in))); diff != "" {
 				t.Errorf("rollout (-want +got):\n%s", diff)
 			}
@@ -200,6 +218,64 @@ func TestPlanWasEdited(t *testing.T) {
 			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}}))
 			if want := "keeps 2, step 2 Rolling"; got != want {
 				t.Errorf("got %s, want %s: that is the step that two pods at the revision tell of", got, want)
+			}
+		})
+	}
+}
+
+// TestPlanWithSmallerSteps covers steps that were edited so that more pods are at the revision than the last of them has: it is at
+// work, and the pods stay, whatever becomes of them.
+func TestPlanWithSmallerSteps(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		config, state, before, after string
+		// then is the state after the edit was seen.
+		then       string
+		want, next string
+	}{
+		"random names": {
+			"random R=8 v1>v2", "a:v2+ b:v2+ c:v2+ d:v2+ e:v1+ f:v1+ g:v1+ h:v1+", "1 50% 75%", "1,pause",
+			"a:v2+ b:v2+ c:v2+ d:v2+ e:v1+ f:v1+ g:v1+ h:v1+",
+			"keeps 4, step 1 Rolling", "keeps 4, step 1 Paused",
+		},
+		"one is lost": {
+			"random R=8 v1>v2", "a:v2+ b:v2+ c:v2+ d:v2+ e:v1+ f:v1+ g:v1+ h:v1+", "1 50% 75%", "1,pause",
+			"a:v2+ b:v2+ c:v2+ e:v1+ f:v1+ g:v1+ h:v1+",
+			"keeps 4, step 1 Rolling", "keeps 5, step 1 Paused",
+		},
+		"ordinals": {
+			"ordinal R=4 v1>v2", "0:v1+ 1:v2+ 2:v2+ 3:v2+", "1 3 4", "1,pause",
+			"0:v1+ 1:v2+ 2:v2+ 3:v2+",
+			"keeps 1, step 1 Rolling", "keeps 1, step 1 Paused",
+		},
+		"the highest is lost": {
+			"ordinal R=4 v1>v2", "0:v1+ 1:v2+ 2:v2+ 3:v2+", "1 3 4", "1,soak=5",
+			"0:v1+ 1:v2+ 2:v2+ 3:v2x",
+			"keeps 1, step 1 Rolling", "keeps 1, step 1 Rolling",
+		},
+		"all are done, and stay so": {
+			"random R=4 v1>v2", "a:v2+ b:v2+ c:v2+ d:v1+", "1 2!", "1",
+			"a:v2+ b:v2+ c:v2+ d:v1+",
+			"keeps 0, step 2 Rolling", "keeps 0, step 2 Rolling",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, done := strings.CutSuffix(tt.before, "!")
+			o := observed(t, tt.config, tt.state, before)
+			was := at(o, "2 Rolling 1s")
+			if done {
+				was = at(o, "3 Rolling 1s")
+			}
+			o = observed(t, tt.config, tt.state, tt.after)
+			edited := steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}})
+			if got := show(o, edited); got != tt.want {
+				t.Errorf("after the edit %s, want %s", got, tt.want)
+			}
+			o = observed(t, tt.config, tt.then, tt.after)
+			next := steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: edited.Next}})
+			if got := show(o, next); got != tt.next {
+				t.Errorf("then %s, want %s", got, tt.next)
 			}
 		})
 	}

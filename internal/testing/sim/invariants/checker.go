@@ -41,7 +41,9 @@ type Checker struct {
 	// made maps each pod that a manager created for a set to the generation of the set. Adopted pods are not in it.
 	made map[creation]int64
 	// writes counts the writes of managers by verb and kind.
-	writes  map[string]int
+	writes map[string]int
+	// seen holds the revisions that a manager saw proven, by their names.
+	seen    map[string]bool
 	bounds  *bounds
 	creates creates
 	// silent holds the pods that this reconcile updated in place without a new image. A write that was decided before
@@ -89,7 +91,7 @@ func (r *Reconcile) set() *v1alpha1.RollSet {
 // NewChecker returns a checker of what is written to a cluster.
 func NewChecker(cluster *Cluster) *Checker {
 	return &Checker{
-		world: cluster, managers: make(map[string]bool), made: make(map[creation]int64), writes: make(map[string]int), bounds: newBounds(),
+		world: cluster, managers: make(map[string]bool), made: make(map[creation]int64), writes: make(map[string]int), seen: make(map[string]bool), bounds: newBounds(),
 		creates: creates{failing: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
@@ -109,7 +111,10 @@ func (c *Checker) Restart(manager string) {
 }
 
 // Begin notes that a manager reconciles from now on.
-func (c *Checker) Begin(r *Reconcile) { c.reconcile = r }
+func (c *Checker) Begin(r *Reconcile) {
+	c.reconcile = r
+	c.watchProofs()
+}
 
 // End notes that the reconcile has ended.
 func (c *Checker) End() {

@@ -112,7 +112,18 @@ func (c *Cluster) kept(set *v1alpha1.RollSet) int {
 	if !ok {
 		return 0
 	}
-	return int(*set.Spec.Replicas) - sizesOf(&set.Spec)[step]
+	return int(*set.Spec.Replicas) - allowed(set, step)
+}
+
+// allowed returns the number of pods that a step, counted from 0, allows at the update revision. After the steps were edited, the
+// last one allows as many as there were.
+func allowed(set *v1alpha1.RollSet, step int) int {
+	sizes := sizesOf(&set.Spec)
+	size := sizes[step]
+	if r := set.Status.Rollout; r != nil && int(r.Step) == len(sizes) && step == len(sizes)-1 && r.Updated != nil && r.Updated.Type == intstr.Int {
+		size = max(size, min(r.Updated.IntValue(), int(*set.Spec.Replicas)))
+	}
+	return size
 }
 
 // sizesOf returns the number of updated pods of each step.

@@ -9,12 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/identity"
-	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -298,36 +296,4 @@ func (v *verdict) named(pod *corev1.Pod) bool {
 func isNumber(note string) bool {
 	_, err := strconv.ParseInt(note, 10, 64)
 	return err == nil
-}
-
-// notesTheTruth checks that a revision is marked as complete only if the manager's cache shows the wanted number of
-// pods at it, all available, and no other pods.
-func notesTheTruth(v *verdict) string {
-	is, ok := v.New.(*appsv1.ControllerRevision)
-	was, existed := v.Old.(*appsv1.ControllerRevision)
-	if !ok || v.set == nil {
-		return ""
-	}
-	note, noted := is.Annotations[revision.CompletedAnnotation]
-	switch {
-	case !existed && noted && note != "0":
-		return "a new revision is complete"
-	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
-		return "" // a missing or unreadable note is written anew from the status
-	}
-	version, complete := v.world.VersionNamed(is.Name), 0
-	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
-		pod := apiserver.MustBe[*corev1.Pod](obj)
-		switch {
-		case OwnerOf(pod) != v.set.UID, !v.selects(pod):
-		case v.world.Version(pod) != version, IsActive(pod) && !v.isAvailable(pod):
-			return fmt.Sprintf("%s is not complete: %s is left", is.Name, v.world.Name(pod))
-		case IsActive(pod):
-			complete++
-		}
-	}
-	if complete != int(*v.set.Spec.Replicas) {
-		return fmt.Sprintf("%s is not complete: %d pods of %d", is.Name, complete, *v.set.Spec.Replicas)
-	}
-	return ""
 }

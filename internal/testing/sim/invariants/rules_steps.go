@@ -58,6 +58,10 @@ func readyWhenDone(v *verdict) string {
 	}
 	r, l := is.Status.Rollout, limitsOf(&v.set.Spec)
 	switch {
+	case *v.set.Spec.Replicas == 0:
+		return "a set without replicas is at a step"
+	case r.Step <= r.Steps && (v.set.Spec.UpdateStrategy.RollingUpdate.Paused || r.Phase == v1alpha1.RolloutRolling && l.Partition > l.Replicas-sizesOf(&v.set.Spec)[r.Step-1]):
+		return "" // it waits
 	case r.Step <= r.Steps:
 		return fmt.Sprintf("the set is Ready at step %d of %d", r.Step, r.Steps)
 	case int(is.Status.UpdatedReplicas) < l.Replicas-l.Partition && v.world.rolls(v.set):
@@ -145,7 +149,7 @@ func (v *verdict) withinStep(updated int) string {
 		return "" // the manager does not know the latest edit
 	}
 	if step, ok := v.world.stepAtWork(active); ok {
-		if size := sizesOf(&active.Spec)[step]; updated > size {
+		if size := allowed(active, step); updated > size {
 			return fmt.Sprintf("%d pods at the update revision, step %d allows %d", updated, step+1, size)
 		}
 	}

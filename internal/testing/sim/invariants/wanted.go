@@ -39,7 +39,7 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 	if c.rolls(set) {
 		c.checkMix(set, active, check)
 		_, atWork := c.stepAtWork(set)
-		if l.Partition == 0 && len(own) == len(active) && !c.Rejected(set) && !atWork {
+		if l.Replicas > 0 && l.Partition == 0 && !c.Rejected(set) && !atWork {
 			check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
 		}
 	}
@@ -47,12 +47,13 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 	check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
 	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(active), "status says %d replicas, there are %d", s.Replicas, len(active))
 	check(int(s.ReadyReplicas) == len(active) && int(s.AvailableReplicas) == len(active), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
-	// A rollout waits for a pod that never finishes terminating. A set that was rolled back does not run the template
-	// in its spec.
+	// A set that was rolled back does not run the template in its spec, and one in a step not yet.
 	ready := meta.IsStatusConditionTrue(s.Conditions, "Ready")
-	_, atWork := c.stepAtWork(set)
-	check(len(own) > len(active) || ready != (c.Rejected(set) || atWork), "condition Ready is True: %t", ready)
-	check(!willing || !atWork || !c.rolls(set), "a step is at work that everybody lets pass")
+	step, atWork := c.stepAtWork(set)
+	waits := atWork && (set.Spec.UpdateStrategy.RollingUpdate.Paused || limitsOf(&set.Spec).Partition > l.Replicas-sizesOf(&set.Spec)[step])
+	check(ready == (l.Replicas == 0 || !c.Rejected(set) && (!atWork || waits)), "condition Ready is True: %t", ready)
+	check(!willing || !atWork || waits, "a step is at work that everybody lets pass")
+	check(l.Replicas > 0 || s.Rollout == nil, "a set without replicas is at a step")
 	for _, is := range s.Conditions {
 		check(is.Reason == "Judged" || is.Reason == "StepStarted" || is.ObservedGeneration == set.Generation, "condition %s is about generation %d", is.Type, is.ObservedGeneration)
 	}
@@ -101,7 +102,9 @@ func (c *Cluster) checkMix(set *v1alpha1.RollSet, active []*corev1.Pod, check fu
 		want = 0
 	}
 	lost := c.TemplateOf(set.Status.CurrentRevision) == nil // no pod can be created from it
-	check(updated == want || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
+	step, atWork := c.stepAtWork(set)
+	fewer := atWork && updated < want && updated >= sizesOf(&set.Spec)[step] // some of those that exceed the last step were lost
+	check(updated == want || fewer || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
 }
 
 func (c *Cluster) unusedRevisions(set *v1alpha1.RollSet) int {

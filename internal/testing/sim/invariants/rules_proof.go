@@ -1,0 +1,124 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package invariants
+
+import (
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
+)
+
+// notesTheTruth checks that a revision is marked as proven only if the manager's cache shows that it is. Either it is that of the
+// spec, and a pod of it is available in each place. Or the spec has another, this one is the newest before it, no pod that stays is at
+// the one that was proven last, and no more than maxUnavailable pods of it are missing.
+func notesTheTruth(v *verdict) string {
+	is, ok := v.New.(*appsv1.ControllerRevision)
+	was, existed := v.Old.(*appsv1.ControllerRevision)
+	if !ok || v.set == nil {
+		return ""
+	}
+	note, noted := is.Annotations[revision.CompletedAnnotation]
+	switch {
+	case !existed && noted && note != "0":
+		return "a new revision is proven"
+	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
+		return "" // a missing or unreadable note is written anew from the status
+	case v.checker.seen[is.Name]:
+		return "" // it was proven before, and that could not be written
+	default:
+		return v.unproven(is)
+	}
+}
+
+// watchProofs records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while.
+func (c *Checker) watchProofs() {
+	v := &verdict{Entry: &apiserver.Entry{}, world: c.world, checker: c, now: c.reconcile.Clock.Now(), set: c.reconcile.set()}
+	if v.set == nil {
+		return
+	}
+	for obj := range c.reconcile.View.Cache(apiserver.Revisions) {
+		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[r.Name] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
+			c.seen[r.Name] = true
+		}
+	}
+}
+
+// unproven returns why the manager's cache does not show that a revision is proven.
+func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
+	if *v.set.Spec.Replicas == 0 {
+		return is.Name + " is proven by a set without replicas"
+	}
+	version, l := v.world.VersionNamed(is.Name), limitsOf(&v.set.Spec)
+	members := v.members()
+	available := 0
+	for _, pod := range members {
+		if v.world.Version(pod) == version && v.isAvailable(pod) {
+			available++
+		}
+	}
+	switch update := v.world.VersionOf(&v.set.Spec.Template); {
+	case available >= l.Replicas && version == update:
+		return ""
+	case version == update:
+		return fmt.Sprintf("%s is proven by %d of %d pods", is.Name, available, l.Replicas)
+	default:
+		return v.servedLast(is, available, members)
+	}
+}
+
+// members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none; the mark means
+// nothing in a set with ordinals.
+func (v *verdict) members() (members []*corev1.Pod) {
+	ordinal := v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
+	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
+		pod := apiserver.MustBe[*corev1.Pod](obj)
+		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && (ordinal || !isSurge(pod)) {
+			members = append(members, pod)
+		}
+	}
+	return members
+}
+
+// servedLast returns why a revision is not what served last before the template in the spec.
+func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, members []*corev1.Pod) string {
+	l := limitsOf(&v.set.Spec)
+	if available < max(1, l.Replicas-l.maxUnavailable) {
+		return fmt.Sprintf("%s has served with %d of %d pods, and maxUnavailable is %d", is.Name, available, l.Replicas, l.maxUnavailable)
+	}
+	if _, rejected := is.Annotations[revision.RejectedAnnotation]; rejected {
+		return is.Name + " was rejected, and is proven"
+	}
+	var last string
+	var highest int
+	update := v.world.VersionOf(&v.set.Spec.Template)
+	for obj := range v.checker.reconcile.View.Cache(apiserver.Revisions) {
+		other := apiserver.MustBe[*appsv1.ControllerRevision](obj)
+		if !metav1.IsControlledBy(other, v.set) || other.Name == is.Name {
+			continue
+		}
+		if other.Revision > is.Revision && v.world.VersionNamed(other.Name) != update && v.world.TemplateOf(other.Name) != nil {
+			return fmt.Sprintf("%s is proven, and %s is newer", is.Name, other.Name)
+		}
+		if number, err := strconv.Atoi(other.Annotations[revision.CompletedAnnotation]); err == nil && number > highest {
+			last, highest = other.Name, number
+		}
+	}
+	staying := 0
+	for _, pod := range members {
+		if last != "" && pod.Labels[v1alpha1.RevisionLabel] == last {
+			staying++
+		}
+	}
+	if surplus := max(0, len(members)-l.Replicas); staying > surplus {
+		return fmt.Sprintf("%s is proven, and %d pods are at %s", is.Name, staying, last)
+	}
+	return ""
+}
