@@ -46,17 +46,15 @@ func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 
 // Rests reports whether surplus pods are being deleted, so that no pod in service is updated meanwhile: availability is given
 // up for one reason at a time. A deletion that waits, for a hook, a refusal, its order, a finalizer or a lost node, holds
-// nothing up. A terminating pod with a random name cannot be told from one that was moved.
-func Rests(o *snapshot.Set, down action.Plan) bool {
-	if leaving(o, down) > 0 {
-		return true
-	}
+// nothing up. A terminating pod with a random name cannot be told from one that was moved. left is how long until a pod that
+// terminates counts as stuck.
+func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
 	for r := range o.Unsteady() {
 		if r.Terminating && o.Condemned(r) && !r.Stuck(o.Now) {
-			return true
+			left = max(left, r.StuckAt().Sub(o.Now)+time.Second)
 		}
 	}
-	return false
+	return left > 0 || leaving(o, down) > 0, left
 }
 
 // leaving counts the surplus pods that a plan deletes, without those whose deletion was refused a moment ago.

@@ -6,7 +6,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,21 +120,6 @@ func (w *World) editPod(pod *corev1.Pod, change func(*corev1.Pod)) error {
 	change(edited)
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
-}
-
-// foreignFinalizer is a finalizer of another program.
-const foreignFinalizer = "example.com/keep"
-
-// finalizePod puts a finalizer of another program on a pod.
-func (w *World) finalizePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, foreignFinalizer) })
-}
-
-// unfinalizePod takes the finalizer of the other program off a pod.
-func (w *World) unfinalizePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) {
-		p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == foreignFinalizer })
-	})
 }
 
 // blipPod makes a pod unready, as a probe that fails once does. Its kubelet makes it ready again.

@@ -110,8 +110,6 @@ func commands() []command {
 		command{"fail", 1, eachPod("fail", (*World).failPod)},
 		command{"reject", 1, eachPod("the node rejects", (*World).rejectPod)},
 		command{"lose", 1, eachPod("lose the node of", (*World).losePod)},
-		command{"finalize", 1, eachPod("put a finalizer on", (*World).finalizePod)},
-		command{"release-finalizer", 1, eachPod("take the finalizer off", (*World).unfinalizePod)},
 		command{"blip", 1, eachPod("unready for a moment", (*World).blipPod)},
 		command{"hand-image", 2, handImage},
 		command{"specify", 1, eachPod("label for deletion", (*World).specifyPod)},
