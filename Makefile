@@ -259,6 +259,11 @@ plans: ## Compare plans of EDITS random edits, and of golden rollouts, with the 
 	$(CONTROLPLANE); \
 		go test -count=1 -timeout 0 -v -run TestPlanIsWhatHappens ./test/cli -edits=$(EDITS) -seed=$(START)
 
+.PHONY: moves
+moves: ## Move the manifests of 14 applications to RollSets and back, and kill each move after every write; takes some minutes.
+	$(CONTROLPLANE); \
+		go test -count=1 -timeout 0 -parallel 6 -v -run 'TestWorkloads|TestMoveInTrouble' ./test/cli -kill-all
+
 .PHONY: golden
 golden: ## Rewrite the logs of the golden rollouts, and list the changed ones.
 	go test -run TestGolden ./internal/testing/sim -update

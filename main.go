@@ -46,9 +46,10 @@ import (
 const (
 	// leaseName is the lease that decides which of several managers acts.
 	leaseName = "manager.rollset.dev"
-	// parallelWrites is how many writes of one set may run at a time, and allWrites how many of all sets.
+	// parallelWrites is how many writes of one set may run at a time, and allWrites how many of all sets. Half of them may be of
+	// one namespace.
 	parallelWrites = 32
-	allWrites      = 4 * parallelWrites
+	allWrites      = 8 * parallelWrites
 	// cacheSyncTimeout is how long the first listing of all pods of a large cluster may take.
 	cacheSyncTimeout = 10 * time.Minute
 	// reconcileTimeout ends a reconcile whose writes hang.
@@ -88,11 +89,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return fmt.Errorf("serve metrics: %w", err)
 		}
 	}
-	mgr, err := newManager(o)
+	difference := apiclient.NewClockDifference(realClock, ctrl.Log.WithName("clock"))
+	mgr, err := newManager(o, difference)
 	if err != nil {
 		return err
 	}
-	if err := install(ctx, mgr, o, realClock); err != nil {
+	if err := install(ctx, mgr, o, difference); err != nil {
 		return err
 	}
 	setup := ctrl.Log.WithName("setup")
@@ -106,12 +108,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-func newManager(o options) (ctrl.Manager, error) {
+func newManager(o options, difference *apiclient.ClockDifference) (ctrl.Manager, error) {
 	restConfig, err := clientconfig.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (use --kubeconfig or KUBECONFIG): %w", err)
 	}
 	restConfig.DisableCompression = true // as in Kubernetes' own controllers: close to the API server, compression costs more than it saves
+	apiclient.Watch(restConfig, difference)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
@@ -164,7 +167,7 @@ func metricsOptions(o options) metricsserver.Options {
 		CertDir: o.metricsCertPath, CertName: o.metricsCertName, KeyName: o.metricsCertKey,
 	}
 	if o.metricsSecure {
-		m.FilterProvider = metricsauth.Filter
+		m.FilterProvider = metricsauth.Filter(clock.RealClock{})
 		// HTTP/2 lets a client make a server work without end (CVE-2023-44487). Nothing here needs it.
 		m.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
@@ -172,7 +175,8 @@ func metricsOptions(o options) metricsserver.Options {
 }
 
 // install adds the controller and the probes to the manager, after it has checked that they can work.
-func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.WithTicker) error {
+func install(ctx context.Context, mgr ctrl.Manager, o options, difference *apiclient.ClockDifference) error {
+	realClock := clock.RealClock{}
 	if err := startup.Served(mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("RollSet")); err != nil {
 		return err
 	}
@@ -202,15 +206,17 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, realClock clock.W
 		Watermarks:   marks.Of,
 		Optional:     kinds.Access,
 		Clock:        realClock,
+		ClockAhead:   difference.Ahead,
 		Events:       mgr.GetEventRecorder("rollset-controller"),
 		Runner:       podcontrol.Bounded(parallelWrites, allWrites),
 		Expectations: store,
 		Metrics:      metrics.New(ctrlmetrics.Registry, store),
 	}
+	metrics.OfClock(ctrlmetrics.Registry, difference.Ahead)
 	if err := permitted(ctx, live, reconciler.Sources(), o); err != nil {
 		return err
 	}
-	if err := reconciler.SetupWithManager(mgr, o.concurrency, kinds.Source(reconciler.OptionalSources())); err != nil {
+	if err := reconciler.SetupWithManager(mgr, o.concurrency, realClock, kinds.Source(reconciler.OptionalSources())); err != nil {
 		return fmt.Errorf("install the controller: %w", err)
 	}
 	if err := mgr.Add(footprint.Runnable()); err != nil {

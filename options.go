@@ -55,7 +55,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "Let one manager of several act at a time.")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "The `namespace` of the lease. Default: kube-system if all namespaces are watched, the one that is watched, or the manager's own if several are.")
 	f.Func("namespaces", "The `namespaces` to watch, separated by commas. Default: all.", o.setNamespaces)
-	f.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "How many sets are worked on at a `time`.")
+	f.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "How many sets of one namespace are worked on at a `time`; of all namespaces, up to twice as many.")
 	f.Int64Var(&o.memoryLimit, "memory-limit", 0, "The container's memory limit, in `bytes`. From nine tenths of it on, garbage is collected more often. 0: no limit. The variable GOMEMLIMIT overrides it.")
 	f.BoolVar(&o.version, versionFlag, false, "Print the version and exit.")
 	clientconfig.RegisterFlags(f)

@@ -547,6 +547,12 @@ type RollSetStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Revisions []RevisionStatus `json:"revisions,omitempty"`
 
+	// images lists the images in the templates of the revisions that pods run, those of the oldest revision first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Images []string `json:"images,omitempty"`
+
 	// volumeClaims shows, for each claim template, how many claims match it.
 	// +optional
 	// +listType=map
@@ -624,7 +630,7 @@ type VolumeClaimStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the set was created"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="The message of the condition Ready"
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="The update revision"
-// +kubebuilder:printcolumn:name="Images",type=string,priority=1,JSONPath=`.spec.template.spec.containers[*].image`,description="The images of the template's containers"
+// +kubebuilder:printcolumn:name="Images",type=string,priority=1,JSONPath=`.status.images[*]`,description="The images that pods run"
 // +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.status.labelSelector`,description="The selector"
 type RollSet struct {
 	metav1.TypeMeta `json:",inline"`

@@ -317,6 +317,11 @@ func (in *RollSetStatus) DeepCopyInto(out *RollSetStatus) {
 		*out = make([]RevisionStatus, len(*in))
 		copy(*out, *in)
 	}
+	if in.Images != nil {
+		in, out := &in.Images, &out.Images
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.VolumeClaims != nil {
 		in, out := &in.VolumeClaims, &out.VolumeClaims
 		*out = make([]VolumeClaimStatus, len(*in))

@@ -24,7 +24,9 @@ import (
 const (
 	trialMemory   = "memory"
 	trialFairness = "fairness"
-	trialCapacity = "capacity"
+	// trialNeighbors is about fairness too, between namespaces.
+	trialNeighbors = "neighbors"
+	trialCapacity  = "capacity"
 	// trialTimeout bounds a trial.
 	trialTimeout = time.Hour
 	// editors is how many sets are created or changed at a time.
@@ -39,7 +41,7 @@ type trial struct {
 }
 
 func trials() []trial {
-	return []trial{{trialMemory, onBed(measureMemory)}, {trialFairness, onBed(measureFairness)}, {trialCapacity, measureCapacity}}
+	return []trial{{trialMemory, onBed(measureMemory)}, {trialFairness, onBed(measureFairness)}, {trialNeighbors, onBed(measureNeighbors)}, {trialCapacity, measureCapacity}}
 }
 
 // onBed gives a trial its own cluster.

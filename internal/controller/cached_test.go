@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -119,10 +121,30 @@ type statusWriter struct {
 }
 
 // Patch implements client.SubResourceWriter.
-func (w statusWriter) Patch(_ context.Context, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+func (w statusWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	if w.cached.refusal != nil {
 		return w.cached.refusal
 	}
+	body, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	if err := w.cached.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return err
+	}
+	before, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	after, err := jsonpatch.MergePatch(before, body)
+	if err != nil {
+		return err
+	}
+	set := &v1alpha1.RollSet{}
+	if err := json.Unmarshal(after, set); err != nil {
+		return err
+	}
+	set.DeepCopyInto(o.(*v1alpha1.RollSet)) //nolint:forcetypeassert // only sets have a status here
 	w.cached.wrote = append(w.cached.wrote, o)
 	return nil
 }

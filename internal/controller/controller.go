@@ -67,6 +67,9 @@ type Reconciler struct {
 	Optional optional.Lookup
 	// Clock is the only clock.
 	Clock clock.PassiveClock
+	// ClockAhead returns by how much it is ahead of the API server's; zero for less than a few seconds. Nil means that it is not
+	// known.
+	ClockAhead func() time.Duration
 	// Events tell users what was done.
 	Events events.EventRecorder
 	// Runner runs the writes of a batch.
@@ -166,12 +169,16 @@ func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
 	}
 }
 
-// SetupWithManager registers the Reconciler, with as many sets worked on at a time as given. Its events come from Sources, and
-// from what else is given.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrency int, others ...source.Source) error {
+// SetupWithManager registers the Reconciler, with as many sets of one namespace worked on at a time as given, and twice as many in
+// all. Its events come from Sources, and from what else is given.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrency int, timers clock.WithTickerAndDelayedExecution, others ...source.Source) error {
+	workers := 2 * concurrency
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(controller.Options{
-		MaxConcurrentReconciles: concurrency,
+		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return watch.NewLine(name, workers, limiter, timers)
+		},
 	})
 	for _, w := range r.Sources() {
 		b = b.Watches(w.Object, w.Handler)

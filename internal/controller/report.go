@@ -154,7 +154,7 @@ func (r *reporter) patchStatus(ctx context.Context, seen *v1alpha1.RollSet, want
 	}
 	got, err := json.Marshal(&answer.Status)
 	if err == nil && !bytes.Equal(sent, got) {
-		return &attempt.Altered{What: "changed or kept parts of the status"}
+		return &attempt.AlteredError{What: "changed or kept parts of the status"}
 	}
 	return err
 }

@@ -53,6 +53,9 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
+	if r.ClockAhead != nil {
+		v.ClockAhead = r.ClockAhead()
+	}
 	v.budgeted = r.router.HadBudget(set.UID)
 	for kind := range informer.Watched() {
 		v.cache.Synced[kind] = r.Watermarks(kind, set.Namespace)

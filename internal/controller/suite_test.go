@@ -148,7 +148,7 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		Expectations: store,
 		Metrics:      metrics.New(prometheus.NewRegistry(), store),
 	}
-	Expect(shared.reconciler.SetupWithManager(mgr, 4, kinds.Source(shared.reconciler.OptionalSources()))).To(Succeed())
+	Expect(shared.reconciler.SetupWithManager(mgr, 4, clock.RealClock{}, kinds.Source(shared.reconciler.OptionalSources()))).To(Succeed())
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error)
 	go func() { done <- mgr.Start(ctx) }()

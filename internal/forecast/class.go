@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/defaults"
@@ -24,7 +25,7 @@ type Class string
 
 // These are the classes, the mildest first.
 const (
-	// Nothing changes no object but the set.
+	// Nothing changes no object but the set, and the history of its template.
 	Nothing Class = "nothing"
 	// Disruption changes the disruption budget of the set, and no pod.
 	Disruption Class = "disruption"
@@ -40,82 +41,100 @@ const (
 	Recreate Class = "recreate"
 )
 
-// classify returns the class of an edit and the field that decides it. The writes decide whether an edit has consequences at
-// all.
+// classify returns the class of an edit, which follows from the writes, and the field that decides it.
 func classify(in Input, written []Write) (class Class, field string) {
+	class = classOf(written, in.After.Spec.PodIdentity)
 	if in.Before == nil {
-		return Scale, "metadata.name"
+		return class, "spec.replicas"
 	}
 	before, after := &in.Before.Spec, &in.After.Spec
-	if !defaults.Same(&before.Template, &after.Template) {
-		return classOfMove(after.UpdatePolicy(), &before.Template, &after.Template)
+	changed := changedFields(before, after)
+	moves := class == Recreate || class == InPlace || class == Metadata
+	if !defaults.Same(&before.Template, &after.Template) && (moves || len(changed) == 0) {
+		return class, fieldOfMove(&before.Template, &after.Template)
 	}
-	field = firstChange(before, after)
-	switch field {
-	case "spec.replicas", "spec.ordinals", "spec.reserveOrdinals", "spec.scaleStrategy":
-		return classUnlessIdle(Scale, written), field
-	case "spec.volumeClaimTemplates", "spec.persistentVolumeClaimRetentionPolicy":
-		return classUnlessIdle(Claims, written), field
-	case "spec.disruption":
-		if !touchesPods(written) {
-			return classUnlessIdle(Disruption, written), field
-		}
+	if len(changed) > 0 {
+		return class, deciding(class, changed)
 	}
-	if !touchesPods(written) {
-		return classUnlessIdle(Claims, written), field
+	if current := templateNamed(in.Objects, in.Before.Status.CurrentRevision); moves && current != nil && !defaults.Same(current, &after.Template) {
+		return class, fieldOfMove(current, &after.Template)
 	}
-	current := templateNamed(in.Objects, in.Before.Status.CurrentRevision)
+	return class, ""
+}
+
+// classOf returns the class of writes: that of the one that changes most.
+func classOf(written []Write, identity v1alpha1.PodIdentity) Class {
+	does := func(resource string, e effect) bool {
+		return slices.ContainsFunc(written, func(w Write) bool {
+			kind, _, _ := strings.Cut(w.Resource, "/")
+			return kind == resource && w.effect == e
+		})
+	}
+	const pods, claims = "pods", "persistentvolumeclaims"
 	switch {
-	case current != nil && !defaults.Same(current, &after.Template):
-	case replaces(written): // pods that a user named, or whose nodes leave
-		return Recreate, field
+	case replaces(written, identity):
+		return Recreate
+	case does(pods, alters):
+		return InPlace
+	case does(claims, alters):
+		return Claims
+	case does(pods, creates), does(pods, deletes):
+		return Scale
+	case slices.ContainsFunc(written, func(w Write) bool { return w.Resource == claims }):
+		return Claims
+	case does(pods, relabels):
+		return Metadata
+	case slices.ContainsFunc(written, func(w Write) bool { return w.Resource == "poddisruptionbudgets" }):
+		return Disruption
 	default:
-		return Scale, field
-	}
-	class, deciding := classOfMove(after.UpdatePolicy(), current, &after.Template)
-	if field == "" {
-		field = deciding
-	}
-	return class, field
-}
-
-// touchesPods reports whether pods are written.
-func touchesPods(written []Write) bool {
-	return slices.ContainsFunc(written, func(w Write) bool { return strings.HasPrefix(w.Resource, "pods") })
-}
-
-// replaces reports whether pods are both deleted and created.
-func replaces(written []Write) bool {
-	pods := func(verb string) bool {
-		return slices.ContainsFunc(written, func(w Write) bool { return w.Resource == "pods" && w.Verb == verb })
-	}
-	return pods("delete") && pods("create")
-}
-
-// classUnlessIdle returns the class of an edit, or Nothing if it has no consequences.
-func classUnlessIdle(class Class, written []Write) Class {
-	if len(written) == 0 {
 		return Nothing
 	}
-	return class
 }
 
-// classOfMove returns the class of a change of templates, and the first field that decides it.
-func classOfMove(policy v1alpha1.PodUpdatePolicy, from, to *corev1.PodTemplateSpec) (Class, string) {
+// replaces reports whether pods are deleted and come back: under the same name if they have ordinals.
+func replaces(written []Write, identity v1alpha1.PodIdentity) bool {
+	gone := map[string]bool{}
+	created := false
+	for _, w := range written {
+		switch {
+		case w.Resource != "pods":
+		case w.effect == deletes:
+			gone[w.Name] = true
+		case w.effect == creates:
+			if identity == v1alpha1.OrdinalIdentity && gone[w.Name] {
+				return true
+			}
+			created = true
+		}
+	}
+	return identity != v1alpha1.OrdinalIdentity && created && len(gone) > 0
+}
+
+// deciding returns the field among the changed ones that is most about a class.
+func deciding(class Class, changed []string) string {
+	about := map[Class][]string{
+		Scale:      {"spec.replicas", "spec.ordinals", "spec.reserveOrdinals", "spec.scaleStrategy"},
+		Claims:     {"spec.volumeClaimTemplates", "spec.persistentVolumeClaimRetentionPolicy"},
+		Disruption: {"spec.disruption"},
+	}
+	for _, prefix := range about[class] {
+		for _, field := range changed {
+			if strings.HasPrefix(field, prefix) {
+				return field
+			}
+		}
+	}
+	return changed[0]
+}
+
+// fieldOfMove returns the field that decides how pods move from one template to another.
+func fieldOfMove(from, to *corev1.PodTemplateSpec) string {
 	change, cannot := inplace.Diff(from, to)
 	if cannot != "" {
 		path, _, _ := strings.Cut(cannot, ":")
-		return Recreate, templatePath(path)
+		return templatePath(path)
 	}
-	field := deciding(change)
-	switch {
-	case policy == v1alpha1.RecreatePod || policy == "":
-		return Recreate, field
-	case change.MetadataOnly():
-		return Metadata, field
-	default:
-		return InPlace, field
-	}
+	return hardest(change)
 }
 
 // templatePath returns the path of a field of a template from the root of the set.
@@ -123,8 +142,8 @@ func templatePath(path string) string {
 	return "spec.template." + strings.TrimPrefix(strings.TrimPrefix(path, "."), "spec.template.")
 }
 
-// deciding returns the field of a change that is hardest to change.
-func deciding(c inplace.Change) string {
+// hardest returns the field of a change that is hardest to change.
+func hardest(c inplace.Change) string {
 	container := func(names []string, field string) string {
 		return fmt.Sprintf("spec.template.spec.containers[%s].%s", slices.Min(names), field)
 	}
@@ -140,35 +159,40 @@ func deciding(c inplace.Change) string {
 	}
 }
 
-// firstChange returns the first field of a spec that differs, except for the template; empty if none does.
-func firstChange(before, after *v1alpha1.RollSetSpec) string {
-	rolling, was := &after.UpdateStrategy.RollingUpdate, &before.UpdateStrategy.RollingUpdate
-	fields := []struct {
-		path      string
-		was, will any
-	}{
-		{"spec.replicas", before.Replicas, after.Replicas},
-		{"spec.ordinals", before.Ordinals, after.Ordinals},
-		{"spec.reserveOrdinals", before.ReserveOrdinals, after.ReserveOrdinals},
-		{"spec.volumeClaimTemplates", before.VolumeClaimTemplates, after.VolumeClaimTemplates},
-		{"spec.persistentVolumeClaimRetentionPolicy", before.PersistentVolumeClaimRetentionPolicy, after.PersistentVolumeClaimRetentionPolicy},
-		{"spec.scaleStrategy", before.ScaleStrategy, after.ScaleStrategy},
-		{"spec.updateStrategy.rollingUpdate.partition", was.Partition, rolling.Partition},
-		{"spec.updateStrategy.rollingUpdate.paused", was.Paused, rolling.Paused},
-		{"spec.updateStrategy.rollingUpdate.maxUnavailable", was.MaxUnavailable, rolling.MaxUnavailable},
-		{"spec.updateStrategy.rollingUpdate.maxSurge", was.MaxSurge, rolling.MaxSurge},
-		{"spec.updateStrategy.type", before.UpdateStrategy.Type, after.UpdateStrategy.Type},
-		{"spec.updateStrategy", before.UpdateStrategy, after.UpdateStrategy},
-		{"spec.lifecycle", before.Lifecycle, after.Lifecycle},
-		{"spec.disruption", before.Disruption, after.Disruption},
-		{"spec", before, after},
+// changedFields returns the paths of the fields that differ between two specs, in order, except for those in the template.
+func changedFields(before, after *v1alpha1.RollSetSpec) []string {
+	was, wasErr := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	will, willErr := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if wasErr != nil || willErr != nil {
+		return []string{"spec"}
 	}
-	for _, f := range fields {
-		if !apiequality.Semantic.DeepEqual(f.was, f.will) {
-			return f.path
+	delete(was, "template")
+	delete(will, "template")
+	fields := differences("spec", was, will)
+	slices.Sort(fields)
+	return fields
+}
+
+// differences returns the paths at which two values differ. Lists are compared as a whole.
+func differences(path string, was, will any) []string {
+	left, isLeft := was.(map[string]any)
+	right, isRight := will.(map[string]any)
+	if !isLeft || !isRight {
+		if apiequality.Semantic.DeepEqual(was, will) {
+			return nil
+		}
+		return []string{path}
+	}
+	var fields []string
+	for name, value := range left {
+		fields = append(fields, differences(path+"."+name, value, right[name])...)
+	}
+	for name, value := range right {
+		if _, both := left[name]; !both {
+			fields = append(fields, differences(path+"."+name, nil, value)...)
 		}
 	}
-	return ""
+	return fields
 }
 
 // templateNamed returns the template of a revision; nil if it is missing or unreadable.

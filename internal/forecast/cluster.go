@@ -52,6 +52,8 @@ type Surroundings struct {
 type cluster struct {
 	Surroundings
 
+	// owner is the UID of the set.
+	owner   types.UID
 	store   *apiserver.Store
 	clock   *sim.Clock
 	manager *sim.Solo
@@ -61,7 +63,8 @@ type cluster struct {
 	due    visits
 	// unbound are pods that the scheduler must look at, refused those that found no node.
 	unbound, refused []apiserver.Key
-	load             map[string]int
+	// load counts the pods of the set on each node.
+	load map[string]int
 	// dirty are the claims to look at, and users counts the pods that use each.
 	dirty []apiserver.Key
 	users map[apiserver.Key]int
@@ -85,9 +88,10 @@ type tended struct {
 }
 
 // newCluster returns a cluster with objects as they were at a time.
-func newCluster(around Surroundings, objects []client.Object, now time.Time) *cluster {
+func newCluster(around Surroundings, owner types.UID, objects []client.Object, now time.Time) *cluster {
 	c := &cluster{
 		Surroundings: around,
+		owner:        owner,
 		clock:        sim.NewClock(now),
 		tended:       map[types.UID]*tended{},
 		load:         map[string]int{},
@@ -119,7 +123,7 @@ func (c *cluster) takeOver(pod *corev1.Pod) {
 	c.count(pod, 1)
 	t := c.tend(pod)
 	switch {
-	case isLost(pod):
+	case isLost(pod), c.isForeign(pod): // what others do with their pods is not known
 		t.lost = true
 	case isUnschedulable(pod) && c.Refuses(pod) != "":
 		c.refused = append(c.refused, t.key)
@@ -132,6 +136,11 @@ func (c *cluster) takeOver(pod *corev1.Pod) {
 			c.visit(t, next)
 		}
 	}
+}
+
+// isForeign reports whether another controller has a pod that is not about to end.
+func (c *cluster) isForeign(pod *corev1.Pod) bool {
+	return metav1.GetControllerOfNoCopy(pod) != nil && !isOf(pod, c.owner) && pod.DeletionTimestamp == nil
 }
 
 func (c *cluster) tend(pod *corev1.Pod) *tended {
@@ -152,12 +161,15 @@ func (c *cluster) count(pod *corev1.Pod, n int) {
 	if pod == nil {
 		return
 	}
-	if pod.Spec.NodeName != "" {
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	if isOf(pod, c.owner) {
 		c.load[pod.Spec.NodeName] += n
-		if !hasEnded(pod) {
-			for _, key := range claimsOf(pod) {
-				c.users[key] += n
-			}
+	}
+	if !hasEnded(pod) {
+		for _, key := range claimsOf(pod) {
+			c.users[key] += n
 		}
 	}
 }

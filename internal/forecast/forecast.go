@@ -7,17 +7,23 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // Forecast is what will happen to a set. Each field is one that the text, the page and the JSON show.
@@ -74,13 +80,37 @@ type Revision struct {
 	Images []string
 }
 
+// MaxPods is the largest number of pods of a set that is planned. The cost of a plan grows with it.
+const MaxPods = 20_000
+
+// TooLarge returns an error for a set that has, or will have, more pods than can be planned.
+func TooLarge(before, after *v1alpha1.RollSet) error {
+	limits, err := snapshot.ResolveLimits(&after.Spec)
+	if err != nil {
+		return err
+	}
+	pods := limits.Replicas + limits.MaxSurge
+	if before != nil {
+		pods = max(pods, int(before.Status.Replicas))
+	}
+	if pods > MaxPods {
+		return fmt.Errorf("the plan is too large: rollset %s has up to %d pods, and a plan is made for at most %d; plan the edit on a smaller copy of the set", after.Name, pods, MaxPods)
+	}
+	return nil
+}
+
 // Run forecasts what the controller will do to a set.
 func Run(ctx context.Context, in Input) (*Forecast, error) {
 	limits, err := snapshot.ResolveLimits(&in.After.Spec)
-	if err != nil {
+	if err := errors.Join(err, TooLarge(in.Before, in.After)); err != nil {
 		return nil, err
 	}
-	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, in.Before) })
+	in.Objects, in.Now = withoutStrangers(in), notBefore(in)
+	var owner types.UID
+	if in.Before != nil {
+		owner = in.Before.UID
+	}
+	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, owner) })
 	times, nodes := measure(pods, &in.After.Spec.Template.Spec), nodesAmong(in.Objects)
 	around := Surroundings{
 		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods, nodes), Labels: domainsOf(pods, nodes, domainKey(in.After)),
@@ -122,14 +152,40 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	return f, nil
 }
 
-// isOf reports whether a set controls a pod.
-func isOf(pod *corev1.Pod, set *v1alpha1.RollSet) bool {
-	if set == nil {
+// isOf reports whether the set with a UID controls a pod.
+func isOf(pod *corev1.Pod, owner types.UID) bool {
+	if pod == nil || owner == "" {
 		return false
 	}
-	return slices.ContainsFunc(pod.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return ref.UID == set.UID && ref.Controller != nil && *ref.Controller
+	controller := metav1.GetControllerOfNoCopy(pod)
+	return controller != nil && controller.UID == owner
+}
+
+// withoutStrangers returns the objects without the pods that mean nothing to the set. Others may be adopted, may have a name
+// that the set is about to use, or may mount one of its claims.
+func withoutStrangers(in Input) []client.Object {
+	set := cmp.Or(in.Before, in.After)
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return in.Objects
+	}
+	return slices.DeleteFunc(slices.Clone(in.Objects), func(obj client.Object) bool {
+		pod, ok := obj.(*corev1.Pod)
+		return ok && !isOf(pod, set.UID) && !selector.Matches(labels.Set(pod.Labels)) && !strings.HasPrefix(pod.Name, set.Name+"-") &&
+			!slices.ContainsFunc(claimsOf(pod), func(key apiserver.Key) bool { return strings.Contains(key.Name, "-"+set.Name+"-") })
 	})
+}
+
+// notBefore returns the time of the input, or when the newest of its pods was created: the clock of the API server may be
+// ahead of the user's.
+func notBefore(in Input) time.Time {
+	now := in.Now
+	for _, pod := range podsAmong(in.Objects) {
+		if created := pod.CreationTimestamp.Time; created.After(now) {
+			now = created
+		}
+	}
+	return now
 }
 
 // oneStep is how soon a write must follow another to be part of the same step.
@@ -293,6 +349,8 @@ type asJSON struct {
 	Seconds         int          `json:"seconds"`
 	IfBroken        ifBrokenJSON `json:"ifBroken"`
 	CannotKnow      []string     `json:"cannotKnow"`
+	InTheWay        []string     `json:"inTheWay"`
+	WaitsFor        string       `json:"waitsFor,omitempty"`
 }
 
 type writeJSON struct {
@@ -326,7 +384,7 @@ func (f *Forecast) JSON(w io.Writer) error {
 		IfBroken: ifBrokenJSON{
 			BrokenPods: len(f.IfBroken.BrokenPods), LowestAvailable: f.IfBroken.LowestAvailable, StopsAt: f.IfBroken.StopsAt,
 		},
-		CannotKnow: slices.Concat([]string{}, f.CannotKnow, f.InTheWay),
+		CannotKnow: append([]string{}, f.CannotKnow...), InTheWay: append([]string{}, f.InTheWay...), WaitsFor: f.WaitsFor,
 	}
 	for i, write := range f.Writes {
 		out.Writes[i] = writeJSON{Step: write.Step, Verb: write.Verb, Resource: write.Resource, Name: write.Name, Domain: write.Domain, Reason: write.Reason}

@@ -389,13 +389,13 @@ func TestJSONHasTheFieldsOfTheContract(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"set", "class", "field", "writes", "lowestAvailable", "floor", "mostPods", "seconds", "ifBroken", "cannotKnow"} {
+	for _, name := range []string{"set", "class", "field", "writes", "lowestAvailable", "floor", "mostPods", "seconds", "ifBroken", "cannotKnow", "inTheWay"} {
 		if _, ok := got[name]; !ok {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	if len(got) != 10 {
-		t.Errorf("%d fields, want 10", len(got))
+	if len(got) != 11 {
+		t.Errorf("%d fields, want 11", len(got))
 	}
 }
 

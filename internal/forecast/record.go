@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -51,6 +53,47 @@ type Write struct {
 	Domain string
 	// Reason is the reason in the controller's log.
 	Reason string
+
+	effect effect
+}
+
+// effect is what a write does to the object that is written.
+type effect int
+
+// These are the effects on which the class of a change depends.
+const (
+	// keeps is the effect of writes that change nothing that users see, such as owner references and the status.
+	keeps effect = iota
+	creates
+	deletes
+	// relabels changes labels or annotations of a running pod.
+	relabels
+	// alters changes the spec: containers of a running pod, or the volume behind a claim.
+	alters
+)
+
+// effectOf returns the effect of a write.
+func effectOf(e *apiserver.Entry) effect {
+	switch {
+	case e.Verb == apiserver.Create:
+		return creates
+	case e.Verb == apiserver.Delete:
+		return deletes
+	case e.Subresource == "status" || e.Old == nil || e.New == nil:
+		return keeps
+	}
+	old, isPod := e.Old.(*corev1.Pod)
+	pod, _ := e.New.(*corev1.Pod)
+	oldClaim, isClaim := e.Old.(*corev1.PersistentVolumeClaim)
+	claim, _ := e.New.(*corev1.PersistentVolumeClaim)
+	switch {
+	case isPod && !apiequality.Semantic.DeepEqual(old.Spec, pod.Spec), isClaim && !apiequality.Semantic.DeepEqual(oldClaim.Spec, claim.Spec):
+		return alters
+	case isPod && !(apiequality.Semantic.DeepEqual(old.Labels, pod.Labels) && apiequality.Semantic.DeepEqual(old.Annotations, pod.Annotations)):
+		return relabels
+	default:
+		return keeps
+	}
 }
 
 // Lane is what happens to the pods with one name.
@@ -88,6 +131,8 @@ type record struct {
 	start    time.Time
 	minReady time.Duration
 	actor    string
+	// owner is the UID of the set. Pods that it does not control are not recorded.
+	owner types.UID
 	// domainKey is the label with the failure domain of pods; empty if the set has none.
 	domainKey string
 	writes    []Write
@@ -98,10 +143,12 @@ type record struct {
 	order int
 }
 
-func newRecord(start time.Time, minReady time.Duration, pods []*corev1.Pod) *record {
-	r := &record{start: start, minReady: minReady, named: map[string]*Lane{}}
+func newRecord(start time.Time, minReady time.Duration, owner types.UID, pods []*corev1.Pod) *record {
+	r := &record{start: start, minReady: minReady, owner: owner, named: map[string]*Lane{}}
 	for _, pod := range pods {
-		r.see(start, pod)
+		if isOf(pod, owner) {
+			r.see(start, pod)
+		}
 	}
 	return r
 }
@@ -110,18 +157,21 @@ func newRecord(start time.Time, minReady time.Duration, pods []*corev1.Pod) *rec
 func (r *record) observe(e *apiserver.Entry) {
 	if e.Actor == r.actor && resourceOf(e) != "" {
 		r.writes = append(r.writes, Write{
-			At: e.At.Sub(r.start), Verb: string(e.Verb), Resource: resourceOf(e), Name: e.Key.Name, Domain: r.domainOf(e),
+			At: e.At.Sub(r.start), Verb: string(e.Verb), Resource: resourceOf(e), Name: e.Key.Name, Domain: r.domainOf(e), effect: effectOf(e),
 		})
 	}
 	if e.Key.Kind != apiserver.Pods {
 		return
 	}
 	r.order++
-	if pod, ok := e.New.(*corev1.Pod); ok {
+	old, _ := e.Old.(*corev1.Pod)
+	pod, _ := e.New.(*corev1.Pod)
+	switch {
+	case isOf(pod, r.owner):
 		r.see(e.At, pod)
-		return
+	case isOf(old, r.owner): // deleted, or released
+		r.end(r.named[e.Key.Name], e.At)
 	}
-	r.end(r.named[e.Key.Name], e.At)
 }
 
 // domainOf returns the failure domain of the pod that is written.
@@ -221,7 +271,10 @@ func (r *record) split(span Span) (spans []Span) {
 	if span.State != Ready {
 		return []Span{span}
 	}
-	available := max(span.From, span.ready.Add(r.minReady).Sub(r.start))
+	available := span.From
+	if r.minReady > 0 { // otherwise it is available at once, also if the clock of its node is ahead
+		available = max(span.From, span.ready.Add(r.minReady).Sub(r.start))
+	}
 	if available > span.From {
 		early := span
 		early.To = min(available, span.To)
@@ -231,11 +284,8 @@ func (r *record) split(span Span) (spans []Span) {
 		}
 		span.From, span.order = available, 0
 	}
-	if span.From < span.To || span.open {
-		span.State = Available
-		spans = append(spans, span)
-	}
-	return spans
+	span.State = Available // perhaps for an instant only, which counts
+	return append(spans, span)
 }
 
 // curve returns how many pods exist and are available, from each moment to the next, with the lowest and the highest number
@@ -257,7 +307,7 @@ func curve(lanes []Lane) (points []Point, lowest, most int) {
 		}
 		lowest, most = min(lowest, available), max(most, pods)
 		p := Point{At: c.at, Available: available, Pods: pods}
-		if n := len(points); n > 0 && points[n-1].At == c.at {
+		if n := len(points); n > 1 && points[n-1].At == c.at { // the first point is what is there now
 			points[n-1] = p
 			continue
 		}

@@ -73,8 +73,9 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 		created.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
 		set = created
 	}
-	objects = withoutForeignOwners(append([]client.Object{set}, objects...))
-	c := newCluster(around, objects, in.Now)
+	objects = append([]client.Object{set}, objects...)
+	c := newCluster(around, set.UID, objects, in.Now)
+	c.store.Elsewhere = ownersElsewhere(objects)
 	if in.Before != nil {
 		if err := c.edit(in.After); err != nil {
 			return nil, err
@@ -85,7 +86,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 		around.Prepare(c.store)
 	}
 	minReady := time.Duration(in.After.Spec.MinReadySeconds) * time.Second
-	record := newRecord(in.Now, minReady, podsAmong(objects))
+	record := newRecord(in.Now, minReady, set.UID, podsAmong(objects))
 	record.domainKey = domainKey(in.After)
 	c.store.OnWrite(record.observe)
 	record.actor = sim.ManagerActor
@@ -133,28 +134,20 @@ func restOf(spec *v1alpha1.RollSetSpec) time.Duration {
 	return rest + time.Duration(soak)*time.Second
 }
 
-// withoutForeignOwners removes references to missing owners, unless they control the object, because the garbage collector
-// would take those owners for deleted.
-func withoutForeignOwners(objects []client.Object) []client.Object {
-	known := map[any]bool{}
+// ownersElsewhere returns the owners that are not among the objects. The garbage collector would take them for deleted.
+func ownersElsewhere(objects []client.Object) map[types.UID]bool {
+	known, elsewhere := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, obj := range objects {
 		known[obj.GetUID()] = true
 	}
-	kept := make([]client.Object, len(objects))
-	for i, obj := range objects {
-		foreign := func(ref metav1.OwnerReference) bool {
-			return !known[ref.UID] && (ref.Controller == nil || !*ref.Controller)
-		}
-		kept[i] = obj
-		if !slices.ContainsFunc(obj.GetOwnerReferences(), foreign) {
-			continue
-		}
-		if copied, ok := obj.DeepCopyObject().(client.Object); ok {
-			copied.SetOwnerReferences(slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), foreign))
-			kept[i] = copied
+	for _, obj := range objects {
+		for _, ref := range obj.GetOwnerReferences() {
+			if !known[ref.UID] {
+				elsewhere[ref.UID] = true
+			}
 		}
 	}
-	return kept
+	return elsewhere
 }
 
 func podsAmong(objects []client.Object) []*corev1.Pod {

@@ -74,7 +74,7 @@ func (w *writer) budgetOutcome(verb string, answer *policyv1.PodDisruptionBudget
 	if disruption.Same(&answer.Spec, &want) {
 		return outcome{done: true}
 	}
-	return outcome{err: fmt.Errorf("%s PodDisruptionBudget %s: %w", verb, answer.Name, &attempt.Altered{What: "changed or kept its spec"})}
+	return outcome{err: fmt.Errorf("%s PodDisruptionBudget %s: %w", verb, answer.Name, &attempt.AlteredError{What: "changed or kept its spec"})}
 }
 
 // updateBudget changes what the set decides about its budget, if the budget still is as it was seen.

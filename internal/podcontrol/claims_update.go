@@ -25,7 +25,7 @@ func (w *writer) keepClaims(ctx context.Context, actions []action.Action) (stayi
 	staying = map[types.UID]bool{}
 	now := actions[:min(len(actions), MaxWrites)]
 	outcomes := make([]outcome, len(actions))
-	w.Run(len(now), func(i int) { outcomes[i] = w.keepClaim(ctx, now[i]) })
+	w.Run(w.set.Namespace, len(now), func(i int) { outcomes[i] = w.keepClaim(ctx, now[i]) })
 	for i, out := range outcomes {
 		out.stale = apierrors.IsConflict(out.err) // another client was faster, and the cache is about to show its change
 		if i < len(now) {

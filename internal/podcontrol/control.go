@@ -30,20 +30,22 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Runner calls f(0) … f(n-1), in any order and any number at a time, and returns when all have returned.
-type Runner func(n int, f func(i int))
+// Runner calls f(0) … f(n-1) for a namespace, in any order and any number at a time, and returns when all have returned.
+type Runner func(namespace string, n int, f func(i int))
 
-// Bounded returns a Runner that runs at most each calls at a time for one caller, and at most total calls for all callers.
+// Bounded returns a Runner that runs at most each calls at a time for one caller, and at most total calls for all callers. Calls for
+// one namespace never hold more of these than are free, so that there is room for others even if all of them hang.
 func Bounded(each, total int) Runner {
-	free := make(chan struct{}, total)
-	return func(n int, f func(i int)) {
+	s := &slots{free: total, held: map[string]int{}}
+	s.changed = sync.NewCond(&s.mu)
+	return func(namespace string, n int, f func(i int)) {
 		var calls sync.WaitGroup
 		mine := make(chan struct{}, each)
 		for i := range n {
 			mine <- struct{}{}
-			free <- struct{}{}
+			s.take(namespace)
 			calls.Go(func() {
-				defer func() { <-free; <-mine }()
+				defer func() { s.give(namespace); <-mine }()
 				f(i)
 			})
 		}
@@ -51,12 +53,41 @@ func Bounded(each, total int) Runner {
 	}
 }
 
+// slots are the calls that may run at a time.
+type slots struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	free    int
+	held    map[string]int
+}
+
+// take waits until a namespace may have one more slot.
+func (s *slots) take(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.free <= s.held[namespace] {
+		s.changed.Wait()
+	}
+	s.free--
+	s.held[namespace]++
+}
+
+func (s *slots) give(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free++
+	if s.held[namespace]--; s.held[namespace] == 0 {
+		delete(s.held, namespace)
+	}
+	s.changed.Broadcast()
+}
+
 // slowly runs n calls in batches of 1, 2, 4, … until a call in a batch fails. It returns how many it ran.
-func (run Runner) slowly(n int, f func(i int) error) int {
+func (run Runner) slowly(namespace string, n int, f func(i int) error) int {
 	done := 0
 	for size := 1; done < n; size *= 2 {
 		errs := make([]error, min(size, n-done))
-		run(len(errs), func(i int) { errs[i] = f(done + i) })
+		run(namespace, len(errs), func(i int) { errs[i] = f(done + i) })
 		if done += len(errs); errors.Join(errs...) != nil {
 			break
 		}

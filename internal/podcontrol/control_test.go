@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -295,10 +296,10 @@ func TestBounded(t *testing.T) {
 	}
 	run := Bounded(3, 5)
 	var sets sync.WaitGroup
-	for range 4 {
+	for i := range 4 {
 		sets.Go(func() {
 			var mine, mostOfMine atomic.Int32
-			run(50, func(int) {
+			run(strconv.Itoa(i), 50, func(int) {
 				count(&running, &most)
 				count(&mine, &mostOfMine)
 				goruntime.Gosched()
@@ -315,4 +316,31 @@ func TestBounded(t *testing.T) {
 	if calls.Load() != 200 || most.Load() > 5 {
 		t.Errorf("%d calls, at most %d at a time; want 200 and 5", calls.Load(), most.Load())
 	}
+}
+
+// TestANamespaceThatHangsHoldsHalf lets all calls of a namespace hang. Those of another one are made.
+func TestANamespaceThatHangsHoldsHalf(t *testing.T) {
+	t.Parallel()
+	run := Bounded(10, 8)
+	var hanging atomic.Int32
+	var ended sync.WaitGroup
+	full, release := make(chan struct{}), make(chan struct{})
+	for range 3 {
+		ended.Go(func() {
+			run("slow", 5, func(int) {
+				if hanging.Add(1) == 4 {
+					close(full)
+				}
+				<-release
+			})
+		})
+	}
+	<-full
+	var done atomic.Int32
+	run("other", 5, func(int) { done.Add(1) })
+	if done.Load() != 5 || hanging.Load() != 4 {
+		t.Errorf("%d calls of the other namespace were made beside %d that hang, want 5 beside 4", done.Load(), hanging.Load())
+	}
+	close(release)
+	ended.Wait()
 }

@@ -23,7 +23,7 @@ import (
 func (w *writer) createAll(ctx context.Context, creates []action.Create) {
 	creates = creates[:min(len(creates), MaxWrites)]
 	outcomes := make([]outcome, len(creates))
-	done := w.Run.slowly(len(creates), func(i int) error {
+	done := w.Run.slowly(w.set.Namespace, len(creates), func(i int) error {
 		outcomes[i] = w.create(ctx, creates[i])
 		return outcomes[i].err
 	})

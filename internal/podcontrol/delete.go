@@ -27,7 +27,7 @@ const maxLooks = 10
 // deleteAll deletes pods.
 func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 	outcomes := make([]outcome, len(deletes))
-	w.Run(len(deletes), func(i int) { outcomes[i] = w.delete(ctx, deletes[i].Pod) })
+	w.Run(w.set.Namespace, len(deletes), func(i int) { outcomes[i] = w.delete(ctx, deletes[i].Pod) })
 	looks := 0
 	for i, out := range outcomes {
 		judged := deletes[i].Pod

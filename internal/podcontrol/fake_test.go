@@ -206,7 +206,7 @@ func newWorld(identity v1alpha1.PodIdentity) *world {
 	}
 	w.control = &Control{
 		Client: w.server, Live: w.server, Expectations: w.store, Events: w.notes,
-		Run: func(n int, f func(int)) {
+		Run: func(_ string, n int, f func(int)) {
 			if n > 0 {
 				w.batches = append(w.batches, n)
 			}

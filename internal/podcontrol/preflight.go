@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,14 +34,19 @@ func (w *writer) ask(ctx context.Context, a action.Preflight) {
 	if err == nil {
 		err = w.checkMember(&sent, pod)
 	}
+	w.answered(a.Revision, Answer(pod, err))
+}
+
+// Answer returns what the dry run of a pod's creation says about such pods.
+func Answer(pod *corev1.Pod, err error) snapshot.Preflight {
 	switch {
 	case err == nil:
-		w.answered(a.Revision, snapshot.Preflight{Pod: pod})
+		return snapshot.Preflight{Pod: pod}
 	case apierrors.IsAlreadyExists(err), quotaExceeded(err), cannotPretend(err): // the API server checks these after it has accepted the pod
-		w.answered(a.Revision, snapshot.Preflight{})
+		return snapshot.Preflight{}
 	default:
 		altered := attempt.IsAltered(err)
-		w.answered(a.Revision, snapshot.Preflight{Refusal: err.Error(), Failed: !altered && !isVerdict(err), Altered: altered})
+		return snapshot.Preflight{Refusal: err.Error(), Failed: !altered && !isVerdict(err), Altered: altered}
 	}
 }
 

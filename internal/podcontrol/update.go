@@ -86,7 +86,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 	updates = updates[:min(len(updates), MaxWrites)]
 	changes := make([]change, len(updates))
 	outcomes := make([]outcome, len(updates))
-	w.Run(len(updates), func(i int) {
+	w.Run(w.set.Namespace, len(updates), func(i int) {
 		if changes[i], outcomes[i].err = w.changeOf(updates[i]); outcomes[i].err == nil {
 			outcomes[i] = w.update(ctx, changes[i])
 		}

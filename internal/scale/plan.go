@@ -90,7 +90,7 @@ func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 // heldByRefusal holds a place whose pod was refused a moment ago: because of its template, because of a quota that all pods
 // share, or for itself alone. Where the last pod was accepted and altered, a dry run comes before the next one.
 func heldByRefusal(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
-	if answer := o.Preflights[place.Revision]; answer.Refuses() && (answer.Retry > 0 || answer.Altered) {
+	if answer := o.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 || answer.Altered && answer.Refusal != "" {
 		if ask := (action.Preflight{Revision: place.Revision}); answer.Retry <= 0 && !slices.Contains(p.Actions, action.Action(ask)) {
 			p.Add(ask)
 		}

@@ -110,9 +110,21 @@ func (f *facts) unavailablePod() blocker {
 		return blocker{}
 	}
 	if f.availableIn(ready) > 0 {
-		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds")
+		return f.waitingFor(BlockedByMinReady, ready, "ready for less than minReadySeconds"+f.clock())
 	}
-	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet")
+	return f.waitingFor(BlockedByMinReady, ready, "ready, but not available yet"+f.clock())
+}
+
+// clock says by how much the manager's clock is wrong; empty if it is not. A pod became ready by the clocks of others.
+func (f *facts) clock() string {
+	switch ahead := f.set.ClockAhead; {
+	case ahead > 0:
+		return fmt.Sprintf("; the manager's clock is %s ahead of the API server's: synchronize it", ahead)
+	case ahead < 0:
+		return fmt.Sprintf("; the manager's clock is %s behind the API server's: synchronize it", -ahead)
+	default:
+		return ""
+	}
 }
 
 // changes reports whether a pod waits only for a lifecycle hook or an update in place, and its containers are fine.

@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/status"
 )
@@ -212,6 +214,35 @@ func TestMessagesAreBounded(t *testing.T) {
 	for _, c := range status.Compute(in).Status.Conditions {
 		if len(c.Message) > 1024 || strings.ContainsAny(c.Message, "\x1b\n") {
 			t.Errorf("%s has a message of %d bytes: %.80q", c.Type, len(c.Message), c.Message)
+		}
+	}
+}
+
+// The status lists the images that pods run, and not those of the spec.
+func TestImages(t *testing.T) {
+	t.Parallel()
+	template := func(images ...string) *corev1.PodTemplateSpec {
+		template := &corev1.PodTemplateSpec{}
+		for _, image := range images {
+			template.Spec.Containers = append(template.Spec.Containers, corev1.Container{Image: image})
+		}
+		return template
+	}
+	for state, want := range map[string]string{
+		"":                  "",
+		"a:v1+ b:v1+":       "web:1 proxy:1",
+		"a:v1+ b:v2.":       "web:1 proxy:1 web:2",
+		"a:v2+ b:v2+":       "web:2 proxy:1",
+		"a:v1~ b:stray+":    "web:1 proxy:1",
+		"a:v1x b:v2+ c:v2.": "web:2 proxy:1",
+	} {
+		o := snapshottest.Parse("random R=2 v1>v2", state)
+		for name, known := range map[string]*corev1.PodTemplateSpec{"v1": template("web:1", "proxy:1"), "v2": template("web:2", "proxy:1")} {
+			o.Known[name] = snapshot.Revision{Name: name, Template: known}
+		}
+		o.Current.Number, o.Update.Number = 1, 2
+		if got := strings.Join(status.Compute(input(o)).Status.Images, " "); got != want {
+			t.Errorf("%q: %q, want %q", state, got, want)
 		}
 	}
 }

@@ -110,6 +110,7 @@ func (f *facts) counters() v1alpha1.RollSetStatus {
 		IssuedIDs:                max(f.previous.IssuedIDs, int64(f.set.Issued)),
 		ReachedReplicas:          f.reached(),
 		Revisions:                f.listRevisions(),
+		Images:                   f.images(),
 		Rollout:                  f.rollout(),
 		VolumeClaims:             slices.Clone(f.in.VolumeClaims),
 	}
@@ -167,6 +168,26 @@ func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 		return cmp.Or(cmp.Compare(numbers[a.Name], numbers[b.Name]), cmp.Compare(a.Name, b.Name))
 	})
 	return list[max(0, len(list)-maxRevisions):]
+}
+
+// maxImages is how many images the API allows a status to list.
+const maxImages = 100
+
+// images returns the images of the revisions that active pods run, each once.
+func (f *facts) images() []string {
+	var images []string
+	for _, r := range f.listRevisions() {
+		template := f.set.Known[r.Name].Template
+		if template == nil {
+			continue
+		}
+		for i := range template.Spec.Containers {
+			if image := template.Spec.Containers[i].Image; !slices.Contains(images, image) && len(images) < maxImages {
+				images = append(images, image)
+			}
+		}
+	}
+	return images
 }
 
 // untilAvailable returns how long until the first pod becomes available by being ready for long enough; zero if none will.

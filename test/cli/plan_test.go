@@ -17,7 +17,9 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -150,7 +152,7 @@ func (e *editor) patch(t *testing.T) string {
 
 // TestPlanIsWhatHappens plans random edits, makes them, and compares the plan with the manager's requests in the audit log
 // of the API server: the same writes to each object in the same order. If one pod moves at a time, the order of all writes
-// must be the same, except for those sent together.
+// must be the same, except for those sent together. The namespace is full of what others have in it.
 func TestPlanIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	for first := 0; first < *edits; first += perSet {
@@ -159,6 +161,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			t.Parallel()
 			e := newEditor(seed)
 			u := newUser(t)
+			u.others(t)
 			u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec = *e.set.Spec.DeepCopy() })
 			u.rest(t, -1)
 			for range min(perSet, *edits-first) {
@@ -166,9 +169,13 @@ func TestPlanIsWhatHappens(t *testing.T) {
 				patch := e.patch(t)
 				u.awaitSteady(t, e.set.Spec.PodIdentity)
 				steady := time.Now()
-				planned, broken := u.plan(t, "--patch", patch)
-				if what == "claims" && broken > 0 {
-					t.Errorf("-seed=%d: %d pods would break, though no new ones come", seed, broken)
+				plan := u.plan(t, "--patch", patch)
+				planned := plan.lines()
+				if what == "claims" && plan.IfBroken.BrokenPods > 0 {
+					t.Errorf("-seed=%d: %d pods would break, though no new ones come", seed, plan.IfBroken.BrokenPods)
+				}
+				if why := plan.impossible(u.get(t, "web"), &e.set.Spec); why != "" {
+					t.Errorf("-seed=%d, %s: %s", seed, what, why)
 				}
 				log, err := audit.From(shared.AuditLog)
 				if err != nil {
@@ -235,22 +242,96 @@ func (u *user) awaitSteady(t *testing.T, identity v1alpha1.PodIdentity) {
 	})
 }
 
-// plan returns the planned writes, one a line, and how many pods break if no new one becomes ready.
-func (u *user) plan(t *testing.T, args ...string) (writes []string, broken int) {
+// figures are what a plan says.
+type figures struct {
+	Class                     string
+	Writes                    []struct{ Verb, Resource, Name string }
+	LowestAvailable, MostPods int
+	InTheWay                  []string
+	IfBroken                  struct{ BrokenPods, LowestAvailable int }
+}
+
+// plan returns what the plan of an edit says.
+func (u *user) plan(t *testing.T, args ...string) (plan figures) {
 	t.Helper()
-	var plan struct {
-		Writes   []struct{ Verb, Resource, Name string }
-		IfBroken struct{ BrokenPods int }
-	}
 	out := u.run(t, append([]string{"plan", "web", "-o", "json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &plan); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	writes = []string{}
-	for _, w := range plan.Writes {
+	return plan
+}
+
+// lines returns the planned writes, one a line.
+func (f *figures) lines() []string {
+	writes := []string{}
+	for _, w := range f.Writes {
 		writes = append(writes, w.Verb+" "+w.Resource+" "+w.Name)
 	}
-	return writes, plan.IfBroken.BrokenPods
+	return writes
+}
+
+// impossible returns which figure of a plan cannot be about the pods of the set alone, or contradicts its writes.
+func (f *figures) impossible(set *v1alpha1.RollSet, after *v1alpha1.RollSetSpec) string {
+	most := max(int(*set.Spec.Replicas), int(*after.Replicas))
+	if surge := after.UpdateStrategy.RollingUpdate.MaxSurge; surge != nil {
+		most += surge.IntValue()
+	}
+	touched := slices.ContainsFunc(f.lines(), func(line string) bool { return !strings.Contains(line, "controllerrevisions") })
+	switch {
+	case f.MostPods > most, f.LowestAvailable > most, f.IfBroken.LowestAvailable > f.LowestAvailable:
+		return fmt.Sprintf("%d pods at most, %d available at least, %d if new ones break, in a set of %d", f.MostPods, f.LowestAvailable, f.IfBroken.LowestAvailable, most)
+	case f.Class == "nothing" && touched, f.Class != "nothing" && !touched:
+		return fmt.Sprintf("class %s, writes %v", f.Class, f.lines())
+	case len(f.InTheWay) > 0:
+		return "in the way: " + strings.Join(f.InTheWay, "; ")
+	default:
+		return ""
+	}
+}
+
+// others fills the namespace with what other teams have in it: workloads with claims, one of which never gets ready, a pod of
+// nobody with a name like those of the set, budgets that others keep, and quotas that are wide or about other pods.
+func (u *user) others(t *testing.T) {
+	t.Helper()
+	at := metav1.ObjectMeta{Namespace: u.namespace, Name: "other"}
+	labels := map[string]string{"app": "other"}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:1.28", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")},
+	}}}
+	deployment := &appsv1.Deployment{ObjectMeta: at}
+	deployment.Spec = appsv1.DeploymentSpec{Replicas: new(int32(4)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}
+	broken := deployment.DeepCopy()
+	broken.Name, broken.Spec.Template.Spec.Containers[0].Image = "other-broken", "nginx:broken"
+	broken.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other-broken"}}
+	broken.Spec.Template.Labels = broken.Spec.Selector.MatchLabels
+	set := &v1alpha1.RollSet{ObjectMeta: at}
+	set.Name = "other-set"
+	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1alpha1.OrdinalIdentity
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other-set"}}
+	set.Spec.Template = *template.DeepCopy()
+	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	set.Spec.VolumeClaimTemplates[0].Spec = corev1.PersistentVolumeClaimSpec{
+		StorageClassName: new(nodes.ClaimClass), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	alike := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "web-other", Labels: labels}, Spec: template.Spec}
+	lost := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "data-other"}, Spec: set.Spec.VolumeClaimTemplates[0].Spec}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: at}
+	budget.Spec = policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt(4)), Selector: &metav1.LabelSelector{MatchLabels: labels}}
+	wide := &corev1.ResourceQuota{ObjectMeta: at}
+	wide.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100"), corev1.ResourceRequestsCPU: resource.MustParse("50")}
+	jobs := &corev1.ResourceQuota{ObjectMeta: at}
+	jobs.Name = "other-jobs"
+	jobs.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	jobs.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating}
+	for _, object := range []client.Object{deployment, broken, set, alike, lost, budget, wide, jobs} {
+		if err := shared.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.run(t, "status", set.Name, longest())
 }
 
 // rest waits until the manager has sent at least the given number of writes and then no more, and returns them.
@@ -289,7 +370,8 @@ func (u *user) writes(t *testing.T) []string {
 		kind, _, _ := strings.Cut(r.Resource, "/")
 		told := slices.Contains([]string{"pods", "persistentvolumeclaims", "controllerrevisions"}, kind)
 		writes := slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
-		if told && writes && r.Namespace == u.namespace && r.Code < 300 {
+		ofOthers := strings.Contains(r.Name, "other") // the set of others
+		if told && writes && !ofOthers && r.Namespace == u.namespace && r.Code < 300 {
 			lines = append(lines, r.Verb+" "+r.Resource+" "+r.Name)
 		}
 	}

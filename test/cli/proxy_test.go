@@ -80,7 +80,7 @@ func refuse(w http.ResponseWriter, code int) {
 	reason := map[int]string{http.StatusConflict: "Conflict", http.StatusServiceUnavailable: "ServiceUnavailable"}[code]
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
 }
 
 // killedAfterWrites runs a command line again and again until it ends by itself. It kills each run as soon as the API server has

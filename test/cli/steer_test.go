@@ -5,6 +5,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,20 +46,27 @@ func TestRollout(t *testing.T) {
 	if got := image(u.get(t, "web")); got != "nginx:1.29" {
 		t.Errorf("the image is %s", got)
 	}
-	contains(t, u.run(t, "status", "web"), "paused")
+	eventually(t, "the pause to be seen", func() error {
+		if r := u.try(t, "", "status", "web", "--watch=false"); r.code != 3 || !strings.Contains(r.err, "kubectl rollset resume web lets the rollout go on") {
+			return fmt.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+		}
+		return nil
+	})
+	u.fails(t, 3, []string{"status", "web", "--timeout=1m"}, "rollset web: paused; 0 of 3 pods updated")
+	contains(t, u.run(t, "pause", "web", "--wait"), "unchanged")
 	contains(t, u.run(t, "resume", "web", "--wait", longest()), "web resumed")
 	if now := u.get(t, "web"); now.Status.UpdatedAvailableReplicas != 3 {
 		t.Errorf("after resume --wait, status has %d pods updated and available", now.Status.UpdatedAvailableReplicas)
 	}
 
 	history := u.run(t, "history", "web")
-	contains(t, history, "REVISION", "nginx:1.28", "2 (current)", "nginx:1.29")
+	contains(t, history, "REVISION", "PROVEN", "proven", "nginx:1.28", "2 (current)", "nginx:1.29")
 	contains(t, u.run(t, "history", "web", "--revision=1"), "image: nginx:1.28")
 	contains(t, u.run(t, "history", "web", "-o", "yaml"), "kind: ControllerRevision")
 	contains(t, u.run(t, "diff", "web"), "--- revision 1", "+++ revision 2", "-  - image: nginx:1.28", "+  - image: nginx:1.29")
 	contains(t, u.run(t, "diff", "web", "--revision=2..1"), "+  - image: nginx:1.28")
 
-	contains(t, u.run(t, "undo", "web", "--wait", longest()), "web rolled back", "to revision 1: 3 pods move")
+	contains(t, u.run(t, "undo", "web", "--wait", longest()), "web rolled back", "to revision 1 (web-", "): 3 pods move")
 	if now := u.get(t, "web"); image(now) != "nginx:1.28" || now.Status.CurrentRevision != set.Status.CurrentRevision {
 		t.Errorf("after undo the image is %s and the revision %s, not %s", image(now), now.Status.CurrentRevision, set.Status.CurrentRevision)
 	}
@@ -140,4 +148,41 @@ func TestFailedRollout(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestOnDelete checks the exit code of a rollout that waits for its user to delete pods.
+func TestOnDelete(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy })
+	r := u.try(t, "", "set", "image", "web", "app=nginx:1.29", "--wait", longest())
+	if r.code != 4 || !strings.Contains(r.err, "kubectl rollset delete-pod POD") {
+		t.Errorf("exit code %d, want 4\n%s%s", r.code, r.out, r.err)
+	}
+	for _, pod := range u.pods(t, "web") {
+		u.run(t, "delete-pod", pod.Name, "--wait", longest())
+	}
+	contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods updated")
+}
+
+// TestUndoGoesToWhatWorked rolls back past a revision that never worked.
+func TestUndoGoesToWhatWorked(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "web", nil)
+	u.run(t, "set", "image", "web", "app=nginx:broken")
+	eventually(t, "a pod at the broken revision", func() error {
+		if set := u.get(t, "web"); set.Status.UpdatedReplicas == 0 {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	u.run(t, "set", "image", "web", "app=nginx:1.30")
+	contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods updated")
+	contains(t, u.run(t, "history", "web"), "not proven", "3 (current)")
+	contains(t, u.run(t, "undo", "web", "--wait", longest()), "to revision 1 (")
+	if got := image(u.get(t, "web")); got != "nginx:1.28" {
+		t.Errorf("undo goes to %s", got)
+	}
+	contains(t, u.run(t, "undo", "web", "--to-revision=2", "--dry-run=server"), "warning: revision 2 is not proven")
 }

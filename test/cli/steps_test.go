@@ -74,6 +74,7 @@ func TestSteps(t *testing.T) {
 	u.fails(t, 1, []string{"abort", "web"}, "rollset web rolls nothing out; nothing was done")
 	u.fails(t, 1, []string{"retry", "web"}, "no revision of rollset web is given up")
 	u.fails(t, 2, []string{"gate", "web", "Smoke", "--timeout=1ms", "--", "true"}, "no step of rollset web waited for gate Smoke")
+	u.fails(t, 1, []string{"gate", "web", "Nosuch", "--", "true"}, "no step of rollset web has gate Nosuch; its gates are: Smoke")
 	u.fails(t, 1, []string{"gate", "web", "Smoke"}, "what judges the step?")
 	u.fails(t, 1, []string{"gate", "web", "Smoke", "--query=x", "--", "true"}, "a command and --prometheus are given")
 
@@ -85,6 +86,7 @@ func TestSteps(t *testing.T) {
 	inPhase(t, u, 1, v1alpha1.RolloutFailed)
 	u.fails(t, 1, []string{"status", "web", "--watch=false"}, "StepFailed: step 1 of 2: 1 of 3 pods updated; gate Smoke is False")
 	judge := newJudge(t, u)
+	u.eventuallyWhy(t, "gate: step 1 of 2: gate Smoke is False: sh ended with exit code 7", "kubectl rollset gate web Smoke -- COMMAND")
 	contains(t, judge.run(t, "gate", "web", "Smoke", "--", "true"), "gate Smoke of rollset web is True")
 
 	set := inPhase(t, u, 2, v1alpha1.RolloutPaused)
@@ -92,6 +94,7 @@ func TestSteps(t *testing.T) {
 	contains(t, u.run(t, "status", "web", "--watch=false"), "step 2 of 2: 2 of 3 pods updated; waiting for annotation")
 	contains(t, u.run(t, "get", "web"), "step 2 of 2: 2 of 3 pods updated", "steps  ✔ 1  ▶ 70% paused  ○ all")
 	contains(t, u.run(t, "plan", "web"), "step 2 of 2: 2 of 3 pods updated; waiting for annotation", "and what gates and people take", "delete pods")
+	u.eventuallyWhy(t, "promotion: step 2 of 2 waits until somebody promotes it", "lifted by: kubectl rollset promote web")
 	contains(t, u.run(t, "promote", "web", "--dry-run=server"), "web promoted (server dry run)")
 	contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted", "all pods go back to revision "+set.Status.CurrentRevision)
 	contains(t, u.run(t, "abort", "web"), "unchanged: revision "+set.Status.UpdateRevision+" is given up already")
@@ -111,4 +114,29 @@ func TestSteps(t *testing.T) {
 	if now := u.get(t, "web"); now.Status.UpdatedAvailableReplicas != 3 {
 		t.Errorf("after promote --full --wait, status has %d pods updated and available", now.Status.UpdatedAvailableReplicas)
 	}
+}
+
+// TestRequestsAreMadeAgain makes requests that the controller has handled before: each verb replaces its own annotation.
+func TestRequestsAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Updated: intstr.FromInt32(1), Pause: true}, {Updated: intstr.FromString("70%"), Pause: true}}
+	})
+	u.run(t, "set", "image", "web", "app=nginx:1.29")
+	for range 2 {
+		inPhase(t, u, 1, v1alpha1.RolloutPaused)
+		contains(t, u.run(t, "promote", "web"), "web promoted")
+		inPhase(t, u, 2, v1alpha1.RolloutPaused)
+		contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted")
+		contains(t, u.run(t, "retry", "web"), "web tried again")
+	}
+	inPhase(t, u, 1, v1alpha1.RolloutPaused)
+	contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted")
+	// The same template again: the abort from before is handled, and the new one is another.
+	u.run(t, "set", "image", "web", "app=nginx:1.28")
+	contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods updated")
+	u.run(t, "set", "image", "web", "app=nginx:1.29")
+	inPhase(t, u, 1, v1alpha1.RolloutPaused)
+	contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted", "all pods go back")
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -39,7 +40,7 @@ func TestTree(t *testing.T) {
 		}}
 	})
 	tree := u.run(t, "get", "db")
-	contains(t, tree, "rollset/db  Complete  2 desired, 2 updated, 2 ready, 2 available, 2 total", "└─ revision 1 (current)", "nginx:1.28",
+	contains(t, tree, "rollset/db  Complete  2 desired, 2 updated, 2 ready, 2 available, 2 total", "└─ revision 1 db-", " (current, proven)", "nginx:1.28",
 		"✔ db-0", "✔ db-1", "claim data-db-0", "1Gi", "available")
 	if strings.Contains(tree, "\x1b") {
 		t.Errorf("there are colors, though the output is no terminal:\n%q", tree)
@@ -119,7 +120,9 @@ func TestOnTerminals(t *testing.T) {
 		want       []string
 		never      []string
 	}{
-		"a wide one":        {"xterm-256color", "cols 120 rows 30", []string{"rollset/web", "✔", "100%", "\x1b["}, nil},
+		"a wide one":        {"xterm-256color", "cols 120 rows 30", []string{"rollset/web", "✔", "100%", "\x1b[?1049h"}, nil},
+		"one of 24 lines":   {"xterm-256color", "cols 80 rows 24", []string{"rollset/web", "✔", "\x1b[?1049h"}, nil},
+		"one of 15 lines":   {"xterm-256color", "cols 80 rows 15", []string{"rollset/web", "✔", "\x1b[?1049h"}, nil},
 		"one of 20 columns": {"xterm-256color", "cols 20 rows 10", []string{"rollset/web", "…"}, []string{"restarts"}},
 		"a dumb one":        {"dumb", "cols 80 rows 24", []string{"rollset/web Complete"}, []string{"\x1b["}},
 	} {
@@ -283,24 +286,63 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// TestWhy explains the holds, pod by pod, and what releases them.
+// TestWhy explains what a set waits for: each cause once, with the pods and with what ends it, in lines that fit.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
 	u.newSet(t, "web", nil)
-	contains(t, u.run(t, "why", "web"), "rollset/web", "nothing is held")
+	contains(t, u.run(t, "why", "web"), "rollset/web", "nothing waits")
 	u.run(t, "pause", "web")
 	u.run(t, "set", "image", "web", "app=nginx:1.29")
-	why := ""
-	eventually(t, "the controller to see the change", func() error {
-		if why = u.run(t, "why"); strings.Count(why, "the rollout is paused") != 3 {
-			return &missing{"hold of each pod", why}
-		}
-		return nil
-	})
-	contains(t, why, "pause", "kubectl rollset resume web")
+	why := u.eventuallyWhy(t, "pause: 3 pods (", "the rollout is paused", "lifted by: kubectl rollset resume web")
 	for _, pod := range u.pods(t, "web") {
 		contains(t, why, pod.Name)
 	}
 	contains(t, u.run(t, "why", "web", "-o", "json"), `"kind": "pause"`, `"liftedBy": "kubectl rollset resume web"`)
+	u.run(t, "resume", "web", "--wait", longest())
+
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "few"}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}
+	if err := shared.Create(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the quota to be in force", func() error {
+		if err := shared.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
+		if len(quota.Status.Hard) == 0 {
+			return &missing{"the quota", "its status"}
+		}
+		return nil
+	})
+	set := u.get(t, "web")
+	before := client.MergeFrom(set.DeepCopy())
+	set.Spec.Replicas = new(int32(5))
+	if err := shared.Patch(t.Context(), set, before); err != nil {
+		t.Fatal(err)
+	}
+	why = u.eventuallyWhy(t, "quota: ", "exceeded quota: few", "kubectl describe resourcequota few -n "+u.namespace)
+	if strings.Contains(strings.Join(strings.Fields(why), " "), "a template that the API server accepts") {
+		t.Errorf("a quota is taken for a refusal of the template:\n%s", why)
+	}
+}
+
+// eventuallyWhy waits until why says some texts, whatever the breaks of its lines, which fit on a terminal.
+func (u *user) eventuallyWhy(t *testing.T, texts ...string) (why string) {
+	t.Helper()
+	eventually(t, "why to explain", func() error {
+		why = u.run(t, "why")
+		for _, text := range texts {
+			if !strings.Contains(strings.Join(strings.Fields(why), " "), text) {
+				return &missing{text, why}
+			}
+		}
+		return nil
+	})
+	for line := range strings.Lines(why) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	return why
 }

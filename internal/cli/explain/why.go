@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +39,8 @@ type answer struct {
 	Set string `json:"set"`
 	// Waiting is what the controller last reported that it waits for.
 	Waiting string `json:"waiting"`
+	// Causes are what the set waits for, the first one first.
+	Causes []cause `json:"causes"`
 	// Next are the writes that nothing holds.
 	Next  []string `json:"next"`
 	Holds []hold   `json:"holds"`
@@ -61,8 +62,9 @@ func New(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why [NAME | -f FILE]",
 		Short: "Say what is held back now, and what would let it go on",
-		Long: templates.LongDesc(`Say what is held back now, pod by pod, and what would let it go on. The controller's own planners judge the
-			objects as they are. Without a name all sets of the namespace are judged. The exit code is 0 also when nothing is held.`),
+		Long: templates.LongDesc(`Say what a set waits for now, and what would let it go on, a paragraph for each cause. The status tells of
+			steps, verdicts and refused writes; the controller's own planners judge the objects as they are. Without a name all
+			sets of the namespace are judged. The exit code is 0 also when nothing waits.`),
 		Example: templates.Examples(`
 			kubectl rollset why web
 			kubectl rollset why web -o json`),
@@ -137,16 +139,23 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 	if err != nil {
 		return answer{}, err
 	}
-	a := answer{Set: key.Name, Next: []string{}, Holds: []hold{}}
-	if !objects.Set.DeletionTimestamp.IsZero() {
+	a := answer{Set: key.Name, Next: []string{}, Holds: []hold{}, Causes: []cause{}}
+	set := objects.Set
+	if !set.DeletionTimestamp.IsZero() {
 		a.Waiting = "the set is being deleted; nothing is created or changed"
 		return a, nil
 	}
-	if ready := meta.FindStatusCondition(objects.Set.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+	if set.Status.ObservedGeneration < set.Generation {
+		a.Waiting = "Unobserved: the controller has not seen the spec as it is now"
+		a.Causes = append(a.Causes, unobserved(set))
+		return a, nil
+	}
+	ready := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil {
 		a.Waiting = ready.Reason + ": " + podstate.Printable(ready.Message, textLimit)
 	}
 	objects.Now = s.Clock.Now()
-	p, err := judge(objects, func(r snapshot.Revision) snapshot.Preflight { return accepts(ctx, s, c, objects.Set, r) })
+	p, err := judge(objects, func(r snapshot.Revision) snapshot.Preflight { return accepts(ctx, s, c, set, r) })
 	if err != nil {
 		return answer{}, fmt.Errorf("judge rollset %s: %w", key.Name, err)
 	}
@@ -158,11 +167,12 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 			Subject: h.Subject, Kind: string(h.Kind), Reason: podstate.Printable(h.Reason, textLimit), LiftedBy: liftedBy(key.Name, h),
 		})
 	}
-	if d := meta.FindStatusCondition(objects.Set.Status.Conditions, v1alpha1.ConditionDisruptionReady); d != nil && d.Status == metav1.ConditionFalse {
+	if d := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDisruptionReady); d != nil && d.Status == metav1.ConditionFalse {
 		a.Holds = append(a.Holds, hold{
 			Subject: key.Name, Kind: "disruption", Reason: podstate.Printable(d.Message, textLimit), LiftedBy: liftedBy(key.Name, action.Hold{}),
 		})
 	}
+	a.Causes = append(a.Causes, causesOf(&objects, a.Holds)...)
 	return a, nil
 }
 
@@ -212,15 +222,15 @@ func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1al
 	pod := podcontrol.Build(set, r, "why")
 	pod.OwnerReferences = nil
 	err := c.Create(ctx, pod, client.DryRunAll)
-	switch {
-	case err == nil:
-		return snapshot.Preflight{Pod: pod}
-	case attempt.LacksRights(err):
+	if attempt.LacksRights(err) {
 		fmt.Fprintln(s.ErrOut, "warning: assuming that the API server accepts the pods:", session.Explain(err))
 		return snapshot.Preflight{Pod: podcontrol.Build(set, r, "why")}
-	default:
-		return snapshot.Preflight{Refusal: err.Error(), Retry: 1}
 	}
+	answer := podcontrol.Answer(pod, err)
+	if answer.Refuses() {
+		answer.Retry = 1
+	}
+	return answer
 }
 
 // liftedBy returns what would release a hold.
@@ -263,30 +273,4 @@ func liftedBy(set string, h action.Hold) string {
 	default:
 		return "what the reason names"
 	}
-}
-
-// printAnswers prints what holds sets up.
-func printAnswers(s *session.Session, answers []answer) error {
-	for i, a := range answers {
-		if i > 0 {
-			fmt.Fprintln(s.Out)
-		}
-		fmt.Fprintf(s.Out, "rollset/%s  %s\n", a.Set, a.Waiting)
-		for _, next := range a.Next {
-			fmt.Fprintln(s.Out, "next:", next)
-		}
-		if len(a.Holds) == 0 {
-			fmt.Fprintln(s.Out, "nothing is held")
-			continue
-		}
-		w := printers.GetNewTabWriter(s.Out)
-		fmt.Fprintln(w, "HELD\tBY\tBECAUSE\tLIFTED BY")
-		for _, h := range a.Holds {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.Subject, h.Kind, h.Reason, h.LiftedBy)
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -8,9 +8,11 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,8 +58,8 @@ func New(s *session.Session) *cobra.Command {
 			something; any other query, such as "errors:ratio < bool 0.01" or "up", while it returns something and nothing of that is 0.
 			The first answer that is not good ends it with False; if Prometheus has not answered in the end, nothing is written.
 
-			The exit code is 0 if the condition was set to True, 1 if it was set to False or could not be judged, and 2 if no step
-			waited for it within --timeout. It needs no right but to get rollsets and to patch rollsets/status: the cluster role
+			The exit code is 0 if the condition was set to True, 1 if it was set to False or could not be judged, or if no step of
+			the set has it, and 2 if no step waited for it within --timeout. It needs no right but to get rollsets and to patch rollsets/status: the cluster role
 			rollset-gate-writer-role gives it.`),
 		Example: templates.Examples(`
 			kubectl rollset gate web Smoke -- ./smoke-test.sh
@@ -132,10 +134,16 @@ func (c *command) parse(args []string) (err error) {
 // awaitStep waits until a step that has the gate has all its pods.
 func (c *command) awaitStep(ctx context.Context) (*v1alpha1.RolloutStatus, error) {
 	deadline := c.session.Clock.Now().Add(c.timeout)
+	limited, cancel := session.Within(ctx, c.timeout)
+	defer cancel()
 	for told := ""; ; {
 		set := &v1alpha1.RollSet{}
-		if err := c.api.Get(ctx, c.key, set); err != nil {
-			return nil, err
+		if err := c.api.Get(limited, c.key, set); err != nil {
+			return nil, session.Late(limited, err, fmt.Sprintf("no step of rollset %s waited for gate %s within %v: %s",
+				c.key.Name, c.gate, c.timeout, cmp.Or(told, "the API server does not answer")))
+		}
+		if gates := gatesOf(set); !slices.Contains(gates, c.gate) {
+			return nil, fmt.Errorf("no step of rollset %s has gate %s; its gates are: %s", c.key.Name, c.gate, cmp.Or(strings.Join(gates, ", "), "none"))
 		}
 		why := c.waits(set)
 		if why == "" {
@@ -169,6 +177,18 @@ func (c *command) waits(set *v1alpha1.RollSet) string {
 	default:
 		return ""
 	}
+}
+
+// gatesOf returns the gates of all steps, each once.
+func gatesOf(set *v1alpha1.RollSet) []string {
+	var names []string
+	for _, step := range set.Spec.UpdateStrategy.RollingUpdate.Steps {
+		for _, gate := range step.Gates {
+			names = append(names, gate.ConditionType)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func hasGate(step *v1alpha1.RolloutStep, name string) bool {

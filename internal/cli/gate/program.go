@@ -22,7 +22,7 @@ func runProgram(ctx context.Context, s *session.Session, program []string) (find
 	var kept tail
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // running the user's command is the purpose
 	cmd.Stdin = s.In
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(s.Out, &kept), io.MultiWriter(s.Out, &kept)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(s.Raw, &kept), io.MultiWriter(s.Raw, &kept)
 	err := cmd.Run()
 	message := lastLine(kept.String())
 	exit, ended := errors.AsType[*exec.ExitError](err)

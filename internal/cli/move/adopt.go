@@ -232,11 +232,11 @@ func (m *mover) adoption() []step {
 			}
 			return m.create(ctx, m.Set)
 		}},
-		step{fmt.Sprintf("wait until rollset/%s has adopted the pods and is done", name), func(ctx context.Context) error {
-			return view.Await(ctx, m.session, client.ObjectKey{Namespace: m.namespace, Name: name}, view.AwaitOptions{Timeout: m.timeout})
-		}},
 		step{"point autoscalers of " + old + " to rollset/" + name, func(ctx context.Context) error {
 			return m.retargetAll(ctx, m.Old, m.Set)
+		}},
+		step{fmt.Sprintf("wait until rollset/%s has adopted the pods and is done", name), func(ctx context.Context) error {
+			return view.Await(ctx, m.session, client.ObjectKey{Namespace: m.namespace, Name: name}, view.AwaitOptions{Timeout: m.timeout})
 		}},
 		step{"keep configmap/" + recordName(name) + " for as long as the set is there", m.handOver},
 	)

@@ -5,7 +5,6 @@ package move
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,15 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/util/templates"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
-
-// restingAnnotation marks a StatefulSet that release made and that is to leave pods alone until they are labelled.
-const restingAnnotation = "apps.rollset.dev/resting"
 
 // release is the command release.
 type release struct {
@@ -220,81 +215,10 @@ func (m *mover) release() []step {
 		}
 	}
 	return append(steps,
-		step{"wait until " + old + " has the pods", m.awaitOld},
 		step{"point autoscalers of rollset/" + name + " to " + old, func(ctx context.Context) error { return m.retargetAll(ctx, m.Set, m.Old) }},
+		step{"wait until " + old + " has the pods", m.awaitOld},
 		step{"delete configmap/" + recordName(name), func(ctx context.Context) error { return forget(ctx, m.client, m.namespace, name) }},
 	)
-}
-
-// createResting creates a StatefulSet that updates no pod, to learn the name of its revision.
-func (m *mover) createResting(ctx context.Context) error {
-	if err := m.free(ctx, m.Set); err != nil {
-		return err
-	}
-	resting := m.Old.DeepCopy()
-	annotations := resting.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[restingAnnotation] = string(m.UID)
-	resting.SetAnnotations(annotations)
-	if err := unstructured.SetNestedMap(resting.Object, map[string]any{"type": string(appsv1.OnDeleteStatefulSetStrategyType)}, "spec", "updateStrategy"); err != nil {
-		return err
-	}
-	return m.create(ctx, resting)
-}
-
-// resting returns the StatefulSet if it rests; nil if it was given its strategy, or was made by someone else.
-func (m *mover) resting(ctx context.Context) (*unstructured.Unstructured, error) {
-	o, err := m.get(ctx, m.Old)
-	switch {
-	case err != nil:
-		return nil, err
-	case o == nil:
-		return nil, fmt.Errorf("%s is gone", describe(m.Old))
-	case o.GetAnnotations()[restingAnnotation] != string(m.UID):
-		return nil, nil
-	}
-	return o, nil
-}
-
-// labelForStatefulSet labels the pods with the StatefulSet's name of their revision.
-func (m *mover) labelForStatefulSet(ctx context.Context) error {
-	revision := ""
-	err := m.await(ctx, describe(m.Old)+" to name its revision", func(ctx context.Context) (bool, error) {
-		o, err := m.resting(ctx)
-		if err != nil || o == nil {
-			return err == nil, err
-		}
-		observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
-		revision, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
-		return revision != "" && observed == o.GetGeneration(), nil
-	})
-	if err != nil || revision == "" {
-		return err
-	}
-	return m.label(ctx, appsv1.ControllerRevisionHashLabelKey, revision)
-}
-
-// wakeStatefulSet gives a StatefulSet that rests the update strategy of its manifest. Its controller writes the status
-// meanwhile, so the patch names the UID and not the version.
-func (m *mover) wakeStatefulSet(ctx context.Context) error {
-	o, err := m.resting(ctx)
-	if err != nil || o == nil {
-		return err
-	}
-	strategy, _, err := unstructured.NestedMap(m.Old.Object, "spec", "updateStrategy")
-	if err != nil {
-		return err
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": o.GetUID(), "annotations": map[string]any{restingAnnotation: nil}},
-		"spec":     map[string]any{"updateStrategy": strategy},
-	})
-	if err != nil {
-		return fmt.Errorf("write the strategy: %w", err)
-	}
-	return m.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
 }
 
 // podTemplateHash returns the value in the selector of a ReplicaSet. A Deployment accepts any.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os/signal"
 	"reflect"
 	"slices"
@@ -104,6 +105,9 @@ func (m *mover) awaitFor(ctx context.Context, limit time.Duration, what string, 
 // passes reports whether a request may succeed when it is repeated: someone else wrote the object, or the API server is not
 // well. All steps may be repeated.
 func passes(err error) bool {
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+		return true
+	}
 	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) ||
 		utilnet.IsProbableEOF(err)
@@ -130,8 +134,8 @@ func (m *mover) acceptLoss(lost []string, lossy bool) error {
 	return nil
 }
 
-// tryOut creates an object as a dry run. A field that the API server leaves out, because it does not know or enable it, is an
-// error too.
+// tryOut tries what can be tried of a move: it creates an object as a dry run, and lists autoscalers. A field that the API
+// server leaves out, because it does not know or enable it, is an error too.
 func (m *mover) tryOut(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	judged := o.DeepCopy()
 	judged.SetNamespace(m.namespace)
@@ -141,32 +145,32 @@ func (m *mover) tryOut(ctx context.Context, o *unstructured.Unstructured) (*unst
 	if field := missing("spec", o.Object["spec"], judged.Object["spec"]); field != "" {
 		return nil, fmt.Errorf("the API server leaves out %s of the %s: it does not support the field", field, o.GetKind())
 	}
+	if _, err := m.autoscalers(ctx); err != nil { // a right that is missing is not to be found out half-way
+		return nil, err
+	}
 	return judged, nil
 }
 
 // missing returns the path of the first field of one value that another does not have; empty if there is none. Zero values
 // may be missing.
 func missing(path string, sent, got any) string {
-	switch v := sent.(type) {
-	case map[string]any:
-		fields, _ := got.(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			item, ok := fields[key]
-			if !ok && !empty(v[key]) {
-				return path + "." + key
-			}
-			if ok {
-				if field := missing(path+"."+key, v[key], item); field != "" {
-					return field
-				}
-			}
-		}
-	case []any:
-		items, _ := got.([]any)
-		for i := range min(len(v), len(items)) {
-			if field := missing(fmt.Sprintf("%s[%d]", path, i), v[i], items[i]); field != "" {
+	if items, ok := sent.([]any); ok {
+		others, _ := got.([]any)
+		for i := range min(len(items), len(others)) {
+			if field := missing(fmt.Sprintf("%s[%d]", path, i), items[i], others[i]); field != "" {
 				return field
 			}
+		}
+	}
+	fields, _ := sent.(map[string]any)
+	others, _ := got.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		item, ok := others[key]
+		if !ok && !empty(fields[key]) {
+			return path + "." + key
+		}
+		if field := missing(path+"."+key, fields[key], item); ok && field != "" {
+			return field
 		}
 	}
 	return ""

@@ -82,30 +82,39 @@ func references(o, to *unstructured.Unstructured) []string {
 	return found
 }
 
-// retargetAll points the autoscalers of one workload to another. Those that another object controls follow that object.
-func (m *mover) retargetAll(ctx context.Context, from, to *unstructured.Unstructured) error {
+// autoscalers lists the objects that act on workloads of the namespace. Those that another object controls follow that object.
+func (m *mover) autoscalers(ctx context.Context) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
 	for _, t := range targets() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
 		err := m.client.List(ctx, list, client.InNamespace(m.namespace))
 		switch {
 		case apierrors.IsNotFound(err): // the cluster has no such kind
-			continue
 		case apierrors.IsForbidden(err) && t.kind != session.HorizontalPodAutoscaler():
-			fmt.Fprintf(m.session.ErrOut, "warning: %v: look yourself whether one of them targets %s, and change its spec.%s\n", err, describe(from), t.field)
-			continue
+			fmt.Fprintf(m.session.ErrOut, "warning: %v: if one of them targets the workload, change its spec.%s yourself\n", err, t.field)
 		case err != nil:
-			return fmt.Errorf("list %ss: %w", t.kind.Kind, err)
+			return nil, fmt.Errorf("list %ss: %w", t.kind.Kind, err)
 		}
-		for i := range list.Items {
-			before := &list.Items[i]
-			after := before.DeepCopy()
-			if metav1.GetControllerOf(before) != nil || !retarget(after, from, to) {
-				continue
-			}
-			if err := m.client.Patch(ctx, after, client.MergeFrom(before)); err != nil {
-				return fmt.Errorf("point %s to %s: %w", describe(after), describe(to), err)
-			}
+		all = append(all, list.Items...)
+	}
+	return slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return metav1.GetControllerOf(&o) != nil }), nil
+}
+
+// retargetAll points the autoscalers of one workload to another.
+func (m *mover) retargetAll(ctx context.Context, from, to *unstructured.Unstructured) error {
+	all, err := m.autoscalers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		before := &all[i]
+		after := before.DeepCopy()
+		if !retarget(after, from, to) {
+			continue
+		}
+		if err := m.client.Patch(ctx, after, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("point %s to %s: %w", describe(after), describe(to), err)
 		}
 	}
 	return nil

@@ -83,6 +83,7 @@ func translate(o *unstructured.Unstructured) (*unstructured.Unstructured, []stri
 func metadata(o *unstructured.Unstructured) map[string]any {
 	written, _, _ := unstructured.NestedMap(o.Object, "metadata")
 	withoutNulls(written, reflect.TypeFor[metav1.ObjectMeta]())
+	emptyNulls(written["annotations"])
 	kept := map[string]any{}
 	move(written, kept, "name", "generateName", "namespace", "labels", "annotations")
 	annotations, _ := kept["annotations"].(map[string]any)

@@ -4,6 +4,7 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -37,13 +39,21 @@ type edit struct {
 	replicas   int32
 	partition  string
 	patch      string
+
+	// given reports whether a flag was given.
+	given func(flag string) bool
+	// keeps is the partition, parsed.
+	keeps *intstr.IntOrString
+	// file is the RollSet in the files, which are read once: standard input and pipes cannot be read again.
+	file *unstructured.Unstructured
 }
 
 func (e *edit) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVarP(&e.filenames, "filename", "f", nil, "File that has the RollSet as it will be, as for kubectl apply; - is standard input")
+	e.given = flags.Changed
+	flags.StringSliceVarP(&e.filenames, "filename", "f", nil, "File, URL or directory with the RollSet as it will be, as for kubectl apply; - is standard input")
 	flags.StringArrayVar(&e.images, "set-image", nil, "CONTAINER=IMAGE, a new image for a container; * stands for all containers")
-	flags.Int64Var(&e.toRevision, "to-revision", 0, "Number of the revision whose template the set gets")
-	flags.Int32Var(&e.replicas, "replicas", -1, "New number of pods")
+	flags.Int64Var(&e.toRevision, "to-revision", 0, "Number of the revision whose template the set gets, counted from 1")
+	flags.Int32Var(&e.replicas, "replicas", 0, "New number of pods")
 	flags.StringVar(&e.partition, "partition", "", "New partition, a number or a percentage")
 	flags.StringVar(&e.patch, "patch", "", "Merge patch for the set, or a JSON patch, in JSON or YAML")
 }
@@ -51,57 +61,113 @@ func (e *edit) addFlags(flags *pflag.FlagSet) {
 // creates reports whether the edit may create the set.
 func (e *edit) creates() bool { return len(e.filenames) > 0 }
 
-// key returns which set is meant.
-func (e *edit) key(s *session.Session, args []string) (client.ObjectKey, error) {
-	target := session.Target{}
-	if len(args) == 0 {
-		target.Filenames = e.filenames
+// check parses the figures, and refuses those out of range.
+func (e *edit) check() error {
+	switch {
+	case e.given("replicas") && e.replicas < 0:
+		return fmt.Errorf("--replicas is %d; it must be 0 or more", e.replicas)
+	case e.given("to-revision") && e.toRevision < 1:
+		return fmt.Errorf("--to-revision is %d; revisions are counted from 1", e.toRevision)
+	case e.given("partition"):
+		keeps, err := session.ParsePartition(e.partition)
+		if err != nil {
+			return fmt.Errorf("--partition: %w", err)
+		}
+		e.keeps = &keeps
 	}
-	key, err := target.Key(s, args)
-	if err != nil || len(args) == 0 || !e.creates() {
-		return key, err
-	}
-	file, err := e.fromFile(s)
-	if err != nil {
-		return key, err
-	}
-	if file.GetName() != key.Name {
-		return key, fmt.Errorf("the file has rollset %s, and rollset %s is named; give one of them", file.GetName(), key.Name)
-	}
-	return key, nil
+	return nil
 }
 
-// apply returns the set after the edit, as the API server answers a dry run.
-func (e *edit) apply(ctx context.Context, s *session.Session, c client.Client, before *v1alpha1.RollSet, objects []client.Object) (*v1alpha1.RollSet, error) {
+// key returns which set is meant.
+func (e *edit) key(s *session.Session, args []string) (key client.ObjectKey, err error) {
+	target := session.Target{}
+	if len(args) > 0 || !e.creates() {
+		if key, err = target.Key(s, args); err != nil || !e.creates() {
+			return key, err
+		}
+	}
+	if err := e.readFile(s); err != nil {
+		return key, err
+	}
+	switch {
+	case len(args) > 0 && e.file.GetName() != key.Name:
+		return key, fmt.Errorf("the file has rollset %s, and rollset %s is named; give one of them", e.file.GetName(), key.Name)
+	case e.file.GetName() == "":
+		return key, errors.New("the RollSet in the file has no name")
+	}
+	return client.ObjectKeyFromObject(e.file), nil
+}
+
+// readFile reads the only RollSet in the files. As kubectl apply does, it gives it the namespace of the command if it has none.
+func (e *edit) readFile(s *session.Session) error {
+	sets, err := rollSets(s, e.filenames)
+	if err != nil {
+		return err
+	}
+	if len(sets) != 1 {
+		return fmt.Errorf("%s holds %d RollSets; a plan is about one", strings.Join(e.filenames, ", "), len(sets))
+	}
+	e.file = sets[0]
+	namespace, given, err := s.Flags().ToRawKubeConfigLoader().Namespace()
+	switch {
+	case err != nil:
+		return fmt.Errorf("find the namespace: %w", err)
+	case e.file.GetNamespace() == "":
+		e.file.SetNamespace(namespace)
+	case given && e.file.GetNamespace() != namespace:
+		return fmt.Errorf("the file has namespace %s, and namespace %s is given; give one of them", e.file.GetNamespace(), namespace)
+	}
+	_, err = typed(e.file)
+	return err
+}
+
+// apply returns the set after the edit, as the API server answers a dry run. It has no precondition, so that it conflicts with
+// nobody who writes the set meanwhile.
+func (e *edit) apply(ctx context.Context, c client.Client, before *v1alpha1.RollSet, objects []client.Object) (*v1alpha1.RollSet, error) {
 	if before == nil {
-		return e.create(ctx, s, c)
+		return e.create(ctx, c)
 	}
 	after := before.DeepCopy()
-	if err := e.change(s, after, objects); err != nil {
-		return nil, err
-	}
-	after.ManagedFields = nil
-	if err := c.Update(ctx, after, client.DryRunAll); err != nil {
-		return nil, fmt.Errorf("the edit is refused: %w", err)
-	}
-	return after, nil
-}
-
-func (e *edit) create(ctx context.Context, s *session.Session, c client.Client) (*v1alpha1.RollSet, error) {
-	file, err := e.fromFile(s)
-	if err != nil {
-		return nil, err
-	}
-	set, err := typed(file)
-	if err != nil {
-		return nil, err
-	}
-	if set.Namespace == "" {
-		if set.Namespace, err = s.Namespace(); err != nil {
+	if e.creates() {
+		if err := e.applyFile(ctx, c, after); err != nil {
 			return nil, err
 		}
 	}
-	if err := e.change(s, set, nil); err != nil {
+	if err := e.change(after, objects); err != nil {
+		return nil, err
+	}
+	body, err := difference(before, after)
+	if err != nil {
+		return nil, err
+	}
+	answer := before.DeepCopy()
+	if err := c.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), client.DryRunAll); err != nil {
+		return nil, fmt.Errorf("the edit is refused: %w", err)
+	}
+	return answer, nil
+}
+
+// difference returns what a user changed in a set, as a merge patch.
+func difference(before, after *v1alpha1.RollSet) ([]byte, error) {
+	var texts [2][]byte
+	for i, set := range []*v1alpha1.RollSet{before, after} {
+		text, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"labels": set.Labels, "annotations": set.Annotations}, "spec": set.Spec,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("encode rollset %s: %w", set.Name, err)
+		}
+		texts[i] = text
+	}
+	return jsonpatch.CreateMergePatch(texts[0], texts[1])
+}
+
+func (e *edit) create(ctx context.Context, c client.Client) (*v1alpha1.RollSet, error) {
+	set, err := typed(e.file)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.change(set, nil); err != nil {
 		return nil, err
 	}
 	if err := c.Create(ctx, set, client.DryRunAll); err != nil {
@@ -110,13 +176,8 @@ func (e *edit) create(ctx context.Context, s *session.Session, c client.Client) 
 	return set, nil
 }
 
-// change makes the edit, the file first.
-func (e *edit) change(s *session.Session, set *v1alpha1.RollSet, objects []client.Object) error {
-	if e.creates() && set.ResourceVersion != "" {
-		if err := e.applyFile(s, set); err != nil {
-			return err
-		}
-	}
+// change makes the edit, apart from the file.
+func (e *edit) change(set *v1alpha1.RollSet, objects []client.Object) error {
 	if e.toRevision > 0 {
 		if err := toRevision(set, objects, e.toRevision); err != nil {
 			return err
@@ -127,11 +188,11 @@ func (e *edit) change(s *session.Session, set *v1alpha1.RollSet, objects []clien
 			return err
 		}
 	}
-	if e.replicas >= 0 {
+	if e.given("replicas") {
 		set.Spec.Replicas = &e.replicas
 	}
-	if e.partition != "" {
-		set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.Parse(e.partition))
+	if e.keeps != nil {
+		set.Spec.UpdateStrategy.RollingUpdate.Partition = e.keeps
 	}
 	if e.patch != "" {
 		return patch(set, e.patch)
@@ -139,25 +200,34 @@ func (e *edit) change(s *session.Session, set *v1alpha1.RollSet, objects []clien
 	return nil
 }
 
-// fromFile returns the only RollSet in the files.
-func (e *edit) fromFile(s *session.Session) (*unstructured.Unstructured, error) {
-	sets, err := rollSets(s, e.filenames)
-	if err != nil {
-		return nil, err
+// rollSets returns the RollSets in files.
+func rollSets(s *session.Session, filenames []string) (sets []*unstructured.Unstructured, err error) {
+	kind := v1alpha1.GroupVersion.WithKind("RollSet").GroupKind()
+	for _, name := range filenames {
+		objects, err := session.ReadFiles(s, []string{name})
+		if err != nil {
+			return nil, err
+		}
+		others := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().GroupKind() == kind })
+		if len(others) == len(objects) {
+			return nil, noRollSet(name, others)
+		}
+		for _, o := range objects {
+			if o.GroupVersionKind().GroupKind() == kind {
+				sets = append(sets, o)
+			}
+		}
 	}
-	if len(sets) != 1 {
-		return nil, fmt.Errorf("%s holds %d RollSets; a plan is about one", strings.Join(e.filenames, ", "), len(sets))
-	}
-	return sets[0], nil
+	return sets, nil
 }
 
-func rollSets(s *session.Session, filenames []string) ([]*unstructured.Unstructured, error) {
-	objects, err := session.ReadFiles(s, filenames)
-	if err != nil {
-		return nil, err
+// noRollSet returns the error about a file with other objects.
+func noRollSet(name string, others []*unstructured.Unstructured) error {
+	if len(others) == 0 {
+		return fmt.Errorf("%s holds nothing", name)
 	}
-	kind := v1alpha1.GroupVersion.WithKind("RollSet").GroupKind()
-	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().GroupKind() != kind }), nil
+	return fmt.Errorf("%s holds no RollSet, but %s %s (%s); kubectl rollset convert makes a RollSet of a workload",
+		name, others[0].GetKind(), others[0].GetName(), others[0].GetAPIVersion())
 }
 
 // typed returns an object as a RollSet. An unknown field is an error.
@@ -169,16 +239,24 @@ func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
 	return set, nil
 }
 
-// applyFile changes the set as kubectl apply does, by comparing the file applied last, the file, and the set.
-func (e *edit) applyFile(s *session.Session, set *v1alpha1.RollSet) error {
-	file, err := e.fromFile(s)
-	if err != nil {
-		return err
+// applyFile changes the set as kubectl apply does: by comparing the file applied last, the file, and the set. A set that was
+// applied on the server is applied there again, in the name of the one who applied its template.
+func (e *edit) applyFile(ctx context.Context, c client.Client, set *v1alpha1.RollSet) error {
+	last := set.Annotations[corev1.LastAppliedConfigAnnotation]
+	if manager := appliedBy(set); last == "" && manager != "" {
+		answer := e.file.DeepCopy()
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
+		if err != nil {
+			return fmt.Errorf("the file is refused: %w", err)
+		}
+		applied := &v1alpha1.RollSet{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, applied); err != nil {
+			return fmt.Errorf("decode rollset %s: %w", set.Name, err)
+		}
+		*set = *applied
+		return nil
 	}
-	if _, err := typed(file); err != nil {
-		return err
-	}
-	modified, err := json.Marshal(file.Object)
+	modified, err := json.Marshal(e.file.Object)
 	if err != nil {
 		return fmt.Errorf("encode the file: %w", err)
 	}
@@ -186,15 +264,22 @@ func (e *edit) applyFile(s *session.Session, set *v1alpha1.RollSet) error {
 	if err != nil {
 		return fmt.Errorf("encode rollset %s: %w", set.Name, err)
 	}
-	last := []byte(set.Annotations[corev1.LastAppliedConfigAnnotation])
-	if len(last) == 0 {
-		last = []byte("{}")
-	}
-	body, err := jsonmergepatch.CreateThreeWayJSONMergePatch(last, modified, current)
+	body, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(cmp.Or(last, "{}")), modified, current)
 	if err != nil {
 		return fmt.Errorf("compare the file with rollset %s: %w", set.Name, err)
 	}
 	return patch(set, string(body))
+}
+
+// appliedBy returns who applied the template of a set on the server; empty if nobody did.
+func appliedBy(set *v1alpha1.RollSet) string {
+	for _, entry := range set.ManagedFields {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil &&
+			strings.Contains(string(entry.FieldsV1.Raw), `"f:template"`) {
+			return entry.Manager
+		}
+	}
+	return ""
 }
 
 // patch changes the set by a merge patch, or by a JSON patch, which is a list.

@@ -84,6 +84,9 @@ func (p *plan) run(ctx context.Context, args []string) error {
 	if !slices.Contains([]string{"", "wide", "json", "svg", "html"}, p.output) {
 		return fmt.Errorf("-o %s is no output format; give wide, json, svg or html", p.output)
 	}
+	if err := p.edit.check(); err != nil {
+		return err
+	}
 	f, err := p.forecast(ctx, args)
 	if err != nil {
 		return err
@@ -156,18 +159,25 @@ func (p *plan) read(ctx context.Context, c client.Client, key client.ObjectKey) 
 		return in, nil, err
 	}
 	in.Before = before
-	if in.Objects, notes, err = readObjects(ctx, c, key.Namespace); err != nil {
-		return in, nil, err
-	}
-	in.Now = p.session.Clock.Now()
-	if in.After, err = p.edit.apply(ctx, p.session, c, before, in.Objects); err != nil {
-		return in, nil, err
-	}
-	around, more := readAround(ctx, c, in.After)
-	in.Objects, notes = append(in.Objects, around...), append(notes, more...)
 	if in.Before != nil && in.Before.DeletionTimestamp != nil {
 		return in, nil, fmt.Errorf("rollset %s is being deleted; nothing is planned for it", key.Name)
 	}
+	if in.Objects, err = readRevisions(ctx, c, key.Namespace); err != nil {
+		return in, nil, err
+	}
+	if in.After, err = p.edit.apply(ctx, c, before, in.Objects); err != nil {
+		return in, nil, err
+	}
+	if err := forecast.TooLarge(in.Before, in.After); err != nil {
+		return in, nil, err
+	}
+	objects, notes, err := readObjects(ctx, c, key.Namespace)
+	if err != nil {
+		return in, nil, err
+	}
+	in.Objects, in.Now = append(in.Objects, objects...), p.session.Clock.Now()
+	around, more := readAround(ctx, c, in.After)
+	in.Objects, notes = append(in.Objects, around...), append(notes, more...)
 	in.Sample, in.Refusal, err = samplePod(ctx, c, in.After)
 	if err != nil {
 		notes = append(notes, "admission: one pod of the template could not be sent as a dry run: "+session.Explain(err))

@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -36,9 +37,12 @@ func TestFilesAreApplied(t *testing.T) {
 	}
 	set.ResourceVersion, set.Annotations = "1", map[string]string{corev1.LastAppliedConfigAnnotation: last, "example.com/by": "others"}
 	set.Spec.RevisionHistoryLimit = new(int32(7))
-	e := edit{replicas: -1, filenames: files(t, manifest("web", "4", "web:2"))}
+	e := edit{filenames: files(t, manifest("web", "4", "web:2"))}
 	s := session.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, clocktesting.NewFakeClock(testTime))
-	if err := e.change(s, set, nil); err != nil {
+	if err := e.readFile(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.applyFile(t.Context(), nil, set); err != nil {
 		t.Fatal(err)
 	}
 	if *set.Spec.Replicas != 4 || set.Spec.MinReadySeconds != 0 || *set.Spec.RevisionHistoryLimit != 7 || set.Annotations["example.com/by"] != "others" {
@@ -79,7 +83,18 @@ func TestGoesToRevisions(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	f := &forecast.Forecast{Replicas: 10, LowestAvailable: 8}
-	pods := map[string]string{"app": "web"}
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
+	set.Spec.Template.Labels = map[string]string{"app": "web"}
+	other := func(name string, owner types.UID) client.Object {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Labels: map[string]string{"team": "shop"}, OwnerReferences: []metav1.OwnerReference{{UID: owner, Controller: new(true)}},
+			},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		}
+	}
+	set.Spec.Template.Labels["team"] = "shop"
+	objects := []client.Object{other("a", "other"), other("b", "other"), other("web-0", "web")}
 	budget := func(minimum, maximum *intstr.IntOrString, app string) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: "b"},
@@ -87,6 +102,10 @@ func TestBudgets(t *testing.T) {
 				MinAvailable: minimum, MaxUnavailable: maximum, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 			},
 		}
+	}
+	ofTeam := func(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+		b.Spec.Selector.MatchLabels = map[string]string{"team": "shop"}
+		return b
 	}
 	for name, test := range map[string]struct {
 		budget *policyv1.PodDisruptionBudget
@@ -96,9 +115,11 @@ func TestBudgets(t *testing.T) {
 		"one that is used up":         {budget(new(intstr.FromString("80%")), nil, "web"), "asks for 8 available pods, and there will be no more"},
 		"one that is broken":          {budget(nil, new(intstr.FromInt(1)), "web"), "asks for 9 available pods, and there will be 8"},
 		"one of others":               {budget(new(intstr.FromInt(10)), nil, "db"), ""},
+		"one that other pods keep":    {ofTeam(budget(new(intstr.FromInt(9)), nil, "")), ""},
+		"one shared with other pods":  {ofTeam(budget(new(intstr.FromString("90%")), nil, "")), "asks for 11 available pods, and there will be 10"},
 		"one without any requirement": {budget(nil, nil, "web"), ""},
 	} {
-		got := ofBudget(test.budget, pods, f)
+		got := ofBudget(test.budget, forecast.Input{After: set, Before: set, Objects: objects}, f)
 		if got == "" != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

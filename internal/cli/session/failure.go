@@ -23,6 +23,10 @@ const (
 	ExitFailed = 1
 	// ExitTimeout is the exit code when the command waited too long.
 	ExitTimeout = 2
+	// ExitPaused is the exit code of a rollout that waits for its set to be resumed.
+	ExitPaused = 3
+	// ExitOnDelete is the exit code of a rollout that waits for its user to delete the pods.
+	ExitOnDelete = 4
 	// ExitInterrupted is the exit code when the user stopped the command.
 	ExitInterrupted = 130
 )

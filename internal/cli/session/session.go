@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,14 +35,9 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// FieldManager is the field manager of the plugin's writes.
-const FieldManager = "kubectl-rollset"
-
-// The requests of a command line are few and short, or many, as in adopt. A client-side limit would only delay them.
-const (
-	queriesPerSecond = 200
-	burst            = 400
-)
+// FieldManager is the field manager of the plugin's writes, unless a flag names another one. It does not begin with kubectl:
+// Flux takes over the fields of such managers, and removes those that its manifest has not.
+const FieldManager = "rollset-cli"
 
 // Session is one run of the plugin.
 type Session struct {
@@ -49,22 +45,31 @@ type Session struct {
 
 	// Clock is the only clock.
 	Clock clock.WithTicker
+	// Raw is the standard output for what is not text from the cluster, such as colors and the output of programs. Control
+	// characters do not pass the other streams.
+	Raw io.Writer
 
-	flags *genericclioptions.ConfigFlags
+	flags        *genericclioptions.ConfigFlags
+	fieldManager string
 }
 
 // New returns a session with streams and a clock.
 func New(streams genericiooptions.IOStreams, c clock.WithTicker) *Session {
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-		c.QPS, c.Burst = queriesPerSecond, burst
+		c.QPS = -1 // no limit: the requests are few and short, or many, as in adopt, and the API server has limits of its own
 		c.WarningHandlerWithContext = rest.NoWarnings{}
 		return c
 	})
-	return &Session{IOStreams: streams, Clock: c, flags: flags}
+	raw := streams.Out
+	streams.Out, streams.ErrOut = &plainWriter{to: streams.Out}, &plainWriter{to: streams.ErrOut}
+	return &Session{IOStreams: streams, Clock: c, Raw: raw, flags: flags, fieldManager: FieldManager}
 }
 
 // AddFlags adds the flags that all commands have.
-func (s *Session) AddFlags(flags *pflag.FlagSet) { s.flags.AddFlags(flags) }
+func (s *Session) AddFlags(flags *pflag.FlagSet) {
+	s.flags.AddFlags(flags)
+	flags.StringVar(&s.fieldManager, "field-manager", FieldManager, "Name under which the API server records the fields that are written")
+}
 
 // Flags returns the flags that select the cluster, for helpers that make their own clients.
 func (s *Session) Flags() *genericclioptions.ConfigFlags { return s.flags }
@@ -97,21 +102,26 @@ func (s *Session) Client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper()})
+	options := client.Options{Scheme: scheme, Mapper: mapper()}
+	c, err := client.New(impatient(config), options)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	strict := client.WithFieldOwner(client.WithFieldValidation(c, metav1.FieldValidationStrict), FieldManager)
-	return watching{Client: strict, watcher: c}, nil
+	watcher, err := client.NewWithWatch(forStreams(config), options)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	strict := client.WithFieldOwner(client.WithFieldValidation(c, metav1.FieldValidationStrict), s.fieldManager)
+	return watching{Client: strict, watcher: watcher}, nil
 }
 
-// Clientset returns a client for what controller-runtime's client does not support, such as logs.
+// Clientset returns a client for logs, which may go on for as long as they like.
 func (s *Session) Clientset() (kubernetes.Interface, error) {
 	config, err := s.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	set, err := kubernetes.NewForConfig(config)
+	set, err := kubernetes.NewForConfig(forStreams(config))
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}

@@ -159,6 +159,8 @@ func (s *Session) names(ctx context.Context, prefix string) []string {
 	if err != nil {
 		return nil
 	}
+	ctx, cancel := Within(ctx, completionLimit)
+	defer cancel()
 	list := &v1alpha1.RollSetList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil

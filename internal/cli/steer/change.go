@@ -53,6 +53,8 @@ type change struct {
 	wait    bool
 	// await configures how to wait.
 	await view.AwaitOptions
+	// request is the annotation by which the command asks for something; empty if it changes the spec.
+	request string
 }
 
 // newChange returns a change with the word that reports it as done, and adds its flags to a command.
@@ -94,6 +96,14 @@ func (c *change) run(ctx context.Context, args []string, edit edit) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := session.Within(ctx, c.await.Timeout)
+	defer cancel()
+	err = c.make(ctx, key, edit, options, suffix)
+	return session.Late(ctx, err, fmt.Sprintf("rollset %s was not changed within %v: the API server does not answer", key.Name, c.await.Timeout))
+}
+
+// make edits a set, and waits for what follows if that is wanted.
+func (c *change) make(ctx context.Context, key client.ObjectKey, edit edit, options []client.PatchOption, suffix string) error {
 	api, err := c.session.Client()
 	if err != nil {
 		return err
@@ -101,6 +111,11 @@ func (c *change) run(ctx context.Context, args []string, edit edit) error {
 	before, err := read(ctx, api, key)
 	if err != nil {
 		return err
+	}
+	if suffix == "" {
+		if before, err = forget(ctx, c.session, api, before, c.request); err != nil {
+			return err
+		}
 	}
 	after, next, err := before.edited(ctx, api, edit)
 	if err != nil {

@@ -57,6 +57,14 @@ func newDeletePod(s *session.Session) *cobra.Command {
 }
 
 func (d *podDeletion) run(ctx context.Context, args []string) error {
+	ctx, cancel := session.Within(ctx, d.timeout)
+	defer cancel()
+	err := d.mark(ctx, args)
+	return session.Late(ctx, err, fmt.Sprintf("the pods were not replaced within %v: the API server does not answer", d.timeout))
+}
+
+// mark marks the pods, and waits until they are gone if that is wanted.
+func (d *podDeletion) mark(ctx context.Context, args []string) error {
 	options, suffix, err := checkDryRun(d.dryRun)
 	if err != nil {
 		return err
@@ -121,11 +129,6 @@ func markPod(ctx context.Context, c client.Client, pod *corev1.Pod, options []cl
 
 // await waits until pods are gone.
 func (d *podDeletion) await(ctx context.Context, c client.Client, pods []*corev1.Pod) error {
-	if d.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.timeout)
-		defer cancel()
-	}
 	ticker := d.session.Clock.NewTicker(podPoll)
 	defer ticker.Stop()
 	for _, pod := range pods {

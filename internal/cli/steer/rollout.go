@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 // restartedAt is the annotation that kubectl rollout restart changes in a template.
@@ -28,15 +31,18 @@ func newUndo(s *session.Session) *cobra.Command {
 		Short: "Go back to an earlier revision",
 		Long: templates.LongDesc(`Go back to an earlier revision: write its template into the spec.
 
-			Without --to-revision that is the revision which the set last completed or, if no rollout is under way, the one
-			before the newest. A manifest in version control still has the other template: change it too.`),
+			Without --to-revision that is the newest revision other than the one in the spec that is proven: all pods were available
+			at it once. A manifest in version control still has the other template: change it too.`),
 		Example: templates.Examples(`
 			kubectl rollset undo web
 			kubectl rollset undo web --to-revision=3 --wait`),
 	}
 	c := newChange(s, cmd, "rolled back")
-	cmd.Flags().Int64Var(&to, "to-revision", 0, "The number of the revision, as history shows it; 0 is the one before")
+	cmd.Flags().Int64Var(&to, "to-revision", 0, "The number of the revision, as history shows it; 0 is the last proven one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if to < 0 {
+			return fmt.Errorf("--to-revision is %d; revisions are counted from 1", to)
+		}
 		return c.run(cmd.Context(), args, func(ctx context.Context, api client.Client, set set) (string, error) { return undo(ctx, api, set, to) })
 	}
 	return cmd
@@ -48,10 +54,11 @@ func undo(ctx context.Context, c client.Client, set set, to int64) (string, erro
 	if err != nil {
 		return "", err
 	}
-	target, err := view.Previous(set.RollSet, revisions)
+	find := func() (*appsv1.ControllerRevision, error) { return view.LastProven(set.RollSet, revisions) }
 	if to != 0 {
-		target, err = view.Numbered(set.RollSet, revisions, to)
+		find = func() (*appsv1.ControllerRevision, error) { return view.Numbered(set.RollSet, revisions, to) }
 	}
+	target, err := find()
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +76,11 @@ func undo(ctx context.Context, c client.Client, set set, to int64) (string, erro
 	if err := unstructured.SetNestedMap(set.raw.Object, integers(data.Spec.Template), "spec", "template"); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("to revision %d: %s", target.Revision, rollsNext(&set.Spec)), nil
+	next := fmt.Sprintf("to revision %d (%s): %s", target.Revision, target.Name, rollsNext(&set.Spec))
+	if !revision.WasCompleted(target) {
+		next += fmt.Sprintf("\nwarning: revision %d is not proven: never were all pods available at it", target.Revision)
+	}
+	return next, nil
 }
 
 // integers returns decoded JSON with whole numbers as int64, as the API's own decoder returns them.
@@ -117,6 +128,10 @@ func newPause(s *session.Session) *cobra.Command {
 			pods come back.`),
 	}
 	c := newChange(s, cmd, "paused")
+	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) {
+		observed := set.Status.ObservedGeneration >= set.Generation
+		return observed && set.Spec.UpdateStrategy.RollingUpdate.Paused, !observed
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
 			if set.Spec.UpdateStrategy.RollingUpdate.Paused {

@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -154,7 +152,7 @@ func newSetPartition(s *session.Session) *cobra.Command {
 			return errors.New("which partition? Give a number or a percentage")
 		}
 		last := len(args) - 1
-		value, err := parsePartition(args[last])
+		value, err := session.ParsePartition(args[last])
 		if err != nil {
 			return err
 		}
@@ -163,20 +161,6 @@ func newSetPartition(s *session.Session) *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-var percentage = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
-
-// parsePartition parses a number or a percentage.
-func parsePartition(text string) (intstr.IntOrString, error) {
-	if percentage.MatchString(text) {
-		return intstr.FromString(text), nil
-	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 0 {
-		return intstr.IntOrString{}, fmt.Errorf("%q is no partition: give a number from 0 on, or a percentage from 0%% to 100%%", text)
-	}
-	return intstr.FromInt32(int32(n)), nil
 }
 
 // setPartition writes a partition into a set.

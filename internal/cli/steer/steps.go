@@ -30,6 +30,7 @@ func newPromote(s *session.Session) *cobra.Command {
 			kubectl rollset promote web --full --wait`),
 	}
 	c := newChange(s, cmd, "promoted")
+	c.request = v1alpha1.PromoteAnnotation
 	cmd.Flags().BoolVar(&full, "full", false, "End all steps, soaks and gates")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var seen *v1alpha1.RolloutStatus
@@ -67,7 +68,7 @@ func promoteStep(set set) (string, error) {
 	if r.Phase == v1alpha1.RolloutPaused {
 		next = fmt.Sprintf("step %d of %d ends", r.Step, r.Steps)
 	}
-	return next, ask(set, v1alpha1.PromoteAnnotation, value, "")
+	return next, ask(set, v1alpha1.PromoteAnnotation, value)
 }
 
 // promoteAll ends all steps.
@@ -77,7 +78,7 @@ func promoteAll(set set) (string, error) {
 		return "all steps are done already", err
 	}
 	next := fmt.Sprintf("step %d of %d and all that follow end: %s", r.Step, r.Steps, rollsNext(&set.Spec))
-	return next, ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all", "")
+	return next, ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all")
 }
 
 // stepAtWork returns the step in the status, or done.
@@ -94,19 +95,16 @@ func stepAtWork(set set) (r *v1alpha1.RolloutStatus, done bool, err error) {
 	}
 }
 
-// ask writes an annotation by which users make a request, and removes the opposite one. Each acts once. One that is there
-// already must be removed first.
-func ask(set set, key, value, opposite string) error {
+// ask writes an annotation by which users make a request, and removes those that stand against it.
+func ask(set set, key, value string, others ...string) error {
 	annotations := set.raw.GetAnnotations()
-	if annotations[key] == value {
-		return fmt.Errorf("annotation %s=%s is there already, and was acted upon; nothing was done; take it away first: kubectl annotate rollset %s %s-",
-			key, value, set.Name, key)
-	}
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	annotations[key] = value
-	delete(annotations, opposite)
+	for _, other := range others {
+		delete(annotations, other)
+	}
 	set.raw.SetAnnotations(annotations)
 	return nil
 }
@@ -122,6 +120,7 @@ func newAbort(s *session.Session) *cobra.Command {
 		Example: templates.Examples(`kubectl rollset abort web --wait`),
 	}
 	c := newChange(s, cmd, "aborted")
+	c.request = v1alpha1.AbortAnnotation
 	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) {
 		stalled := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionStalled)
 		return stalled != nil && stalled.Reason == v1alpha1.ReasonRolledBack, true
@@ -150,13 +149,14 @@ func newRetry(s *session.Session) *cobra.Command {
 		Example: templates.Examples(`kubectl rollset retry web`),
 	}
 	c := newChange(s, cmd, "tried again")
+	c.request = v1alpha1.RetryAnnotation
 	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) { return false, rejected(set) }
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
 			if !rejected(set.RollSet) {
 				return "", errors.New("no revision of rollset " + set.Name + " is given up; nothing was done")
 			}
-			return rollsNext(&set.Spec), ask(set, v1alpha1.RetryAnnotation, set.Status.UpdateRevision, v1alpha1.AbortAnnotation)
+			return rollsNext(&set.Spec), ask(set, v1alpha1.RetryAnnotation, set.Status.UpdateRevision, v1alpha1.AbortAnnotation, v1alpha1.PromoteAnnotation)
 		})
 	}
 	return cmd

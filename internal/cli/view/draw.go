@@ -29,6 +29,8 @@ type row struct {
 	columns []string
 	state   state
 	isPod   bool
+	// isTitle is true for a line about many pods, whose text is not aligned with theirs.
+	isTitle bool
 }
 
 // lines draws a tree. If height is not 0, branches are folded so that it has no more lines, if possible. If width is not 0,
@@ -142,11 +144,11 @@ func (t *tree) branchRows(b *branch, last bool, limit int) []row {
 	if last {
 		stem, below = "└─ ", "   "
 	}
-	title := fmt.Sprintf("revision %d%s", b.number, b.role)
+	title := fmt.Sprintf("revision %d %s%s", b.number, b.name, b.role)
 	if b.number == 0 {
 		title = "revision unknown"
 	}
-	rows := []row{{stem: stem, name: title, columns: []string{cmp.Or(counts(b.leaves), "no pods") + "  " + b.images}}}
+	rows := []row{{stem: stem, name: title, isTitle: true, columns: []string{cmp.Or(counts(b.leaves), "no pods") + "  " + b.images}}}
 	shown, folded := fold(b.leaves, limit)
 	for j := range shown {
 		rows = append(rows, t.podRows(&shown[j], below, j == len(shown)-1 && len(folded) == 0)...)
@@ -222,7 +224,7 @@ func align(rows []row) []string {
 				text = rows[i].paint(cell)
 			}
 			b.WriteString(text + "  ")
-			if k < len(widths) {
+			if k < len(widths) && !rows[i].isTitle {
 				b.WriteString(strings.Repeat(" ", max(0, widths[k]-ansi.StringWidth(cell))))
 			}
 		}
@@ -231,12 +233,15 @@ func align(rows []row) []string {
 	return lines
 }
 
-// widthsOf returns the widths of columns. The text about many pods follows the first column without alignment.
+// widthsOf returns the widths of columns. Only the first column of claims is aligned, and titles are not.
 func widthsOf(rows []row) []int {
 	var widths []int
 	for i := range rows {
 		cells := rows[i].cells()
-		if !rows[i].isPod {
+		switch {
+		case rows[i].isTitle:
+			continue
+		case !rows[i].isPod:
 			cells = cells[:1]
 		}
 		for k, cell := range cells {

@@ -150,7 +150,7 @@ func (g *get) write(lines []string) error {
 
 // colors returns the output, which drops the colors that it does not support.
 func (g *get) colors() io.Writer {
-	w := colorprofile.NewWriter(g.session.Out, os.Environ())
+	w := colorprofile.NewWriter(g.session.Raw, os.Environ())
 	if g.noColor {
 		w.Profile = colorprofile.NoTTY
 	}
@@ -216,7 +216,7 @@ func (g *get) table(sets []*v1alpha1.RollSet) error {
 			cells = append([]string{set.Namespace}, cells...)
 		}
 		if g.output == outputWide {
-			cells = append(cells, images(&set.Spec.Template), podstate.Printable(message, textLimit))
+			cells = append(cells, cmp.Or(podstate.Printable(strings.Join(s.Images, ","), textLimit), "<none>"), podstate.Printable(message, textLimit))
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}

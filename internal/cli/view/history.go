@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 // changeCause is the annotation in which users record why they made a change.
@@ -83,15 +86,15 @@ func setAndRevisions(ctx context.Context, s *session.Session, target *session.Ta
 // listRevisions prints a line for each revision, oldest first, as kubectl rollout history does.
 func listRevisions(s *session.Session, set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) error {
 	w := printers.GetNewTabWriter(s.Out)
-	fmt.Fprintln(w, "REVISION\tNAME\tPODS\tAVAILABLE\tAGE\tIMAGES\tCHANGE-CAUSE")
+	fmt.Fprintln(w, "REVISION\tNAME\tPROVEN\tPODS\tAVAILABLE\tAGE\tIMAGES\tCHANGE-CAUSE")
 	for _, r := range revisions {
 		shown := "unreadable"
 		if t, err := template(r); err == nil {
 			shown = images(t)
 		}
 		n := counted(set, r.Name)
-		fmt.Fprintf(w, "%d%s\t%s\t%d\t%d\t%s\t%s\t%s\n", r.Revision, roles(set, r.Name), r.Name, n.Replicas, n.AvailableReplicas,
-			age(s.Clock.Now(), r.CreationTimestamp), shown, cmp.Or(r.Annotations[changeCause], "<none>"))
+		fmt.Fprintf(w, "%d%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", r.Revision, inParentheses(role(set, r)), r.Name, proven(r), n.Replicas, n.AvailableReplicas,
+			age(s.Clock.Now(), r.CreationTimestamp), shown, cmp.Or(podstate.Printable(r.Annotations[changeCause], textLimit), "<none>"))
 	}
 	return w.Flush()
 }
@@ -106,18 +109,39 @@ func counted(set *v1alpha1.RollSet, name string) v1alpha1.RevisionStatus {
 	return v1alpha1.RevisionStatus{}
 }
 
-// roles returns the roles of a revision in its set, in parentheses.
-func roles(set *v1alpha1.RollSet, name string) string {
+// role returns the role of a revision in its set; empty if it has none. One that was never complete is not the current one, even
+// if the status of a new set says so.
+func role(set *v1alpha1.RollSet, r *appsv1.ControllerRevision) string {
 	switch current, update := set.Status.CurrentRevision, set.Status.UpdateRevision; {
-	case name == update && name == current:
-		return " (current)"
-	case name == update:
-		return " (update)"
-	case name == current:
-		return " (current)"
+	case r.Name == update && (r.Name != current || !revision.WasCompleted(r)):
+		return "update"
+	case r.Name == current:
+		return "current"
 	default:
 		return ""
 	}
+}
+
+// proven says whether a revision is proven, or was given up.
+func proven(r *appsv1.ControllerRevision) string {
+	_, rejected := r.Annotations[revision.RejectedAnnotation]
+	switch {
+	case rejected:
+		return "given up"
+	case revision.WasCompleted(r):
+		return "proven"
+	default:
+		return "not proven"
+	}
+}
+
+// inParentheses returns a remark that follows a name; empty if there is nothing to remark.
+func inParentheses(words ...string) string {
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
 }
 
 // age returns how long ago an object was created, as kubectl formats it.
@@ -221,7 +245,7 @@ func between(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, whic
 		}
 	}
 	if which == "" {
-		from, err = Previous(set, revisions)
+		from, err = previous(set, revisions)
 		return from, to, err
 	}
 	first, second, ranged := strings.Cut(which, "..")

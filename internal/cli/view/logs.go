@@ -228,7 +228,7 @@ func (l *logs) print(one line) error {
 	}
 	l.printing.Lock()
 	defer l.printing.Unlock()
-	_, err := fmt.Fprintln(l.session.Out, text)
+	_, err := fmt.Fprintln(l.session.Raw, session.Colored(text))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 var update = flag.Bool("update", false, "Write what a terminal shows into the README.")
@@ -53,10 +55,11 @@ func inTheMiddle() objects {
 		data := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"web:%d.0"}]}}}}`, i+1)
 		r := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: int64(i + 1)}
 		r.Data.Raw = []byte(data)
+		r.Annotations = map[string]string{revision.CompletedAnnotation: strconv.Itoa(1 - i)} // the second is not complete yet
 		o.revisions = append(o.revisions, r)
 	}
-	pod := func(name, revision, node string, old, readyFor time.Duration) *corev1.Pod {
-		p := testPod(name, revision, readyFor)
+	pod := func(name, at, node string, old, readyFor time.Duration) *corev1.Pod {
+		p := testPod(name, at, readyFor)
 		p.CreationTimestamp, p.Spec.NodeName = metav1.NewTime(now.Add(-old)), node
 		o.pods = append(o.pods, p)
 		return p

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,7 +29,8 @@ func newStatus(s *session.Session) *cobra.Command {
 		Short: "Wait until a rollout is done, or has failed",
 		Long: templates.LongDesc(`Wait until a rollout is done as far as partition and pause allow, or has failed.
 
-			The exit code is 0 if it is done, 1 if it has failed (the set is Stalled), and 2 if it is not done within --timeout.`),
+			The exit code is 0 if it is done, 1 if it has failed (the set is Stalled), 2 if it is not done within --timeout, 3 if
+			it is paused, and 4 if the pods that are not updated wait to be deleted (updateStrategy OnDelete).`),
 		Example:           templates.Examples(`kubectl rollset status web --timeout=10m`),
 		ValidArgsFunction: s.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +39,9 @@ func newStatus(s *session.Session) *cobra.Command {
 				return err
 			}
 			if !watch {
-				return printStatus(cmd.Context(), s, key)
+				ctx, cancel := session.Within(cmd.Context(), timeout)
+				defer cancel()
+				return session.Late(ctx, printStatus(ctx, s, key), fmt.Sprintf("rollset %s was not read within %v: the API server does not answer", key.Name, timeout))
 			}
 			return Await(cmd.Context(), s, key, AwaitOptions{Timeout: timeout})
 		},
@@ -54,6 +56,23 @@ func newStatus(s *session.Session) *cobra.Command {
 type verdict struct {
 	done, failed bool
 	message      string
+	// rests is the exit code of a rollout that goes on only if a user does something; 0 if it does not wait for that.
+	rests int
+}
+
+// end returns the error with which a command ends that waits for a rollout; nil if it is done.
+func (v verdict) end(key client.ObjectKey) error {
+	switch {
+	case v.failed:
+		return failedRollout(key, v)
+	case v.rests == session.ExitPaused:
+		return &session.ExitError{Code: v.rests, Err: fmt.Errorf("rollset %s: %s; kubectl rollset resume %s lets the rollout go on", key.Name, v.message, key.Name)}
+	case v.rests == session.ExitOnDelete:
+		return &session.ExitError{Code: v.rests, Err: fmt.Errorf(
+			"rollset %s: %s; the others are updated when they are deleted (updateStrategy OnDelete): kubectl rollset delete-pod POD", key.Name, v.message)}
+	default:
+		return nil
+	}
 }
 
 // judge judges the rollout of a generation, or of the one in the spec if that is newer.
@@ -69,7 +88,16 @@ func judge(set *v1alpha1.RollSet, generation int64) verdict {
 	if ready == nil {
 		return verdict{message: "waiting for the controller to report"}
 	}
-	return verdict{done: ready.Status == metav1.ConditionTrue, message: ready.Message}
+	v := verdict{done: ready.Status == metav1.ConditionTrue, message: ready.Message}
+	progressing := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing)
+	stepping := set.Status.Rollout != nil && set.Status.Rollout.Phase == v1alpha1.RolloutPaused
+	switch {
+	case (v.done || stepping) && progressing != nil && progressing.Reason == v1alpha1.ReasonPaused:
+		v.done, v.rests = true, session.ExitPaused
+	case v.done && set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy && set.Status.UpdatedReplicas < set.Status.Replicas:
+		v.rests = session.ExitOnDelete
+	}
+	return v
 }
 
 func printStatus(ctx context.Context, s *session.Session, key client.ObjectKey) error {
@@ -82,8 +110,8 @@ func printStatus(ctx context.Context, s *session.Session, key client.ObjectKey) 
 		return err
 	}
 	v := judge(set, 0)
-	if v.failed {
-		return failedRollout(key, v)
+	if err := v.end(key); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintln(s.Out, v.message)
 	return err
@@ -113,15 +141,24 @@ func (o AwaitOptions) judge(set *v1alpha1.RollSet) verdict {
 	done, pending := o.Judge(set)
 	switch {
 	case done:
-		v.done, v.failed = true, false
+		v = verdict{done: true, message: v.message}
 	case pending:
-		v.done, v.failed = false, false
+		v = verdict{message: v.message}
 	}
 	return v
 }
 
 // Await waits until the rollout of a set is done, and prints its progress whenever that changes.
 func Await(ctx context.Context, s *session.Session, key client.ObjectKey, o AwaitOptions) error {
+	ctx, cancel := session.Within(ctx, o.Timeout)
+	defer cancel()
+	told := "the API server does not answer"
+	err := await(ctx, s, key, o, &told)
+	return session.Late(ctx, err, fmt.Sprintf("rollset %s is not done within %v: %s", key.Name, o.Timeout, told))
+}
+
+// await waits until the rollout of a set is done, and records what was told last.
+func await(ctx context.Context, s *session.Session, key client.ObjectKey, o AwaitOptions, told *string) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -130,53 +167,39 @@ func Await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 	if err != nil {
 		return err
 	}
-	following, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var timeout <-chan time.Time
-	if o.Timeout > 0 {
-		timer := s.Clock.NewTimer(o.Timeout)
-		defer timer.Stop()
-		timeout = timer.C()
-	}
 	f := newFollower(c, s.Clock)
-	store, err := f.follow(following, &v1alpha1.RollSet{}, &v1alpha1.RollSetList{}, client.ListOptions{
+	store, err := f.follow(ctx, &v1alpha1.RollSet{}, &v1alpha1.RollSetList{}, client.ListOptions{
 		Namespace: key.Namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name),
 	})
 	if err != nil {
 		return err
 	}
-	for told := ""; ; {
-		v, err := tell(s, store, set, o, told)
-		if err != nil || v.done {
+	for {
+		now, err := stored(store.List(), set)
+		if err != nil {
 			return err
 		}
-		told = v.message
+		v := o.judge(now)
+		if err := v.end(key); err != nil {
+			return err
+		}
+		if v.message != *told {
+			if _, err := fmt.Fprintln(s.Out, v.message); err != nil {
+				return err
+			}
+		}
+		*told = v.message
+		if v.done {
+			return nil
+		}
 		select {
 		case <-f.changed:
 		case err := <-f.failed:
 			return err
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-timeout:
-			return &session.ExitError{Code: session.ExitTimeout, Err: fmt.Errorf("rollset %s is not done within %v: %s", key.Name, o.Timeout, v.message)}
 		}
 	}
-}
-
-// tell prints the progress of a rollout unless it was printed before. It fails if the rollout has failed.
-func tell(s *session.Session, store toolscache.Store, set *v1alpha1.RollSet, o AwaitOptions, told string) (verdict, error) {
-	now, err := stored(store.List(), set)
-	if err != nil {
-		return verdict{}, err
-	}
-	v := o.judge(now)
-	if v.failed {
-		return v, failedRollout(client.ObjectKeyFromObject(set), v)
-	}
-	if v.message != told {
-		_, err = fmt.Fprintln(s.Out, v.message)
-	}
-	return v, err
 }
 
 // errDeleted means that the set was deleted while it was watched.

@@ -103,9 +103,9 @@ func grow(o objects, now time.Time) *tree {
 // addBranches adds the revisions that have pods, or that the set moves to, newest first.
 func (t *tree) addBranches(o objects, byRevision map[string][]leaf) {
 	add := func(name string, r *appsv1.ControllerRevision) {
-		b := branch{name: name, role: roles(o.set, name), leaves: byRevision[name]}
+		b := branch{name: name, leaves: byRevision[name]}
 		if r != nil {
-			b.number = r.Revision
+			b.number, b.role = r.Revision, inParentheses(role(o.set, r), proven(r))
 			if decoded, err := template(r); err == nil {
 				b.images = images(decoded)
 			}

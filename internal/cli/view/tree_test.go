@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/revision"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -37,10 +38,10 @@ func testSet() *v1alpha1.RollSet {
 }
 
 // testPod returns a pod that became ready a while ago; 0 means not ready.
-func testPod(name, revision string, readyFor time.Duration) *corev1.Pod {
+func testPod(name, at string, readyFor time.Duration) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{v1alpha1.RevisionLabel: revision}, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+			Name: name, Labels: map[string]string{v1alpha1.RevisionLabel: at}, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 		},
 		Spec:   corev1.PodSpec{NodeName: "node-1"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}},
@@ -60,7 +61,7 @@ func testObjects() objects {
 		set: testSet(),
 		revisions: []*appsv1.ControllerRevision{
 			{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}, Revision: 1},
-			{ObjectMeta: metav1.ObjectMeta{Name: "web-b"}, Revision: 2},
+			{ObjectMeta: metav1.ObjectMeta{Name: "web-b", Annotations: map[string]string{revision.CompletedAnnotation: "0"}}, Revision: 2},
 		},
 		pods: []*corev1.Pod{
 			testPod("web-0", "web-a", time.Hour), testPod("web-1", "web-a", time.Second), terminating, testPod("web-3", "web-b", 0),
@@ -73,12 +74,12 @@ func TestTree(t *testing.T) {
 	want := []string{
 		"rollset/web  RollingUpdate  3 desired, 1 updated, 0 ready, 0 available, 3 total",
 		"1 of 3 pods updated",
-		"├─ revision 2 (update)   1 not ready",
-		"│  └─ ○ web-3            not ready    60m  0 restarts  node-1  not started yet on node node-1",
-		"└─ revision 1 (current)  1 available, 1 ready, 1 terminating",
-		"   ├─ ✔ web-0            available    60m  0 restarts  node-1",
-		"   ├─ ● web-1            ready        60m  0 restarts  node-1  ready for less than 10s",
-		"   └─ ⊘ web-2            terminating  60m  0 restarts  node-1  Terminating on node node-1",
+		"├─ revision 2 web-b (update, not proven)  1 not ready",
+		"│  └─ ○ web-3  not ready    60m  0 restarts  node-1  not started yet on node node-1",
+		"└─ revision 1 web-a (current, proven)  1 available, 1 ready, 1 terminating",
+		"   ├─ ✔ web-0  available    60m  0 restarts  node-1",
+		"   ├─ ● web-1  ready        60m  0 restarts  node-1  ready for less than 10s",
+		"   └─ ⊘ web-2  terminating  60m  0 restarts  node-1  Terminating on node node-1",
 	}
 	got := grow(testObjects(), now).lines(0, 0)
 	for i := range got {
@@ -186,10 +187,10 @@ func TestChanges(t *testing.T) {
 	told := map[string]string{}
 	o := testObjects()
 	want := []string{
-		"pod/web-0 revision 1: available",
-		"pod/web-1 revision 1: ready: ready for less than 10s",
-		"pod/web-2 revision 1: terminating: Terminating on node node-1",
-		"pod/web-3 revision 2: not ready: not started yet on node node-1",
+		"pod/web-0 revision 1 web-a: available",
+		"pod/web-1 revision 1 web-a: ready: ready for less than 10s",
+		"pod/web-2 revision 1 web-a: terminating: Terminating on node node-1",
+		"pod/web-3 revision 2 web-b: not ready: not started yet on node node-1",
 		"rollset/web RollingUpdate: 1 of 3 pods updated",
 	}
 	if diff := cmp.Diff(want, changes(told, grow(o, now))); diff != "" {
@@ -204,26 +205,67 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestPreviousRevision(t *testing.T) {
+// TestRevisionsToGoBackTo distinguishes the revision that diff compares with from the one that undo goes back to, which is
+// proven.
+func TestRevisionsToGoBackTo(t *testing.T) {
 	t.Parallel()
-	revisions := []*appsv1.ControllerRevision{
-		{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}, Revision: 1},
-		{ObjectMeta: metav1.ObjectMeta{Name: "web-b"}, Revision: 2},
-		{ObjectMeta: metav1.ObjectMeta{Name: "web-c"}, Revision: 3},
-	}
-	for name, test := range map[string]struct{ current, update, want string }{
-		"no rollout":                 {"web-c", "web-c", "web-b"},
-		"a rollout":                  {"web-a", "web-c", "web-a"},
-		"after going back":           {"web-a", "web-a", "web-c"},
-		"a current one that is gone": {"web-x", "web-c", ""},
+	for name, test := range map[string]struct{ current, update, completed, compared, undone string }{
+		"no rollout":                 {"web-c", "web-c", "111", "web-b", "web-b"},
+		"a rollout":                  {"web-a", "web-c", "110", "web-a", "web-a"},
+		"after going back":           {"web-a", "web-a", "111", "web-c", "web-c"},
+		"a current one that is gone": {"web-x", "web-c", "110", "", "web-b"},
+		"one that never worked":      {"web-c", "web-c", "101", "web-b", "web-a"},
+		"after going back from one that never worked": {"web-b", "web-b", "110", "web-c", "web-a"},
+		"nothing that ever worked":                    {"web-a", "web-c", "000", "web-a", ""},
 	} {
-		set := &v1alpha1.RollSet{Status: v1alpha1.RollSetStatus{CurrentRevision: test.current, UpdateRevision: test.update}}
-		got := ""
-		if r, err := Previous(set, revisions); err == nil {
-			got = r.Name
+		var revisions []*appsv1.ControllerRevision
+		for i, done := range test.completed {
+			r := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-" + string("abc"[i])}, Revision: int64(i + 1)}
+			r.Annotations = map[string]string{revision.CompletedAnnotation: string(done)}
+			revisions = append(revisions, r)
 		}
-		if got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
+		set := &v1alpha1.RollSet{Status: v1alpha1.RollSetStatus{CurrentRevision: test.current, UpdateRevision: test.update}}
+		var got [2]string
+		if r, err := previous(set, revisions); err == nil {
+			got[0] = r.Name
+		}
+		if r, err := LastProven(set, revisions); err == nil {
+			got[1] = r.Name
+		}
+		if want := [2]string{test.compared, test.undone}; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A new set has no current revision until all its pods were available.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	set := &v1alpha1.RollSet{Status: v1alpha1.RollSetStatus{CurrentRevision: "web-a", UpdateRevision: "web-a"}}
+	for mark, want := range map[string]string{"0": " (update, not proven)", "1": " (current, proven)"} {
+		r := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-a", Annotations: map[string]string{revision.CompletedAnnotation: mark}}}
+		if got := inParentheses(role(set, r), proven(r)); got != want {
+			t.Errorf("completed at %s:%s, want%s", mark, got, want)
+		}
+	}
+}
+
+// A tree that is higher than the terminal is folded, on a screen of its own: its pictures leave no lines behind.
+func TestScreensThatAreTooSmall(t *testing.T) {
+	t.Parallel()
+	o := testObjects()
+	o.pods = nil
+	for i := range 40 {
+		o.pods = append(o.pods, testPod(fmt.Sprintf("web-%d", i), []string{"web-a", "web-b"}[i%2], time.Hour))
+	}
+	m := &screen{tree: grow(o, now), bar: progress.New(), width: 80}
+	if view := m.View(); view.Content != "" {
+		t.Errorf("before the size of the terminal is known, it draws\n%s", view.Content)
+	}
+	for _, m.height = range []int{24, 15, 5} {
+		view := m.View()
+		if lines := strings.Count(view.Content, "\n") + 1; lines >= m.height || !view.AltScreen {
+			t.Errorf("%d lines on a terminal of %d, on a screen of its own: %t", lines, m.height, view.AltScreen)
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/revision"
 )
 
@@ -53,16 +54,41 @@ func sortRevisions(all []*appsv1.ControllerRevision) {
 	})
 }
 
-// Previous returns the revision to go back to: the one that the set last completed during a rollout, otherwise the one
+// previous returns the revision to compare with the one in the spec: the current one during a rollout, otherwise the one
 // before the newest.
-func Previous(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func previous(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	current, update := set.Status.CurrentRevision, set.Status.UpdateRevision
 	for _, r := range slices.Backward(revisions) {
 		if current != update && r.Name == current || current == update && r.Name != update {
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("rollset %s has no earlier revision to go back to", set.Name)
+	return nil, fmt.Errorf("rollset %s has no earlier revision", set.Name)
+}
+
+// LastProven returns the revision to go back to: the current one during a rollout, otherwise the newest other one. It must have
+// been complete once.
+func LastProven(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	current, update := set.Status.CurrentRevision, set.Status.UpdateRevision
+	var last *appsv1.ControllerRevision
+	var others []string
+	for _, r := range slices.Backward(revisions) {
+		switch {
+		case r.Name == update:
+		case !revision.WasCompleted(r):
+			others = append(others, strconv.FormatInt(r.Revision, 10))
+		case last == nil || r.Name == current:
+			last = r
+		}
+	}
+	switch {
+	case last != nil:
+		return last, nil
+	case len(others) > 0:
+		return nil, fmt.Errorf("rollset %s has no earlier revision that is proven; --to-revision goes to one that never was complete: %s", set.Name, strings.Join(others, ", "))
+	default:
+		return nil, fmt.Errorf("rollset %s has no earlier revision to go back to", set.Name)
+	}
 }
 
 // Numbered returns the revision with a number.
@@ -90,7 +116,7 @@ func template(r *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 func images(t *corev1.PodTemplateSpec) string {
 	var all []string
 	for i := range t.Spec.Containers {
-		all = append(all, t.Spec.Containers[i].Image)
+		all = append(all, podstate.Printable(t.Spec.Containers[i].Image, textLimit))
 	}
 	return strings.Join(all, ",")
 }

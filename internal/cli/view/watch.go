@@ -120,7 +120,7 @@ func (l *live) objects() (o objects, err error) {
 
 // isTerminal reports whether the output can be redrawn.
 func (g *get) isTerminal() bool {
-	return os.Getenv("TERM") != "dumb" && (term.TTY{Out: g.session.Out}).IsTerminalOut() && (term.TTY{In: g.session.In}).IsTerminalIn()
+	return os.Getenv("TERM") != "dumb" && (term.TTY{Out: g.session.Raw}).IsTerminalOut() && (term.TTY{In: g.session.In}).IsTerminalIn()
 }
 
 // watchAsLines prints a line for each change of the set's message and of a pod's state.
@@ -156,7 +156,7 @@ func changes(told map[string]string, t *tree) []string {
 		b := &t.branches[i]
 		for j := range b.leaves {
 			l := &b.leaves[j]
-			text := fmt.Sprintf("revision %d: %s", b.number, l.state)
+			text := fmt.Sprintf("revision %d %s: %s", b.number, b.name, l.state)
 			if l.why != "" {
 				text += ": " + podstate.Printable(l.why, textLimit)
 			}
@@ -205,17 +205,19 @@ type tick struct{}
 func (g *get) watchOnScreen(ctx context.Context, l *live) error {
 	model := &screen{live: l, get: g, bar: progress.New(progress.WithDefaultBlend(), progress.WithWidth(barWidth))}
 	model.look()
-	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithInput(g.session.In), tea.WithOutput(g.session.Out), tea.WithFPS(int(time.Second / redraw))}
+	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithInput(g.session.In), tea.WithOutput(g.session.Raw), tea.WithFPS(int(time.Second / redraw))}
 	if g.noColor {
 		options = append(options, tea.WithColorProfile(colorprofile.NoTTY))
 	}
 	if _, err := tea.NewProgram(model, options...).Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("draw on the terminal: %w", err)
 	}
-	if model.err == nil {
-		return ctx.Err()
+	if model.tree != nil { // the screen of the program is gone; the last picture stays
+		if err := g.write(model.picture()); err != nil {
+			return err
+		}
 	}
-	return model.err
+	return cmp.Or(model.err, ctx.Err())
 }
 
 // Init asks for the first frame.
@@ -269,11 +271,19 @@ func (m *screen) look() {
 	m.tree = grow(o, m.get.session.Clock.Now())
 }
 
-// View draws the set.
+// View draws the set, on a screen of its own: what is higher than the terminal would leave its upper lines in the way of the
+// next picture. The first picture waits for the size of the terminal.
 func (m *screen) View() tea.View {
-	if m.tree == nil {
+	if m.tree == nil || m.height == 0 {
 		return tea.NewView("")
 	}
+	view := tea.NewView(strings.Join(m.picture(), "\n"))
+	view.AltScreen = true
+	return view
+}
+
+// picture returns the lines that the terminal has room for.
+func (m *screen) picture() []string {
 	lines := m.tree.lines(max(0, m.height-2), m.width)
 	bar := m.bar
 	if m.width > 0 {
@@ -283,5 +293,5 @@ func (m *screen) View() tea.View {
 	if m.height > 0 && len(picture) > m.height-1 {
 		picture = picture[:max(1, m.height-1)]
 	}
-	return tea.NewView(strings.Join(picture, "\n") + "\n")
+	return picture
 }

@@ -121,7 +121,7 @@ func (t *Table) Wait(k attempt.Key, version, seen string, now time.Time) time.Du
 
 // Altered reports whether the last attempt was accepted and did not do what it says.
 func (t *Table) Altered(k attempt.Key) bool {
-	return t.entries[k] != nil && t.entries[k].Failure.Altered
+	return t.entries[k] != nil && t.entries[k].Altered
 }
 
 // Has reports whether anything is known of an attempt.

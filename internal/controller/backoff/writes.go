@@ -75,8 +75,10 @@ func (w *Writes) last(k attempt.Key) (f Failure, counts bool, wait time.Duration
 	return f, counts, w.table.Wait(k, version, seen, w.objects.Now)
 }
 
-// Note notes a failure of an attempt on what the cache shows.
+// Note notes a failure of an attempt on what the cache shows. An attempt that was altered once stays so until it succeeds: a conflict
+// in between tells nothing about the policy.
 func (w *Writes) Note(k attempt.Key, f Failure) {
+	f.Altered = f.Altered || w.table.Altered(k)
 	f.Version = w.version(k, f.Altered)
 	w.table.Failed(k, f, w.objects.Now)
 }

@@ -63,6 +63,14 @@ func New(registry prometheus.Registerer, store *expectations.Store) *Metrics {
 	return m
 }
 
+// OfClock registers the metric about the manager's clock.
+func OfClock(registry prometheus.Registerer, ahead func() time.Duration) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rollset_clock_ahead_seconds",
+		Help: "By how much the manager's clock is ahead of the API server's; negative if it is behind, 0 for less than a few seconds.",
+	}, func() float64 { return ahead().Seconds() }))
+}
+
 // ofCache registers the metrics about writes that the cache does not show yet.
 func ofCache(registry prometheus.Registerer, store *expectations.Store) {
 	registry.MustRegister(

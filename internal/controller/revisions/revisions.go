@@ -177,9 +177,9 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 func checkRecorded(set *v1alpha1.RollSet, sent, answer *appsv1.ControllerRevision) error {
 	switch {
 	case !metav1.IsControlledBy(answer, set):
-		return &attempt.Altered{What: "changed whom the object belongs to, so that it is none of the set's"}
+		return &attempt.AlteredError{What: "changed whom the object belongs to, so that it is none of the set's"}
 	case !sameJSON(sent.Data.Raw, answer.Data.Raw):
-		return &attempt.Altered{What: "changed its content"}
+		return &attempt.AlteredError{What: "changed its content"}
 	default:
 		return nil
 	}

@@ -4,8 +4,9 @@
 // Package watch turns events into reconciles: it tells which sets an event concerns, and when they may be looked at because of
 // it.
 //
-// The rule: what users do to a set comes first and waits for nothing; edits come before new sets. What happens around a set
-// wakes it as soon as it can afford the look. An update of a pod that no decision depends on wakes no set.
+// The rule: a set is put into the line at once when a user edits it, and as soon as it can afford the look when something happens
+// around it. An update of a pod that no decision depends on wakes no set. Namespaces take turns in the line; see Order. Among equals,
+// a set that has lost a pod comes first, then edits, new sets and all other events.
 package watch
 
 import (
@@ -27,6 +28,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/informer"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 // Source is a kind whose events lead to reconciles.
@@ -119,7 +121,19 @@ func edited(before, after client.Object) bool {
 // schedulers, network plugins and whatever else annotates them; an update without anything in it that a decision or a
 // message depends on concerns no set, because a look at a set costs as much as the set has pods.
 func (e events) ofPods() handler.EventHandler {
-	return podWatch{wakeUp{events: e, sets: e.setsOfPod, changed: e.podChanged}}
+	return podWatch{wakeUp{events: e, sets: e.setsOfPod, changed: e.podChanged, priority: priorityOfPod}}
+}
+
+// priorityOfPod is that of sets that may have lost a pod: it is gone, on its way out, or has ended.
+func priorityOfPod(before, after client.Object) int {
+	out := func(o client.Object) bool {
+		pod, ok := o.(*corev1.Pod)
+		return ok && (podstate.Terminating(pod) || podstate.Finished(pod))
+	}
+	if after == nil || out(after) && !out(before) {
+		return lostPriority
+	}
+	return Priority
 }
 
 // podChanged reports whether a decision could depend on the difference between two versions of a pod.

@@ -16,11 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Priority is that of sets that are woken by what happens around them. Users' edits have 0 and come first. New sets come next:
-// a thousand may come at once. What is there at the start, and resyncs, have handler.LowPriority and come last.
+// Priority is that of sets that are woken by what happens around them. Those that have lost a pod come first. Users' edits have 0,
+// and new sets come next: a thousand may come at once. What is there at the start, and resyncs, have handler.LowPriority and come
+// last. Order says what a priority counts.
 const (
-	Priority    = handler.LowPriority / 2
-	newPriority = -1
+	Priority     = handler.LowPriority / 2
+	lostPriority = 1000
+	newPriority  = -1
 )
 
 // queue is where sets wait to be reconciled.
@@ -35,6 +37,16 @@ type wakeUp struct {
 	sets handler.MapFunc
 	// changed reports whether an update concerns them; nil if every update does.
 	changed func(ctx context.Context, before, after client.Object) bool
+	// priority is that of an update or a deletion, after which there is no object; nil if it is always Priority.
+	priority func(before, after client.Object) int
+}
+
+// priorityOf returns the priority of an update or a deletion.
+func (w wakeUp) priorityOf(before, after client.Object) int {
+	if w.priority == nil {
+		return Priority
+	}
+	return w.priority(before, after)
 }
 
 // Create implements handler.EventHandler.
@@ -51,16 +63,17 @@ func (w wakeUp) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	if w.changed != nil && !w.changed(ctx, e.ObjectOld, e.ObjectNew) {
 		return
 	}
+	priority := w.priorityOf(e.ObjectOld, e.ObjectNew)
 	before, now := w.sets(ctx, e.ObjectOld), w.sets(ctx, e.ObjectNew)
-	w.wake(q, Priority, now)
+	w.wake(q, priority, now)
 	if !slices.Equal(before, now) {
-		w.wake(q, Priority, before)
+		w.wake(q, priority, before)
 	}
 }
 
 // Delete implements handler.EventHandler.
 func (w wakeUp) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	w.wake(q, Priority, w.sets(ctx, e.Object))
+	w.wake(q, w.priorityOf(e.Object, nil), w.sets(ctx, e.Object))
 }
 
 // Generic implements handler.EventHandler.

@@ -50,7 +50,13 @@ var (
 
 // Filter answers 401 to requests without a token that the API server knows, 403 to users who may not get the path, 429 to clients
 // that nobody knows while there are too many of them, and 500 when the API server cannot be asked.
-func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+func Filter(c clock.Clock) func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
+	return func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+		return newFilter(config, httpClient, c)
+	}
+}
+
+func newFilter(config *rest.Config, httpClient *http.Client, c clock.Clock) (metricsserver.Filter, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the limits are those of lanes
 	tokens, err := authenticationclient.NewForConfigAndClient(config, httpClient)
@@ -61,14 +67,13 @@ func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter,
 	if err != nil {
 		return nil, fmt.Errorf("build a client for access reviews: %w", err)
 	}
-	realClock := clock.RealClock{}
 	r := &reviewer{
-		tokens: tokens.TokenReviews(), access: access.SubjectAccessReviews(), memory: memory{clock: realClock},
+		tokens: tokens.TokenReviews(), access: access.SubjectAccessReviews(), memory: memory{clock: c},
 		known:   flowcontrol.NewTokenBucketRateLimiter(knownPerSecond, knownPerSecond),
 		unknown: flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsPerSecond),
 	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		refused, failed := &tally{clock: realClock}, &tally{clock: realClock}
+		refused, failed := &tally{clock: c}, &tally{clock: c}
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			allowed, err := r.allows(req)
 			switch {
@@ -78,7 +83,7 @@ func Filter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter,
 				if n := refused.add(); n > 0 {
 					log.Info("refused to serve metrics", "path", req.URL.Path, "client", req.RemoteAddr, "requests", n, "reason", reasonOf(req, err))
 				}
-				late(req.Context())
+				late(req.Context(), c)
 				http.Error(w, reasonOf(req, err), codeOf(err))
 			default:
 				if n := failed.add(); n > 0 {
@@ -110,10 +115,10 @@ func codeOf(refusal error) int {
 }
 
 // late waits before a refusal, unless the client goes away.
-func late(ctx context.Context) {
+func late(ctx context.Context, c clock.Clock) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(refusalDelay):
+	case <-c.After(refusalDelay):
 	}
 }
 
@@ -147,8 +152,11 @@ func (r *reviewer) allows(req *http.Request) (bool, error) {
 		return false, errBusy
 	}
 	allowed, err := r.ask(req, token)
-	if err == nil || errors.Is(err, errUnknown) {
-		r.memory.note(c, allowed)
+	switch {
+	case err == nil && allowed:
+		r.memory.allow(c)
+	case err == nil || errors.Is(err, errUnknown):
+		r.memory.forget(c)
 	}
 	return allowed, err
 }

@@ -20,6 +20,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"rollset.dev/rollset/internal/manager/metricsauth"
 )
@@ -80,7 +81,7 @@ func (p *inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 func guarded(t *testing.T, log logr.Logger, answer http.HandlerFunc) (http.Handler, *inProcess) {
 	t.Helper()
 	server := &inProcess{Handler: answer}
-	filter, err := metricsauth.Filter(&rest.Config{
+	filter, err := metricsauth.Filter(clock.RealClock{})(&rest.Config{
 		Host: "https://kubernetes.default", ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 	}, &http.Client{Transport: server})
 	if err != nil {

@@ -49,14 +49,17 @@ func (m *memory) age(c client) (time.Duration, bool) {
 	return 0, false
 }
 
-// note remembers whether a client was allowed.
-func (m *memory) note(c client, allowed bool) {
+// forget forgets a client that is not allowed any more.
+func (m *memory) forget(c client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !allowed {
-		delete(m.allowed, c)
-		return
-	}
+	delete(m.allowed, c)
+}
+
+// allow remembers that a client was allowed.
+func (m *memory) allow(c client) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.allowed == nil || len(m.allowed) >= maxClients {
 		m.forgetOld()
 	}

@@ -16,18 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Altered is the error of a write that the API server accepted and that did not do what it says, because an admission policy or
+// AlteredError is the error of a write that the API server accepted and that did not do what it says, because an admission policy or
 // webhook changed it. It counts as a refusal.
-type Altered struct {
+type AlteredError struct {
 	// What says what the API server did.
 	What string
 }
 
 // Error implements error.
-func (a *Altered) Error() string { return "the API server accepted the write and " + a.What }
+func (a *AlteredError) Error() string { return "the API server accepted the write and " + a.What }
 
 // IsAltered reports whether a write was accepted and did not do what it says.
-func IsAltered(err error) bool { return errors.As(err, new(*Altered)) }
+func IsAltered(err error) bool { return errors.As(err, new(*AlteredError)) }
 
 // maxAltered is how many differences an error names.
 const maxAltered = 3
@@ -61,14 +61,14 @@ func CheckPatch(patch []byte, before, after metav1.Object) error {
 	if len(what) == 0 {
 		return nil
 	}
-	return &Altered{What: listed(what)}
+	return &AlteredError{What: listed(what)}
 }
 
 // CheckMember compares the answer to the create of an object with what makes it one of a set's: its controller, and labels that the
 // selector matches.
 func CheckMember(owner types.UID, selector labels.Selector, sent, after metav1.Object) error {
 	if controllerOf(after) != owner {
-		return &Altered{What: "changed whom the object belongs to, so that it is none of the set's"}
+		return &AlteredError{What: "changed whom the object belongs to, so that it is none of the set's"}
 	}
 	if selector.Matches(labels.Set(after.GetLabels())) {
 		return nil
@@ -77,7 +77,7 @@ func CheckMember(owner types.UID, selector labels.Selector, sent, after metav1.O
 	for key, value := range sent.GetLabels() {
 		wanted[key] = &value
 	}
-	return &Altered{What: listed(unlike("label", wanted, after.GetLabels())) + ", so that the selector does not match"}
+	return &AlteredError{What: listed(unlike("label", wanted, after.GetLabels())) + ", so that the selector does not match"}
 }
 
 // listed lists differences, only the first ones if there are many.

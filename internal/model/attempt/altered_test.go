@@ -46,7 +46,7 @@ func TestCheckPatch(t *testing.T) {
 
 func TestAnAlteredWriteIsRefusedAndHappened(t *testing.T) {
 	t.Parallel()
-	err := error(&attempt.Altered{What: "changed nothing"})
+	err := error(&attempt.AlteredError{What: "changed nothing"})
 	if !attempt.Refused(err) || attempt.MayHaveHappened(err) || attempt.InTrouble(err) || attempt.LacksRights(err) {
 		t.Error("an altered write does not count as a refusal of its own")
 	}

@@ -33,4 +33,6 @@ type Objects struct {
 	// Budgets are the disruption budgets of the namespace, if the set asks for them.
 	Budgets Budgets
 	Now     time.Time
+	// ClockAhead is by how much Now is ahead of the API server's clock; zero if it is not, or not known.
+	ClockAhead time.Duration
 }

@@ -86,8 +86,10 @@ type Set struct {
 	Budgets Budgets
 	// EveryHold requests a plan that keeps every hold, for users who ask why nothing moves.
 	EveryHold bool
-	// Now is the time of the observation. It is the only clock for decisions.
-	Now time.Time
+	// Now is the time of the observation. It is the only clock for decisions. ClockAhead is by how much it is ahead of the API
+	// server's clock; zero if it is not, or not known.
+	Now        time.Time
+	ClockAhead time.Duration
 
 	// steady is how many replicas are steady, by revision. unsteady are the others; nil if they were not listed.
 	steady   map[string]int

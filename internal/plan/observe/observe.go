@@ -118,6 +118,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 		NodeAccess:   in.NodeAccess,
 		Budgets:      in.Budgets,
 		Now:          in.Now,
+		ClockAhead:   in.ClockAhead,
 	}}
 	o.out.Replicas, o.out.Leaving = o.ours()
 	o.out.Claimed = len(in.Claims) > 0 && slices.ContainsFunc(o.out.Replicas, func(r snapshot.Replica) bool { return len(r.Claims) > 0 })

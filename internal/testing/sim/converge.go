@@ -151,6 +151,9 @@ func (w *World) Ending() string {
 	for _, pod := range w.Pods() {
 		state := w.Version(pod) + w.Mark(pod)
 		if set := w.Set(); set == nil || invariants.OwnerOf(pod) != set.UID {
+			if w.Misfits[pod.UID] {
+				continue
+			}
 			state = "(" + state + ")"
 		}
 		states = append(states, state)

@@ -69,6 +69,14 @@ func (s skewed) Now() time.Time { return s.PassiveClock.Now().Add(s.manager.Skew
 // Since implements clock.PassiveClock.
 func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
+// ahead returns by how much its clock is ahead, as it measures that: not at all for less than three seconds.
+func (m *Manager) ahead() time.Duration {
+	if m.Skew.Abs() < 3*time.Second {
+		return 0
+	}
+	return m.Skew
+}
+
 // behind returns the newest resource version that the cache of a kind may begin with.
 func (m *Manager) behind(kind apiserver.Kind) int64 {
 	if version, ok := m.Behind[kind]; ok {

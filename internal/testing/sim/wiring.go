@@ -103,6 +103,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 		Watermarks:   func(kind schema.GroupKind, _ string) string { return m.Client.Synced(kind) },
 		Optional:     func(client.Object) optional.Access { return optional.Access{Served: true} },
 		Clock:        m.clock,
+		ClockAhead:   m.ahead,
 		Events:       &recorder{manager: m},
 		Runner:       run,
 		Expectations: m.expectations,
@@ -117,7 +118,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 
 // runner returns a runner that makes the calls of a batch one by one, in a random order if there is chance.
 func runner(chance *rand.Rand) podcontrol.Runner {
-	return func(n int, f func(int)) {
+	return func(_ string, n int, f func(int)) {
 		order := make([]int, n)
 		for i := range order {
 			order[i] = i

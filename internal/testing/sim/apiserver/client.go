@@ -70,15 +70,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	switch {
 	case err != nil:
 	case fault.commits():
-		before, rewritten := c.store.Version(), c.store.rewritten
-		answer, err = commit(w)
-		switch {
-		case err != nil || w.DryRun:
-		case c.store.rewritten > rewritten && c.Rewritten != nil:
-			c.Rewritten(w, answer)
-		case w.Verb == Patch && c.store.Version() == before && c.Vain != nil:
-			c.Vain(w)
-		}
+		answer, err = c.commit(w, commit)
 	case fault == TimeoutLate:
 		c.Later(func() { _, _ = commit(w) }) // the client has given up on the answer
 	}
@@ -97,6 +89,20 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 		assign(obj, Clone(answer))
 	}
 	return nil
+}
+
+// commit carries out a write, and tells of one that changed nothing or was rewritten.
+func (c *Client) commit(w Write, commit func(Write) (client.Object, error)) (answer client.Object, err error) {
+	before, rewritten := c.store.Version(), c.store.rewritten
+	answer, err = commit(w)
+	switch {
+	case err != nil || w.DryRun:
+	case c.store.rewritten > rewritten && c.Rewritten != nil:
+		c.Rewritten(w, answer)
+	case w.Verb == Patch && c.store.Version() == before && c.Vain != nil:
+		c.Vain(w)
+	}
+	return answer, err
 }
 
 // Create implements client.Writer.

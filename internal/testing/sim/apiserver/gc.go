@@ -118,8 +118,10 @@ func (s *Store) collectDependent(key Key, obj client.Object) error {
 	for _, ref := range obj.GetOwnerReferences() {
 		owner := s.ByUID(ref.UID)
 		switch {
-		case owner == nil:
+		case owner == nil && !s.Elsewhere[ref.UID]:
 			gone++
+		case owner == nil:
+			solid++
 		case slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents) && owner.GetDeletionTimestamp() != nil:
 			waiting++
 		default:
@@ -130,7 +132,7 @@ func (s *Store) collectDependent(key Key, obj client.Object) error {
 	case gone+waiting == 0, obj.GetDeletionTimestamp() != nil:
 		return nil
 	case solid > 0:
-		return s.dropOwners(key, obj, func(ref metav1.OwnerReference) bool { return s.ByUID(ref.UID) == nil })
+		return s.dropOwners(key, obj, func(ref metav1.OwnerReference) bool { return s.ByUID(ref.UID) == nil && !s.Elsewhere[ref.UID] })
 	default:
 		return s.Delete(Write{Actor: GCActor, Key: key, DeleteOptions: client.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: new(obj.GetUID())},

@@ -25,6 +25,8 @@ type Store struct {
 	MaxPods int
 	// MaxCPU is the quota of the CPU that they request; nil means none.
 	MaxCPU *resource.Quantity
+	// Elsewhere are owners that exist though they are not in the store.
+	Elsewhere map[types.UID]bool
 	// Admission is the list of functions that see every object before it is written, in this order.
 	Admission []Admission
 

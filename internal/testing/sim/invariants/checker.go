@@ -165,6 +165,7 @@ func rules() []rule {
 // Observe judges a write and remembers the first violation.
 func (c *Checker) Observe(e *apiserver.Entry) {
 	c.observeData(e)
+	c.observeMisfit(e)
 	defer c.places.see(c, e)
 	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
 	c.bounds.see(e, byManager, c.generation())
@@ -255,12 +256,21 @@ func (c *Checker) Vain(w apiserver.Write) {
 	}
 }
 
+// observeMisfit notes a pod that admission makes none of the set's when a manager creates it.
+func (c *Checker) observeMisfit(e *apiserver.Entry) {
+	pod, isPod := e.New.(*corev1.Pod)
+	if set := c.world.Set(); e.Rewritten && isPod && e.Verb == apiserver.Create && c.managers[e.Actor] && set != nil {
+		c.world.Misfits[pod.UID] = OwnerOf(pod) != set.UID || !matches(set, pod)
+	}
+}
+
 // Rewritten judges a write that admission changed: the manager must notice, and not try it again and again.
 func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
-	set := c.reconcile.set()
-	pod, isPod := answer.(*corev1.Pod)
-	misfit := isPod && w.Verb == apiserver.Create && set != nil && (OwnerOf(pod) != set.UID || !matches(set, pod))
-	if wrong := c.bounds.rewrite(w, misfit, c.world.now()); wrong != "" && c.Violation == nil {
+	wrong := c.bounds.rewrite(w, c.world.now())
+	if w.Verb == apiserver.Create && c.world.Misfits[answer.GetUID()] {
+		wrong = c.bounds.misfit(c.world.now())
+	}
+	if wrong != "" && c.Violation == nil {
 		c.Violation = errors.New(wrong)
 	}
 }

@@ -21,6 +21,8 @@ import (
 type Cluster struct {
 	// Store is its API server.
 	Store *apiserver.Store
+	// Misfits are the pods that admission made none of the set's when a manager created them. How many there are depends on faults.
+	Misfits map[types.UID]bool
 
 	set       apiserver.Key
 	now       func() time.Time
@@ -35,7 +37,7 @@ type Cluster struct {
 // NewCluster returns a reader of a store, about a set that may not exist yet.
 func NewCluster(store *apiserver.Store, set apiserver.Key, now func() time.Time) *Cluster {
 	return &Cluster{
-		Store: store, set: set, now: now, names: make(map[types.UID]string), versions: make(map[string]string),
+		Store: store, Misfits: make(map[types.UID]bool), set: set, now: now, names: make(map[types.UID]string), versions: make(map[string]string),
 		held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), excused: make(map[types.UID]time.Time),
 	}
 }

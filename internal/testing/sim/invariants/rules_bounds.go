@@ -27,7 +27,8 @@ const (
 	maxStatuses   = 10               // writes of the status in a second, by one life of a manager
 	maxFailures   = 40               // failures of the same write in failureWindow, by one life of a manager
 	failureWindow = 10 * time.Minute //
-	rewrittenRest = 10 * time.Second // from one patch that admission changed to the same one, by one life of a manager
+	rewrittenRest = 10 * time.Second // for maxRewritten patches that admission changes in the same way, by one life of a manager
+	maxRewritten  = 2                // two plans may want the same of an object
 	maxMisfits    = 12               // pods in a minute that admission makes none of the set's, by one life of a manager
 	maxMessage    = 4 << 10          // bytes of a message in a condition
 	maxNotes      = 16 << 10         // bytes of the annotations of a pod
@@ -39,7 +40,7 @@ type bounds struct {
 	statuses map[string][]time.Time
 	failures map[string][]time.Time
 	// rewritten is when patches were last changed by admission, and misfits when pods were made that are none of the set's.
-	rewritten map[string]time.Time
+	rewritten map[string][]time.Time
 	misfits   []time.Time
 	wasted    int // pods that managers created and deleted before anything happened to them
 }
@@ -53,7 +54,7 @@ type streak struct {
 }
 
 func newBounds() *bounds {
-	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time), rewritten: make(map[string]time.Time)}
+	return &bounds{inARow: make(map[apiserver.Key]streak), statuses: make(map[string][]time.Time), failures: make(map[string][]time.Time), rewritten: make(map[string][]time.Time)}
 }
 
 // restart forgets what a manager did before its restart, because it cannot know.
@@ -69,18 +70,21 @@ func (b *bounds) forgetRewritten() {
 }
 
 // rewrite records a write that admission changed. It returns what is wrong if the same was tried a moment ago.
-func (b *bounds) rewrite(w apiserver.Write, misfit bool, now time.Time) string {
+func (b *bounds) rewrite(w apiserver.Write, now time.Time) string {
 	what := w.Actor + " " + w.String() + " " + patchedKeys(w.Body)
 	if w.Verb == apiserver.Patch {
-		last, again := b.rewritten[what]
-		if b.rewritten[what] = now; again && now.Sub(last) < rewrittenRest {
-			return fmt.Sprintf("I10 hot loop: %s was changed by admission, and tried again after %s", what, now.Sub(last))
+		b.rewritten[what] = within(append(b.rewritten[what], now), rewrittenRest)
+		if n := len(b.rewritten[what]); n > maxRewritten {
+			return fmt.Sprintf("I10 hot loop: %s was changed by admission %d times in %s", what, n, rewrittenRest)
 		}
 	}
-	if misfit {
-		if b.misfits = within(append(b.misfits, now), time.Minute); len(b.misfits) > maxMisfits {
-			return fmt.Sprintf("I10 hot loop: %d pods in a minute that are none of the set's", len(b.misfits))
-		}
+	return ""
+}
+
+// misfit records a pod that admission made none of the set's. It returns what is wrong if there were too many.
+func (b *bounds) misfit(now time.Time) string {
+	if b.misfits = within(append(b.misfits, now), time.Minute); len(b.misfits) > maxMisfits {
+		return fmt.Sprintf("I10 hot loop: %d pods in a minute that are none of the set's", len(b.misfits))
 	}
 	return ""
 }

@@ -1,0 +1,187 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/internal/testing/testbed/audit"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
+)
+
+const (
+	// noisyNamespaces have noisySets sets each without pods, which are edited noisyEvery. brokenSets are those that are broken.
+	noisyNamespaces, noisySets, brokenSets = 10, 30, 500
+	noisyEvery                             = 5 * time.Millisecond
+	// losses is how many pods are lost one after the other, and lossEvery the time between two.
+	losses    = 7
+	lossEvery = 3 * time.Second
+	// longestDelay is by how much longer a lost pod may wait for its successor beside neighbors, in seconds.
+	longestDelay = 1
+)
+
+// neighborsTrial is a run of the trial of neighbors.
+type neighborsTrial struct {
+	bed     *bed
+	process process
+	percent int
+	shop    *rollSets
+	facts   []fact
+	alone   float64
+}
+
+// measureNeighbors deletes pods of a set, and measures how long the manager takes to send the first write for each: alone, while the
+// sets of other namespaces are edited, and beside sets that are broken.
+func measureNeighbors(ctx context.Context, b *bed, percent int) (facts []fact, err error) {
+	p, err := startManager(ctx, b, "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	t := &neighborsTrial{bed: b, process: p, percent: percent}
+	if t.shop, err = b.newRollSets(ctx, wish{image: "app:v1", note: "1", replicas: smallPods}, 1); err != nil {
+		return nil, err
+	}
+	if err := t.shop.awaitReady(ctx, p); err != nil {
+		return nil, err
+	}
+	if t.alone, err = t.lose(ctx); err != nil {
+		return nil, err
+	}
+	t.facts = append(t.facts, fact{Name: "first write for a lost pod, alone, median", Value: t.alone, Unit: "s", Limit: noLimit})
+	if err := errors.Join(t.besideEdits(ctx), t.besideBroken(ctx)); err != nil {
+		return nil, err
+	}
+	return t.facts, nil
+}
+
+// besideEdits loses pods while sets in other namespaces are edited.
+func (t *neighborsTrial) besideEdits(ctx context.Context) error {
+	var noisy []*rollSets
+	for range noisyNamespaces {
+		sets, err := t.bed.newRollSets(ctx, wish{image: "app:v1", note: "1"}, max(1, noisySets*t.percent/100))
+		if err != nil {
+			return err
+		}
+		noisy = append(noisy, sets)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	edits, group := 0, errgroup.Group{}
+	group.SetLimit(editors)
+	start := time.Now()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; sleep(ctx, noisyEvery) == nil; n++ {
+			s := noisy[n%len(noisy)]
+			w := s.wishes[n/len(noisy)%len(s.wishes)]
+			group.Go(func() error {
+				return s.change(ctx, &w, func(w *wish) { w.note = strconv.Itoa(n) })
+			})
+			edits++
+		}
+	}()
+	took, err := t.lose(ctx)
+	lasted := time.Since(start)
+	stop()
+	<-done
+	_ = group.Wait() // those that the end cut off
+	if err != nil {
+		return err
+	}
+	t.note(took, fmt.Sprintf("%.0f edits a second of %d sets in %d namespaces", float64(edits)/lasted.Seconds(), noisyNamespaces*len(noisy[0].wishes), noisyNamespaces))
+	return nil
+}
+
+// besideBroken loses pods beside sets each of which is broken in its own way.
+func (t *neighborsTrial) besideBroken(ctx context.Context) error {
+	n := max(1, brokenSets*t.percent/100/5)
+	for _, image := range []string{"app:missing", "app:broken", "app:crash", "app:exit", " "} { // the last is invalid
+		if _, err := t.bed.newRollSets(ctx, wish{image: image, note: "1", replicas: 2}, n); err != nil {
+			return err
+		}
+	}
+	took, err := t.lose(ctx)
+	if err != nil {
+		return err
+	}
+	t.note(took, fmt.Sprintf("%d broken sets", 5*n))
+	return nil
+}
+
+func (t *neighborsTrial) note(took float64, beside string) {
+	t.facts = append(t.facts,
+		fact{Name: "first write for a lost pod beside " + beside + ", median", Value: took, Unit: "s", Limit: noLimit},
+		fact{Name: "by how much longer that takes", Value: took - t.alone, Unit: "s", Limit: longestDelay})
+}
+
+// lose deletes pods of the shop one after the other, and returns the median of the times to the first pod that the manager creates
+// for it after that, in seconds.
+func (t *neighborsTrial) lose(ctx context.Context) (float64, error) {
+	var took []float64
+	for range losses {
+		if err := sleep(ctx, lossEvery); err != nil {
+			return 0, err
+		}
+		one, err := t.loseOne(ctx)
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, one.Seconds())
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
+}
+
+func (t *neighborsTrial) loseOne(ctx context.Context) (time.Duration, error) {
+	set := t.shop.wishes[0].name
+	pods := &corev1.PodList{}
+	if err := t.bed.objects.List(ctx, pods, client.InNamespace(set.Namespace)); err != nil {
+		return 0, err
+	}
+	live := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil })
+	if live < 0 {
+		return 0, fmt.Errorf("no pod of %s is left to lose", set)
+	}
+	log, err := audit.From(t.bed.AuditLog)
+	if err != nil {
+		return 0, err
+	}
+	lost := time.Now()
+	if err := t.bed.api.CoreV1().Pods(set.Namespace).Delete(ctx, pods.Items[live].Name, metav1.DeleteOptions{}); err != nil {
+		return 0, err
+	}
+	for {
+		at, err := firstCreate(log, set)
+		if err != nil || !at.IsZero() {
+			return at.Sub(lost), err
+		}
+		if err := sleep(ctx, pollEvery); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// firstCreate returns when the manager first created a pod in the namespace of a set; zero if it did not yet.
+func firstCreate(log audit.Log, set types.NamespacedName) (time.Time, error) {
+	requests, err := log.Requests(manager.User)
+	for _, r := range requests {
+		if r.Verb == "create" && r.Resource == string(corev1.ResourcePods) && r.Namespace == set.Namespace {
+			return r.At, nil
+		}
+	}
+	return time.Time{}, err
+}

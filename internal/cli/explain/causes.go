@@ -1,0 +1,231 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// cause is one thing that a set waits for.
+type cause struct {
+	Kind string `json:"kind"`
+	// Pods are the pods that wait for it; empty if the whole set does.
+	Pods   []string `json:"pods"`
+	Reason string   `json:"reason"`
+	// LiftedBy is what would end it, if possible a command.
+	LiftedBy string `json:"liftedBy"`
+}
+
+// unobserved is the cause that comes before all others: nobody has seen the spec.
+func unobserved(set *v1alpha1.RollSet) cause {
+	return cause{
+		Kind: "unobserved", Pods: []string{},
+		Reason:   fmt.Sprintf("the spec is at generation %d, and the controller has observed generation %d", set.Generation, set.Status.ObservedGeneration),
+		LiftedBy: "the manager; if this stays, see whether it runs: kubectl get pods -A -l app.kubernetes.io/name=rollset",
+	}
+}
+
+// causesOf returns what a set waits for: what its status tells, then what the plan holds back, then its pods that are not
+// available.
+func causesOf(o *snapshot.Objects, holds []hold) []cause {
+	causes := slices.Concat(ofVerdicts(o.Set), ofStep(o.Set), ofFailure(o.Set, holds), grouped(o.Set, holds))
+	causes = append(causes, ofPause(o.Set, holds)...)
+	if !meta.IsStatusConditionTrue(o.Set.Status.Conditions, v1alpha1.ConditionReady) {
+		causes = append(causes, ofPods(o)...)
+	}
+	return causes
+}
+
+// whole returns a cause that concerns the whole set.
+func whole(kind, reason, liftedBy string) []cause {
+	return []cause{{Kind: kind, Pods: []string{}, Reason: podstate.Printable(reason, textLimit), LiftedBy: liftedBy}}
+}
+
+// ofVerdicts returns the judgements on the spec and on the rollout.
+func ofVerdicts(set *v1alpha1.RollSet) []cause {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
+	if c == nil {
+		return nil
+	}
+	switch c.Reason {
+	case v1alpha1.ReasonInvalidSpec:
+		return whole("spec", c.Message, "kubectl edit rollset "+set.Name)
+	case v1alpha1.ReasonRolledBack:
+		return whole("verdict", c.Message, "kubectl rollset retry "+set.Name+", or another template")
+	case v1alpha1.ReasonProgressDeadlineExceeded:
+		return whole("deadline", c.Message, "kubectl rollset undo "+set.Name+", or what the causes below name")
+	case v1alpha1.ReasonPartitionReached:
+		return whole("partition", c.Message, "kubectl rollset set partition "+set.Name+" 0")
+	default:
+		return nil
+	}
+}
+
+// ofStep returns what the step at work waits for, besides its pods.
+func ofStep(set *v1alpha1.RollSet) []cause {
+	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
+	if r == nil || r.Step < 1 || int(r.Step) > len(steps) {
+		return nil
+	}
+	at := fmt.Sprintf("step %d of %d", r.Step, r.Steps)
+	promote := "kubectl rollset promote " + set.Name
+	switch r.Phase {
+	case v1alpha1.RolloutSoaking:
+		until := ""
+		if r.Until != nil {
+			until = " until " + r.Until.UTC().Format("2006-01-02 15:04:05Z")
+		}
+		return whole("soak", at+" soaks"+until, "time, or "+promote+" --full")
+	case v1alpha1.RolloutGated, v1alpha1.RolloutFailed:
+		return ofGates(set, at)
+	case v1alpha1.RolloutPaused:
+		if set.Spec.UpdateStrategy.RollingUpdate.Paused {
+			return nil // resumed first
+		}
+		return whole("promotion", at+" waits until somebody promotes it", promote)
+	case v1alpha1.RolloutRolling:
+		return nil
+	default:
+		return nil
+	}
+}
+
+// ofGates returns the gates of the step at work that are not True.
+func ofGates(set *v1alpha1.RollSet, at string) (causes []cause) {
+	for _, gate := range set.Spec.UpdateStrategy.RollingUpdate.Steps[set.Status.Rollout.Step-1].Gates {
+		c := meta.FindStatusCondition(set.Status.Conditions, gate.ConditionType)
+		reason := at + " waits for gate " + gate.ConditionType
+		switch {
+		case c == nil || c.Status == metav1.ConditionUnknown:
+		case c.Status == metav1.ConditionTrue:
+			continue
+		default:
+			reason = fmt.Sprintf("%s: gate %s is False: %s", at, gate.ConditionType, c.Message)
+		}
+		causes = append(causes, whole("gate", reason, fmt.Sprintf("kubectl rollset gate %s %s -- COMMAND, or who else writes the condition", set.Name, gate.ConditionType))...)
+	}
+	if set.Status.Rollout.Phase == v1alpha1.RolloutFailed {
+		if c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing); c != nil && len(causes) == 0 {
+			causes = whole("gate", c.Message, "kubectl rollset undo "+set.Name)
+		}
+	}
+	return causes
+}
+
+// quotaName finds the quota in the API server's refusal.
+var quotaName = regexp.MustCompile(`exceeded quota: ([a-z0-9.-]+)`)
+
+// ofFailure returns the write that the API server refused last, unless the plan holds pods back for it.
+func ofFailure(set *v1alpha1.RollSet, holds []hold) []cause {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionReplicaFailure)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	held := func(kind action.HoldKind) bool {
+		return slices.ContainsFunc(holds, func(h hold) bool { return h.Kind == string(kind) })
+	}
+	quota := quotaName.FindStringSubmatch(c.Message)
+	switch {
+	case quota != nil:
+		return whole("quota", c.Message, fmt.Sprintf("a larger quota, or fewer pods that use it: kubectl describe resourcequota %s -n %s", quota[1], set.Namespace))
+	case c.Reason == v1alpha1.ReasonInvalidTemplate && held(action.HeldByPreflight),
+		c.Reason == v1alpha1.ReasonClaimConflict && held(action.HeldByClaim), c.Reason == v1alpha1.ReasonNameConflict && held(action.HeldByName):
+		return nil
+	case c.Reason == v1alpha1.ReasonInvalidTemplate:
+		return whole("template", c.Message, "a template that the API server accepts: kubectl rollset undo "+set.Name)
+	default:
+		return whole("refusal", c.Reason+": "+c.Message, "what the message names; the write is tried again")
+	}
+}
+
+// ofPause returns the pause of a set of which no pod is held back, for example because it was updated before.
+func ofPause(set *v1alpha1.RollSet, holds []hold) []cause {
+	paused := slices.ContainsFunc(holds, func(h hold) bool { return h.Kind == string(action.HeldByPause) })
+	if !set.Spec.UpdateStrategy.RollingUpdate.Paused || paused {
+		return nil
+	}
+	return whole(string(action.HeldByPause), "the rollout is paused: no pod moves to another revision", "kubectl rollset resume "+set.Name)
+}
+
+// grouped returns the holds, one cause for those that differ only in the pod.
+func grouped(set *v1alpha1.RollSet, holds []hold) (causes []cause) {
+	const pod = "POD"
+	for _, h := range holds {
+		reason, lifted := replaceName(h.Reason, h.Subject, "the pod"), replaceName(h.LiftedBy, h.Subject, pod)
+		i := slices.IndexFunc(causes, func(c cause) bool { return c.Kind == h.Kind && c.Reason == reason && c.LiftedBy == lifted })
+		if i < 0 {
+			i = len(causes)
+			causes = append(causes, cause{Kind: h.Kind, Pods: []string{}, Reason: reason, LiftedBy: lifted})
+		}
+		if h.Subject != "" && h.Subject != set.Name {
+			causes[i].Pods = append(causes[i].Pods, h.Subject)
+		}
+	}
+	for i := range causes {
+		c := &causes[i]
+		slices.Sort(c.Pods)
+		if c.Pods = slices.Compact(c.Pods); len(c.Pods) == 1 {
+			c.Reason = strings.ReplaceAll(c.Reason, "the pod", c.Pods[0])
+		}
+		c.LiftedBy = strings.ReplaceAll(c.LiftedBy, "delete-pod "+pod, "delete-pod "+some(c.Pods, " "))
+	}
+	return causes
+}
+
+// replaceName replaces a name in a text; an empty one is in none.
+func replaceName(text, name, by string) string {
+	if name == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, name, by)
+}
+
+// ofPods returns why pods are not available, one cause for those with the same reason.
+func ofPods(o *snapshot.Objects) (causes []cause) {
+	for _, pod := range o.Pods {
+		reason := podstate.Why(pod)
+		since, ready := podstate.ReadySince(pod)
+		minReady := o.Set.Spec.MinReadySeconds
+		if ready && reason == "" && o.Now.Before(since.Add(secondsOf(minReady))) {
+			reason = fmt.Sprintf("ready for less than %ds", minReady)
+		}
+		if reason == "" {
+			continue
+		}
+		i := slices.IndexFunc(causes, func(c cause) bool { return c.Reason == reason })
+		if i < 0 {
+			i = len(causes)
+			causes = append(causes, cause{Kind: "pod", Reason: reason, LiftedBy: whatHelps(pod)})
+		}
+		causes[i].Pods = append(causes[i].Pods, pod.Name)
+	}
+	slices.SortStableFunc(causes, func(a, b cause) int { return cmp.Compare(len(b.Pods), len(a.Pods)) })
+	return causes
+}
+
+// whatHelps returns what a user can do about a pod that is not available.
+func whatHelps(pod *corev1.Pod) string {
+	describe := fmt.Sprintf("kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
+	switch _, ready := podstate.ReadySince(pod); {
+	case podstate.Terminating(pod):
+		return "its end; " + describe
+	case ready:
+		return "time"
+	default:
+		return "the pod becoming ready; " + describe
+	}
+}

@@ -1,0 +1,86 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"rollset.dev/rollset/internal/cli/session"
+)
+
+const (
+	// columns is the width of the narrowest terminal that is common.
+	columns = 80
+	// maxShown is how many names, and how many writes, are listed.
+	maxShown = 4
+)
+
+func secondsOf(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+// printAnswers prints what sets wait for.
+func printAnswers(s *session.Session, answers []answer) error {
+	for i, a := range answers {
+		if i > 0 {
+			fmt.Fprintln(s.Out)
+		}
+		if _, err := fmt.Fprint(s.Out, a.text()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text returns an answer, in lines that fit on a terminal.
+func (a *answer) text() string {
+	var b strings.Builder
+	paragraph(&b, "rollset/"+a.Set+"  "+a.Waiting)
+	for i, next := range a.Next {
+		if i == maxShown {
+			paragraph(&b, fmt.Sprintf("next: %d more writes", len(a.Next)-i))
+			break
+		}
+		paragraph(&b, "next: "+next)
+	}
+	if len(a.Causes) == 0 && len(a.Next) == 0 {
+		b.WriteString("nothing waits\n")
+	}
+	for _, c := range a.Causes {
+		b.WriteString("\n")
+		switch len(c.Pods) {
+		case 0:
+			paragraph(&b, c.Kind+": "+c.Reason)
+		case 1:
+			paragraph(&b, c.Kind+": "+c.Pods[0]+": "+c.Reason)
+		default:
+			paragraph(&b, fmt.Sprintf("%s: %d pods (%s): %s", c.Kind, len(c.Pods), some(c.Pods, ", "), c.Reason))
+		}
+		paragraph(&b, "  lifted by: "+c.LiftedBy)
+	}
+	return b.String()
+}
+
+// paragraph writes a text, broken into lines; those after the first are indented.
+func paragraph(b *strings.Builder, text string) {
+	const indent = "    "
+	first, rest, broken := strings.Cut(ansi.Wrap(text, columns, ""), "\n")
+	b.WriteString(first + "\n")
+	if !broken {
+		return
+	}
+	for line := range strings.Lines(ansi.Wrap(strings.ReplaceAll(rest, "\n", " "), columns-len(indent), "")) {
+		b.WriteString(indent + strings.TrimSpace(line) + "\n")
+	}
+}
+
+// some returns the first of some names, and how many more there are.
+func some(names []string, separator string) string {
+	if len(names) <= maxShown {
+		return strings.Join(names, separator)
+	}
+	return fmt.Sprintf("%s … and %d more", strings.Join(names[:maxShown], separator), len(names)-maxShown)
+}

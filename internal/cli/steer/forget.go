@@ -1,0 +1,86 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/cli/view"
+	"rollset.dev/rollset/internal/model/revision"
+)
+
+const (
+	// noticePoll is how often a set is read while waiting until the controller notices that an annotation is gone.
+	noticePoll = 200 * time.Millisecond
+	// noticeLimit is how long that is waited for.
+	noticeLimit = 30 * time.Second
+)
+
+// forget removes an annotation with a request that the controller has handled, and waits until the controller has noticed that.
+// Each request acts once, so the same one made again would do nothing while the first is there. It returns the set as it is
+// then.
+func forget(ctx context.Context, s *session.Session, c client.Client, set set, request string) (set, error) {
+	value := set.Annotations[request]
+	if request == "" || value == "" {
+		return set, nil
+	}
+	handled, err := isHandled(ctx, c, set, request, value)
+	if err != nil || !handled {
+		return set, err
+	}
+	path := "/metadata/annotations/" + strings.ReplaceAll(request, "/", "~1")
+	body, err := json.Marshal([]map[string]string{{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}})
+	if err != nil {
+		return set, err
+	}
+	err = c.Patch(ctx, set.raw.DeepCopy(), client.RawPatch(types.JSONPatchType, body))
+	if err != nil && !apierrors.IsInvalid(err) { // invalid: another client has changed it
+		return set, err
+	}
+	limited, cancel := session.Within(ctx, noticeLimit)
+	defer cancel()
+	for {
+		if set, err = read(limited, c, client.ObjectKeyFromObject(set.raw)); err == nil {
+			handled, err = isHandled(limited, c, set, request, value)
+		}
+		switch {
+		case err == nil && !handled:
+			return set, nil
+		case errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
+			return set, fmt.Errorf("annotation %s=%s was removed, because it was acted upon before, and the controller has not noticed within %v; does it run? Try again", request, value, noticeLimit)
+		case err != nil:
+			return set, err
+		}
+		select {
+		case <-limited.Done():
+		case <-s.Clock.After(noticePoll):
+		}
+	}
+}
+
+// isHandled reports whether the controller remembers that it handled a request.
+func isHandled(ctx context.Context, c client.Client, set set, request, value string) (bool, error) {
+	if request == v1alpha1.PromoteAnnotation {
+		return set.Status.Rollout != nil && set.Status.Rollout.IgnoredPromotion == value, nil
+	}
+	mark := map[string]string{v1alpha1.AbortAnnotation: revision.AbortedAnnotation, v1alpha1.RetryAnnotation: revision.RetriedAnnotation}[request]
+	revisions, err := view.Revisions(ctx, c, set.RollSet)
+	for _, r := range revisions {
+		if r.Name == value {
+			return r.Annotations[mark] != "", nil
+		}
+	}
+	return false, err
+}

@@ -1,0 +1,111 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"rollset.dev/rollset/api/v1alpha1"
+)
+
+// webManifest is a set as a user writes it, without a namespace and without defaults.
+func webManifest(replicas int, image string, more string) string {
+	return fmt.Sprintf(`apiVersion: apps.rollset.dev/v1alpha1
+kind: RollSet
+metadata: {name: web}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: %q}]}
+%s`, replicas, image, more)
+}
+
+// TestPlanOfFiles plans files of sets that were applied in every way: by kubectl apply, on the server, and not at all. A field
+// that the file does not have any longer is removed where the tool would remove it.
+func TestPlanOfFiles(t *testing.T) {
+	t.Parallel()
+	for name, tool := range tools() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t)
+			in := func(text string) map[string]any {
+				var object map[string]any
+				if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+					t.Fatal(err)
+				}
+				object["spec"].(map[string]any)["replicas"] = int64(3)
+				return object
+			}
+			contains(t, u.try(t, webManifest(3, "nginx:1.28", ""), "plan", "-f", "-").out, "web: scale (spec.replicas)", "create 3 pods")
+			limited := webManifest(3, "nginx:1.28", "  minReadySeconds: 1\n")
+			object := in(limited)
+			object["spec"].(map[string]any)["minReadySeconds"] = int64(1)
+			tool.sync(t, u, object)
+			contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods")
+			generation := u.get(t, "web").Generation
+
+			const path = "web.yaml" // relative: kubectl's -f separates files by commas
+			for text, want := range map[string]string{
+				limited:                          "web: nothing\n",
+				webManifest(3, "nginx:1.28", ""): "web: nothing (spec.minReadySeconds)",
+				webManifest(3, "nginx:1.29", "  minReadySeconds: 1\n"):    "web: recreate (spec.template.spec.containers[app].image)",
+				webManifest(5, "nginx:1.28", "  minReadySeconds: 1\n"):    "web: scale (spec.replicas)",
+				"# a comment\n---\n" + limited + "---\n" + service + "\n": "web: nothing\n",
+			} {
+				if err := os.WriteFile(filepath.Join(u.dir, path), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				contains(t, u.run(t, "plan", "-f", path), want)
+				contains(t, u.run(t, "plan", "web", "-f", path, "-o", "wide"), want)
+				if r := u.try(t, text, "plan", "-f", "-"); r.code != 0 || !strings.Contains(r.out, want) {
+					t.Errorf("from standard input: exit code %d, want %q\n%s%s", r.code, want, r.out, r.err)
+				}
+				if r := u.try(t, text, "plan", "-f", "/dev/stdin"); r.code != 0 || !strings.Contains(r.out, want) {
+					t.Errorf("from a pipe: exit code %d, want %q\n%s%s", r.code, want, r.out, r.err)
+				}
+			}
+			if now := u.get(t, "web"); now.Generation != generation {
+				t.Errorf("plans changed the set")
+			}
+			u.fails(t, 1, []string{"plan", "-f", path, "--namespace=elsewhere"}, `"elsewhere" not found`)
+		})
+	}
+}
+
+const service = `apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {clusterIP: None}`
+
+// TestPlanConflictsWithNobody plans while the manager writes the status of the set all the time.
+func TestPlanConflictsWithNobody(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
+		set.Spec.Replicas = new(int32(40))
+		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt(2))
+	})
+	u.run(t, "set", "image", "web", "app=nginx:1.29")
+	planned := 0
+	for range 10 {
+		contains(t, u.run(t, "plan", "web", "--set-image", "app=nginx:1.30"), "web: recreate")
+		if set := u.get(t, "web"); set.Status.UpdatedReplicas < 40 {
+			planned++
+		}
+	}
+	if planned == 0 {
+		t.Error("the rollout was over before it was planned")
+	}
+	u.fails(t, 1, []string{"plan", "web", "--replicas=-2"}, "--replicas is -2; it must be 0 or more")
+	u.fails(t, 1, []string{"plan", "web", "--replicas=2147483647"}, "the plan is too large: rollset web has up to 2147483647 pods")
+}
