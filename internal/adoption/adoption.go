@@ -6,9 +6,9 @@
 //
 // The rule: a set adopts pods that its selector matches and that have no controller. It releases pods that its selector no
 // longer matches. It leaves aside a pod that the API server does not let it adopt or release. An adopted pod that equals
-// what the set's template would give gets the label of the update revision and keeps running. The API server decides what
-// the template would give, by a dry run, because its defaults and admission plugins change pods. A pod that differs is
-// updated like any outdated pod, but not before it is known to differ.
+// what the set's template would give gets the label of its revision and keeps running. So does a pod that has lost that label.
+// The API server decides what the template would give, by a dry run, because its defaults and admission plugins change pods. A
+// pod that differs is updated like any outdated pod, but not before it is known to differ, or its user changes the template.
 package adoption
 
 import (
@@ -47,22 +47,52 @@ func Adoptable(o *snapshot.Set, pod *corev1.Pod) bool {
 	return !podstate.Finished(pod) // a finished pod leaves only its name, and names are not scarce
 }
 
-// Recognize plans which pods to label with the update revision, or asks the API server what such a pod would look like. If
-// it plans nothing, every pod has the right label or differs from the template.
+// Recognize plans which pods to label with the update revision or the current one, or asks the API server what such a pod would
+// look like. If it plans nothing, every pod has the right label or differs from both templates.
 func Recognize(o *snapshot.Set) action.Plan {
 	var p action.Plan
-	answer, asked := o.Preflights[o.Update.Name]
 	for r := range o.Unsteady() {
 		if !r.Active() || o.Known[r.Revision].Template != nil {
 			continue
 		}
-		switch {
-		case !asked, answer.Pod == nil && answer.Retry <= 0: // both expire
-			p.Add(action.Preflight{Revision: o.Update.Name})
-			return p
-		case answer.Pod != nil && o.Difference(r, answer.Pod) == "":
-			p.Add(action.Relabel{Pod: r.Pod, Revision: o.Update.Name})
+		for _, revision := range recognizable(o) {
+			answer, asked := o.Preflights[revision.Name]
+			if !asked || answer.Pod == nil && answer.Retry <= 0 { // both expire
+				p.Add(action.Preflight{Revision: revision.Name})
+				return p
+			}
+			if isOf(o, r, revision, answer) {
+				p.Add(action.Relabel{Pod: r.Pod, Revision: revision.Name})
+				break
+			}
 		}
 	}
 	return p
+}
+
+// recognizable returns the revisions that pods may be of. A pod may have more labels and annotations than its template, so the
+// template that asks for more comes first.
+func recognizable(o *snapshot.Set) []snapshot.Revision {
+	asks := func(r snapshot.Revision) int { return len(r.Template.Labels) + len(r.Template.Annotations) }
+	switch {
+	case !o.Rolling() || o.Current.Template == nil:
+		return []snapshot.Revision{o.Update}
+	case asks(o.Current) > asks(o.Update):
+		return []snapshot.Revision{o.Current, o.Update}
+	default:
+		return []snapshot.Revision{o.Update, o.Current}
+	}
+}
+
+// isOf reports whether a pod is what the template of a revision gives, as the API server showed it. A server that has nothing against
+// such pods but shows none, because of a full quota, leaves the template to compare with.
+func isOf(o *snapshot.Set, r *snapshot.Replica, revision snapshot.Revision, answer snapshot.Preflight) bool {
+	switch {
+	case answer.Pod != nil:
+		return o.Difference(r, revision, answer.Pod) == ""
+	case answer.Unclear():
+		return o.DifferenceAsWritten(r, revision) == ""
+	default:
+		return false
+	}
 }

@@ -57,7 +57,7 @@ func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolu
 		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
 	case owner != nil && owner.UID != o.UID && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
-	case labeled && other != o.Name:
+	case labeled && other != o.Name && !(inUse && !identity.Names(claim.Name, other)): // else a user has changed the label
 		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
 	case !labeled && contradicts(o.Spec.Selector, claim.Labels) && !inUse:
 		return fmt.Sprintf("claim %s has labels that the selector does not match, so it is another workload's; "+
@@ -239,6 +239,7 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 		return
 	}
 	if r.Terminating && !c.set.Ordinal() && !c.surplus.Has(r.ID) {
+		c.unmark(r, p)
 		return // its owners were settled when it was deleted; only then was it known whether a successor gets its claims
 	}
 	for _, claim := range r.Claims {
@@ -247,7 +248,8 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 		if left && !isLeft && r.Pod == nil {
 			reason = "kept for a pod to come"
 		}
-		switch _, labeled := claim.Labels[v1alpha1.SetLabel]; {
+		labeled := c.isLabeled(r, claim)
+		switch {
 		case Obstacle(c.set, r, claim) != "":
 		case !labeled && r.Active() && mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
@@ -257,6 +259,27 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: reason})
 		}
 	}
+}
+
+// unmark removes the mark of surge from the claims of a terminating pod that is none. Once the pod is gone, only its claims say so,
+// and those of surge are deleted.
+func (c planner) unmark(r *snapshot.Replica, p *action.Plan) {
+	for _, claim := range r.Claims {
+		owner := metav1.GetControllerOf(claim)
+		if snapshot.Surges(claim) && !r.Surge && (owner == nil || owner.UID == c.set.UID) {
+			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: owner, Left: snapshot.Left(claim), Reason: "its pod is no surge"})
+		}
+	}
+}
+
+// isLabeled reports whether a claim has the labels of the set and the identity. One without an identity has its name for it.
+func (c planner) isLabeled(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
+	key := v1alpha1.InstanceIDLabel
+	if c.set.Ordinal() {
+		key = v1alpha1.PodIndexLabel
+	}
+	id, named := claim.Labels[key]
+	return claim.Labels[v1alpha1.SetLabel] == c.set.Name && (!named || id == r.ID)
 }
 
 // owner returns the controller that a claim of a replica should have; nil if none. A claim made for surge belongs to the

@@ -77,6 +77,11 @@ func (v *view) look(ctx context.Context, cache client.Reader, pods informer.Pods
 	if err := v.list(ctx, cache, owned, client.MatchingFields{informer.ControllerIndex: string(v.Set.UID)}); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
+	lost := &appsv1.ControllerRevisionList{}
+	if err := v.list(ctx, cache, lost, client.MatchingFields{informer.ControllerIndex: informer.Orphan}); err != nil {
+		return fmt.Errorf("list revisions without a controller: %w", err)
+	}
+	v.revisions.Orphans = lost.Items
 	for i := range owned.Items {
 		v.Revisions = append(v.Revisions, &owned.Items[i])
 	}

@@ -88,7 +88,8 @@ var _ = Describe("Ownership", func() {
 		Expect(controllerOfPod("taken")(Default)).To(Equal("other"))
 		Eventually(f.warnings).Should(Equal([]string{
 			"SelectorOverlap: The selector also matches pod taken of ReplicaSet other: what others control is not adopted, and stays " +
-				"beside the pods of this set. To move it over, delete its owner with --cascade=orphan",
+				"beside the pods of this set. Give one of both another selector. To move pods over instead, raise spec.replicas by 1, because pods " +
+				"above it are deleted, then delete their owner with --cascade=orphan",
 		}))
 	})
 

@@ -185,7 +185,7 @@ func (r *Reconciler) remember(s *step) {
 	}
 	ended := func(a action.Action) bool {
 		d, ok := a.(action.Delete)
-		return ok && d.Cause == action.Finished && podstate.EndedSoon(d.Pod)
+		return ok && d.Cause == action.Finished && podstate.EndedSoon(d.Pod, s.Now)
 	}
 	if s.result.Deletes.Done > 0 && slices.ContainsFunc(s.plan.Actions, ended) {
 		s.writes.EndedSoon(s.observed.Update.Name)

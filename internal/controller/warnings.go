@@ -64,6 +64,7 @@ func overlap(v *view, pods []client.Object) string {
 		return ""
 	}
 	return fmt.Sprintf("The selector also matches %s of %s: what others control is not adopted, and stays beside the pods of this set. "+
-		"To move it over, delete its owner with --cascade=orphan",
-		podcontrol.Listed(names), strings.Join(slices.Sorted(maps.Keys(owners)), ", "))
+		"Give one of both another selector. To move pods over instead, raise spec.replicas by %d, because pods above it are deleted, "+
+		"then delete their owner with --cascade=orphan",
+		podcontrol.Listed(names), strings.Join(slices.Sorted(maps.Keys(owners)), ", "), len(names))
 }

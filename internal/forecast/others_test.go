@@ -115,17 +115,23 @@ func TestClassFollowsFromTheWrites(t *testing.T) {
 	}{
 		"a label that an injected container reads": {web(inPlace), web(inPlace, labeled), true, Recreate, "spec.template.metadata.labels"},
 		"a label that nobody reads":                {web(inPlace), web(inPlace, labeled), false, Metadata, "spec.template.metadata.labels"},
-		"an image in a pause": {web(), web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }),
-			false, Nothing, "spec.updateStrategy.rollingUpdate.paused"},
+		"an image in a pause": {
+			web(), web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }),
+			false, Nothing, "spec.updateStrategy.rollingUpdate.paused",
+		},
 		"an image under OnDelete": {
 			web(func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy }),
 			web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy }),
 			false, Nothing, "spec.template.spec.containers[app].image",
 		},
-		"an image and fewer pods": {web(), web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(3)) }),
-			false, Recreate, "spec.template.spec.containers[app].image"},
-		"a label and more pods": {web(inPlace), web(inPlace, labeled, func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(6)) }),
-			false, Scale, "spec.replicas"},
+		"an image and fewer pods": {
+			web(), web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(3)) }),
+			false, Recreate, "spec.template.spec.containers[app].image",
+		},
+		"a label and more pods": {
+			web(inPlace), web(inPlace, labeled, func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(6)) }),
+			false, Scale, "spec.replicas",
+		},
 		"other ordinals":           {web(), web(func(s *v1alpha1.RollSetSpec) { s.Ordinals = &v1alpha1.Ordinals{Start: 2} }), false, Scale, "spec.ordinals"},
 		"more storage and a label": {web(inPlace, storage("1Gi")), web(inPlace, storage("2Gi"), labeled), false, Claims, "spec.volumeClaimTemplates"},
 		"a limit":                  {web(), web(unavailable(3)), false, Nothing, "spec.updateStrategy.rollingUpdate.maxUnavailable"},

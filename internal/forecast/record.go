@@ -89,7 +89,7 @@ func effectOf(e *apiserver.Entry) effect {
 	switch {
 	case isPod && !apiequality.Semantic.DeepEqual(old.Spec, pod.Spec), isClaim && !apiequality.Semantic.DeepEqual(oldClaim.Spec, claim.Spec):
 		return alters
-	case isPod && !(apiequality.Semantic.DeepEqual(old.Labels, pod.Labels) && apiequality.Semantic.DeepEqual(old.Annotations, pod.Annotations)):
+	case isPod && (!apiequality.Semantic.DeepEqual(old.Labels, pod.Labels) || !apiequality.Semantic.DeepEqual(old.Annotations, pod.Annotations)):
 		return relabels
 	default:
 		return keeps

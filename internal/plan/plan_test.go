@@ -512,11 +512,11 @@ func TestNext(t *testing.T) {
 				"hold web-d and 1 more: maxUnavailable 0: 1 of 2 pods are available, web-b is not",
 			},
 		},
-		"a pod named in a pause waits if its successor would be at another revision": {
+		"a pod named in a pause is replaced at its own revision": {
 			config: "random R=2 paused v1>v2", state: "a:v1+@ b:v2+@",
 			want: []string{
-				"delete web-a (replacement requested)",
-				"hold web-a and 1 more: the rollout is paused",
+				"delete web-b (replacement requested)",
+				"hold web-a: maxUnavailable 1: 1 of 2 pods are available, web-b is not",
 			},
 		},
 		"strays go where pods are lacking, under the guard of that revision": {

@@ -43,7 +43,7 @@ func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 		if r.Pod == nil || !r.Finished || r.Terminating {
 			continue
 		}
-		if back, _ := w.ComesBackAt(o, r); o.FinishedWait > 0 && back == r.Revision && podstate.EndedSoon(r.Pod) {
+		if back, _ := w.ComesBackAt(o, r); o.FinishedWait > 0 && back == r.Revision && podstate.EndedSoon(r.Pod, o.Now) {
 			p.Hold(action.HeldByBackOff, r.Pod.Name, "the pod has ended (%s) and is replaced after a back-off", r.Pod.Status.Phase)
 			p.Wake(o.FinishedWait)
 			continue

@@ -52,6 +52,16 @@ const waiting = "waiting for "
 // pod that is where it belongs, because everything else may wait for it; then what the API server refuses; then what the plan
 // holds; then a terminating pod. A spent budget says less than what it is spent on, so it comes last.
 func (f *facts) blocker() blocker {
+	b := f.first()
+	i := slices.IndexFunc(f.in.Plan.Held, func(h action.Hold) bool { return h.Kind == action.HeldByDrain })
+	if i < 0 || b.kind == "" || b.text == "" || b.kind == Blocking(action.HeldByDrain) || f.in.Invalid != "" {
+		return b
+	}
+	return blocker{b.kind, b.text + "; drain: " + f.in.Plan.Held[i].String()} // whoever drains the node looks here
+}
+
+// first returns the first thing that the set waits for, but for drains.
+func (f *facts) first() blocker {
 	candidates := []func() blocker{f.limited, f.unavailablePod, f.changingPod, f.endedPod, f.refusal, f.holdOfItsOwn, f.terminatingPod, f.hold}
 	switch {
 	case f.in.Invalid != "":

@@ -108,7 +108,7 @@ func (v *mover) move(m desired.Candidate) {
 	v.moving[m.Replica.Pod] = true
 	switch {
 	case how.recreates():
-		v.plan.Add(deletion(m, cmp.Or(how.cannot, v.foreign(m.Replica))))
+		v.plan.Add(deletion(m, cmp.Or(how.cannot, v.foreign(m))))
 	case next != nil:
 		v.plan.Add(next)
 	}
@@ -154,6 +154,11 @@ func (v *mover) held(m desired.Candidate, how method) bool {
 		return false
 	}
 	v.plan.HoldBecause(why, func() (string, string) { return m.Replica.Pod.Name, v.explain(why, m, how) })
+	if m.Named && m.Replica.Leaving != "" && (why == action.HeldByGuard || why == action.HeldByBudget) {
+		v.plan.HoldBecause(action.HeldByDrain, func() (string, string) {
+			return m.Replica.Pod.Name, m.Replica.Leaving + "; " + v.explain(why, m, how)
+		})
+	}
 	v.plan.Wake(v.budget.yieldsAfter)
 	if why == action.HeldByDomain {
 		v.domains.rest(m, v.plan)
@@ -257,15 +262,19 @@ func (v *mover) spend(m desired.Candidate, how method) {
 }
 
 // foreign returns how an adopted pod, which was made from no revision of the set, differs from the template.
-func (v *mover) foreign(r *snapshot.Replica) string {
-	reference := v.set.Preflights[v.set.Update.Name].Pod
-	if v.set.Known[r.Revision].Template != nil || reference == nil {
+func (v *mover) foreign(m desired.Candidate) string {
+	to, answer, difference := v.set.Known[m.To], v.set.Preflights[m.To], ""
+	switch {
+	case v.set.Known[m.Replica.Revision].Template != nil || to.Template == nil:
+	case answer.Pod != nil:
+		difference = v.set.Difference(m.Replica, to, answer.Pod)
+	case answer.Unclear():
+		difference = v.set.DifferenceAsWritten(m.Replica, to)
+	}
+	if difference == "" {
 		return ""
 	}
-	if difference := v.set.Difference(r, reference); difference != "" {
-		return "the template gives another pod: " + difference
-	}
-	return ""
+	return "the template gives another pod: " + difference
 }
 
 func deletion(m desired.Candidate, why string) action.Delete {

@@ -75,8 +75,7 @@ func holdFrozen(o *snapshot.Set, p *action.Plan) {
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		outdated := r.Revision != o.Update.Name
-		waits := outdated && !r.ToReplace() || o.Paused() && (outdated || r.ToReplace() && o.Rolling())
+		waits := r.Revision != o.Update.Name && !r.ToReplace() || o.Paused() && r.ToReplace() && o.Known[r.Revision].Template == nil
 		if !r.Active() || !waits {
 			continue
 		}

@@ -27,7 +27,7 @@ func (v *mover) vetted(candidates []desired.Candidate) []desired.Candidate {
 		answer, known := o.Preflights[m.To]
 		var why string
 		switch {
-		case known && answer.Unclear() && o.Known[m.Replica.Revision].Template == nil:
+		case known && answer.Unclear() && !o.Rolling() && o.Known[m.Replica.Revision].Template == nil: // an edit is there to replace it
 			why = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision " + m.To
 		case known && answer.Refusal == "", accepted[m.To] && !answer.Refuses():
 			return false

@@ -4,6 +4,7 @@
 package update_test
 
 import (
+	gocmp "cmp"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func TestPreflight(t *testing.T) {
 	const unclear = "a full quota, a taken name, or a webhook with side effects keeps the API server from showing whether the pod differs from revision v2"
 	const refuses = "hold web-a and 2 more: the API server refuses pods of revision v2: denied by policy"
 	tests := map[string]struct {
+		config   string
 		state    string
 		answer   *snapshot.Preflight
 		want     string
@@ -52,12 +54,16 @@ func TestPreflight(t *testing.T) {
 			want: "preflight v2\n" + refuses,
 		},
 		"what the API server would make of a pod of unknown origin was not shown": {
-			state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{Retry: time.Minute},
+			config: "random R=3 v2", state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{Retry: time.Minute},
 			want: "hold web-a: " + unclear, wantWake: time.Minute,
 		},
 		"and is asked again": {
-			state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{},
+			config: "random R=3 v2", state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{},
 			want: "preflight v2\nhold web-a: " + unclear,
+		},
+		"nor what it would make of a pod that a new template replaces": {
+			state: "a:v9+ b:v2+ c:v2+", answer: &snapshot.Preflight{Retry: time.Minute},
+			want: "delete web-a (recreate at v2)",
 		},
 		"a webhook is down": {
 			state: "a:v1+ b:v1+ c:v1+", answer: &snapshot.Preflight{Refusal: "timed out", Failed: true, Retry: time.Second},
@@ -68,7 +74,7 @@ func TestPreflight(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := snapshottest.Parse("random R=3 v1>v2", tt.state)
+			o := snapshottest.Parse(gocmp.Or(tt.config, "random R=3 v1>v2"), tt.state)
 			delete(o.Known, "v9")
 			o.Preflights = nil
 			if tt.answer != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // webManifest is a set as a user writes it, without a namespace and without defaults.
-func webManifest(replicas int, image string, more string) string {
+func webManifest(replicas int, image, more string) string {
 	return fmt.Sprintf(`apiVersion: apps.rollset.dev/v1alpha1
 kind: RollSet
 metadata: {name: web}
@@ -38,19 +39,13 @@ func TestPlanOfFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := newUser(t)
-			in := func(text string) map[string]any {
-				var object map[string]any
-				if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-					t.Fatal(err)
-				}
-				object["spec"].(map[string]any)["replicas"] = int64(3)
-				return object
-			}
 			contains(t, u.try(t, webManifest(3, "nginx:1.28", ""), "plan", "-f", "-").out, "web: scale (spec.replicas)", "create 3 pods")
 			limited := webManifest(3, "nginx:1.28", "  minReadySeconds: 1\n")
-			object := in(limited)
-			object["spec"].(map[string]any)["minReadySeconds"] = int64(1)
-			tool.sync(t, u, object)
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(limited), object); err != nil {
+				t.Fatal(err)
+			}
+			tool.sync(t, u, object.Object)
 			contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods")
 			generation := u.get(t, "web").Generation
 

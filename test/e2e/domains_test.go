@@ -95,6 +95,33 @@ var _ = Describe("Failure domains", func() {
 		}
 	})
 
+	It("are disturbed one at a time, also while a pod is missing, has no node, or comes to another one", func(ctx SpecContext) {
+		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 6, ordinal(), parallel(), maxUnavailable("2"), domains(corev1.LabelTopologyZone, 0))))
+		from := f.mark()
+		set = f.awaitReady(ctx, f.change(ctx, set, release("2")))
+		Expect(isUpdated(set)).To(Succeed())
+
+		homes := map[string]string{} // where each pod was when it was available last
+		f.replay(set, from, func(moment string, pods []*corev1.Pod) {
+			available := map[string]bool{}
+			for _, pod := range pods {
+				if isAvailable(pod) {
+					available[pod.Name], homes[pod.Name] = true, pod.Labels[corev1.LabelTopologyZone]
+				}
+			}
+			lacking := map[string]bool{}
+			for name, home := range homes {
+				if !available[name] {
+					lacking[home] = true
+				}
+			}
+			if len(lacking) > 1 {
+				Fail(fmt.Sprintf("pods of %d zones are unavailable at %s:\n%s", len(lacking), moment, describe(pods)))
+			}
+		})
+		Expect(homes).To(HaveLen(6), "pods that the events show")
+	})
+
 	It("are replaced on demand one after the other too", func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 4, ordinal(), parallel(), gated(), maxUnavailable("4"), domains(rack, 0)))
 		for i, pod := range f.awaitPods(ctx, set, "four pods", func(pods []*corev1.Pod) bool { return len(pods) == 4 }) {

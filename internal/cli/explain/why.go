@@ -242,6 +242,8 @@ func liftedBy(set string, h action.Hold) string {
 		return "more pods becoming available, or a larger updateStrategy.rollingUpdate.maxUnavailable"
 	case action.HeldByGuard:
 		return "the pods that were updated becoming available, or another template: kubectl rollset undo " + set
+	case action.HeldByDrain:
+		return "a node that is ready and stays, or the updated pods becoming available; kubectl uncordon keeps the pod where it is"
 	case action.HeldByDomain:
 		return "the other domain being updated and available"
 	case action.HeldByName:

@@ -120,7 +120,8 @@ func TestCauses(t *testing.T) {
 			[]string{"on-delete 1 web-1 waits to be deleted: kubectl rollset delete-pod web-1"},
 		},
 		"pods without a node": {
-			waiting(v1alpha1.ReasonRollingUpdate, ""), nil, []*corev1.Pod{pod("web-0"), pod("web-1")},
+			waiting(v1alpha1.ReasonRollingUpdate, ""), nil,
+			[]*corev1.Pod{pod("web-0"), pod("web-1")},
 			[]string{"pod 2 Unschedulable: no room: the pod becoming ready; kubectl describe pod web-0 -n shop"},
 		},
 	} {

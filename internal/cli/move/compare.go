@@ -37,7 +37,7 @@ func compare(ctx context.Context, c client.Client, set *v1alpha1.RollSet, pods [
 	var different []string
 	for _, pod := range pods {
 		r := &snapshot.Replica{Content: snapshot.Content{ID: o.IDOf(pod.Name), Pod: pod}}
-		if difference := o.Difference(r, reference); difference != "" {
+		if difference := o.Difference(r, update, reference); difference != "" {
 			different = append(different, pod.Name+": "+difference)
 		}
 	}

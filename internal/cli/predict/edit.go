@@ -4,7 +4,6 @@
 package predict
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,29 +94,6 @@ func (e *edit) key(s *session.Session, args []string) (key client.ObjectKey, err
 		return key, errors.New("the RollSet in the file has no name")
 	}
 	return client.ObjectKeyFromObject(e.file), nil
-}
-
-// readFile reads the only RollSet in the files. As kubectl apply does, it gives it the namespace of the command if it has none.
-func (e *edit) readFile(s *session.Session) error {
-	sets, err := rollSets(s, e.filenames)
-	if err != nil {
-		return err
-	}
-	if len(sets) != 1 {
-		return fmt.Errorf("%s holds %d RollSets; a plan is about one", strings.Join(e.filenames, ", "), len(sets))
-	}
-	e.file = sets[0]
-	namespace, given, err := s.Flags().ToRawKubeConfigLoader().Namespace()
-	switch {
-	case err != nil:
-		return fmt.Errorf("find the namespace: %w", err)
-	case e.file.GetNamespace() == "":
-		e.file.SetNamespace(namespace)
-	case given && e.file.GetNamespace() != namespace:
-		return fmt.Errorf("the file has namespace %s, and namespace %s is given; give one of them", e.file.GetNamespace(), namespace)
-	}
-	_, err = typed(e.file)
-	return err
 }
 
 // apply returns the set after the edit, as the API server answers a dry run. It has no precondition, so that it conflicts with
@@ -200,36 +175,6 @@ func (e *edit) change(set *v1alpha1.RollSet, objects []client.Object) error {
 	return nil
 }
 
-// rollSets returns the RollSets in files.
-func rollSets(s *session.Session, filenames []string) (sets []*unstructured.Unstructured, err error) {
-	kind := v1alpha1.GroupVersion.WithKind("RollSet").GroupKind()
-	for _, name := range filenames {
-		objects, err := session.ReadFiles(s, []string{name})
-		if err != nil {
-			return nil, err
-		}
-		others := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().GroupKind() == kind })
-		if len(others) == len(objects) {
-			return nil, noRollSet(name, others)
-		}
-		for _, o := range objects {
-			if o.GroupVersionKind().GroupKind() == kind {
-				sets = append(sets, o)
-			}
-		}
-	}
-	return sets, nil
-}
-
-// noRollSet returns the error about a file with other objects.
-func noRollSet(name string, others []*unstructured.Unstructured) error {
-	if len(others) == 0 {
-		return fmt.Errorf("%s holds nothing", name)
-	}
-	return fmt.Errorf("%s holds no RollSet, but %s %s (%s); kubectl rollset convert makes a RollSet of a workload",
-		name, others[0].GetKind(), others[0].GetName(), others[0].GetAPIVersion())
-}
-
 // typed returns an object as a RollSet. An unknown field is an error.
 func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
 	set := &v1alpha1.RollSet{}
@@ -237,49 +182,6 @@ func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
 		return nil, fmt.Errorf("rollset %s: %w", u.GetName(), err)
 	}
 	return set, nil
-}
-
-// applyFile changes the set as kubectl apply does: by comparing the file applied last, the file, and the set. A set that was
-// applied on the server is applied there again, in the name of the one who applied its template.
-func (e *edit) applyFile(ctx context.Context, c client.Client, set *v1alpha1.RollSet) error {
-	last := set.Annotations[corev1.LastAppliedConfigAnnotation]
-	if manager := appliedBy(set); last == "" && manager != "" {
-		answer := e.file.DeepCopy()
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
-		if err != nil {
-			return fmt.Errorf("the file is refused: %w", err)
-		}
-		applied := &v1alpha1.RollSet{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, applied); err != nil {
-			return fmt.Errorf("decode rollset %s: %w", set.Name, err)
-		}
-		*set = *applied
-		return nil
-	}
-	modified, err := json.Marshal(e.file.Object)
-	if err != nil {
-		return fmt.Errorf("encode the file: %w", err)
-	}
-	current, err := json.Marshal(set)
-	if err != nil {
-		return fmt.Errorf("encode rollset %s: %w", set.Name, err)
-	}
-	body, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(cmp.Or(last, "{}")), modified, current)
-	if err != nil {
-		return fmt.Errorf("compare the file with rollset %s: %w", set.Name, err)
-	}
-	return patch(set, string(body))
-}
-
-// appliedBy returns who applied the template of a set on the server; empty if nobody did.
-func appliedBy(set *v1alpha1.RollSet) string {
-	for _, entry := range set.ManagedFields {
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil &&
-			strings.Contains(string(entry.FieldsV1.Raw), `"f:template"`) {
-			return entry.Manager
-		}
-	}
-	return ""
 }
 
 // patch changes the set by a merge patch, or by a JSON patch, which is a list.

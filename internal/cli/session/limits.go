@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // answerLimit is how long the API server may take to begin an answer, and to go on with it, unless --request-timeout says
@@ -34,23 +35,23 @@ func (noAnswerError) Timeout() bool { return true }
 func (noAnswerError) Temporary() bool { return true }
 
 // impatient returns a configuration whose requests end when the answer makes no progress.
-func impatient(config *rest.Config) *rest.Config { return limited(config, false) }
+func (s *Session) impatient(config *rest.Config) *rest.Config { return s.limited(config, false) }
 
 // forStreams returns a configuration for watches and logs: the answer must begin in time, and may then go on for ever.
-func forStreams(config *rest.Config) *rest.Config {
-	streams := limited(config, true)
+func (s *Session) forStreams(config *rest.Config) *rest.Config {
+	streams := s.limited(config, true)
 	streams.Timeout = 0
 	return streams
 }
 
-func limited(config *rest.Config, streams bool) *rest.Config {
+func (s *Session) limited(config *rest.Config, streams bool) *rest.Config {
 	config = rest.CopyConfig(config)
 	limit := answerLimit
 	if config.Timeout > 0 {
 		limit = config.Timeout
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &limiter{next: next, limit: limit, streams: streams}
+		return &limiter{next: next, clock: s.Clock, limit: limit, streams: streams}
 	})
 	return config
 }
@@ -58,6 +59,7 @@ func limited(config *rest.Config, streams bool) *rest.Config {
 // limiter ends requests whose answer does not begin in time or, unless they are streams, makes no progress.
 type limiter struct {
 	next    http.RoundTripper
+	clock   clock.Clock
 	limit   time.Duration
 	streams bool
 }
@@ -65,7 +67,14 @@ type limiter struct {
 // RoundTrip implements http.RoundTripper.
 func (l *limiter) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
-	timer := time.AfterFunc(l.limit, func() { cancel(noAnswerError{l.limit}) })
+	timer := l.clock.NewTimer(l.limit)
+	go func() {
+		select {
+		case <-timer.C():
+			cancel(noAnswerError{l.limit})
+		case <-ctx.Done():
+		}
+	}()
 	response, err := l.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		timer.Stop()
@@ -94,7 +103,7 @@ type body struct {
 
 	ctx     context.Context //nolint:containedctx // it is the context of the request that the body belongs to
 	cancel  context.CancelCauseFunc
-	timer   *time.Timer
+	timer   clock.Timer
 	limiter *limiter
 }
 

@@ -103,11 +103,11 @@ func (s *Session) Client() (client.WithWatch, error) {
 		return nil, err
 	}
 	options := client.Options{Scheme: scheme, Mapper: mapper()}
-	c, err := client.New(impatient(config), options)
+	c, err := client.New(s.impatient(config), options)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	watcher, err := client.NewWithWatch(forStreams(config), options)
+	watcher, err := client.NewWithWatch(s.forStreams(config), options)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
@@ -121,7 +121,7 @@ func (s *Session) Clientset() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := kubernetes.NewForConfig(forStreams(config))
+	set, err := kubernetes.NewForConfig(s.forStreams(config))
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}

@@ -51,20 +51,26 @@ func forget(ctx context.Context, s *session.Session, c client.Client, set set, r
 	}
 	limited, cancel := session.Within(ctx, noticeLimit)
 	defer cancel()
+	set, err = noticed(limited, s, c, set, request, value)
+	if errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		return set, fmt.Errorf("annotation %s=%s was removed, because it was acted upon before, and the controller has not noticed within %v; does it run? Try again", request, value, noticeLimit)
+	}
+	return set, err
+}
+
+// noticed waits until the controller no longer remembers a request, and returns the set as it is then.
+func noticed(ctx context.Context, s *session.Session, c client.Client, set set, request, value string) (now set, err error) {
 	for {
-		if set, err = read(limited, c, client.ObjectKeyFromObject(set.raw)); err == nil {
-			handled, err = isHandled(limited, c, set, request, value)
+		handled := false
+		if now, err = read(ctx, c, client.ObjectKeyFromObject(set.raw)); err == nil {
+			handled, err = isHandled(ctx, c, now, request, value)
 		}
-		switch {
-		case err == nil && !handled:
-			return set, nil
-		case errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
-			return set, fmt.Errorf("annotation %s=%s was removed, because it was acted upon before, and the controller has not noticed within %v; does it run? Try again", request, value, noticeLimit)
-		case err != nil:
-			return set, err
+		if err != nil || !handled {
+			return now, err
 		}
 		select {
-		case <-limited.Done():
+		case <-ctx.Done():
+			return now, ctx.Err()
 		case <-s.Clock.After(noticePoll):
 		}
 	}

@@ -184,11 +184,9 @@ func await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 			return err
 		}
 		if v.message != *told {
-			if _, err := fmt.Fprintln(s.Out, v.message); err != nil {
-				return err
-			}
+			fmt.Fprintln(s.Out, v.message)
+			*told = v.message
 		}
-		*told = v.message
 		if v.done {
 			return nil
 		}

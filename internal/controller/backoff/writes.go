@@ -25,6 +25,7 @@ const (
 	CreatingRevision attempt.Verb = "create revision"
 	PatchingRevision attempt.Verb = "patch revision"
 	DeletingRevision attempt.Verb = "delete revision"
+	AdoptingRevision attempt.Verb = "adopt revision"
 	// Doubting asks the API server for what the cache does not show: pods, or that the set is gone.
 	Doubting attempt.Verb = "ask for what the cache does not show"
 	// Replacing replaces pods that ended soon after they started.
@@ -238,14 +239,14 @@ func (w *Writes) room() string {
 // ofPlan reports whether planners are told of the refusals of a verb.
 func ofPlan(verb attempt.Verb) bool {
 	return !slices.Contains([]attempt.Verb{
-		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, Doubting, Replacing, attempt.Preflighting,
+		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, AdoptingRevision, Doubting, Replacing, attempt.Preflighting,
 	}, verb)
 }
 
 // ofObject reports whether what a verb writes is an object that exists.
 func ofObject(verb attempt.Verb) bool {
 	return !slices.Contains([]attempt.Verb{
-		WritingStatus, CreatingRevision, Doubting, Replacing, attempt.Preflighting, attempt.Creating, attempt.MakingClaims,
+		WritingStatus, CreatingRevision, AdoptingRevision, Doubting, Replacing, attempt.Preflighting, attempt.Creating, attempt.MakingClaims,
 		attempt.CreatingBudget,
 	}, verb)
 }

@@ -72,9 +72,10 @@ func controllerOf(o client.Object) []string {
 	}
 }
 
-// SetsOf returns the names of the sets that a claim may belong to: the one of its label, or all that its name allows for.
+// SetsOf returns the names of the sets that a claim may belong to: the one of its label, or all that its name allows for if the label
+// is missing or names a set whose claims have other names.
 func SetsOf(claim client.Object) []string {
-	if name, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok {
+	if name, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && identity.Names(claim.GetName(), name) {
 		return []string{name}
 	}
 	return identity.SetsNamed(claim.GetName())

@@ -160,6 +160,9 @@ func trim(pod *corev1.Pod) {
 		InitContainerStatuses: status.InitContainerStatuses,
 		ContainerStatuses:     status.ContainerStatuses,
 	}
+	if podstate.Finished(pod) { // how long it served is asked of no other
+		pod.Status.StartTime = status.StartTime
+	}
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range containers {
 			c := &containers[i]

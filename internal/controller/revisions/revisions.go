@@ -16,12 +16,14 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +71,8 @@ type Look struct {
 
 	Writes *backoff.Writes
 	Memory *Memory
+	// Orphans are the revisions of the namespace without a controller.
+	Orphans []appsv1.ControllerRevision
 	// Due are the writes that are wanted, whether they are tried now or not.
 	Due []attempt.Key
 }
@@ -76,6 +80,11 @@ type Look struct {
 // Resolve finds the revisions of a set and records what is not recorded yet. It reports whether anything was written; then the
 // cache is behind.
 func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (found revision.Resolution, wrote bool, err error) {
+	for i := range v.Orphans {
+		if adopted, err := c.adopt(ctx, v, &v.Orphans[i]); adopted || err != nil {
+			return found, adopted, err
+		}
+	}
 	for range maxCollisions {
 		if found, err = revision.Resolve(in); err != nil {
 			return found, false, err
@@ -164,6 +173,9 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: v.Set.Namespace, Name: name}, existing); err != nil {
 		return made, fmt.Errorf("get revision %s, whose name is taken: %w", name, err)
 	}
+	if adopted, err := c.adopt(ctx, v, existing); adopted || err != nil { // the cache is behind
+		return made, err
+	}
 	if !metav1.IsControlledBy(existing, v.Set) {
 		v.Writes.Note(k, backoff.Failure{Refused: true})
 		return taken, nil
@@ -189,6 +201,40 @@ func checkRecorded(set *v1alpha1.RollSet, sent, answer *appsv1.ControllerRevisio
 func sameJSON(a, b []byte) bool {
 	var left, right any
 	return bytes.Equal(a, b) || json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
+}
+
+// adopt takes over a revision without a controller that an earlier set of the same name left behind, so that history, the note of what
+// was complete, and the way back survive an orphaning delete. The selector has to match its labels, and its content its name.
+func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerRevision) (adopted bool, err error) {
+	left := metav1.GetControllerOfNoCopy(object) == nil && object.DeletionTimestamp == nil &&
+		strings.HasPrefix(object.Name, v.Set.Name+"-") && v.Selector.Matches(labels.Set(object.Labels))
+	if !left || v.Writes.Wait(keyOf(backoff.AdoptingRevision, object)) > 0 {
+		return false, nil
+	}
+	if _, _, err := revision.Decode(object); err != nil {
+		return false, nil //nolint:nilerr // it is another workload's, such as a StatefulSet's
+	}
+	if err := c.Stays(ctx, v.Set); err != nil {
+		return false, fmt.Errorf("adopt revision %s: %w", object.Name, err)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": object.UID, "resourceVersion": object.ResourceVersion,
+		"ownerReferences": append(slices.Clone(object.OwnerReferences), *metav1.NewControllerRef(v.Set, v1alpha1.GroupVersion.WithKind("RollSet"))),
+	}})
+	if err != nil {
+		return false, fmt.Errorf("adopt revision %s: %w", object.Name, err)
+	}
+	wanted := object.DeepCopy()
+	if err = c.Client.Patch(ctx, wanted, client.RawPatch(types.MergePatchType, patch)); err == nil {
+		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
+		err = attempt.CheckPatch(patch, object, wanted)
+	}
+	if err != nil {
+		v.leave(keyOf(backoff.AdoptingRevision, object), object, fmt.Errorf("adopt revision %s: %w", object.Name, err))
+		return false, nil
+	}
+	logr.FromContextOrDiscard(ctx).Info("adopted revision", "revision", object.Name, "number", object.Revision)
+	return true, nil
 }
 
 // unrecorded notes that a revision may not be recorded. A conflict has to stay before it counts as a refusal.

@@ -156,7 +156,7 @@ const (
 	HeldByClaim     HoldKind = "claim"        // a claim cannot be used
 	HeldByBackOff   HoldKind = "back-off"     // a finished pod is replaced later
 	HeldByDomain    HoldKind = "domain"       // pods of another failure domain come first, or are unavailable
-	HeldByDrain     HoldKind = "drain"        // the node leaves, and no other takes pods
+	HeldByDrain     HoldKind = "drain"        // the node leaves, and its pod cannot be replaced now
 	HeldByLimit     HoldKind = "limit"        // scaleStrategy.maxUnavailable
 	HeldByPause     HoldKind = "pause"        // updateStrategy.rollingUpdate.paused
 	HeldByOnDelete  HoldKind = "on-delete"    // updateStrategy.type OnDelete

@@ -42,7 +42,11 @@ func ordinal(o *snapshot.Set) *State {
 			break
 		}
 		if !taken[k] {
-			s.Places = append(s.Places, Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k))})
+			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k))}
+			if revision, ok := o.Replacing[place.ID]; ok {
+				place.Revision = revision
+			}
+			s.Places = append(s.Places, place)
 		}
 	}
 	return s
@@ -51,6 +55,8 @@ func ordinal(o *snapshot.Set) *State {
 // judge records an active pod that is not the one wanted at the k-th place, or that is to be replaced.
 func (s *State) judge(o *snapshot.Set, r *snapshot.Replica, k int) {
 	switch to := target(o, r, k); {
+	case r.ToReplace() && o.Paused() && replaceable(o, r):
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: r.Revision, Named: true})
 	case r.ToReplace() && replaceable(o, r):
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k)), Named: true})
 	case to != r.Revision:

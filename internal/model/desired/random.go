@@ -4,6 +4,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -293,8 +294,21 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
 			revision = o.Current.Name
 		}
-		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: comesBackAt(o, revision), Surge: i >= s.Missing})
+		revision = comesBackAt(o, revision)
+		if owed, ok := replaced(o, id, i); ok && i < s.Missing {
+			revision = owed
+		}
+		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: revision, Surge: i >= s.Missing})
 	}
+}
+
+// replaced returns the revision of the pod that the i-th missing pod replaces in a pause: of the same identity, or of another if
+// identities do not come back.
+func replaced(o *snapshot.Set, id string, i int) (revision string, ok bool) {
+	if revision, ok = o.Replacing[id]; ok || o.HasClaims() || i >= len(o.Replacing) {
+		return revision, ok
+	}
+	return o.Replacing[slices.Sorted(maps.Keys(o.Replacing))[i]], true
 }
 
 // addedLast moves identities behind the others if only the update revision mounts their claims. The first ones get their pods at

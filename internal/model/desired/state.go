@@ -102,6 +102,9 @@ func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision stri
 	if !used {
 		return "", false
 	}
+	if revision, ok := o.Replacing[r.ID]; ok {
+		return revision, true
+	}
 	return comesBackAt(o, at(o, k)), true
 }
 
@@ -160,10 +163,10 @@ func obtainable(o *snapshot.Set, revision string) string {
 	return revision
 }
 
-// replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it cannot if that would change
-// its revision.
+// replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it is replaced at its own revision,
+// and cannot be if that is lost.
 func replaceable(o *snapshot.Set, r *snapshot.Replica) bool {
-	return !o.Paused() || comesBackAt(o, r.Revision) == r.Revision
+	return !o.Paused() || o.Known[r.Revision].Template != nil || comesBackAt(o, r.Revision) == r.Revision
 }
 
 // at returns the revision wanted at the k-th place of a set with ordinals.

@@ -26,6 +26,12 @@ func SetsNamed(claim string) []string {
 	}
 }
 
+// Names reports whether a claim of this name could belong to a set.
+func Names(claim, set string) bool {
+	end := max(0, strings.LastIndexByte(claim, '-'))
+	return set != "" && strings.HasSuffix(claim[:end], "-"+set)
+}
+
 // ClaimID returns the identity that an unlabeled claim has by its name, if it is the name of a claim of one of the given
 // templates.
 func ClaimID(set string, templates []string, claim string) (id string, ok bool) {

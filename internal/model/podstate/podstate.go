@@ -103,28 +103,35 @@ func Finished(pod *corev1.Pod) bool {
 // goodService is how long a pod must have run so that its end says nothing about the next one.
 const goodService = 10 * time.Minute
 
-// EndedSoon reports whether a pod that has failed or succeeded did so soon after it was bound to its node. A pod that was
-// evicted after it ran for a while, for example, did not.
-func EndedSoon(pod *corev1.Pod) bool {
+// EndedSoon reports whether a pod that has failed or succeeded did so soon after its kubelet took it on. A pod that was evicted after
+// it ran for a while, for example, did not. A kubelet that starts again and rejects a pod, because the node has changed, removes all
+// that the pod showed: then the time of the observation is the end.
+func EndedSoon(pod *corev1.Pod, now time.Time) bool {
 	began := pod.CreationTimestamp.Time
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(began) {
-		began = c.LastTransitionTime.Time
-	}
-	ended := began
-	note := func(t time.Time) {
-		if t.After(ended) {
-			ended = t
+	consider := func(to *time.Time, t time.Time) {
+		if t.After(*to) {
+			*to = t
 		}
 	}
+	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+		consider(&began, c.LastTransitionTime.Time)
+	}
+	if pod.Status.StartTime != nil {
+		consider(&began, pod.Status.StartTime.Time)
+	}
+	var ended time.Time
 	for i := range pod.Status.ContainerStatuses {
 		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil {
-			note(t.FinishedAt.Time)
+			consider(&ended, t.FinishedAt.Time)
 		}
 	}
 	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.DisruptionTarget} {
 		if c := condition(pod, t); c != nil {
-			note(c.LastTransitionTime.Time)
+			consider(&ended, c.LastTransitionTime.Time)
 		}
+	}
+	if ended.IsZero() {
+		ended = now
 	}
 	return ended.Sub(began) < goodService
 }

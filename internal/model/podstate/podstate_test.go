@@ -227,3 +227,43 @@ func TestSpecifiedDelete(t *testing.T) {
 		t.Error("the value false takes the mark back")
 	}
 }
+
+// TestEndedSoon covers what is left of pods that have ended, two hours after they were created. They were bound after one hour.
+func TestEndedSoon(t *testing.T) {
+	t.Parallel()
+	at := func(d time.Duration) metav1.Time { return metav1.NewTime(epoch.Add(d)) }
+	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, d time.Duration) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: at(d)}
+	}
+	bound := condition(corev1.PodScheduled, corev1.ConditionTrue, time.Hour)
+	exited := func(d time.Duration) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at(d)}}}}
+	}
+	for name, tt := range map[string]struct {
+		status corev1.PodStatus
+		want   bool
+	}{
+		"it exited at once":    {corev1.PodStatus{Conditions: []corev1.PodCondition{bound}, ContainerStatuses: exited(61 * time.Minute)}, true},
+		"it exited after that": {corev1.PodStatus{Conditions: []corev1.PodCondition{bound}, ContainerStatuses: exited(80 * time.Minute)}, false},
+		"evicted after good service": {corev1.PodStatus{
+			Reason: "Evicted", Conditions: []corev1.PodCondition{bound, condition(corev1.DisruptionTarget, corev1.ConditionTrue, 90*time.Minute)},
+		}, false},
+		"evicted at once": {corev1.PodStatus{
+			Reason: "Evicted", Conditions: []corev1.PodCondition{bound, condition(corev1.DisruptionTarget, corev1.ConditionTrue, 61*time.Minute)},
+		}, true},
+		"shut down with its node": {corev1.PodStatus{
+			Reason: "Terminated", Conditions: []corev1.PodCondition{bound, condition(corev1.PodReady, corev1.ConditionFalse, 115*time.Minute)},
+		}, false},
+		"rejected by a node that has changed":  {corev1.PodStatus{Reason: "NodeAffinity", StartTime: new(at(time.Hour))}, false},
+		"rejected by the node that it came to": {corev1.PodStatus{Reason: "OutOfcpu", StartTime: new(at(119 * time.Minute))}, true},
+		"preempted before its kubelet saw it":  {corev1.PodStatus{Reason: "Preempting", StartTime: new(at(2 * time.Hour))}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(0)}, Status: tt.status}
+			if got := podstate.EndedSoon(pod, epoch.Add(2*time.Hour)); got != tt.want {
+				t.Errorf("EndedSoon() = %t", got)
+			}
+		})
+	}
+}

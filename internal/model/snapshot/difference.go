@@ -12,18 +12,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// Difference returns the path of the first field in which a replica's pod differs from a reference pod of the set in its
+// Difference returns the path of the first field in which a replica's pod differs from a reference pod of a revision in its
 // place, and how it differs. It returns an empty string if they are equal.
-func (s *Set) Difference(r *Replica, reference *corev1.Pod) string {
+func (s *Set) Difference(r *Replica, of Revision, reference *corev1.Pod) string {
 	return cmp.Or(
-		missing("metadata.labels", r.Pod.Labels, s.Update.Template.Labels),
-		missing("metadata.annotations", r.Pod.Annotations, s.Update.Template.Annotations),
-		inplace.Difference("spec", s.plain(r.Pod, r.ID), s.plain(reference, s.IDOf(reference.Name))),
+		missing("metadata.labels", r.Pod.Labels, of.Template.Labels),
+		missing("metadata.annotations", r.Pod.Annotations, of.Template.Annotations),
+		inplace.Difference("spec", s.plain(r.Pod, r.ID, of), s.plain(reference, s.IDOf(reference.Name), of)),
+	)
+}
+
+// DifferenceAsWritten does the same where the API server does not show a reference pod. It compares the pod with the template, and
+// knows only what an API server without webhooks adds to pods. It returns a difference, too, if other things were added.
+func (s *Set) DifferenceAsWritten(r *Replica, of Revision) string {
+	want, have := defaults.Filled(&of.Template.Spec), s.plain(r.Pod, r.ID, of)
+	want.Subdomain = cmp.Or(s.Spec.ServiceName, want.Subdomain)
+	want.Volumes = slices.DeleteFunc(want.Volumes, func(v corev1.Volume) bool { return of.Mounts(v.Name) })
+	for _, claim := range of.Claims {
+		source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}
+		want.Volumes = append(want.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}})
+	}
+	defaults.Fill(have)
+	podstate.WithoutAdmission(have, want)
+	for _, spec := range []*corev1.PodSpec{have, want} {
+		spec.ReadinessGates = withoutControllers(spec.ReadinessGates)
+		withoutMatched(spec)
+		slices.SortFunc(spec.Volumes, func(a, b corev1.Volume) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return cmp.Or(
+		missing("metadata.labels", r.Pod.Labels, of.Template.Labels),
+		missing("metadata.annotations", r.Pod.Annotations, of.Template.Annotations),
+		inplace.Difference("spec", have, want),
 	)
 }
 
@@ -42,7 +67,7 @@ func missing(path string, have, want map[string]string) string {
 
 // plain returns a pod's spec without what differs between pods of one template: node, identity, random names, and fields
 // that change while the pod runs.
-func (s *Set) plain(pod *corev1.Pod, id string) *corev1.PodSpec {
+func (s *Set) plain(pod *corev1.Pod, id string, of Revision) *corev1.PodSpec {
 	spec := pod.Spec.DeepCopy()
 	spec.NodeName = ""
 	spec.SchedulingGates = nil
@@ -54,6 +79,9 @@ func (s *Set) plain(pod *corev1.Pod, id string) *corev1.PodSpec {
 	for i := range s.Spec.VolumeClaimTemplates {
 		template := s.Spec.VolumeClaimTemplates[i].Name
 		names[identity.ClaimName(s.Name, template, id)] = template
+	}
+	for _, claim := range of.Claims {
+		names[identity.ClaimName(s.Name, claim.Name, id)] = claim.Name
 	}
 	podstate.PlainToken(spec)
 	for i := range spec.Volumes {

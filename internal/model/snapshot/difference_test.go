@@ -48,7 +48,7 @@ func TestDifference(t *testing.T) {
 			spread(pod, "web-old")
 			spread(reference, "web-new")
 			tt.change(pod)
-			if got := o.Difference(&o.Replicas[0], reference); got != tt.want {
+			if got := o.Difference(&o.Replicas[0], o.Update, reference); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -60,6 +60,9 @@ type Set struct {
 	// Vacated are the failure domains of pods that are gone and have no successor yet, by identity. Those that were gone when the
 	// manager started are not among them.
 	Vacated map[string]Domain
+	// Replacing are the revisions of pods that are replaced in a pause, and are terminating or gone, by identity. Those that were gone
+	// when the manager started are not among them.
+	Replacing map[string]string
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
 	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has

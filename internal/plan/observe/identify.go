@@ -6,6 +6,7 @@ package observe
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -45,14 +46,14 @@ func (m *Memory) claimTemplates(o *snapshot.Objects) []string {
 }
 
 // identifyClaim returns the identity of a claim: by its labels or, if another kind of workload or a user made it without
-// labels, by its name and those of the templates.
+// labels, by its name and those of the templates. Pods mount claims by name, so labels count only if the name agrees with them.
 func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
 	key := v1alpha1.InstanceIDLabel
 	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
 		key = v1alpha1.PodIndexLabel
 	}
 	_, labeled := claim.Labels[v1alpha1.SetLabel]
-	if id = claim.Labels[key]; id == "" || !labeled {
+	if id = claim.Labels[key]; id == "" || !labeled || !strings.HasSuffix(claim.Name, identity.ClaimName(set.Name, "", id)) {
 		id, _ = identity.ClaimID(set.Name, templates, claim.Name)
 	}
 	known, ordinal := Identify(set, identity.PodName(set.Name, id))

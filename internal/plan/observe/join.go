@@ -98,7 +98,7 @@ func (m *Memory) readAgain(o *snapshot.Objects, pods []*corev1.Pod, shown []bool
 		m.at[pod], shown[i] = i, true
 		if r.Pod.ResourceVersion != pod.ResourceVersion {
 			id, ordinal, place := r.ID, r.Ordinal, r.Place
-			r.Content = read(pod, &r.Content, o.Selector)
+			r.Content = read(pod, &r.Content, o)
 			r.ID, r.Ordinal, r.Place = id, ordinal, place
 		}
 		r.Pod = pod
@@ -121,7 +121,7 @@ func firstRead(o *snapshot.Objects, pods []*corev1.Pod) []snapshot.Replica {
 	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.id, b.id)) })
 	all := make([]snapshot.Replica, len(places))
 	for i, p := range places {
-		all[i].Content = read(p.pod, nil, o.Selector)
+		all[i].Content = read(p.pod, nil, o)
 		all[i].ID, all[i].Ordinal, all[i].Place = p.id, p.ordinal, placeOf(o.Set, p.id)
 	}
 	return all
@@ -169,13 +169,17 @@ func (m *Memory) joinClaims(o *snapshot.Objects) []snapshot.Replica {
 		}
 		r.Claims = append(r.Claims, claim)
 	}
+	unmarked := func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) }
 	for _, r := range all {
 		slices.SortFunc(r.Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+		if r.Surge && slices.ContainsFunc(r.Claims, unmarked) { // a surge pod brings claims of its own; a user has marked this one
+			r.Surge = false
+		}
 	}
 	slices.SortFunc(bare, byIdentity)
 	rest := make([]snapshot.Replica, len(bare))
 	for i, r := range bare {
-		r.Surge = !slices.ContainsFunc(r.Claims, func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) })
+		r.Surge = surges(o) && !slices.ContainsFunc(r.Claims, unmarked)
 		rest[i] = *r
 	}
 	return merge(slices.Clip(m.replicas), rest)

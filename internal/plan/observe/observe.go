@@ -43,6 +43,8 @@ type Memory struct {
 	// identity.
 	homes    map[string]snapshot.Domain
 	homesKey string
+	// replacing are the revisions of the pods that are to be replaced in a pause, by identity.
+	replacing map[string]string
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
 	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
@@ -128,6 +130,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.judge()
 	o.out.FindSteady()
 	o.out.Vacated = o.vacated()
+	o.out.Replacing = o.replacing()
 	o.out.Blocked = o.nameless()
 	o.out.Rollout = steps.Plan(steps.Input{
 		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1alpha1.PromoteAnnotation], WasComplete: found.WasComplete,

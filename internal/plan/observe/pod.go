@@ -16,7 +16,7 @@ import (
 )
 
 // read returns the content of a pod, but for its identity. before is its content at the last look; nil if the pod is new.
-func read(pod *corev1.Pod, before *snapshot.Content, selector labels.Selector) snapshot.Content {
+func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapshot.Content {
 	c := snapshot.Content{
 		Pod:          pod,
 		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
@@ -26,12 +26,12 @@ func read(pod *corev1.Pod, before *snapshot.Content, selector labels.Selector) s
 		Scheduled:    podstate.Scheduled(pod),
 		Terminating:  podstate.Terminating(pod),
 		Finished:     podstate.Finished(pod),
-		Surge:        snapshot.Surges(pod),
+		Surge:        surges(o) && snapshot.Surges(pod),
 		Marked:       podstate.SpecifiedDelete(pod),
 		Replaced:     pod.Labels[v1alpha1.ReplacedLabel] == "true",
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),
-		Unselected:   !selector.Matches(labels.Set(pod.Labels)),
+		Unselected:   !o.Selector.Matches(labels.Set(pod.Labels)),
 	}
 	c.ReadySince, c.Ready = podstate.ReadySince(pod)
 	if !c.Terminating && !c.Finished {
@@ -41,6 +41,9 @@ func read(pod *corev1.Pod, before *snapshot.Content, selector labels.Selector) s
 	}
 	return c
 }
+
+// surges reports whether a set can have surge pods, so that their mark means something.
+func surges(o *snapshot.Objects) bool { return o.Set.Spec.PodIdentity != v1alpha1.OrdinalIdentity }
 
 // stateOf returns the state of a pod's last update in place. It takes longer to read than everything else, and rarely
 // changes.

@@ -15,7 +15,8 @@ func (o *observer) reached() int {
 		m.reached = min(m.reached, int(*r))
 	}
 	if m.reached < o.out.Limits.Replicas {
-		m.reached = max(m.reached, o.out.Placed())
+		placed := o.out.Placed() + len(o.out.Leaving) // one that is released had a place until now
+		m.reached = max(m.reached, min(placed, o.out.Limits.Replicas))
 	}
 	return m.reached
 }

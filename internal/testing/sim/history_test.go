@@ -48,7 +48,7 @@ func specWords() []word {
 		{"onDeadline", among("Hold", "Rollback")},
 		{"strategy", among("RollingUpdate", "OnDelete", "Recreate")},
 		{"policy", among("Recreate", "InPlaceIfPossible", "InPlaceOnly")},
-		{"annotate", among("team=a", "team=b")},
+		{"annotate", among("team=a", "team=b", "kubectl.kubernetes.io/restartedAt=1", "kubectl.kubernetes.io/restartedAt=2")},
 		{"env", among("A=1", "A=2")},
 		{"memory", among("64Mi", "128Mi")},
 		{"cpu", among("1", "64")},
@@ -62,6 +62,7 @@ func specWords() []word {
 		{"whenScaled", among("Retain", "Delete")},
 		{"storage", among("1Gi", "2Gi")},
 		{"class", among("growing", "fixed")},
+		{"old-class", among("growing", "fixed")},
 		{"claims", among("data", "log")},
 		{"no-claims", among("data", "log")},
 		{"rename-claims", among("data store", "store data")},
@@ -84,8 +85,10 @@ func limitedHook() *rapid.Generator[string] {
 func podWords(pod *rapid.Generator[string]) []word {
 	var words []word
 	for _, name := range []string{
-		"delete", "kill", "fail", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
-		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "misdate", "undate", "label zone=a", "label zone=b", "label rank=2",
+		"delete", "kill", "fail", "reject", "lose", "specify", "unspecify", "relabel", "label-back", "expensive", "podsToDelete",
+		"close-gate", "open-gate", "tamper", "garble", "mislabel", "mark", "unmark", "misdate", "undate",
+		"forge hash", "forge hash=none", "forge surge=true", "forge state=Updating", "forge state=nonsense", "forge index=1", "forge instance-id=zzzzz",
+		"forge-claims surge=true", "forge-claims left=true", "forge-claims index=1", "forge-claims instance-id=zzzzz", "forge-claims set=other", "forge-claims set", "label zone=a", "label zone=b", "label rank=2",
 	} {
 		words = append(words, word{name, pod})
 	}
@@ -119,7 +122,7 @@ func worldWords() []word {
 		{"promote", among("1", "2", "3", "all", "old", "junk")},
 		{"delete-set", among("Background", "Foreground", "Orphan")},
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
-			verb := among("create", "patch", "delete", "any").Draw(t, "verb")
+			verb := among("create", "patch", "delete", "resize", "any").Draw(t, "verb")
 			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets", "resizes").Draw(t, "object")
 			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook", "rights").Draw(t, "answer")
 		})},

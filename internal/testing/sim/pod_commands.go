@@ -64,6 +64,21 @@ func (w *World) failPod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, kubelet.EvictAnnotation, "true") })
 }
 
+// rejectPod plays a kubelet that has started again on a node that no longer suits the pod. It writes a status of which nothing is
+// left but when the pod began (k8s.io/kubernetes/pkg/kubelet: rejectPod).
+func (w *World) rejectPod(pod *corev1.Pod) error {
+	if pod.Status.StartTime == nil {
+		return nil
+	}
+	rejected := apiserver.Clone(pod)
+	rejected.Status = corev1.PodStatus{
+		Phase: corev1.PodFailed, Reason: "NodeAffinity", Message: "Pod was rejected: Predicate NodeAffinity failed",
+		QOSClass: pod.Status.QOSClass, StartTime: pod.Status.StartTime,
+	}
+	_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "status"}, rejected)
+	return err
+}
+
 func (w *World) specifyPod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.SpecifiedDeleteLabel] = "true" })
 }

@@ -92,7 +92,7 @@ func (s Script) Hurry(w *World) Script {
 
 // commands returns the script language. A new command is a new line here.
 func commands() []command {
-	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), refusalCommands(), rewriteCommands(), budgetCommands()),
+	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), refusalCommands(), rewriteCommands(), budgetCommands(), forgeCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
 		command{"run", 1, run},
 		command{"restart", 0, restart},
@@ -108,6 +108,7 @@ func commands() []command {
 		command{"delete", 1, eachPod("delete", (*World).deletePod)},
 		command{"kill", 1, eachPod("force-delete", (*World).killPod)},
 		command{"fail", 1, eachPod("fail", (*World).failPod)},
+		command{"reject", 1, eachPod("the node rejects", (*World).rejectPod)},
 		command{"lose", 1, eachPod("lose the node of", (*World).losePod)},
 		command{"specify", 1, eachPod("label for deletion", (*World).specifyPod)},
 		command{"unspecify", 1, eachPod("label not for deletion", (*World).unspecifyPod)},

@@ -185,7 +185,7 @@ func setMark(o *snapshot.Set, r *snapshot.Replica, mark byte) {
 		r.Pod.DeletionTimestamp = &metav1.Time{Time: o.Now.Add(-time.Hour)}
 	case '!':
 		r.Finished = true
-		r.Pod.Status.Phase = corev1.PodFailed
+		r.Pod.Status.Phase, r.Pod.Status.StartTime = corev1.PodFailed, &metav1.Time{Time: o.Now} // and soon
 	default:
 		panic(fmt.Sprintf("state of %s: no mark %q", r.ID, mark))
 	}

@@ -62,7 +62,7 @@ func ownsIt(v *verdict) string {
 	switch {
 	case owner == v.set.UID, claimOfPod, v.Verb == apiserver.Create && v.Rewritten:
 		return ""
-	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Revisions && v.Key.Kind != apiserver.Budgets: // an adoption, judged by I8; or a claim that is kept
+	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Budgets: // an adoption, judged by I8; or a claim that is kept
 		return ""
 	}
 	return fmt.Sprintf("it is controlled by %q, the set is %q", owner, v.set.UID)
@@ -197,29 +197,31 @@ func keepsRevisions(v *verdict) string {
 // adoptsOrphansOnly checks I8. A set that exists adopts only orphans that match and are not being deleted, with their
 // UID and resource version. It releases only pods that do not match.
 func adoptsOrphansOnly(v *verdict) string {
-	if v.Key.Kind != apiserver.Pods || v.Old == nil || v.New == nil || v.Verb == apiserver.Delete || v.set == nil {
+	if v.Key.Kind != apiserver.Pods && v.Key.Kind != apiserver.Revisions || v.Old == nil || v.New == nil || v.Verb == apiserver.Delete || v.set == nil {
 		return ""
 	}
 	was, is := OwnerOf(v.Old), OwnerOf(v.New)
 	switch {
 	case was == is:
 		return ""
+	case v.Key.Kind == apiserver.Revisions && is != v.set.UID:
+		return "a revision was given away"
 	case was == v.set.UID && is == "":
 		if matches(v.set, v.Old) {
 			return "a pod that matches was released"
 		}
 		return preconditions(v)
 	case was != "":
-		return fmt.Sprintf("the pod was controlled by %q", was)
+		return fmt.Sprintf("it was controlled by %q", was)
 	}
 	active := v.world.Store.ByUID(v.set.UID)
 	switch {
 	case active == nil || active.GetDeletionTimestamp() != nil:
 		return "a set that is going or gone adopts"
 	case !matches(v.set, v.Old):
-		return "the adopted pod does not match"
+		return "what is adopted does not match"
 	case v.Old.GetDeletionTimestamp() != nil:
-		return "the adopted pod is being deleted"
+		return "what is adopted is being deleted"
 	}
 	return preconditions(v)
 }

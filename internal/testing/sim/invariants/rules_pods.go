@@ -233,7 +233,7 @@ func (v *verdict) createdAsWanted() string {
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	l := v.world.Limits(v.set)
 	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		if rank, _ := v.ordinals().Rank(v.ordinalByName(created)); rank < l.Partition {
+		if rank, _ := v.ordinals().Rank(v.ordinalByName(created)); rank < l.Partition && !v.wasThere(update, created) {
 			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.Partition)
 		}
 		return "" // others at that revision may be in other places, and are deleted in their turn
@@ -250,6 +250,16 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.Replicas, l.Partition)
 	}
 	return v.withinStep(n)
+}
+
+// wasThere reports whether a pause keeps a pod at a version in its place: the last pod of that name had it.
+func (v *verdict) wasThere(version string, created *corev1.Pod) (was bool) {
+	for e := range v.world.Store.History(apiserver.Pods) {
+		if pod, ok := e.Old.(*corev1.Pod); ok && e.Key == apiserver.KeyOf(created) && e.New == nil {
+			was = v.world.Version(pod) == version
+		}
+	}
+	return was && v.set.Spec.UpdateStrategy.RollingUpdate.Paused
 }
 
 // specified reports whether a user asked to delete the pod, or its node leaves.
