@@ -3,8 +3,8 @@
 
 // Command bundle writes what the Operator Lifecycle Manager installs from:
 //
-//	bundle bundle -version 1.2.3 -image <registry>/<name>@sha256:… -o DIR     a bundle, of what kustomize builds from config/manifests
-//	bundle catalog -bundle DIR -image <registry>/<name>@sha256:… -o DIR       a catalog that offers it, and what was offered before
+//	go run . bundle -version 1.2.3 -image <registry>/<name>@sha256:… -o DIR     a bundle, of what kustomize builds from config/manifests
+//	go run . catalog -bundle DIR -image <registry>/<name>@sha256:… -o DIR       a catalog that offers it, and what was offered before
 package main
 
 import (

@@ -46,7 +46,7 @@ func writeFiles(folder string, files map[string]any) error {
 			}
 		}
 		path = filepath.Join(folder, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // read by others in an image
 			return err
 		}
 		if err := os.WriteFile(path, text, 0o644); err != nil {

@@ -43,17 +43,11 @@ func writeDocuments(out string) error {
 	for _, t := range plugins() {
 		products = append(products, t.archive(), t.archive()+".cdx.json")
 	}
-	for _, pattern := range []string{chartName("*"), "bundle.t*", "catalog.*"} {
-		found, err := filepath.Glob(filepath.Join(out, pattern))
-		if err != nil {
-			return err
-		}
-		for _, product := range found {
-			if !strings.HasSuffix(product, ".digest") {
-				products = append(products, filepath.Base(product))
-			}
-		}
+	more, err := optionalProducts(out)
+	if err != nil {
+		return err
 	}
+	products = append(products, more...)
 	subjects, err := describe(out, products)
 	if err != nil {
 		return err
@@ -71,6 +65,21 @@ func writeDocuments(out string) error {
 		return err
 	}
 	return writeChecksums(out)
+}
+
+// optionalProducts returns the files in a folder that other commands than image and plugin have written.
+func optionalProducts(out string) ([]string, error) {
+	var products []string
+	for _, pattern := range []string{chartName("*"), "bundle.t*", "catalog.t*", "catalog.yaml"} {
+		found, err := filepath.Glob(filepath.Join(out, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, product := range found {
+			products = append(products, filepath.Base(product))
+		}
+	}
+	return products, nil
 }
 
 // describe returns the digests of files of a folder.
