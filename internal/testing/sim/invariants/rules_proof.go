@@ -87,6 +87,16 @@ func (v *verdict) members() (members []*corev1.Pod) {
 	return members
 }
 
+// countAt returns how many pods are at a revision.
+func countAt(pods []*corev1.Pod, name string) (n int) {
+	for _, pod := range pods {
+		if pod.Labels[v1alpha1.RevisionLabel] == name {
+			n++
+		}
+	}
+	return n
+}
+
 // servedLast returns why a revision is not what served last before the template in the spec.
 func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, members []*corev1.Pod) string {
 	l := limitsOf(&v.set.Spec)
@@ -112,10 +122,8 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 		}
 	}
 	staying := 0
-	for _, pod := range members {
-		if last != "" && pod.Labels[v1alpha1.RevisionLabel] == last {
-			staying++
-		}
+	if last != "" {
+		staying = countAt(members, last)
 	}
 	if surplus := max(0, len(members)-l.Replicas); staying > surplus {
 		return fmt.Sprintf("%s is proven, and %d pods are at %s", is.Name, staying, last)
