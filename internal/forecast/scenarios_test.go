@@ -117,16 +117,18 @@ func plan(ctx context.Context, w *sim.World, version int64, at time.Time) ([]str
 // settle lets time pass until the manager writes nothing more, and no soak of a step is left that is longer than a settled
 // state is awaited.
 func settle(ctx context.Context, w *sim.World) error {
-	for wrote := int64(-1); wrote < w.Store.Version(); {
-		wrote = w.Store.Version()
+	for {
 		if err := w.Settle(ctx); err != nil {
 			return err
 		}
-		if err := w.Run(ctx, longestSoak(w)); err != nil {
+		from, soak := w.Store.Version(), longestSoak(w)
+		if soak == 0 {
+			return nil
+		}
+		if err := w.Run(ctx, soak); err != nil || len(film(w.Store, from)) == 0 {
 			return err
 		}
 	}
-	return nil
 }
 
 // longestSoak returns the longest soak of the steps of the set; 0 if it has none.
