@@ -12,7 +12,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Originate records in the pods that scaling creates where the pods were that they replace, for a set with failure domains.
+// Originate records in the pods that scaling creates for a set with failure domains where the pods were that they replace.
 func Originate(o *snapshot.Set, w *desired.State, scaling *action.Plan) {
 	if o.Domains() == nil || !slices.ContainsFunc(scaling.Actions, isCreate) {
 		return
