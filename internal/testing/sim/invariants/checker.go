@@ -116,6 +116,7 @@ func (c *Checker) Restart(manager string) {
 func (c *Checker) Begin(r *Reconcile) {
 	c.reconcile = r
 	c.born[r.Manager] = r.Born
+	c.places.look(r.View)
 	c.watchProofs()
 }
 

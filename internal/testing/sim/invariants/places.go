@@ -27,6 +27,8 @@ type places struct {
 	added map[types.UID]bool
 	// settled are the versions of the pods in homes and added at which they became available. A manager may know an earlier one.
 	settled map[types.UID]int64
+	// bound are the pods that the manager at work has seen on a node.
+	bound map[types.UID]bool
 }
 
 // vacancy is the place of a pod that goes or is gone.
@@ -39,7 +41,19 @@ type vacancy struct {
 }
 
 func newPlaces() places {
-	return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}, settled: map[types.UID]int64{}}
+	return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}, settled: map[types.UID]int64{}, bound: map[types.UID]bool{}}
+}
+
+// look notes which pods a manager sees on nodes.
+func (p *places) look(view *apiserver.View) {
+	if p.key == "" {
+		return
+	}
+	for obj := range view.Cache(apiserver.Pods) {
+		if pod := apiserver.MustBe[*corev1.Pod](obj); pod.Spec.NodeName != "" {
+			p.bound[pod.UID] = true
+		}
+	}
 }
 
 // home returns the failure domain of the pod whose place a pod took that has not been available yet, as its manager knows it.
@@ -94,7 +108,7 @@ func (p *places) leaves(pod *corev1.Pod, version int64) {
 	switch {
 	case pod.Labels[v1alpha1.SurgeLabel] == "true", added:
 		return
-	case pod.Spec.NodeName != "" && !moved:
+	case p.bound[pod.UID] && !moved:
 		home = domainOf(pod, p.key)
 	}
 	p.vacant = append(p.vacant, vacancy{apiserver.KeyOf(pod), pod.UID, home, version})
