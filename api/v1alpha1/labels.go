@@ -44,7 +44,7 @@ const (
 	// InPlaceUpdateReady is the readiness gate that stops traffic while a pod is updated in place.
 	InPlaceUpdateReady = "apps.rollset.dev/InPlaceUpdateReady"
 
-	// OriginAnnotation, on a pod of a set with failure domains, says whether the pod replaces another, and in which domain that was.
+	// OriginAnnotation, on a pod of a set with failure domains, reports whether the pod replaces another, and in which domain that was.
 	OriginAnnotation = "apps.rollset.dev/origin"
 
 	// PromoteAnnotation, on a set, ends the pause of a step: <revision>/<step>. <revision>/all ends all steps.

@@ -551,6 +551,7 @@ type RollSetStatus struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=1024
 	Images []string `json:"images,omitempty"`
 
 	// volumeClaims shows, for each claim template, how many claims match it.

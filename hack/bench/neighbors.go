@@ -106,7 +106,7 @@ func (t *neighborsTrial) besideEdits(ctx context.Context) error {
 	return nil
 }
 
-// besideBroken loses pods beside sets each of which is broken in its own way.
+// besideBroken loses pods beside sets that are broken, each in its own way.
 func (t *neighborsTrial) besideBroken(ctx context.Context) error {
 	n := max(1, brokenSets*t.percent/100/5)
 	for _, image := range []string{"app:missing", "app:broken", "app:crash", "app:exit", " "} { // the last is invalid

@@ -156,7 +156,7 @@ type planner struct {
 }
 
 // findStoodIn sets which of the pods that are scaled away keep their claims: as many as there are pods with claims that were
-// marked before they came back, these first. Nobody has scaled the set down for those.
+// marked before they came back, these first. No scale-down left those.
 func (c *planner) findStoodIn() {
 	active, back := 0, 0
 	var marked, others []string

@@ -87,7 +87,7 @@ func fromMiddle(t *testing.T, script sim.Script, seed uint64, chance *rand.Rand)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Settle(ctx); err != nil {
+	if err := settle(ctx, w); err != nil {
 		t.Fatalf("%v\n%s", err, w.Film)
 	}
 	return film(w.Store, from), got

@@ -23,8 +23,8 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// others returns what other workloads have in the namespace of the set web: pods in any state, two of which its selector
-// matches, and claims.
+// others returns what other workloads have in the namespace of the set web: pods in any state, and claims. Its
+// selector matches two of the pods.
 func others() []client.Object {
 	var objects []client.Object
 	for i, name := range []string{"other-0", "other-1", "web-x7k2p", "web-canary-0", "job-a", "job-b", "waits-0"} {

@@ -160,15 +160,17 @@ func podsAmong(objects []client.Object) []*corev1.Pod {
 	return pods
 }
 
-// waitsFor returns what the set waits for at the end, by its own message; empty if it is complete.
+// waitsFor returns what the set waits for at the end, by its own message; empty if it is complete. A paused set
+// is Ready although old pods are left.
 func (r *run) waitsFor() string {
-	if r.set == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1alpha1.ConditionReady) {
+	if r.set == nil {
 		return ""
 	}
-	if c := meta.FindStatusCondition(r.set.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
-		return c.Message
+	c := meta.FindStatusCondition(r.set.Status.Conditions, v1alpha1.ConditionProgressing)
+	if c == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1alpha1.ConditionReady) && c.Reason != v1alpha1.ReasonPaused {
+		return ""
 	}
-	return ""
+	return c.Message
 }
 
 // update returns the name of the update revision; empty if there is none.

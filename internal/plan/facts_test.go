@@ -415,7 +415,25 @@ func (f *facts) replaceable(r *snapshot.Replica) bool {
 		return false
 	}
 	own := f.side(r.Revision)
-	return !f.set.Paused() || own != stray && f.makes(own) == own
+	return !f.set.Paused() || f.set.Known[r.Revision].Template != nil || own != stray && f.makes(own) == own
+}
+
+// createdForNamed counts the pods that are created in a pause at another revision than the one that new pods get then: as surge
+// for pods of that revision that are to be replaced.
+func (f *facts) createdForNamed() int {
+	n := 0
+	for s := range sides {
+		named := 0
+		for i := range f.set.Replicas {
+			if r := &f.set.Replicas[i]; r.Active() && !r.Surge && r.ToReplace() && f.side(r.Revision) == s {
+				named++
+			}
+		}
+		if s != f.makes(current) {
+			n += min(named, f.created[s])
+		}
+	}
+	return n
 }
 
 // eachWaiting reports whether a predicate holds for every misplaced pod that is not taken.

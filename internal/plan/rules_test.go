@@ -128,7 +128,7 @@ func fillsMembers(f *facts) bool {
 		switch {
 		case !used && r.Available && !f.goes(r):
 			waiting++
-		case used && r.Terminating && f.comesBack(r), used && r.Active() && !r.Available && f.set.Now.Sub(podstate.UnreadySince(r.Pod)) < time.Minute:
+		case used && r.Terminating && f.comesBack(r), used && r.Active() && !r.Available && (r.Ready || f.set.Now.Sub(podstate.UnreadySince(r.Pod)) < time.Minute):
 			late = false
 		}
 	}
@@ -246,7 +246,7 @@ func scalesDownInOrder(f *facts) bool {
 // createsWhatIsWanted does not count pods that users named, because their surge is created before they are deleted.
 func createsWhatIsWanted(f *facts) bool {
 	if f.set.Paused() {
-		return f.created[f.makes(current)] == len(f.creates)
+		return f.created[f.makes(current)]+f.createdForNamed() == len(f.creates)
 	}
 	if f.set.Ordinal() {
 		return !slices.ContainsFunc(f.creates, func(c action.Create) bool {

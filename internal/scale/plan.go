@@ -45,8 +45,8 @@ func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 }
 
 // Rests reports whether surplus pods are being deleted, so that no pod in service is updated meanwhile: availability is given
-// up for one reason at a time. A deletion that waits, for a hook, a refusal, its order, a finalizer or a lost node, holds
-// nothing up. A terminating pod with a random name cannot be told from one that was moved. left is how long until a pod that
+// up for one reason at a time. A deletion holds nothing up while it waits: because of a hook, a refusal, its order, a
+// finalizer or a lost node. A terminating pod with a random name cannot be told from one that was moved. left is how long until a pod that
 // terminates counts as stuck.
 func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
 	for r := range o.Unsteady() {

@@ -57,7 +57,7 @@ func (f *facts) blocker() blocker {
 	if i < 0 || b.kind == "" || b.text == "" || b.kind == Blocking(action.HeldByDrain) || f.in.Invalid != "" {
 		return b
 	}
-	return blocker{b.kind, b.text + "; drain: " + f.in.Plan.Held[i].String()} // whoever drains the node looks here
+	return blocker{b.kind, b.text + "; drain: " + f.in.Plan.Held[i].String()} // a user who drains the node looks here
 }
 
 // first returns the first thing that the set waits for, but for drains.
@@ -243,7 +243,7 @@ func (f *facts) terminatingPod() blocker {
 	return blocker{}
 }
 
-// waitingFor returns the blocker for a pod. Where other failure domains may wait for the pod too, it says of which one the pod is.
+// waitingFor returns the blocker for a pod. Where other failure domains may wait for the pod too, it names that of the pod.
 func (f *facts) waitingFor(kind Blocking, r *snapshot.Replica, why string) blocker {
 	name := r.Pod.Name
 	if spec := f.set.Domains(); spec != nil && r.Active() {

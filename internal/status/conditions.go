@@ -114,8 +114,8 @@ func (f *facts) available() (v verdict, message string) {
 	}
 	limits := f.set.Limits
 	need := max(1, limits.MinAvailable())
-	message = share(f.total.available, limits.Replicas, "available") + fmt.Sprintf(", at least %d needed", need)
-	if f.total.available >= need {
+	message = share(f.serving, limits.Replicas, "available") + fmt.Sprintf(", at least %d needed", need)
+	if f.serving >= need {
 		return verdict{metav1.ConditionTrue, v1alpha1.ReasonMinimumPodsAvailable}, message
 	}
 	return verdict{metav1.ConditionFalse, v1alpha1.ReasonTooFewPodsAvailable}, message

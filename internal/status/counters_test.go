@@ -216,4 +216,9 @@ func TestImages(t *testing.T) {
 			t.Errorf("%q: %q, want %q", state, got, want)
 		}
 	}
+	o := snapshottest.Parse("random R=1 v1>v2", "a:v2+")
+	o.Known["v2"] = snapshot.Revision{Name: "v2", Template: template(strings.Repeat("long", 1000))}
+	if got := status.Compute(input(o)).Status.Images; len(got) != 1 || len(got[0]) > 1024 || !strings.HasPrefix(got[0], "longlong") {
+		t.Errorf("an image of 4000 bytes is shown as %d images: %q", len(got), got)
+	}
 }

@@ -26,6 +26,8 @@ type facts struct {
 	changing int
 	// surge is how many active surge pods will be deleted, condemned how many active pods whose ordinal is not in use.
 	surge, condemned int
+	// serving is how many available pods stay, as far as their ordinals tell.
+	serving int
 	// total and revisions count the pods; gone counts those that are terminating or finished.
 	total     count
 	revisions map[string]*count
@@ -63,6 +65,7 @@ func (f *facts) countPods() {
 	for revision, n := range f.set.CountSteady() {
 		f.at(revision).addSteady(n)
 		f.total.addSteady(n)
+		f.serving += n
 	}
 	for r := range f.set.Unsteady() {
 		switch {
@@ -77,6 +80,8 @@ func (f *facts) countPods() {
 			}
 			if f.set.Condemned(r) {
 				f.condemned++
+			} else if r.Ready && r.Available {
+				f.serving++
 			}
 			if r.Waiting != "" {
 				f.changing++

@@ -202,7 +202,7 @@ func (f *facts) numbers() string {
 	case f.atWork():
 		return f.stepNumbers()
 	case f.settled && f.outdated == 0:
-		return share(f.total.available, replicas, "updated and available")
+		return share(f.serving, replicas, "updated and available")
 	case f.outdated > 0 && f.moving == 0: // the others stay where they are
 		return share(update.active, max(replicas, f.total.active), "updated")
 	case rolling && update.active > expected && current.active < stay: // the partition was raised
@@ -214,7 +214,7 @@ func (f *facts) numbers() string {
 	case rolling:
 		return share(update.active, expected, "updated") + fmt.Sprintf(", %d available", update.available)
 	default:
-		return share(f.total.available, replicas, "available")
+		return share(f.serving, replicas, "available")
 	}
 }
 

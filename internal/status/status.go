@@ -19,6 +19,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -173,8 +174,12 @@ func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
 	return list[max(0, len(list)-maxRevisions):]
 }
 
-// maxImages is how many images the API allows a status to list.
-const maxImages = 100
+const (
+	// maxImages is how many images the API allows a status to list.
+	maxImages = 100
+	// maxImage is how many bytes of each it allows. The API server allows more in a template.
+	maxImage = 1024
+)
 
 // images returns the images of the revisions that active pods run, each once.
 func (f *facts) images() []string {
@@ -185,7 +190,7 @@ func (f *facts) images() []string {
 			continue
 		}
 		for i := range template.Spec.Containers {
-			if image := template.Spec.Containers[i].Image; !slices.Contains(images, image) && len(images) < maxImages {
+			if image := podstate.Printable(template.Spec.Containers[i].Image, maxImage); !slices.Contains(images, image) && len(images) < maxImages {
 				images = append(images, image)
 			}
 		}

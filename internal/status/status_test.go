@@ -164,7 +164,7 @@ func TestConditions(t *testing.T) {
 			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(v1alpha1.ReasonScaling),
 			want: `
 				Ready=False Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating
-				Available=True MinimumPodsAvailable: 2 pods available, 1 wanted, at least 1 needed
+				Available=True MinimumPodsAvailable: 1 of 1 pods available, at least 1 needed
 				Progressing=True Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating`,
 			wantBlocking: "order",
 		},
@@ -230,12 +230,12 @@ func TestConditions(t *testing.T) {
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
 				Progressing=True PartitionReached: 1 of 3 pods updated, as the partition wants it`,
 		},
-		"all pods are available, and one has an ordinal that is not in use": {
+		"one available pod has an ordinal that is not in use": {
 			config: "ordinal R=3 v1", state: "0:v1+ 1:v1+ 7:v1+",
 			want: `
-				Ready=False Scaling: 3 of 3 pods available; waiting for web-7: its ordinal is out of range; it must be deleted before another pod is created
-				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
-				Progressing=True Scaling: 3 of 3 pods available; waiting for web-7: its ordinal is out of range; it must be deleted before another pod is created`,
+				Ready=False Scaling: 2 of 3 pods available; waiting for web-7: its ordinal is out of range; it must be deleted before another pod is created
+				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
+				Progressing=True Scaling: 2 of 3 pods available; waiting for web-7: its ordinal is out of range; it must be deleted before another pod is created`,
 			wantBlocking: "order",
 		},
 		"only pods that a user named are left to move": {

@@ -94,7 +94,7 @@ func newDomains(o *snapshot.Set, w *desired.State, moves []desired.Candidate) *d
 	return d
 }
 
-// withoutSurplus returns unavailable pods without those that nobody misses yet: the newest stand in for pods that are there
+// withoutSurplus returns unavailable pods without those that are not missed yet: the newest stand in for pods that are there
 // still.
 func withoutSurplus(fresh []*snapshot.Replica, surplus int) []*snapshot.Replica {
 	if surplus <= 0 {
@@ -168,7 +168,7 @@ func (d *domains) stays(r *snapshot.Replica) {
 	case created && origin.Known:
 		own = d.at(origin.Domain)
 	case r.Node == "":
-		return // nobody knows where it moved
+		return // it is not known where it moved
 	default:
 		own = d.of(r)
 	}
@@ -228,7 +228,7 @@ func successors(o *snapshot.Set, w *desired.State) (had []desired.Place) {
 	return had[:min(lost, len(had))]
 }
 
-// Originate records in the pods that scaling creates where the pods were that they replace, for a set with failure domains.
+// Originate records in the pods that scaling creates for a set with failure domains where the pods were that they replace.
 func Originate(o *snapshot.Set, w *desired.State, scaling *action.Plan) {
 	if o.Domains() == nil || !slices.ContainsFunc(scaling.Actions, isCreate) {
 		return
@@ -322,7 +322,7 @@ func (d *domains) open() (homes []snapshot.Domain) {
 }
 
 // sort puts the domains in their order: those that have begun, the furthest first, then the others by name. Where pods are
-// replaced at their revision, nobody knows how many were, and the domain in which one was replaced last comes first.
+// replaced at their revision, it is not known how many were, and the domain in which one was replaced last comes first.
 func (d *domains) sort() {
 	slices.SortFunc(d.inTurn, func(a, b *domain) int {
 		return cmp.Or(cmp.Compare(b.begun(), a.begun()), d.soaking(b).Compare(d.soaking(a)), snapshot.CompareDomains(a.Domain, b.Domain))

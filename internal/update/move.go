@@ -77,8 +77,8 @@ func newMover(o *snapshot.Set, b budget, p *action.Plan) *mover {
 // resizeTurn is for how long a resize that the node defers, or cannot make, keeps other pods from being resized.
 const resizeTurn = time.Minute
 
-// takesTurn reports whether a pod is one of those that are resized now. One that cannot get its resources for now is, for a
-// moment, so that a mistake shows before all pods have it. A quota that is full keeps all pods from being resized.
+// takesTurn reports whether a pod is one of those that are resized now. One that cannot get its resources for now is one of
+// them for a minute, so that a mistake shows before all pods have it. A quota that is full keeps all pods from being resized.
 func (v *mover) takesTurn(r *snapshot.Replica) bool {
 	if !r.Active() || r.Progress.Resize == "" {
 		return false

@@ -289,8 +289,8 @@ func (f *figures) impossible(set *v1alpha1.RollSet, after *v1alpha1.RollSetSpec)
 	}
 }
 
-// others fills the namespace with what other teams have in it: workloads with claims, one of which never gets ready, a pod of
-// nobody with a name like those of the set, budgets that others keep, and quotas that are wide or about other pods.
+// others fills the namespace with what other teams have in it: workloads with claims, of them one that never gets ready, a pod without
+// an owner with a name like those of the set, budgets that others keep, and quotas that are wide or about other pods.
 func (u *user) others(t *testing.T) {
 	t.Helper()
 	at := metav1.ObjectMeta{Namespace: u.namespace, Name: "other"}

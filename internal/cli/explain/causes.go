@@ -30,7 +30,7 @@ type cause struct {
 	LiftedBy string `json:"liftedBy"`
 }
 
-// unobserved is the cause that comes before all others: nobody has seen the spec.
+// unobserved is the cause that comes before all others: the controller has not seen the spec.
 func unobserved(set *v1alpha1.RollSet) cause {
 	return cause{
 		Kind: "unobserved", Pods: []string{},
@@ -152,7 +152,7 @@ func ofFailure(set *v1alpha1.RollSet, holds []hold) []cause {
 	}
 }
 
-// ofPause returns the pause of a set of which no pod is held back, for example because it was updated before.
+// ofPause returns the pause of a set that holds no pod back, for example because it was updated before.
 func ofPause(set *v1alpha1.RollSet, holds []hold) []cause {
 	paused := slices.ContainsFunc(holds, func(h hold) bool { return h.Kind == string(action.HeldByPause) })
 	if !set.Spec.UpdateStrategy.RollingUpdate.Paused || paused {

@@ -135,7 +135,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// A spec that nobody has observed comes before everything else.
+// A spec that no controller has observed comes before everything else.
 func TestUnobserved(t *testing.T) {
 	t.Parallel()
 	set := waiting(v1alpha1.ReasonComplete, "3 of 3 pods updated")

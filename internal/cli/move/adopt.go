@@ -5,6 +5,7 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -236,7 +237,11 @@ func (m *mover) adoption() []step {
 			return m.retargetAll(ctx, m.Old, m.Set)
 		}},
 		step{fmt.Sprintf("wait until rollset/%s has adopted the pods and is done", name), func(ctx context.Context) error {
-			return view.Await(ctx, m.session, client.ObjectKey{Namespace: m.namespace, Name: name}, view.AwaitOptions{Timeout: m.timeout})
+			err := view.Await(ctx, m.session, client.ObjectKey{Namespace: m.namespace, Name: name}, view.AwaitOptions{Timeout: m.timeout})
+			if exit := (*session.ExitError)(nil); errors.As(err, &exit) && (exit.Code == session.ExitPaused || exit.Code == session.ExitOnDelete) {
+				return nil // the pods are adopted; the rollout rests as that of the old workload did
+			}
+			return err
 		}},
 		step{"keep configmap/" + recordName(name) + " for as long as the set is there", m.handOver},
 	)

@@ -27,7 +27,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// fate is what becomes of a field of a RollSet in the old kind: the field that has its value, or nothing, because it has no
+// fate is what happens to a field of a RollSet in the old kind: the field that has its value, or nothing, because it has no
 // effect there. A field without fate is named as lost.
 type fate struct {
 	// value is a value of the field that is not the default, as JSON.

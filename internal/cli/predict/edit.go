@@ -97,7 +97,7 @@ func (e *edit) key(s *session.Session, args []string) (key client.ObjectKey, err
 }
 
 // apply returns the set after the edit, as the API server answers a dry run. It has no precondition, so that it conflicts with
-// nobody who writes the set meanwhile.
+// no client that writes the set meanwhile.
 func (e *edit) apply(ctx context.Context, c client.Client, before *v1alpha1.RollSet, objects []client.Object) (*v1alpha1.RollSet, error) {
 	if before == nil {
 		return e.create(ctx, c)

@@ -107,7 +107,7 @@ func (e *edit) applyFile(ctx context.Context, c client.Client, set *v1alpha1.Rol
 	return patch(set, string(body))
 }
 
-// appliedBy returns who applied the template of a set on the server; empty if nobody did.
+// appliedBy returns who applied the template of a set on the server; empty if no client did.
 func appliedBy(set *v1alpha1.RollSet) string {
 	for _, entry := range set.ManagedFields {
 		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil &&

@@ -37,7 +37,7 @@ func (noAnswerError) Temporary() bool { return true }
 // impatient returns a configuration whose requests end when the answer makes no progress.
 func (s *Session) impatient(config *rest.Config) *rest.Config { return s.limited(config, false) }
 
-// forStreams returns a configuration for watches and logs: the answer must begin in time, and may then go on for ever.
+// forStreams returns a configuration for watches and logs: the answer must begin in time, and may then go on without end.
 func (s *Session) forStreams(config *rest.Config) *rest.Config {
 	streams := s.limited(config, true)
 	streams.Timeout = 0

@@ -122,7 +122,7 @@ func role(set *v1alpha1.RollSet, r *appsv1.ControllerRevision) string {
 	}
 }
 
-// proven says whether a revision is proven, or was given up.
+// proven reports whether a revision is proven, or was given up.
 func proven(r *appsv1.ControllerRevision) string {
 	_, rejected := r.Annotations[revision.RejectedAnnotation]
 	switch {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -141,6 +142,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	maps.DeleteFunc(documented, func(name string, _ metricsdoc.Metric) bool { return !strings.HasPrefix(name, "rollset_") })
 	registry := prometheus.NewRegistry()
 	m := New(registry, expectations.New(clock.RealClock{}))
+	OfClock(registry, func() time.Duration { return 0 })
 	m.Wrote(attempt.Tally{}, attempt.Tally{}, attempt.Tally{})
 	m.Observed(Observation{
 		Set: named("a"), Blocking: string(status.BlockedByPod),

@@ -36,7 +36,7 @@ type Order struct {
 	// turn is the smallest number of turns of the namespaces that waited when the last set was taken.
 	turn       int
 	namespaces map[string]*branch
-	// priorities are those of the sets that wait, or will wait when they are not worked on any more. working are those of the sets
+	// priorities are those of the sets that wait, or will wait when they are no longer worked on. working are those of the sets
 	// that are worked on.
 	priorities, working map[reconcile.Request]int
 }
@@ -66,7 +66,7 @@ func (o *Order) Raise(set reconcile.Request, priority int) {
 	}
 }
 
-// Waits reports whether a set waits in line, or will when it is not worked on any more.
+// Waits reports whether a set waits in line, or will when it is no longer worked on.
 func (o *Order) Waits(set reconcile.Request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,7 +152,7 @@ func (o *Order) Priority(set reconcile.Request) int {
 	return o.working[set]
 }
 
-// Done notes that a set is not worked on any more. When nobody waits, it is forgotten who had how many turns.
+// Done notes that a set is no longer worked on. When no set waits, it is forgotten who had how many turns.
 func (o *Order) Done(set reconcile.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -102,7 +102,7 @@ func TestHangingNamespaces(t *testing.T) {
 	}
 }
 
-// TestNobodyIsForgotten lets workers reconcile the sets of some namespaces, some of which are slow. Each set that is put into the line is
+// TestNobodyIsForgotten lets workers reconcile the sets of some namespaces, and some of these are slow. Each set that is put into the line is
 // reconciled after that, and no worker sleeps while a set may be taken.
 func TestNobodyIsForgotten(t *testing.T) {
 	t.Parallel()

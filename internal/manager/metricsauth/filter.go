@@ -5,8 +5,8 @@
 // controller-runtime's own filter asks, without the authentication and authorization chain of an API server, which is a
 // third of the binary.
 //
-// The rule: whoever may read the metrics gets them, whatever others send. An answer that allows a client is used for a minute.
-// A client that was allowed before does not wait behind clients that nobody knows. A client that is refused gets its answer late,
+// The rule: a client that may read the metrics gets them, whatever others send. An answer that allows a client is used for a minute.
+// A client that was allowed before does not wait behind unknown clients. A client that is refused gets its answer late,
 // so that it asks less often, and leaves at most one line a minute in the log.
 package metricsauth
 
@@ -33,7 +33,7 @@ import (
 const (
 	// reviewTimeout is how long the API server may take to answer both questions of a request.
 	reviewTimeout = 10 * time.Second
-	// reviewsPerSecond bounds the load that clients that nobody knows can put on the API server, and knownPerSecond that of
+	// reviewsPerSecond bounds the load that unknown clients can put on the API server, and knownPerSecond that of
 	// those that were allowed before.
 	reviewsPerSecond, knownPerSecond = 200, 20
 	// turnTimeout is how long a client waits for its turn to be asked about.
@@ -49,7 +49,7 @@ var (
 )
 
 // Filter answers 401 to requests without a token that the API server knows, 403 to users who may not get the path, 429 to clients
-// that nobody knows while there are too many of them, and 500 when the API server cannot be asked.
+// that are unknown while there are too many of them, and 500 when the API server cannot be asked.
 func Filter(c clock.Clock) func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 	return func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 		return newFilter(config, httpClient, c)

@@ -37,7 +37,7 @@ func random(o *snapshot.Set) *State {
 	}
 	s.watch(o)
 	s.findCandidates(o, pods)
-	s.fill(o, pods.short(o.Current.Name), surge)
+	s.fill(o, pods.short(o.Current.Name), surge, above)
 	return s
 }
 
@@ -134,9 +134,9 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 }
 
 // Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
-// at which surge pods are created now.
+// at which surge pods are created now. In a pause that may be any.
 func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && r.Revision != comesBackAt(o, s.lacking, true))
+	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && !o.Paused() && r.Revision != comesBackAt(o, s.lacking, true))
 }
 
 // short returns how many pods of a revision are missing.
@@ -285,8 +285,8 @@ func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods census) str
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
-// those at the update revision.
-func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
+// those at the update revision. above is how many pods are there as surge already.
+func (s *State) fill(o *snapshot.Set, atCurrent, surge, above int) {
 	missing := min(Batch, s.Missing)
 	if s.want[o.Update.Name] == 0 {
 		atCurrent = missing
@@ -306,8 +306,24 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge int) {
 		if owed, ok := replaced(o, id, i); ok && i < missing {
 			revision = owed
 		}
+		if o.Paused() && i >= missing {
+			revision = s.named(above+i-missing, revision)
+		}
 		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: revision, Surge: i >= missing})
 	}
+}
+
+// named returns the revision of the n-th pod that is to be replaced, or another one if there are not as many. In a pause, surge
+// for them is of their own revision.
+func (s *State) named(n int, otherwise string) string {
+	for i := range s.Candidates {
+		if m := &s.Candidates[i]; m.Named && n == 0 {
+			return m.To
+		} else if m.Named {
+			n--
+		}
+	}
+	return otherwise
 }
 
 // replaced returns the revision of the pod that the i-th missing pod replaces in a pause: of the same identity, or of another if

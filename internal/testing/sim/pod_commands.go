@@ -78,7 +78,7 @@ func (w *World) failPod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, kubelet.EvictAnnotation, "true") })
 }
 
-// rejectPod plays a kubelet that has started again on a node that no longer suits the pod. It writes a status of which nothing is
+// rejectPod plays a kubelet that has started again on a node that no longer suits the pod. It writes a status in which nothing is
 // left but when the pod began (k8s.io/kubernetes/pkg/kubelet: rejectPod).
 func (w *World) rejectPod(pod *corev1.Pod) error {
 	if pod.Status.StartTime == nil {

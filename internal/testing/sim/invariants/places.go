@@ -114,7 +114,7 @@ func (p *places) leaves(pod *corev1.Pod, version int64) {
 	p.vacant = append(p.vacant, vacancy{apiserver.KeyOf(pod), pod.UID, home, version})
 }
 
-// takes notes that a pod was created, for a vacant place or beside all others.
+// takes notes that a pod was created: in a vacant place, or beside all others.
 func (p *places) takes(c *Checker, manager string, set *v1alpha1.RollSet, pod *corev1.Pod) {
 	own := func(v vacancy) bool { return v.pod == apiserver.KeyOf(pod) }
 	i := slices.IndexFunc(p.vacant, own)
