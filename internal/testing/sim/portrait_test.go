@@ -48,7 +48,8 @@ func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 //   - the number and the count of revisions, and how many ids were given out, which tell a history by purpose;
 //   - claims that no pod mounts, which were kept because a user may want them back;
 //   - the readiness gate, which a pod has from its creation or never: a later policy does not recreate it for that;
-//   - the state label of hooks and its date, which stay behind when a set no longer uses them.
+//   - the state label of hooks and its date, which stay behind when a set no longer uses them;
+//   - without replicas, the current revision, because nothing proves another one then.
 func (w *World) portrait() []string {
 	set := w.Set()
 	var lines []string
@@ -59,6 +60,9 @@ func (w *World) portrait() []string {
 	status := set.Status.DeepCopy()
 	status.ObservedGeneration, status.IssuedIDs = 0, 0
 	status.CurrentRevision, status.UpdateRevision = w.contentOf(status.CurrentRevision), w.contentOf(status.UpdateRevision)
+	if *set.Spec.Replicas == 0 {
+		status.CurrentRevision = ""
+	}
 	for i := range status.Revisions {
 		status.Revisions[i].Name = w.contentOf(status.Revisions[i].Name)
 	}

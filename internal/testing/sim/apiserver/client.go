@@ -72,7 +72,11 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	case fault.commits():
 		answer, err = c.commit(w, commit)
 	case fault == TimeoutLate:
-		c.Later(func() { _, _ = commit(w) }) // the client has given up on the answer
+		c.Later(func() {
+			if c.Refused == nil || c.Refused(w) == nil {
+				_, _ = commit(w) // the client has given up on the answer
+			}
+		})
 	}
 	if fault.Crashes() {
 		c.dead = true

@@ -38,6 +38,8 @@ type Checker struct {
 	active int
 	// managers holds the names of all managers that were ever started.
 	managers map[string]bool
+	// born are the versions of the store at which the managers last started.
+	born map[string]int64
 	// made maps each pod that a manager created for a set to the generation of the set. Adopted pods are not in it.
 	made map[creation]int64
 	// writes counts the writes of managers by verb and kind.
@@ -91,7 +93,7 @@ func (r *Reconcile) set() *v1alpha1.RollSet {
 // NewChecker returns a checker of what is written to a cluster.
 func NewChecker(cluster *Cluster) *Checker {
 	return &Checker{
-		world: cluster, managers: make(map[string]bool), made: make(map[creation]int64), writes: make(map[string]int), seen: make(map[string]bool), bounds: newBounds(),
+		world: cluster, managers: make(map[string]bool), born: make(map[string]int64), made: make(map[creation]int64), writes: make(map[string]int), seen: make(map[string]bool), bounds: newBounds(),
 		creates: creates{failing: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
@@ -113,6 +115,8 @@ func (c *Checker) Restart(manager string) {
 // Begin notes that a manager reconciles from now on.
 func (c *Checker) Begin(r *Reconcile) {
 	c.reconcile = r
+	c.born[r.Manager] = r.Born
+	c.places.look(r.View)
 	c.watchProofs()
 }
 

@@ -5,6 +5,7 @@ package invariants
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,10 @@ type places struct {
 	homes map[types.UID]string
 	// added are the pods that took no place and have not been available yet.
 	added map[types.UID]bool
+	// settled are the versions of the pods in homes and added at which they became available. A manager may know an earlier one.
+	settled map[types.UID]int64
+	// bound are the pods that the manager at work has seen on a node.
+	bound map[types.UID]bool
 }
 
 // vacancy is the place of a pod that goes or is gone.
@@ -35,7 +40,37 @@ type vacancy struct {
 	since int64
 }
 
-func newPlaces() places { return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}} }
+func newPlaces() places {
+	return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}, settled: map[types.UID]int64{}, bound: map[types.UID]bool{}}
+}
+
+// look notes which pods a manager sees on nodes.
+func (p *places) look(view *apiserver.View) {
+	if p.key == "" {
+		return
+	}
+	for obj := range view.Cache(apiserver.Pods) {
+		if pod := apiserver.MustBe[*corev1.Pod](obj); pod.Spec.NodeName != "" {
+			p.bound[pod.UID] = true
+		}
+	}
+}
+
+// home returns the failure domain of the pod whose place a pod took that has not been available yet, as its manager knows it.
+func (p *places) home(pod *corev1.Pod) (home string, moved bool) {
+	home, moved = p.homes[pod.UID]
+	return home, moved && p.starts(pod)
+}
+
+// adds reports whether a pod took no place and has not been available yet, as its manager knows it.
+func (p *places) adds(pod *corev1.Pod) bool { return p.added[pod.UID] && p.starts(pod) }
+
+// starts reports whether a version of a pod is from before it became available.
+func (p *places) starts(pod *corev1.Pod) bool {
+	settled, ok := p.settled[pod.UID]
+	version, err := strconv.ParseInt(pod.ResourceVersion, 10, 64)
+	return !ok || err == nil && version < settled
+}
 
 // see follows a write.
 func (p *places) see(c *Checker, e *apiserver.Entry) {
@@ -55,31 +90,32 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 	switch {
 	case stood && !stands:
 		p.leaves(before, e.Version)
-	case stands && before == nil && c.reconcile != nil && e.Actor == c.reconcile.Manager:
-		p.takes(c, set, after)
+	case stands && before == nil && c.managers[e.Actor]:
+		p.takes(c, e.Actor, set, after)
 	case stands && IsAvailable(after, set.Spec.MinReadySeconds, c.world.now()):
-		delete(p.homes, after.UID)
-		delete(p.added, after.UID)
+		if _, settled := p.settled[after.UID]; !settled {
+			p.settled[after.UID] = e.Version
+		}
 	}
 }
 
 // leaves notes that the place of a pod becomes vacant.
 func (p *places) leaves(pod *corev1.Pod, version int64) {
-	home, moved := p.homes[pod.UID]
-	added := p.added[pod.UID]
+	home, moved := p.home(pod)
+	added := p.adds(pod)
 	delete(p.homes, pod.UID)
 	delete(p.added, pod.UID)
 	switch {
 	case pod.Labels[v1alpha1.SurgeLabel] == "true", added:
 		return
-	case pod.Spec.NodeName != "" && !moved:
+	case p.bound[pod.UID] && !moved:
 		home = domainOf(pod, p.key)
 	}
 	p.vacant = append(p.vacant, vacancy{apiserver.KeyOf(pod), pod.UID, home, version})
 }
 
 // takes notes that a pod was created: in a vacant place, or beside all others.
-func (p *places) takes(c *Checker, set *v1alpha1.RollSet, pod *corev1.Pod) {
+func (p *places) takes(c *Checker, manager string, set *v1alpha1.RollSet, pod *corev1.Pod) {
 	own := func(v vacancy) bool { return v.pod == apiserver.KeyOf(pod) }
 	i := slices.IndexFunc(p.vacant, own)
 	if i < 0 && len(p.vacant) > 0 && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
@@ -91,16 +127,16 @@ func (p *places) takes(c *Checker, set *v1alpha1.RollSet, pod *corev1.Pod) {
 		p.added[pod.UID] = true
 	default:
 		p.homes[pod.UID] = p.vacant[i].domain
-		if !c.remembers(p.vacant[i]) {
+		if !c.remembers(manager, p.vacant[i]) {
 			p.homes[pod.UID] = ""
 		}
 		p.vacant = slices.Delete(p.vacant, i, i+1)
 	}
 }
 
-// remembers reports whether the manager at work has seen a pod in the place that it left.
-func (c *Checker) remembers(v vacancy) bool {
-	return len(c.managers) == 1 && c.reconcile.Born < v.since
+// remembers reports whether a manager has seen a pod in the place that it left.
+func (c *Checker) remembers(manager string, v vacancy) bool {
+	return len(c.managers) == 1 && c.born[manager] < v.since
 }
 
 // awaits returns a failure domain other than a pod's in which a place is vacant, as far as the manager knows; empty if there is
@@ -109,7 +145,7 @@ func (p *places) awaits(v *verdict, pod *corev1.Pod) string {
 	missing := int(*v.set.Spec.Replicas) - v.count(IsActive)
 	for _, place := range p.vacant {
 		known := v.checker.reconcile.View.Cached(place.pod)
-		if known != nil && known.GetUID() == place.uid || !v.checker.remembers(place) || place.domain == "" || missing <= 0 {
+		if known != nil && known.GetUID() == place.uid || !v.checker.remembers(v.Actor, place) || place.domain == "" || missing <= 0 {
 			continue
 		}
 		if missing--; place.domain != domainOf(pod, p.key) {

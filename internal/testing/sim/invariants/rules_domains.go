@@ -24,7 +24,7 @@ func oneDomainAtATime(v *verdict) string {
 	}
 	key := v.set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey
 	for _, other := range v.pods {
-		home, moved := v.checker.places.homes[other.UID]
+		home, moved := v.checker.places.home(other)
 		switch {
 		case !v.lacks(other), moved && home == "":
 			continue
@@ -70,10 +70,10 @@ func preparing(pod *corev1.Pod) bool {
 // take the place of others. Pods that are added, and surge that starts, are not needed yet, and a terminating pod is not missed
 // once there are enough others.
 func (v *verdict) lacks(pod *corev1.Pod) bool {
-	_, moved := v.checker.places.homes[pod.UID]
+	_, moved := v.checker.places.home(pod)
 	unplaced := pod.Spec.NodeName == "" || v.unplaced(pod)
 	switch {
-	case unplaced && !moved, v.checker.places.added[pod.UID], v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
+	case unplaced && !moved, v.checker.places.adds(pod), v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
 		return false
 	case pod.DeletionTimestamp != nil:
 		return v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)

@@ -202,8 +202,8 @@ func adoptsOrphansOnly(v *verdict) string {
 	}
 	was, is := OwnerOf(v.Old), OwnerOf(v.New)
 	switch {
-	case was == is:
-		return ""
+	case was == is, v.Key.Kind == apiserver.Revisions && v.Rewritten && is == "":
+		return "" // admission may have taken the owner off
 	case v.Key.Kind == apiserver.Revisions && is != v.set.UID:
 		return "a revision was given away"
 	case was == v.set.UID && is == "":

@@ -5,10 +5,12 @@ package invariants
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -64,10 +66,12 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 			available++
 		}
 	}
+	template := v.world.TemplateOf(is.Name)
+	drifted := template != nil && !equality.Semantic.DeepEqual(template, &v.set.Spec.Template) // a default may stand for an edit
 	switch update := v.world.VersionOf(&v.set.Spec.Template); {
 	case available >= l.Replicas && version == update:
 		return ""
-	case version == update:
+	case version == update && !drifted:
 		return fmt.Sprintf("%s is proven by %d of %d pods", is.Name, available, l.Replicas)
 	default:
 		return v.servedLast(is, available, members)
@@ -75,12 +79,12 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 }
 
 // members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none; the mark means
-// nothing in a set with ordinals.
+// nothing in a set with ordinals, nor beside a claim without it, because surge brings its own claims.
 func (v *verdict) members() (members []*corev1.Pod) {
 	ordinal := v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
 	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](obj)
-		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && (ordinal || !isSurge(pod)) {
+		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && (ordinal || !isSurge(pod) || v.mountsUnmarked(pod)) {
 			members = append(members, pod)
 		}
 	}
@@ -95,6 +99,18 @@ func countAt(pods []*corev1.Pod, name string) (n int) {
 		}
 	}
 	return n
+}
+
+// mountsUnmarked reports whether a pod mounts a claim that the manager's cache shows without the mark of surge.
+func (v *verdict) mountsUnmarked(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
+		if volume.PersistentVolumeClaim == nil {
+			return false
+		}
+		key := apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName}
+		claim := v.checker.reconcile.View.Cached(key)
+		return claim != nil && claim.GetLabels()[v1alpha1.SurgeLabel] != "true"
+	})
 }
 
 // servedLast returns why a revision is not what served last before the template in the spec.
