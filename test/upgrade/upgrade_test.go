@@ -145,8 +145,10 @@ func seen(set *v1alpha1.RollSet) error {
 	return nil
 }
 
+// complete reports whether nothing is left to do. A set without pods has a reason of its own, which earlier versions do not know.
 func complete(s *v1alpha1.RollSetStatus) bool {
-	return condition(s, v1alpha1.ConditionProgressing).Reason == v1alpha1.ReasonComplete
+	reason := condition(s, v1alpha1.ConditionProgressing).Reason
+	return reason == v1alpha1.ReasonComplete || reason == v1alpha1.ReasonNoReplicas
 }
 
 func condition(s *v1alpha1.RollSetStatus, kind string) metav1.Condition {

@@ -160,7 +160,7 @@ func trim(pod *corev1.Pod) {
 		InitContainerStatuses: status.InitContainerStatuses,
 		ContainerStatuses:     status.ContainerStatuses,
 	}
-	if podstate.Finished(pod) { // how long it served is asked of no other
+	if _, ready := podstate.ReadySince(pod); !ready { // whether it ever was ready, and how long it served, is asked of no other
 		pod.Status.StartTime = status.StartTime
 	}
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
