@@ -17,7 +17,6 @@
 package claims
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -46,60 +45,6 @@ func RetentionOf(spec *v1alpha1.RollSetSpec) Retention {
 func Owner(set string, uid types.UID) metav1.OwnerReference {
 	gvk := v1alpha1.GroupVersion.WithKind("RollSet")
 	return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: set, UID: uid}, gvk)
-}
-
-// Obstacle returns why the pod of an identity cannot use the claim that has the right name; empty if it can.
-func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
-	owner := metav1.GetControllerOfNoCopy(claim)
-	inUse := r.Active() && Mounts(r.Pod, claim.Name)
-	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
-	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
-		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
-	case owner != nil && owner.UID != o.UID && !ownedByPodOf(r, owner):
-		return fmt.Sprintf("claim %s belongs to %s %s; delete the claim, or rename the claim template", claim.Name, owner.Kind, owner.Name)
-	case labeled && other != o.Name && !(inUse && !identity.Names(claim.Name, other)): // else a user has changed the label
-		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
-	case !labeled && contradicts(o.Spec.Selector, claim.Labels) && !inUse:
-		return fmt.Sprintf("claim %s has labels that the selector does not match, so it is another workload's; "+
-			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1alpha1.SetLabel, o.Name)
-	case claim.DeletionTimestamp != nil:
-		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)
-	default:
-		return ""
-	}
-}
-
-// contradicts reports whether a claim's labels name another selector. StatefulSets label their claims with what their
-// selectors match. A claim without labels contradicts nothing.
-func contradicts(selector *metav1.LabelSelector, labels map[string]string) bool {
-	if selector == nil || len(labels) == 0 {
-		return false
-	}
-	for key, value := range selector.MatchLabels {
-		if labels[key] != value {
-			return true
-		}
-	}
-	return slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
-		value, ok := labels[r.Key]
-		switch r.Operator {
-		case metav1.LabelSelectorOpIn:
-			return ok && !slices.Contains(r.Values, value)
-		case metav1.LabelSelectorOpNotIn:
-			return ok && slices.Contains(r.Values, value)
-		case metav1.LabelSelectorOpDoesNotExist:
-			return ok
-		case metav1.LabelSelectorOpExists:
-			return false
-		default:
-			return false
-		}
-	})
-}
-
-// ownedByPodOf reports whether an owner is the replica's own pod, to which the claim was handed over.
-func ownedByPodOf(r *snapshot.Replica, owner *metav1.OwnerReference) bool {
-	return r.Pod != nil && owner.UID == r.Pod.UID
 }
 
 // Wanted returns the names of the claims that a pod would mount if it were created now for a replica without one.
@@ -186,7 +131,7 @@ func (c *planner) findStoodIn() {
 
 // findSurplus returns the identities of terminating pods whose claims are more than spec.replicas identities need. Nothing else takes
 // their place away from them, because a scale-down deletes only active pods.
-func (c planner) findSurplus() sets.Set[string] {
+func (c *planner) findSurplus() sets.Set[string] {
 	have := 0
 	var terminating []string
 	for i := range c.set.Replicas {
@@ -203,7 +148,7 @@ func (c planner) findSurplus() sets.Set[string] {
 
 // whoWaits returns the identities whose claims wait until a pod without claims is replaced. With them, spec.replicas identities
 // have claims that stay.
-func (c planner) whoWaits() sets.Set[string] {
+func (c *planner) whoWaits() sets.Set[string] {
 	back := desired.Returning(c.set)
 	if len(back) == 0 {
 		return nil
@@ -218,7 +163,7 @@ func (c planner) whoWaits() sets.Set[string] {
 }
 
 // isSpare reports whether an identity without a pod is none that a pod comes back to.
-func (c planner) isSpare(r *snapshot.Replica) bool {
+func (c *planner) isSpare(r *snapshot.Replica) bool {
 	return c.complete && !c.waiting.Has(r.ID)
 }
 
@@ -234,7 +179,7 @@ func deleted(pods action.Plan) map[types.UID]action.Cause {
 }
 
 // own gives the claims of a replica the controller that the policy wants.
-func (c planner) own(r *snapshot.Replica, p *action.Plan) {
+func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 	if len(r.Claims) == 0 {
 		return
 	}
@@ -263,7 +208,7 @@ func (c planner) own(r *snapshot.Replica, p *action.Plan) {
 
 // unmark removes the mark of surge from the claims of a terminating pod that is none. Once the pod is gone, only its claims say so,
 // and those of surge are deleted.
-func (c planner) unmark(r *snapshot.Replica, p *action.Plan) {
+func (c *planner) unmark(r *snapshot.Replica, p *action.Plan) {
 	for _, claim := range r.Claims {
 		owner := metav1.GetControllerOf(claim)
 		if snapshot.Surges(claim) && !r.Surge && (owner == nil || owner.UID == c.set.UID) {
@@ -273,7 +218,7 @@ func (c planner) unmark(r *snapshot.Replica, p *action.Plan) {
 }
 
 // isLabeled reports whether a claim has the labels of the set and the identity. One without an identity has its name for it.
-func (c planner) isLabeled(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
+func (c *planner) isLabeled(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	key := v1alpha1.InstanceIDLabel
 	if c.set.Ordinal() {
 		key = v1alpha1.PodIndexLabel
@@ -284,7 +229,7 @@ func (c planner) isLabeled(r *snapshot.Replica, claim *corev1.PersistentVolumeCl
 
 // owner returns the controller that a claim of a replica should have; nil if none. A claim made for surge belongs to the
 // surge pod under any policy.
-func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) (owner *metav1.OwnerReference, reason string) {
+func (c *planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) (owner *metav1.OwnerReference, reason string) {
 	surge := r.Surge && snapshot.Surges(claim)
 	switch {
 	case c.isScaledAway(r) && (surge || c.keep.WhenScaled == v1alpha1.DeleteClaims && !c.stoodIn.Has(r.ID)):
@@ -299,7 +244,7 @@ func (c planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim)
 // leaves reports whether a claim is, or is about to be, left behind: by a scale-down, because another identity has taken the place
 // of its pod, or because no pod was ever made for it. With ordinals only the number decides. The mark stays on the claims of a
 // pod that came back until it is decided which pod goes for it.
-func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
+func (c *planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	_, blocked := c.set.Blocked[r.ID]
 	switch {
 	case c.set.Ordinal():
@@ -315,7 +260,7 @@ func (c planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim
 
 // isScaledAway reports whether a replica's pod is deleted and its identity is no longer wanted. With ordinals it does not
 // matter why the pod goes, or who deleted it.
-func (c planner) isScaledAway(r *snapshot.Replica) bool {
+func (c *planner) isScaledAway(r *snapshot.Replica) bool {
 	if r.Pod == nil {
 		return false
 	}
@@ -328,7 +273,7 @@ func (c planner) isScaledAway(r *snapshot.Replica) bool {
 
 // isOwnedBy reports whether the only reference to the set or its pod in a claim is the wanted one, as its controller. The
 // garbage collector also follows references that control nothing.
-func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Replica, want *metav1.OwnerReference) bool {
+func (c *planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Replica, want *metav1.OwnerReference) bool {
 	has := false
 	for i := range claim.OwnerReferences {
 		ref := &claim.OwnerReferences[i]
@@ -344,7 +289,7 @@ func (c planner) isOwnedBy(claim *corev1.PersistentVolumeClaim, r *snapshot.Repl
 }
 
 // restore recreates claims that were deleted under a pod that has not started.
-func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
+func (c *planner) restore(r *snapshot.Replica, p *action.Plan) {
 	if !r.Active() || r.Phase != corev1.PodPending {
 		return
 	}
@@ -361,7 +306,7 @@ func (c planner) restore(r *snapshot.Replica, p *action.Plan) {
 const fresh = time.Minute
 
 // removeSurge deletes the claims that were made for a surge pod, once it is gone and surge needs them no more.
-func (c planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
+func (c *planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
 	if c.set.Ordinal() || r.Pod != nil || !r.Surge || !c.isSpare(r) {
 		return
 	}
@@ -386,22 +331,12 @@ func (c planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
 }
 
 // hasTemplate reports whether a revision has the template of a claim, the revision of the spec among them.
-func (c planner) hasTemplate(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
+func (c *planner) hasTemplate(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
 	for _, revision := range c.set.Known {
 		for _, template := range revision.Claims {
 			if identity.ClaimName(c.set.Name, template.Name, r.ID) == claim.Name {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// Mounts reports whether a pod mounts a claim of this name.
-func Mounts(pod *corev1.Pod, claim string) bool {
-	for i := range pod.Spec.Volumes {
-		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil && source.ClaimName == claim {
-			return true
 		}
 	}
 	return false

@@ -76,7 +76,7 @@ func planned(o *snapshot.Set, do string) action.Plan {
 	}
 	hooks := lifecycle.New(o)
 	p = hooks.Apply(p)
-	hooks.Keep(&desired.State{}, p, false)
+	hooks.Keep(&desired.State{}, p)
 	p.Join(hooks.Settle())
 	return p
 }

@@ -135,7 +135,7 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
 // wait for each other; pods that are out of service for a grace period; all pods to be moved while scaling removes pods; and
 // pods whose move the API server refuses, if no other pod could move in their place.
-func (h *Hooks) Keep(w *desired.State, update action.Plan, rests bool) {
+func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	if h.set.Spec.Lifecycle == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan, rests bool) {
 	}
 	stuck := !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
 	for _, m := range w.Candidates {
-		if resting[m.Replica.Pod.Name] || rests || stuck {
+		if resting[m.Replica.Pod.Name] || w.Rests || stuck {
 			h.prepared[m.Replica.Pod.UID] = true
 		}
 	}

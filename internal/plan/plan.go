@@ -12,6 +12,7 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,13 +49,14 @@ func ofPods(o *snapshot.Set) action.Plan {
 	w := desired.Of(o)
 	hooks := lifecycle.New(o)
 	p := hooks.Apply(scale.Down(o, w))
-	rests, left := scale.Rests(o, p)
+	var left time.Duration
+	w.Rests, left = scale.Rests(o, p)
 	p.Wake(left)
 	up := scale.Up(o, w, p)
 	update.Originate(o, w, &up)
 	p.Join(up)
-	moves := update.Plan(o, w, p, rests)
-	hooks.Keep(w, moves, rests)
+	moves := update.Plan(o, w, p)
+	hooks.Keep(w, moves)
 	p.Join(hooks.Apply(moves))
 	p.Join(hooks.Settle())
 	unmark(o, &p)

@@ -253,7 +253,7 @@ func createsWhatIsWanted(f *facts) bool {
 			ordinal, err := strconv.Atoi(c.ID)
 			to, used := f.wantedAt(ordinal)
 			came := f.side(c.Revision)
-			return err != nil || !used || came != f.makes(to) && !(came == current && f.guardsNew())
+			return err != nil || !used || came != f.makes(to) && (came != current || !f.guardsNew())
 		})
 	}
 	created := f.created

@@ -101,14 +101,11 @@ func (w *writer) tellUpdates(log logr.Logger) {
 // doneInPlace returns the update in place that a write ends; empty if it ends none. A pod that needs other resources is updated
 // once the API server has accepted them.
 func doneInPlace(c change) string {
-	switch a := c.action.(type) {
-	case action.UpdateInPlace:
-		if !a.Change.NeedsResize(c.pod) {
-			return a.Change.String()
-		}
-	case action.Resize:
+	if a, ok := c.action.(action.UpdateInPlace); ok && !a.Change.NeedsResize(c.pod) {
+		return a.Change.String()
+	}
+	if a, ok := c.action.(action.Resize); ok {
 		return a.Change
-	default: // it is a step of one
 	}
 	return ""
 }

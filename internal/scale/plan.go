@@ -107,24 +107,26 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		return
 	}
 	room, limit, allowed := room(o, w, down, p), newLimit(o, w), w.Allowed
-	for _, place := range w.Places {
+	places := w.Places
+	if o.OrderedReady() {
+		places = places[:min(1, len(places))] // the next one when this one is available
+	}
+	for _, place := range places {
 		if room == 0 {
 			return
 		}
-		wanted, guarded := place, place.Revision == o.Update.Name && !place.Surge
-		if guarded && allowed == 0 {
+		wanted, isGuarded := place, place.Revision == o.Update.Name && !place.Surge
+		if isGuarded && allowed == 0 {
 			place.Revision = w.Instead
 		}
-		if !held(o, place, p) && !limit.holds(wanted, p) {
-			room--
-			if guarded && allowed > 0 {
-				allowed--
-			}
-			p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
+		if held(o, place, p) || limit.holds(wanted, p) {
+			continue
 		}
-		if o.OrderedReady() {
-			return // the next one when this one is available
+		room--
+		if isGuarded {
+			allowed = max(0, allowed-1)
 		}
+		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
 	}
 }
 

@@ -39,11 +39,11 @@ type budget struct {
 }
 
 // newBudget counts what may be disturbed once scaling is done.
-func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan, rests bool) budget {
+func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	b := budget{
 		Budget:      snapshot.Budget{Available: w.Available, Floor: o.Limits.MinAvailable()},
 		set:         o,
-		rests:       rests,
+		rests:       w.Rests,
 		unavailable: maps.Clone(w.Unavailable),
 		missing:     map[string]int{},
 
@@ -60,8 +60,8 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan, rests boo
 	}
 	places := o.Limits.Replicas - (pods - surging)
 	for r := range o.Unsteady() {
-		if !w.Goes(r) && b.count(r, w, places > 0) {
-			places--
+		if !w.Goes(r) {
+			places -= b.count(r, w, places)
 		}
 	}
 	for _, since := range b.unreadySince {
@@ -97,15 +97,15 @@ func (b *budget) countCreated(w *desired.State, scaling action.Plan) (created, s
 }
 
 // count adds what holds the guard beside the unavailable pods: the successors of terminating pods, if there is a place for
-// them, which it reports.
-func (b *budget) count(r *snapshot.Replica, w *desired.State, place bool) (comesBack bool) {
+// them. It returns how many places they take.
+func (b *budget) count(r *snapshot.Replica, w *desired.State, places int) (taken int) {
 	switch {
 	case r.Active() && !r.Ready && !b.set.NoneSince.IsZero():
 		b.unreadySince[r.Revision] = append(b.unreadySince[r.Revision], podstate.UnreadySince(r.Pod))
 	case r.Terminating:
 		revision, comes := w.ComesBackAt(b.set, r)
-		if !comes || !place {
-			return false
+		if !comes || places <= 0 {
+			return 0
 		}
 		if left := b.onItsWay(r); left > 0 {
 			b.unavailable[revision]++
@@ -113,9 +113,9 @@ func (b *budget) count(r *snapshot.Replica, w *desired.State, place bool) (comes
 		} else {
 			b.missing[revision]++
 		}
-		return true
+		return 1
 	}
-	return false
+	return 0
 }
 
 // yieldAfter records that the guard may yield after a while.

@@ -39,7 +39,7 @@ func TestKnownObstacles(t *testing.T) {
 			source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-1"}
 			r.Pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}}
 			r.Claims = edit.change(r.Claims)
-			p := update.Plan(o, desired.Of(o), action.Plan{}, false)
+			p := update.Plan(o, desired.Of(o), action.Plan{})
 			if got, want := strings.TrimSpace(p.String()), "delete web-0 (recreate at v2)\n"+edit.want; got != want {
 				t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 			}

@@ -133,7 +133,7 @@ func TestDomainsExhaustively(t *testing.T) {
 					n /= len(zones)
 				}
 				w := desired.Of(set)
-				z.plan = update.Plan(set, w, scaled(set, w), false)
+				z.plan = update.Plan(set, w, scaled(set, w))
 				for _, a := range z.plan.Actions {
 					if d, ok := a.(action.Delete); ok {
 						i := slices.IndexFunc(set.Replicas, func(r snapshot.Replica) bool { return r.Pod == d.Pod })

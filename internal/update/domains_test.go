@@ -196,7 +196,7 @@ func TestDomains(t *testing.T) {
 				}
 			}
 			w := desired.Of(o)
-			p := update.Plan(o, w, scaled(o, w), false)
+			p := update.Plan(o, w, scaled(o, w))
 			if diff := cmp.Diff(tt.want, summary(p)); diff != "" {
 				t.Errorf("%s of %s (-want +got):\n%s", tt.config, tt.state, diff)
 			}
@@ -229,7 +229,7 @@ func TestSoakCountsRestarts(t *testing.T) {
 	o := snapshottest.Parse("ordinal R=2 mu=1 soak=300 v1>v2", "a/0:v2+ b/1:v1+")
 	started := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(o.Now.Add(-time.Minute))}}
 	o.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: started}}
-	p := update.Plan(o, desired.Of(o), action.Plan{}, false)
+	p := update.Plan(o, desired.Of(o), action.Plan{})
 	if want := o.Now.Add(4 * time.Minute); !p.SoaksUntil.Equal(want) {
 		t.Errorf("soaks until %s, want %s", p.SoaksUntil, want)
 	}

@@ -206,7 +206,7 @@ func TestPlanInPlace(t *testing.T) {
 
 func checkPlan(t *testing.T, o *snapshot.Set, want []string) {
 	t.Helper()
-	p := update.Plan(o, desired.Of(o), action.Plan{}, false)
+	p := update.Plan(o, desired.Of(o), action.Plan{})
 	if diff := cmp.Diff(strings.Join(want, "\n"), strings.TrimSuffix(p.String(), "\n")); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}

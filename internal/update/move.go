@@ -101,16 +101,17 @@ func (v *mover) move(m desired.Candidate) bool {
 		return true
 	}
 	var next action.Action
+	var err error
 	if !how.recreates() {
-		var err error
-		if next, err = v.step(m, how); err != nil {
-			how = method{cannot: err.Error()}
-			if v.cannot(m, how) {
-				return false
-			}
-			if v.held(m, how) {
-				return true
-			}
+		next, err = v.step(m, how)
+	}
+	if err != nil {
+		how = method{cannot: err.Error()}
+		if v.cannot(m, how) {
+			return false
+		}
+		if v.held(m, how) {
+			return true
 		}
 	}
 	v.spend(m, how)

@@ -22,9 +22,9 @@ import (
 
 // Plan plans which pods to move now, and which changes in place to complete. It counts what the scale planner creates in the
 // same reconcile. While the set rests, because surplus pods are being deleted, no pod in service is moved.
-func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan, rests bool) action.Plan {
+func Plan(o *snapshot.Set, w *desired.State, scaling action.Plan) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
-	v := newMover(o, newBudget(o, w, scaling, rests), &p)
+	v := newMover(o, newBudget(o, w, scaling), &p)
 	if !v.budget.rests {
 		holdFrozen(o, &p)
 	}

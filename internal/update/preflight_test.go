@@ -80,7 +80,7 @@ func TestPreflight(t *testing.T) {
 			if tt.answer != nil {
 				o.Preflights = map[string]snapshot.Preflight{"v2": *tt.answer}
 			}
-			got := update.Plan(o, desired.Of(o), action.Plan{}, false)
+			got := update.Plan(o, desired.Of(o), action.Plan{})
 			if diff := cmp.Diff(strings.ReplaceAll(tt.want, "\t", "")+"\n", got.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

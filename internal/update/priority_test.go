@@ -96,7 +96,7 @@ func TestUpdateOrder(t *testing.T) {
 			if o.Priorities, err = snapshot.ResolvePriorities(o.Spec); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, deleted(update.Plan(o, desired.Of(o), action.Plan{}, false))); diff != "" {
+			if diff := cmp.Diff(tt.want, deleted(update.Plan(o, desired.Of(o), action.Plan{}))); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
 		})
@@ -127,7 +127,7 @@ func TestScatterStepByStep(t *testing.T) {
 			if o.Priorities, err = snapshot.ResolvePriorities(o.Spec); err != nil {
 				t.Fatal(err)
 			}
-			next, err := strconv.Atoi(deleted(update.Plan(o, desired.Of(o), action.Plan{}, false)))
+			next, err := strconv.Atoi(deleted(update.Plan(o, desired.Of(o), action.Plan{})))
 			if err != nil {
 				t.Fatal(err)
 			}

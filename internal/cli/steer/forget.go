@@ -51,19 +51,19 @@ func forget(ctx context.Context, s *session.Session, c client.Client, set set, r
 	}
 	limited, cancel := session.Within(ctx, noticeLimit)
 	defer cancel()
-	set, err = noticed(limited, s, c, set, request, value)
+	set, err = noticed(limited, s, c, set, request)
 	if errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
 		return set, fmt.Errorf("annotation %s=%s was removed, because it was acted upon before, and the controller has not noticed within %v; does it run? Try again", request, value, noticeLimit)
 	}
 	return set, err
 }
 
-// noticed waits until the controller no longer remembers a request, and returns the set as it is then.
-func noticed(ctx context.Context, s *session.Session, c client.Client, set set, request, value string) (now set, err error) {
+// noticed waits until the controller no longer remembers the request of a set, and returns the set as it is then.
+func noticed(ctx context.Context, s *session.Session, c client.Client, set set, request string) (now set, err error) {
 	for {
 		handled := false
 		if now, err = read(ctx, c, client.ObjectKeyFromObject(set.raw)); err == nil {
-			handled, err = isHandled(ctx, c, now, request, value)
+			handled, err = isHandled(ctx, c, now, request, set.Annotations[request])
 		}
 		if err != nil || !handled {
 			return now, err

@@ -68,7 +68,8 @@ func promoteStep(set set) (string, error) {
 	if r.Phase == v1alpha1.RolloutPaused {
 		next = fmt.Sprintf("step %d of %d ends", r.Step, r.Steps)
 	}
-	return next, ask(set, v1alpha1.PromoteAnnotation, value)
+	ask(set, v1alpha1.PromoteAnnotation, value)
+	return next, nil
 }
 
 // promoteAll ends all steps.
@@ -78,7 +79,8 @@ func promoteAll(set set) (string, error) {
 		return "all steps are done already", err
 	}
 	next := fmt.Sprintf("step %d of %d and all that follow end: %s", r.Step, r.Steps, rollsNext(&set.Spec))
-	return next, ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all")
+	ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all")
+	return next, nil
 }
 
 // stepAtWork returns the step in the status, or done.
@@ -96,7 +98,7 @@ func stepAtWork(set set) (r *v1alpha1.RolloutStatus, done bool, err error) {
 }
 
 // ask writes an annotation by which users make a request, and removes those that stand against it.
-func ask(set set, key, value string, others ...string) error {
+func ask(set set, key, value string, others ...string) {
 	annotations := set.raw.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -106,7 +108,6 @@ func ask(set set, key, value string, others ...string) error {
 		delete(annotations, other)
 	}
 	set.raw.SetAnnotations(annotations)
-	return nil
 }
 
 func newAbort(s *session.Session) *cobra.Command {
@@ -133,7 +134,8 @@ func newAbort(s *session.Session) *cobra.Command {
 			case s.UpdateRevision == s.CurrentRevision:
 				return "", fmt.Errorf("rollset %s rolls nothing out; nothing was done; kubectl rollset undo %s goes back to an earlier revision", set.Name, set.Name)
 			default:
-				return "all pods go back to revision " + s.CurrentRevision, ask(set, v1alpha1.AbortAnnotation, s.UpdateRevision, v1alpha1.RetryAnnotation)
+				ask(set, v1alpha1.AbortAnnotation, s.UpdateRevision, v1alpha1.RetryAnnotation)
+				return "all pods go back to revision " + s.CurrentRevision, nil
 			}
 		})
 	}
@@ -156,7 +158,8 @@ func newRetry(s *session.Session) *cobra.Command {
 			if !rejected(set.RollSet) {
 				return "", errors.New("no revision of rollset " + set.Name + " is given up; nothing was done")
 			}
-			return rollsNext(&set.Spec), ask(set, v1alpha1.RetryAnnotation, set.Status.UpdateRevision, v1alpha1.AbortAnnotation, v1alpha1.PromoteAnnotation)
+			ask(set, v1alpha1.RetryAnnotation, set.Status.UpdateRevision, v1alpha1.AbortAnnotation, v1alpha1.PromoteAnnotation)
+			return rollsNext(&set.Spec), nil
 		})
 	}
 	return cmd

@@ -48,7 +48,10 @@ func Fill(spec *corev1.PodSpec) {
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			fillContainer(&containers[i], spec.HostNetwork)
+			fillContainer(&containers[i])
+			if spec.HostNetwork {
+				fillHostPorts(containers[i].Ports)
+			}
 		}
 	}
 	roundUp(spec.Overhead)
@@ -74,16 +77,20 @@ func fillPod(spec *corev1.PodSpec) {
 	}
 }
 
-// fillContainer sets the defaults of a container. In the network of its node, each port is one of the node, too.
-func fillContainer(c *corev1.Container, hostNetwork bool) {
+// fillHostPorts sets the ports of the node. In the network of the node, each port of a container is one of the node, too.
+func fillHostPorts(ports []corev1.ContainerPort) {
+	for i := range ports {
+		orValue(&ports[i].HostPort, ports[i].ContainerPort)
+	}
+}
+
+// fillContainer sets the defaults of a container.
+func fillContainer(c *corev1.Container) {
 	orValue(&c.ImagePullPolicy, PullPolicy(c.Image))
 	orValue(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	orValue(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
 		orValue(&c.Ports[i].Protocol, corev1.ProtocolTCP)
-		if hostNetwork {
-			orValue(&c.Ports[i].HostPort, c.Ports[i].ContainerPort)
-		}
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil {

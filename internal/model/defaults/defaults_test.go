@@ -160,8 +160,7 @@ func collect(in reflect.Type, fields map[string]bool) {
 		if !strings.HasPrefix(in.PkgPath(), "k8s.io/api/") {
 			return
 		}
-		for i := range in.NumField() {
-			field := in.Field(i)
+		for field := range in.Fields() {
 			if name := in.Name() + "." + field.Name; !fields[name] {
 				fields[name] = true
 				collect(field.Type, fields)

@@ -63,7 +63,7 @@ func (s *State) watch(o *snapshot.Set) {
 	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
 	s.holds = unavailable >= limit
 	s.Allowed = max(0, limit-unavailable-back)
-	s.Instead = comesBackAt(o, o.Update.Name, false)
+	s.Instead = obtainable(o, o.Current.Name)
 	s.surge = max(0, max(1, o.Limits.MaxUnavailable+s.Surge)-unavailable)
 }
 
@@ -85,11 +85,20 @@ func (s *State) returns(o *snapshot.Set, r *snapshot.Replica) bool {
 	return used && at(o, k) == o.Update.Name
 }
 
-// comesBackAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard or the API
-// server refuses pods of the update revision, so that a set keeps running with a bad template. While the API server refuses
-// them, that may be a revision that was never complete: some of its pods may serve.
-func comesBackAt(o *snapshot.Set, revision string, allowed bool) string {
-	if revision == o.Update.Name && (!allowed || o.ComesBackAtCurrent()) {
+// guardedAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard holds pods of the
+// update revision, so that a set keeps running with a bad template.
+func (s *State) guardedAt(o *snapshot.Set, revision string) string {
+	if s.holds && revision == o.Update.Name {
+		return obtainable(o, o.Current.Name)
+	}
+	return comesBackAt(o, revision)
+}
+
+// comesBackAt returns the revision of a new pod that the guard does not hold, given the wanted one. It is the current revision
+// while the API server refuses pods of the update revision. That may be a revision that was never complete: some of its pods may
+// serve.
+func comesBackAt(o *snapshot.Set, revision string) string {
+	if revision == o.Update.Name && o.ComesBackAtCurrent() {
 		revision = o.Current.Name
 	}
 	return obtainable(o, revision)

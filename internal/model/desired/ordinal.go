@@ -48,7 +48,7 @@ func (s *State) judge(o *snapshot.Set, r *snapshot.Replica) {
 	case r.ToReplace() && o.Paused() && replaceable(o, r):
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: r.Revision, Named: true})
 	case r.ToReplace() && replaceable(o, r):
-		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: comesBackAt(o, at(o, k), !s.holds), Named: true})
+		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: s.guardedAt(o, at(o, k)), Named: true})
 	case to != r.Revision:
 		s.Excess[r.Revision]++
 		s.Candidates = append(s.Candidates, Candidate{Replica: r, To: to})
@@ -69,7 +69,7 @@ func (s *State) findPlaces(o *snapshot.Set, taken map[int]bool) {
 			break
 		}
 		if !taken[k] {
-			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k), true)}
+			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k))}
 			if revision, ok := o.Replacing[place.ID]; ok {
 				place.Revision = revision
 			}

@@ -6,7 +6,6 @@ package desired
 import (
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -136,7 +135,7 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 // Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
 // at which surge pods are created now. In a pause that may be any.
 func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && !o.Paused() && r.Revision != comesBackAt(o, s.lacking, true))
+	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && !o.Paused() && r.Revision != comesBackAt(o, s.lacking))
 }
 
 // short returns how many pods of a revision are missing.
@@ -281,7 +280,7 @@ func (s *State) successor(o *snapshot.Set, r *snapshot.Replica, pods census) str
 	if o.Paused() || pods.short(r.Revision) > 0 || pods.short(next) == 0 {
 		return r.Revision
 	}
-	return comesBackAt(o, next, !s.holds)
+	return s.guardedAt(o, next)
 }
 
 // fill adds the places that are missing and some of surge: first those at the current revision, which is known to work, then
@@ -302,7 +301,7 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge, above int) {
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
 			revision = o.Current.Name
 		}
-		revision = comesBackAt(o, revision, true)
+		revision = comesBackAt(o, revision)
 		if owed, ok := replaced(o, id, i); ok && i < missing {
 			revision = owed
 		}
@@ -333,78 +332,4 @@ func replaced(o *snapshot.Set, id string, i int) (revision string, ok bool) {
 		return revision, ok
 	}
 	return o.Replacing[slices.Sorted(maps.Keys(o.Replacing))[i]], true
-}
-
-// addedLast moves identities behind the others if only the update revision mounts their claims. The first ones get their pods at
-// the current revision.
-func addedLast(o *snapshot.Set, ids []string) {
-	templates := added(o)
-	if len(templates) == 0 {
-		return
-	}
-	have := make(map[string]int)
-	for r := range o.Unsteady() {
-		if slices.ContainsFunc(templates, claimsOf(o, r)) {
-			have[r.ID] = 1
-		}
-	}
-	slices.SortStableFunc(ids, func(a, b string) int { return have[a] - have[b] })
-}
-
-// identities returns the identities of new pods, surge last: first those whose claims are free, then unused ids of the set's
-// sequence. Claims that a scale-down left behind come after those of pods that come back. Claims that surge left behind are used
-// for surge, and surge uses no others.
-func identities(o *snapshot.Set, missing, surge int) []string {
-	taken := make(map[string]bool, len(o.Replicas))
-	for id := range o.Blocked {
-		taken[id] = true
-	}
-	var left, extra []string
-	for i := range o.Replicas {
-		switch r := &o.Replicas[i]; {
-		case r.Pod != nil || taken[r.ID]:
-		case r.Surge && len(extra) < surge:
-			extra = append(extra, r.ID)
-		case !r.Surge && slices.ContainsFunc(r.Claims, snapshot.Left):
-			left = append(left, r.ID)
-		}
-		taken[o.Replicas[i].ID] = true
-	}
-	back := Returning(o)
-	members := slices.Clone(back[:min(len(back), missing)])
-	members = append(members, left[:min(len(left), missing-len(members))]...)
-	fresh := identity.NewSequence(o.UID).Next(o.Issued, missing-len(members)+surge-len(extra), func(id string) bool { return taken[id] })
-	next := min(len(fresh), missing-len(members))
-	return slices.Concat(members, fresh[:next], extra, fresh[next:])
-}
-
-// Returning returns the identities of a set with random names that have only claims, and whose pods come back, in the order in
-// which they do. The oldest come first: the others may be ones for which no pod was ever made.
-func Returning(o *snapshot.Set) []string {
-	var back []*snapshot.Replica
-	for r := range o.Unsteady() {
-		if _, blocked := o.Blocked[r.ID]; r.Pod != nil || r.Surge || blocked {
-			continue
-		}
-		if !slices.ContainsFunc(r.Claims, snapshot.Left) && slices.ContainsFunc(r.Claims, snapshot.Stays) {
-			back = append(back, r)
-		}
-	}
-	slices.SortStableFunc(back, func(a, b *snapshot.Replica) int { return oldestClaim(a).Compare(oldestClaim(b)) })
-	ids := make([]string, len(back))
-	for i, r := range back {
-		ids[i] = r.ID
-	}
-	return ids
-}
-
-// oldestClaim returns when the first claim of an identity without a pod was created.
-func oldestClaim(r *snapshot.Replica) time.Time {
-	var oldest time.Time
-	for _, claim := range r.Claims {
-		if created := claim.CreationTimestamp.Time; oldest.IsZero() || created.Before(oldest) {
-			oldest = created
-		}
-	}
-	return oldest
 }

@@ -61,6 +61,8 @@ type State struct {
 	Excess, Short map[string]int
 	// Surge is how many pods above spec.replicas may exist now.
 	Surge int
+	// Rests is true while surplus pods are being deleted. It is false until scaling has been planned.
+	Rests bool
 
 	guard
 
@@ -112,7 +114,7 @@ func Of(o *snapshot.Set) *State {
 // unless claims tie the pod to its identity.
 func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision string, sameIdentity bool) {
 	if !o.Ordinal() {
-		return comesBackAt(o, s.next(o, claimsOf(o, r)), !s.holds), len(r.Claims) > 0 && !r.Surge
+		return s.guardedAt(o, s.next(o, claimsOf(o, r))), len(r.Claims) > 0 && !r.Surge
 	}
 	k, used := o.InUse(r.Ordinal)
 	if !used {
@@ -121,7 +123,7 @@ func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision stri
 	if revision, ok := o.Replacing[r.ID]; ok {
 		return revision, true
 	}
-	return comesBackAt(o, at(o, k), !s.holds), true
+	return s.guardedAt(o, at(o, k)), true
 }
 
 // IsOld reports whether the strategy Recreate wants a pod gone before any new one is created. Under that strategy all pods
@@ -172,7 +174,7 @@ func obtainable(o *snapshot.Set, revision string) string {
 // replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it is replaced at its own revision,
 // and cannot be if that is lost.
 func replaceable(o *snapshot.Set, r *snapshot.Replica) bool {
-	return !o.Paused() || o.Known[r.Revision].Template != nil || comesBackAt(o, r.Revision, true) == r.Revision
+	return !o.Paused() || o.Known[r.Revision].Template != nil || comesBackAt(o, r.Revision) == r.Revision
 }
 
 // at returns the revision wanted at the k-th place of a set with ordinals.

@@ -91,6 +91,16 @@ func (v *verdict) members() (members []*corev1.Pod) {
 	return members
 }
 
+// countAt returns how many pods are at a revision.
+func countAt(pods []*corev1.Pod, name string) (n int) {
+	for _, pod := range pods {
+		if pod.Labels[v1alpha1.RevisionLabel] == name {
+			n++
+		}
+	}
+	return n
+}
+
 // mountsUnmarked reports whether a pod mounts a claim that the manager's cache shows without the mark of surge.
 func (v *verdict) mountsUnmarked(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
@@ -128,10 +138,8 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 		}
 	}
 	staying := 0
-	for _, pod := range members {
-		if last != "" && pod.Labels[v1alpha1.RevisionLabel] == last {
-			staying++
-		}
+	if last != "" {
+		staying = countAt(members, last)
 	}
 	if surplus := max(0, len(members)-l.Replicas); staying > surplus {
 		return fmt.Sprintf("%s is proven, and %d pods are at %s", is.Name, staying, last)

@@ -1,0 +1,112 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"maps"
+	"slices"
+
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+)
+
+// Originate records in the pods that scaling creates for a set with failure domains where the pods were that they replace.
+func Originate(o *snapshot.Set, w *desired.State, scaling *action.Plan) {
+	if o.Domains() == nil || !slices.ContainsFunc(scaling.Actions, isCreate) {
+		return
+	}
+	d := newDomains(o, w, w.Candidates)
+	replaces := map[string]bool{}
+	for _, place := range successors(o, w) {
+		replaces[place.ID] = true
+	}
+	surges := map[string]bool{}
+	for _, place := range w.Places {
+		surges[place.ID] = place.Surge
+	}
+	homes := d.open()
+	for i, a := range scaling.Actions {
+		created, ok := a.(action.Create)
+		if !ok {
+			continue
+		}
+		origin := snapshot.Origin{Revision: created.Revision}
+		switch next := d.next(); {
+		case replaces[created.ID]:
+			origin.Domain, origin.Known = d.predecessor(created.ID, &homes)
+		case surges[created.ID] && !created.Surge && next != nil:
+			origin.Domain, origin.Known = next.Domain, true
+		default:
+			origin.Added = true
+		}
+		created.Origin = origin.String(d.spec.LabelKey)
+		scaling.Actions[i] = created
+	}
+}
+
+// next returns the domain whose pods are disturbed next; nil if none are.
+func (d *domains) next() *domain {
+	for _, own := range d.inTurn {
+		if own.left > 0 {
+			return own
+		}
+	}
+	return nil
+}
+
+func isCreate(a action.Action) bool {
+	_, ok := a.(action.Create)
+	return ok
+}
+
+// predecessor returns the domain of the pod that a new one replaces. Where it is not known, it is the one that has begun.
+func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapshot.Domain, known bool) {
+	home, known = d.set.Vacated[id]
+	switch {
+	case known:
+	case !d.set.Ordinal() && len(*homes) > 0:
+		home, known, *homes = (*homes)[0], true, (*homes)[1:]
+	case len(d.inTurn) > 0 && d.inTurn[0].begun() > 0:
+		home, known = d.inTurn[0].Domain, true
+	}
+	return home, known
+}
+
+// open returns the domains of the pods with random names that no new pod replaces yet: those that are gone, and those that are
+// deleted and have no claims for their successors to wait for.
+func (d *domains) open() (homes []snapshot.Domain) {
+	if d.set.Ordinal() {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.set.Vacated)) {
+		homes = append(homes, d.set.Vacated[id])
+	}
+	replaced := d.replaced()
+	for r := range d.set.Unsteady() {
+		if !r.Terminating || r.Surge {
+			continue
+		}
+		home := snapshot.DomainOf(r.Pod, d.spec.LabelKey)
+		if replaced[home] > 0 {
+			replaced[home]--
+			continue
+		}
+		homes = append(homes, home)
+	}
+	return homes
+}
+
+// replaced counts the pods of each domain for which there are new pods that are not available yet.
+func (d *domains) replaced() map[snapshot.Domain]int {
+	replaced := map[snapshot.Domain]int{}
+	for r := range d.set.Unsteady() {
+		if r.Active() && !r.Available {
+			if origin, ok := snapshot.OriginOf(r.Pod, d.spec.LabelKey); ok && origin.Known {
+				replaced[origin.Domain]++
+			}
+		}
+	}
+	return replaced
+}
