@@ -141,8 +141,8 @@ var selectors = []rejection{
 	{"a malformed value in an expression", fields{"spec.selector": "{matchExpressions: [{key: app, operator: In, values: [web, a b]}]}"}, "spec.selector.matchExpressions[0].values", "must be values of labels"},
 	{"a malformed key in matchLabels", fields{"spec.selector": "{matchLabels: {a b: c}}"}, "spec.selector.matchLabels", labels},
 	{"a malformed value in matchLabels", fields{"spec.selector": "{matchLabels: {app: -web}}"}, "spec.selector.matchLabels", labels},
-	{"a selector on the revision label", fields{"spec.selector": "{matchLabels: {app: web}, matchExpressions: [{key: controller-revision-hash, operator: DoesNotExist}]}"}, "spec.selector", "must not use labels that the controller sets"},
-	{"a selector on a label under rollset.dev", fields{"spec.selector": "{matchLabels: {app: web}, matchExpressions: [{key: apps.rollset.dev/instance-id, operator: DoesNotExist}]}"}, "spec.selector", "must not use labels that the controller sets"},
+	{"a selector on the revision label", fields{"spec.selector": "{matchLabels: {app: web}, matchExpressions: [{key: controller-revision-hash, operator: DoesNotExist}]}"}, "spec.selector.matchExpressions[0].key", "must not use labels that the controller sets"},
+	{"a selector on a label under rollset.dev", fields{"spec.selector": "{matchLabels: {app: web}, matchExpressions: [{key: apps.rollset.dev/instance-id, operator: DoesNotExist}]}"}, "spec.selector.matchExpressions[0].key", "must not use labels that the controller sets"},
 }
 
 var templates = []rejection{

@@ -53,7 +53,7 @@ func TestShipped(t *testing.T) {
 	})
 	t.Run("get", func(t *testing.T) {
 		kubectl.on(t).must("patch", "rls", "web", "--subresource=status", "--type=merge", "-p",
-			`{"status":{"replicas":3,"readyReplicas":2,"updatedReplicas":1,"updateRevision":"web-abc","labelSelector":"app=web",
+			`{"status":{"replicas":3,"readyReplicas":2,"updatedReplicas":1,"updateRevision":"web-abc","labelSelector":"app=web","images":["nginx:1.27"],
 			"conditions":[{"type":"Ready","status":"False","reason":"Waiting","message":"all is said","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 		kubectl.on(t).columns([]string{"get", "rls"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL STATUS AGE", `web 4 1 2 0? ?3 Waiting \d+s`)
 		kubectl.on(t).columns([]string{"get", "rls", "-o", "wide"}, "NAME DESIRED UPDATED READY AVAILABLE TOTAL STATUS AGE MESSAGE REVISION IMAGES SELECTOR",

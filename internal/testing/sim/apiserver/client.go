@@ -64,7 +64,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	}
 	var answer client.Object
 	var err error
-	if fault == NoFault && !c.dead && c.Refused != nil {
+	if (fault == NoFault || fault == CrashAfter) && !c.dead && c.Refused != nil {
 		err = c.Refused(w)
 	}
 	switch {
