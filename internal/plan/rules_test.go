@@ -281,7 +281,7 @@ func keepsTheGood(f *facts) bool {
 		return true
 	}
 	there, limit := f.unavailableThere(update), max(1, f.set.Limits.MaxUnavailable)
-	there -= f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return f.side(r.Revision) == update && !r.Available })
+	there -= f.deleted(action.ScaleDown, func(r *snapshot.Replica) bool { return f.side(r.Revision) == update && !r.Available && f.stays(r) })
 	if f.created[update] > 0 && there+f.created[update] > max(limit, f.set.Limits.MaxUnavailable+f.surge()) {
 		return false
 	}
