@@ -165,7 +165,7 @@ func (r *reporter) mark(ctx context.Context, s *step, report status.Report) {
 	switch {
 	case report.Verdict != "":
 		r.revisions.Reject(ctx, s.revisions, s.observed, report.Verdict)
-	case !s.undecided() && s.observed.Proves():
+	case !s.undecided() && s.observed.Proves() && !s.plan.Moves(): // pods that move away from it were there a moment ago
 		r.revisions.Prove(ctx, s.revisions, s.observed)
 	}
 }

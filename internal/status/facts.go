@@ -55,7 +55,7 @@ func gather(in *Input) *facts {
 		w := desired.Of(in.Set)
 		f.excess, f.moving = w.Excess, w.Moving()
 	}
-	f.proven = in.Invalid == "" && in.Set.Proves()
+	f.proven = in.Invalid == "" && in.Set.Proves() && !in.Plan.Moves()
 	f.settled = in.Invalid == "" && !in.Deleting && f.everyPodIsFine()
 	return f
 }

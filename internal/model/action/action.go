@@ -207,6 +207,15 @@ func (p *Plan) HoldBecause(kind HoldKind, describe func() (subject, reason strin
 	p.Held = append(p.Held, Hold{Subject: subject, Kind: kind, Reason: reason, Count: 1})
 }
 
+// Moves reports whether the plan moves a pod to another revision.
+func (p *Plan) Moves() bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool {
+		d, deletes := a.(Delete)
+		_, changes := a.(UpdateInPlace)
+		return changes || deletes && d.Cause == Move
+	})
+}
+
 // Wake requests another reconcile after d, unless an earlier one is due. It does nothing if d is zero or less.
 func (p *Plan) Wake(d time.Duration) {
 	p.RequeueAfter = Sooner(p.RequeueAfter, d)

@@ -63,10 +63,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 		fault = c.Network(w)
 	}
 	var answer client.Object
-	var err error
-	if (fault == NoFault || fault == CrashAfter) && !c.dead && c.Refused != nil {
-		err = c.Refused(w)
-	}
+	err := c.refuses(w, fault)
 	switch {
 	case err != nil:
 	case fault.commits():
@@ -91,6 +88,14 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 	}
 	if answer != nil {
 		assign(obj, Clone(answer))
+	}
+	return nil
+}
+
+// refuses returns why a policy refuses a write that reaches the API server.
+func (c *Client) refuses(w Write, fault Fault) error {
+	if (fault == NoFault || fault == CrashAfter) && !c.dead && c.Refused != nil {
+		return c.Refused(w)
 	}
 	return nil
 }
