@@ -5,6 +5,7 @@ package update
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -199,8 +200,8 @@ func (d *domains) depart(terminating []*snapshot.Replica) int {
 
 // miss counts the places without a pod that had one. Of a set with random names, a terminating pod may account for one of them.
 func (d *domains) miss(w *desired.State, terminating int) {
-	for id, home := range d.set.Vacated {
-		d.hold(d.at(home), waiter{d.set.PodName(id), "has no pod"})
+	for _, id := range slices.Sorted(maps.Keys(d.set.Vacated)) {
+		d.hold(d.at(d.set.Vacated[id]), waiter{d.set.PodName(id), "has no pod"})
 	}
 	unknown := len(d.set.Vacated)
 	if !d.set.Ordinal() {

@@ -214,7 +214,7 @@ func (b *bench) look(t *testing.T) map[string]picture {
 	all := map[string]picture{}
 	for i := range sets.Items {
 		s := sets.Items[i].Status.DeepCopy()
-		s.ObservedGeneration, s.IssuedIDs = 0, 0 // not all versions keep the latter
+		s.ObservedGeneration, s.IssuedIDs, s.Images = 0, 0, nil // not all versions keep the latter two
 		for i := range s.Conditions {
 			c := &s.Conditions[i]
 			c.ObservedGeneration, c.LastTransitionTime, c.Message = 0, metav1.Time{}, "" // messages may change

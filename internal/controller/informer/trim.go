@@ -150,7 +150,7 @@ func (t *Trim) labeled(labels map[string]string) map[string]string {
 // adopted are recognized by it.
 func trim(pod *corev1.Pod) {
 	pod.ManagedFields = nil
-	status := &pod.Status
+	status := pod.Status
 	pod.Status = corev1.PodStatus{
 		ObservedGeneration:    status.ObservedGeneration,
 		Phase:                 status.Phase,

@@ -253,7 +253,10 @@ func keepsTheGood(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	if broken, limit := v.brokenAt(update, l), max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
+	begun := v.count(func(pod *corev1.Pod) bool { // a hook let them go on; they were judged when they were prepared
+		return v.stays(pod) && v.world.Version(pod) == update && v.changed(pod) && !v.isAvailable(pod)
+	})
+	if broken, limit := v.brokenAt(update, l)-begun, max(1, l.maxUnavailable+max(l.maxSurge, v.count(isSurge))); broken >= limit {
 		return fmt.Sprintf("one more pod at %s, where %d are unavailable already, at most %d may be", update, broken, limit)
 	}
 	return ""
