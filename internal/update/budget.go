@@ -52,13 +52,10 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	if o.OrderedReady() {
 		b.lowest = lowestUnavailable(o)
 	}
-	pods, surging, helping := o.Active()-len(w.Going), 0, 0
+	pods, surging := o.Active()-len(w.Going), 0
 	for r := range o.Unsteady() {
 		if r.Surge && r.Active() && !w.Goes(r) {
 			surging++
-		}
-		if w.Helps(r) && r.Active() && !w.Goes(r) {
-			helping++
 		}
 	}
 	places := o.Limits.Replicas - (pods - surging)
@@ -71,7 +68,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		slices.SortFunc(since, time.Time.Compare)
 	}
 	created, surge := b.countCreated(w, scaling)
-	b.limit = w.GuardLimit(o, pods+created, helping+surge)
+	b.limit = w.GuardLimit(o, pods+created, surging+surge)
 	return b
 }
 

@@ -31,13 +31,10 @@ type guard struct {
 
 // GuardLimit returns how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
 // top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
-// [State.Helps].
+// marked as surge.
 func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
 	return max(1, o.Limits.MaxUnavailable+max(surging, min(s.Surge, pods-o.Limits.Replicas)))
 }
-
-// Helps reports whether a pod is surge at the revision at which surge pods come now.
-func (s *State) Helps(r *snapshot.Replica) bool { return r.Surge && r.Revision == s.lacking }
 
 // watch counts the pods that the guard counts.
 func (s *State) watch(o *snapshot.Set) {
@@ -55,7 +52,7 @@ func (s *State) watch(o *snapshot.Set) {
 		case !r.Available && s.Stays(o, r):
 			s.Unavailable[r.Revision]++
 		}
-		if s.Helps(r) {
+		if r.Surge {
 			surging++
 		}
 	}
