@@ -221,7 +221,7 @@ func guardsMoves(v *verdict) string {
 		return ""
 	}
 	surge, broken := v.count(isSurge), v.brokenAt(update, l)
-	l.maxSurge = max(l.maxSurge, surge) // pods that are marked as surge go again, whoever marked them
+	l.maxSurge = max(l.maxSurge, surge) // marked pods go again, also those that a user marked
 	if limit := max(1, l.maxUnavailable+min(l.maxSurge, max(surge, active-l.Replicas))); broken >= limit && !v.passesGuard(update, limit) {
 		return fmt.Sprintf("%d pods at %s are unavailable already, at most %d may be", broken, update, limit)
 	}
