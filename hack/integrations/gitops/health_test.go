@@ -84,9 +84,9 @@ func TestHealth(t *testing.T) {
 			set:  object(t, inStep(t, four, "0:v1. 1:v2+ 2:v2+ 3:v2+", nil)),
 			argo: "Suspended", kstatus: kstatus.InProgressStatus,
 		},
-		"paused in a step": {
+		"paused in a step, as in any pause": { // no step is at work in a pause
 			set:  object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v2+ 3:v2+", judged("True"), "paused")),
-			argo: "Suspended", kstatus: kstatus.InProgressStatus,
+			argo: "Suspended", kstatus: kstatus.CurrentStatus,
 		},
 		"a step that failed": {
 			set:  object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v2+ 3:v2+", judged("False"))),
