@@ -450,7 +450,6 @@ func TestNext(t *testing.T) {
 			config: "ordered hooked R=2 start=2 v1", state: "0:v1+% 1:v1+",
 			want: []string{
 				"delete web-0 (its ordinal is not in use)",
-				"create 2 at v1 (missing)",
 				"hold web-1: its ordinal is out of range; it must be deleted before another pod is created",
 			},
 		},

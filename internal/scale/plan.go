@@ -197,9 +197,12 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 	}
 	going, waiting := leaving(o, down), 0
 	for _, h := range down.Held {
-		if h.Kind == action.HeldByBudget && !o.OrderedReady() {
+		if h.Kind == action.HeldByBudget {
 			waiting += h.Count
 		}
+	}
+	if o.OrderedReady() && going+waiting > 0 { // the others go in their turn
+		waiting = len(w.Going) - going
 	}
 	free := max(0, w.Missing-going-waiting)
 	if free == 0 && going == 0 && waiting > 0 {

@@ -218,7 +218,7 @@ func (b *bench) look(t *testing.T) map[string]picture {
 		for i := range s.Conditions {
 			c := &s.Conditions[i]
 			c.ObservedGeneration, c.LastTransitionTime, c.Message = 0, metav1.Time{}, "" // messages may change
-			if c.Reason == v1alpha1.ReasonNoReplicas { // earlier versions call that complete
+			if c.Reason == v1alpha1.ReasonNoReplicas {                                   // earlier versions call that complete
 				c.Reason = v1alpha1.ReasonComplete
 			}
 		}
