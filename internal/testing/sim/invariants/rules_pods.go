@@ -209,7 +209,7 @@ func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
 		return false
 	}
 	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
-	return v.count(stays) > 0 || v.count(IsActive) <= limitsOf(&v.set.Spec).Replicas
+	return v.count(stays) > 0 || v.comesInOrder(v.ordinalByName(pod)) != "" || v.count(IsActive) <= limitsOf(&v.set.Spec).Replicas
 }
 
 // atWantedRevision checks I6: no more pods are at the update revision than the partition allows, and no pod is moved
