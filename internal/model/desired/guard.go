@@ -13,10 +13,6 @@ import (
 // guard limits how many pods a bad template can break. While as many pods of the update revision as an update may disturb are
 // unavailable, nothing more comes to that revision: no pod is moved to it, and missing pods come at the current revision.
 type guard struct {
-	// Passed is true if broken pods pass the guard, because no pod of the set has been available for a while. Then nothing is left
-	// to protect, and the pods may be ones that become ready only together. They cannot become ready together where they are
-	// created one after the other.
-	Passed bool
 	// Unavailable is how many pods that are certain to stay at each revision are not available.
 	Unavailable map[string]int
 	// Allowed is how many more members may come at the update revision, at least 0. Those that are on their way back are counted.
@@ -40,8 +36,8 @@ func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
 func (s *State) watch(o *snapshot.Set) {
 	s.Unavailable = map[string]int{}
 	surging, back := 0, 0
-	none := !o.NoneSince.IsZero() && o.Now.Sub(o.NoneSince) >= snapshot.Patience
-	s.Passed = none && !o.OrderedReady()
+	// Where no pod has been available for a while, nothing is left to protect, and pods may be ones that become ready together.
+	passed := !o.NoneSince.IsZero() && o.Now.Sub(o.NoneSince) >= snapshot.Patience && !o.OrderedReady()
 	for r := range o.Unsteady() {
 		switch {
 		case r.Terminating && s.returns(o, r) && r.OnItsWay(o.Now) > 0:
@@ -56,7 +52,7 @@ func (s *State) watch(o *snapshot.Set) {
 			surging++
 		}
 	}
-	if !guarded(o) || s.Passed {
+	if !guarded(o) || passed {
 		s.Allowed, s.surge = math.MaxInt, math.MaxInt
 		return
 	}
