@@ -149,6 +149,7 @@ func (c *campaign) report(took time.Duration) {
 		if err != nil {
 			c.Error(err)
 		}
+		c.Logf("pid %d: %s", pid, used)
 		cpu += used
 	}
 	n := c.played.Load()

@@ -73,7 +73,7 @@ func draw(seed uint64) history {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	h := history{partner: pick(dice, deployment, deployment, orderedReady, parallel)}
 	h.opening = []string{
-		"replicas " + pick(dice, "1", "2", "3", "3", "4", "5"),
+		"replicas " + pick(dice, "1", "2", "3", "3", "4"),
 		"unavailable " + pick(dice, "0", "1", "1", "2"), "surge " + pick(dice, "0", "1", "2"),
 	}
 	if h.partner != deployment {

@@ -228,7 +228,7 @@ func (s *slot) clear(ctx context.Context, p *pair) error {
 		if err != nil {
 			return fmt.Errorf("delete set: %w", err)
 		}
-		for deadline := time.Now().Add(patience.Long()); time.Now().Before(deadline); time.Sleep(2 * pollEvery) {
+		for deadline := time.Now().Add(patience.Long()); time.Now().Before(deadline); time.Sleep(8 * pollEvery) {
 			for _, kind := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
 				if err := d.DeleteAllOf(ctx, kind, client.InNamespace(d.namespace), client.GracePeriodSeconds(0)); err != nil {
 					return fmt.Errorf("clear %s: %w", d.namespace, err)

@@ -36,7 +36,7 @@ func verbs() map[string]verb {
 	return map[string]verb{
 		"image": {weight: 16, edit: func(w *wish, to string) { w.image = to }, draw: oneOf(
 			"v1", "v2", "v2", "v3", "v3", "v4", "v2-slow", "v3-slow", "v2-broken", "v3-broken", "v4-broken", "v3-missing")},
-		"replicas":    {weight: 9, edit: func(w *wish, to string) { w.replicas = number(to) }, draw: oneOf("0", "1", "2", "3", "4", "5", "6")},
+		"replicas":    {weight: 9, edit: func(w *wish, to string) { w.replicas = number(to) }, draw: oneOf("0", "1", "2", "3", "4", "5")},
 		"autoscale":   {weight: 2, deed: autoscale, draw: oneOf("2", "3", "4", "5")},
 		"partition":   {weight: 6, partners: sets, edit: func(w *wish, to string) { w.partition = number(to) }, draw: oneOf("0", "1", "2", "3")},
 		"paused":      {weight: 6, partners: rolling, edit: func(w *wish, to string) { w.paused = to == "true" }, draw: oneOf("true", "true", "false")},
