@@ -69,6 +69,8 @@ type film struct {
 	shots    []shot
 	began    time.Time // the scene
 	changed  time.Time
+	// gap is the longest time between two changes in one scene.
+	gap time.Duration
 }
 
 func newFilm(w wish) *film {
@@ -183,7 +185,11 @@ func (f *film) note() {
 	if n := len(f.frames); n > 0 && f.frames[n-1].text == text {
 		return
 	}
-	f.changed = time.Now()
+	now := time.Now()
+	if !f.changed.IsZero() {
+		f.gap = max(f.gap, min(now.Sub(f.changed), mostOfGap))
+	}
+	f.changed = now
 	f.frames = append(f.frames, frame{at: f.changed, scene: len(f.shots), text: text})
 	if n := len(f.shots); n > 0 {
 		f.shots[n-1].low = min(f.shots[n-1].low, f.serving())

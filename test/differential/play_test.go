@@ -23,9 +23,12 @@ const (
 	pollEvery = 50 * time.Millisecond
 	// moment is the time between what happens and what happens in the midst of it.
 	moment = 300 * time.Millisecond
-	// A set is at rest if nothing changes for a while: a short one if all that is wished for is there and kubectl says so; a longer
-	// one if something is known to hold it; and the longest if nothing is, and it is only slow.
-	shortRest, longRest, stuckRest = 300 * time.Millisecond, time.Second, 8 * time.Second
+	// A set is at rest if nothing changes for twice as long as it ever took until the next change, and at least for a while: a
+	// short one if all that is wished for is there and kubectl says so; a longer one if something is known to hold it; and the
+	// longest if nothing is, and it is only slow.
+	shortRest, longRest, stuckRest = 400 * time.Millisecond, 1500 * time.Millisecond, 10 * time.Second
+	// mostOfGap bounds how long the next change is taken to need.
+	mostOfGap = 5 * time.Second
 	// mostOfScene bounds a scene on an idle machine.
 	mostOfScene = time.Minute
 )
@@ -210,14 +213,14 @@ func (f *film) rests(held bool) bool {
 	defer f.mu.Unlock()
 	quiet := time.Since(f.changed)
 	switch {
-	case f.moves():
+	case f.moves() || quiet < 2*f.gap:
 		return false
 	case f.whole() && f.verdict.done:
-		return quiet > patience.For(shortRest)
+		return quiet > shortRest
 	case f.whole() || held:
-		return quiet > patience.For(longRest)
+		return quiet > longRest
 	default:
-		return quiet > patience.For(stuckRest)
+		return quiet > stuckRest
 	}
 }
 

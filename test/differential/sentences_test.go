@@ -24,6 +24,12 @@ func sentences() []sentence {
 			},
 		},
 		{
+			says: "A rollout that is paused has come as far as it may, and a RollSet says so. `kubectl rollout status` waits for a paused Deployment.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == rollout && d.better == oursBetter && p.wishes[d.scene].paused
+			},
+		},
+		{
 			says: "A StatefulSet stops at a pod that is not ready, and a correction of the template never reaches it. " +
 				"A RollSet replaces such a pod first.",
 			explains: func(p *pair, d difference) bool {
@@ -31,10 +37,33 @@ func sentences() []sentence {
 			},
 		},
 		{
-			says: "A pod that comes back while the new template has not proven itself gets the template that last served. " +
-				"Other kinds give some of them the new one, so that each loss breaks one more.",
+			says: "While pods of a new template are not available, no other pod gets it: none that works, none that is not ready, and none " +
+				"that comes back. With other kinds each loss breaks one more pod.",
 			explains: func(p *pair, d difference) bool {
-				return p.servesNoLess(d) && p.theirs.at(d.scene).bad() > p.ours.at(d.scene).bad()
+				ours, theirs := p.ours.at(d.scene), p.theirs.at(d.scene)
+				return p.servesNoLess(d) && (theirs.bad() > ours.bad() || theirs.good() < ours.good())
+			},
+		},
+		{
+			says: "A StatefulSet begins no rollout while a pod is not ready. A RollSet begins, and stays within `maxUnavailable`.",
+			explains: func(p *pair, d difference) bool {
+				ours, theirs, w := p.ours.at(d.scene), p.theirs.at(d.scene), p.wishes[d.scene]
+				return p.isSet() && d.point != truth && d.point != rest && !theirs.has(w.image) && ours.has(w.image) &&
+					ours.low >= int(w.replicas-max(1, w.unavailable)) && theirs.serving < int(w.replicas)
+			},
+		},
+		{
+			says: "A Deployment is Available without any pod that serves, if `maxUnavailable` allows it. A RollSet is not.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == available && p.ours.at(d.scene).serving == 0 && d.ours == "False" && p.wishes[d.scene].replicas > 0
+			},
+		},
+		{
+			says: "Available means that no more than `maxUnavailable` pods are missing, under every strategy. A Deployment under Recreate " +
+				"is Available only if none is.",
+			explains: func(p *pair, d difference) bool {
+				w := p.wishes[d.scene]
+				return d.point == available && w.strategy == "Recreate" && d.ours == "True" && p.ours.at(d.scene).serving >= int(w.replicas-max(1, w.unavailable))
 			},
 		},
 		{
@@ -77,7 +106,18 @@ func (s *shot) bad() int {
 	return n
 }
 
+// good counts those whose template does.
+func (s *shot) good() int { return len(s.versions) - s.bad() }
+
+// has reports whether a pod runs an image.
+func (s *shot) has(image string) bool {
+	return slices.ContainsFunc(s.versions, func(v string) bool {
+		version, _, _ := strings.Cut(v[strings.Index(v, ":")+1:], "+")
+		return version == image
+	})
+}
+
 // stuck reports whether pods at rest are broken by another template than the one that is wished for.
 func (s *shot) stuck(w wish) bool {
-	return slices.ContainsFunc(s.versions, func(v string) bool { return isBad(v) && !strings.Contains(v, w.image) })
+	return slices.ContainsFunc(s.versions, func(v string) bool { return isBad(v) && !s.has(w.image) })
 }
