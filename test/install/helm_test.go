@@ -81,7 +81,7 @@ func (h helm) means(t *testing.T, _ string) means {
 func TestHelm(t *testing.T) {
 	for name, h := range map[string]helm{"helm-3": helm3, "helm-4": helm4} {
 		t.Run(name, func(t *testing.T) {
-			kubectl(t, "", "delete", "crd", "--ignore-not-found", "rollsets.apps.rollset.dev")
+			kubectl(t, kustomize(t, "config/default"), "delete", "--ignore-not-found", "-f", "-")
 			kubectl(t, kustomize(t, "config/crd"), "apply", "-f", "-")
 			h.conflicts(t)
 			by := h.means(t, "")
@@ -107,14 +107,25 @@ func TestHelm(t *testing.T) {
 	}
 }
 
-// conflicts installs over the CRD that kubectl has installed, and beside another release.
+// conflicts installs over the CRD that kubectl has installed, and beside another release. Version 1 of OLM installs by Helm's library,
+// so the commands of its page, which give the CRD away, are good for Helm too.
 func (h helm) conflicts(t *testing.T) {
 	t.Helper()
 	install := append([]string{"install", "--create-namespace"}, in(1)...)
 	if _, err := h.try(t, install...); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Errorf("over what kubectl has installed: %v", err)
 	}
-	h.must(t, append(install, "--take-ownership")...)
+	page, err := os.ReadFile(filepath.Join(shared.root, "docs", "how-to", "olm.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, commands, found := strings.Cut(string(page), "```sh\nkubectl label crd ")
+	commands, _, closed := strings.Cut("kubectl label crd "+commands, "```")
+	if !found || !closed {
+		t.Fatal("docs/how-to/olm.md does not give the CRD away")
+	}
+	command(t, "kubectl() { "+filepath.Join(shared.BinDir, "kubectl")+" --kubeconfig="+shared.Kubeconfig+" \"$@\"; }\n"+commands, "bash", "-eu")
+	h.must(t, install...)
 	second := []string{"install", "second-rollset", filepath.Join(shared.root, chart), "--create-namespace", "--namespace=rollset-two"}
 	if _, err := h.try(t, second...); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Errorf("beside another release: %v", err)
