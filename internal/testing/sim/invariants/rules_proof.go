@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +40,36 @@ func notesTheTruth(v *verdict) string {
 	default:
 		return v.unproven(is)
 	}
+}
+
+// givesUpWithReason checks that a revision is rejected only for what the manager's cache shows: because a user asks for it, or because
+// the deadline has passed and a pod of it is there that does not become available. Gates judge the steps.
+func givesUpWithReason(v *verdict) string {
+	is, ok := v.New.(*appsv1.ControllerRevision)
+	was, existed := v.Old.(*appsv1.ControllerRevision)
+	if !ok || !existed || v.set == nil {
+		return ""
+	}
+	_, rejected := was.Annotations[revision.RejectedAnnotation]
+	switch why := is.Annotations[revision.RejectedAnnotation]; {
+	case rejected, why == "", strings.HasPrefix(why, "StepFailed"):
+		return ""
+	case why == "Aborted":
+		if asked := v.set.Annotations[v1alpha1.AbortAnnotation]; asked != is.Name {
+			return fmt.Sprintf("%s is aborted, and the user asks it of %q", is.Name, asked)
+		}
+		return ""
+	}
+	if age := v.now.Sub(is.CreationTimestamp.Time); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
+		return fmt.Sprintf("%s is rejected %s after it was made", is.Name, age)
+	}
+	failed := func(pod *corev1.Pod) bool {
+		return v.world.Version(pod) == v.world.VersionNamed(is.Name) && pod.DeletionTimestamp == nil && !v.isAvailable(pod) && len(pod.Spec.SchedulingGates) == 0
+	}
+	if v.count(failed) == 0 {
+		return is.Name + " is rejected, and none of its pods is there and unavailable"
+	}
+	return ""
 }
 
 // watchProofs records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while.
