@@ -77,7 +77,7 @@ func (h helm) means(t *testing.T, _ string) means {
 	}
 }
 
-// TestHelm installs over what belongs to somebody else, rolls back, and waits, with Helm 3 and Helm 4.
+// TestHelm installs over what another tool has installed, rolls back, and waits, with Helm 3 and Helm 4.
 func TestHelm(t *testing.T) {
 	for name, h := range map[string]helm{"helm-3": helm3, "helm-4": helm4} {
 		t.Run(name, func(t *testing.T) {
