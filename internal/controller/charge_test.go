@@ -9,13 +9,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/internal/controller/watch"
 )
 
-// TestALookIsChargedBeforeItsWrites asks, while pods are created, how long the events of these pods wait. They lead to no look
-// before the set can afford another one.
+// TestALookIsChargedBeforeItsWrites lets events of pods come while they are created. They lead to no look before the set can afford
+// another one.
 func TestALookIsChargedBeforeItsWrites(t *testing.T) {
 	t.Parallel()
 	const pods, added = 1000, 10
@@ -31,23 +34,29 @@ func TestALookIsChargedBeforeItsWrites(t *testing.T) {
 		objects = append(objects, pod)
 	}
 	s.restart(t, objects...)
-	key, now := client.ObjectKeyFromObject(s.set), s.reconciler.Clock.Now()
-	wait := func() time.Duration { return s.reconciler.router.Charge(key, now, watch.Look{}) }
-	before := wait()
-	for before == 0 { // the set has credit
-		before = wait()
+	timers := clocktesting.NewFakeClock(s.reconciler.Clock.Now())
+	line := watch.NewLine("", 1, timers)
+	s.reconciler.Line = line
+	key := client.ObjectKeyFromObject(s.set)
+	for range 50 { // then it has no credit
+		line.Order.Charge(key, watch.Look{})
 	}
-	var during []time.Duration
+	created := 0
 	s.client.onCreate = func(o client.Object) {
 		if _, isPod := o.(*corev1.Pod); isPod {
-			during = append(during, wait())
+			created++
+			line.AddWithOpts(priorityqueue.AddOpts{Priority: new(watch.Priority)}, reconcile.Request{NamespacedName: key})
 		}
 	}
 	s.reconcile(t)
-	if len(during) != added {
-		t.Fatalf("%d pods were created, want %d", len(during), added)
+	if created != added {
+		t.Fatalf("%d pods were created, want %d", created, added)
 	}
-	if least := before + 100*time.Millisecond; during[0] < least {
-		t.Errorf("the event of the first pod waits for %s, want %s at least", during[0], least)
+	const cost = 110 * time.Millisecond
+	for want, wait := range []time.Duration{cost - 1, cost} {
+		timers.SetTime(s.reconciler.Clock.Now().Add(wait))
+		if got := line.Len(); got != want {
+			t.Errorf("%d sets wait in line %s later, want %d", got, wait, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,7 +48,8 @@ type Manager struct {
 	// born is the version of the store at its last start. It remembers no writes from before.
 	born int64
 	// working is the request that it reconciles.
-	working reconcile.Request
+	working  reconcile.Request
+	priority int
 	// hurries is how many of its reconciles in a row asked for another one at once, and hurried when the last of them was.
 	hurries int
 	hurried time.Time
@@ -103,7 +105,7 @@ func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 
 // take removes the first request from the queue.
 func (m *Manager) take() {
-	m.working, _ = m.queue.Get()
+	m.working, m.priority, _ = m.queue.GetWithPriority()
 	m.Reconciles++
 }
 
@@ -118,14 +120,18 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			panic(r) //nolint:forbidigo // not ours
 		}
 	}()
+	defer m.queue.Done(m.working)
 	result, err := m.reconciler.Reconcile(ctx, m.working)
+	if result.Priority != nil {
+		m.priority = *result.Priority
+	}
 	switch {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("reconcile of %s fails by a conflict, which is no failure: %w", m.working, err)
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		m.queue.Forget(m.working)
 	case err != nil:
-		m.queue.AddRateLimited(m.working)
+		m.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &m.priority}, m.working)
 		if result != (reconcile.Result{}) {
 			return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", m.working, result, err)
 		}
@@ -140,7 +146,7 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			return fmt.Errorf("hot loop: %d reconciles of %s in a row asked for another one at once", m.hurries, m.working)
 		}
 		m.queue.Forget(m.working)
-		m.queue.AddAfter(m.working, result.RequeueAfter)
+		m.queue.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: &m.priority}, m.working)
 	default:
 		m.hurries = 0
 		m.queue.Forget(m.working)

@@ -108,6 +108,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 		Runner:       run,
 		Expectations: m.expectations,
 		Metrics:      metrics.New(prometheus.NewRegistry(), m.expectations),
+		Line:         m.queue.Line,
 	}
 	m.reconciler = reconcile.AsReconciler(m.Client, r)
 	m.handlers = make(map[apiserver.Kind]handler.EventHandler)
