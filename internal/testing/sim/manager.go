@@ -50,6 +50,8 @@ type Manager struct {
 	// working is the request that it reconciles.
 	working  reconcile.Request
 	priority int
+	// waits is whom it looks at while the set waits.
+	waits waiting
 	// hurries is how many of its reconciles in a row asked for another one at once, and hurried when the last of them was.
 	hurries int
 	hurried time.Time
@@ -95,6 +97,7 @@ func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 	}
 	switch {
 	case e.New == nil:
+		m.waits.lost = m.waits.lost || e.Kind == apiserver.Pods
 		h.Delete(ctx, event.DeleteEvent{Object: e.Old, DeleteStateUnknown: e.Unknown}, m.queue)
 	case e.Old == nil:
 		h.Create(ctx, event.CreateEvent{Object: e.New, IsInInitialList: e.Initial}, m.queue)
@@ -110,7 +113,8 @@ func (m *Manager) take() {
 }
 
 // work reconciles the request that was taken and puts it back as controller-runtime would.
-func (m *Manager) work(ctx context.Context) (err error) {
+// A request that hung holds its worker.
+func (m *Manager) work(ctx context.Context, hung *bool) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -120,21 +124,28 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			panic(r) //nolint:forbidigo // not ours
 		}
 	}()
-	defer m.queue.Done(m.working)
-	result, err := m.reconciler.Reconcile(ctx, m.working)
+	set, priority := m.working, m.priority
+	result, err := m.reconciler.Reconcile(ctx, set)
 	if result.Priority != nil {
-		m.priority = *result.Priority
+		priority = *result.Priority
+	}
+	own := set.Namespace == Namespace
+	m.waits.held = m.waits.held || own && *hung
+	again := func() {
+		m.waits.held = m.waits.held && !own
+		m.putBack(set, priority, result, err)
+	}
+	if *hung {
+		m.queue.timers.AfterFunc(hangs, again)
+	} else {
+		defer again()
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("reconcile of %s fails by a conflict, which is no failure: %w", m.working, err)
-	case errors.Is(err, reconcile.TerminalError(nil)):
-		m.queue.Forget(m.working)
-	case err != nil:
-		m.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &m.priority}, m.working)
-		if result != (reconcile.Result{}) {
-			return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", m.working, result, err)
-		}
+		return fmt.Errorf("reconcile of %s fails by a conflict, which is no failure: %w", set, err)
+	case err != nil && result != (reconcile.Result{}):
+		return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", set, result, err)
+	case !own:
 	case result.RequeueAfter > 0:
 		switch now := m.clock.Now(); {
 		case result.RequeueAfter >= sameTime:
@@ -143,15 +154,25 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			m.hurries, m.hurried = m.hurries+1, now
 		}
 		if m.hurries > maxHurries {
-			return fmt.Errorf("hot loop: %d reconciles of %s in a row asked for another one at once", m.hurries, m.working)
+			return fmt.Errorf("hot loop: %d reconciles of %s in a row asked for another one at once", m.hurries, set)
 		}
-		m.queue.Forget(m.working)
-		m.queue.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: &m.priority}, m.working)
-	default:
+	case err == nil:
 		m.hurries = 0
-		m.queue.Forget(m.working)
 	}
 	return nil
+}
+
+// putBack ends the work on a set, and puts it back into the line as controller-runtime would.
+func (m *Manager) putBack(set reconcile.Request, priority int, result reconcile.Result, err error) {
+	defer m.queue.Done(set)
+	switch {
+	case err != nil && !errors.Is(err, reconcile.TerminalError(nil)):
+		m.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, set)
+		return
+	case err == nil && result.RequeueAfter > 0:
+		m.queue.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: &priority}, set)
+	}
+	m.queue.Forget(set)
 }
 
 // errCrashed means that the manager's process died during a reconcile.

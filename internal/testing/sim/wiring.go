@@ -79,7 +79,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	m.born = w.Store.Version()
 	m.Live = apiserver.NewLive(w.Store)
 	m.Live.Network = w.network.unreadable
-	m.queue = NewQueue(w.clock)
+	m.queue, m.waits = NewQueue(w.clock), waiting{}
 	m.clock = skewed{PassiveClock: w.clock, manager: m}
 	m.wire(ctx, runner(w.Chance))
 	for _, kind := range apiserver.Kinds() {

@@ -60,7 +60,11 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
+// admit asks all admission policies about an object. None of them is about the status of objects, or about where pods run.
 func (s *Store) admit(w *Write, obj client.Object) error {
+	if w.Subresource == "status" || w.Subresource == "binding" {
+		return nil
+	}
 	labels, owners := obj.GetLabels(), obj.GetOwnerReferences()
 	for _, admission := range s.Admission {
 		if err := admission(w.Verb, obj); err != nil {
