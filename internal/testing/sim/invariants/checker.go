@@ -307,7 +307,7 @@ func (c *Checker) Vain(w apiserver.Write) {
 // observeMisfit notes a pod that admission makes none of the set's when a manager creates it.
 func (c *Checker) observeMisfit(e *apiserver.Entry) {
 	pod, isPod := e.New.(*corev1.Pod)
-	if set := c.world.Set(); e.Rewritten && isPod && e.Verb == apiserver.Create && c.managers[e.Actor] && set != nil {
+	if set := c.world.Set(); e.Sent != nil && isPod && e.Verb == apiserver.Create && c.managers[e.Actor] && set != nil {
 		c.world.Misfits[pod.UID] = OwnerOf(pod) != set.UID || !matches(set, pod)
 	}
 }
