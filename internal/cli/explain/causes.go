@@ -164,8 +164,15 @@ func ofPause(set *v1alpha1.RollSet, holds []hold) []cause {
 // grouped returns the holds, one cause for those that differ only in the pod.
 func grouped(set *v1alpha1.RollSet, holds []hold) (causes []cause) {
 	const pod = "POD"
+	said := map[string]int{} // how many holds have a reason
 	for _, h := range holds {
-		reason, lifted := replaceName(h.Reason, h.Subject, "the pod"), replaceName(h.LiftedBy, h.Subject, pod)
+		said[h.Reason]++
+	}
+	for _, h := range holds {
+		reason, lifted := h.Reason, replaceName(h.LiftedBy, h.Subject, pod)
+		if said[reason] == 1 { // otherwise the reason is about one pod for all
+			reason = replaceName(reason, h.Subject, "the pod")
+		}
 		i := slices.IndexFunc(causes, func(c cause) bool { return c.Kind == h.Kind && c.Reason == reason && c.LiftedBy == lifted })
 		if i < 0 {
 			i = len(causes)

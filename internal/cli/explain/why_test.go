@@ -115,6 +115,10 @@ func TestCauses(t *testing.T) {
 			waiting(v1alpha1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1", "web-0", "web-2"), nil,
 			[]string{"on-delete 3 the pod waits to be deleted: kubectl rollset delete-pod web-0 web-1 web-2"},
 		},
+		"holds with one reason, which names a pod of them": {
+			waiting(v1alpha1.ReasonNewRevision, ""), held(action.HeldByBudget, "web-0 and 1 more are not available", "web-0", "web-1"), nil,
+			[]string{"budget 2 web-0 and 1 more are not available: more pods becoming available, or a larger updateStrategy.rollingUpdate.maxUnavailable"},
+		},
 		"one hold": {
 			waiting(v1alpha1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1"), nil,
 			[]string{"on-delete 1 web-1 waits to be deleted: kubectl rollset delete-pod web-1"},
@@ -156,12 +160,18 @@ func TestTextFits(t *testing.T) {
 	for i := range pods {
 		pods[i] = fmt.Sprintf("web-with-a-rather-long-name-%d", i)
 	}
-	a.Causes = []cause{{Kind: "pod", Pods: pods, Reason: strings.Repeat("x", 300), LiftedBy: strings.Repeat("kubectl rollset undo web ", 9)}, {Kind: "pause", Reason: "short", LiftedBy: "time"}}
+	a.Causes = []cause{{Kind: "pod", Pods: pods, Reason: strings.Repeat("x", 300), LiftedBy: strings.Repeat("kubectl rollset undo web ", 9)}, {Kind: "pause", Reason: "short", LiftedBy: "time"}, {Kind: "guard", Reason: "1 unavailable at revision with the even rather long name generation-of-web-9, no more are moved"}}
 	text := a.text()
 	for line := range strings.Lines(text) {
 		if n := ansi.StringWidth(strings.TrimSuffix(line, "\n")); n > columns {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+	for _, name := range append(pods[:maxShown], "generation-of-web-9") {
+		if strings.Contains(text, name) {
+			continue
+		}
+		t.Errorf("%s is broken in\n%s", name, text)
 	}
 	for _, want := range []string{"50 pods (web-with-a-rather-long-name-0,", "and 46 more", "next: 6 more writes", "\npause: short\n  lifted by: time\n"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " ")) {
