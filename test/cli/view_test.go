@@ -205,8 +205,9 @@ func TestRights(t *testing.T) {
 	contains(t, editor.run(t, "delete-pod", editor.pods(t, "web")[0].Name), "marked")
 	contains(t, viewer.run(t, "status", "web", longest()), "3")
 	contains(t, viewer.run(t, "history", "web"), "nginx:1.28")
+	contains(t, viewer.run(t, "plan", "web"), "web: nothing", "admission: one pod of the template could not be sent as a dry run")
 	viewer.fails(t, 1, []string{"pause", "web"}, `cannot patch resource "rollsets"`, "rollset-editor-role")
-	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace)
+	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace, "rollset-viewer-role")
 }
 
 // bind gives a user a cluster role in a namespace. The roles of this project are created from the shipped manifests.
