@@ -25,7 +25,11 @@ func secondsOf(n int32) time.Duration { return time.Duration(n) * time.Second }
 // printAnswers prints what sets wait for.
 func printAnswers(s *session.Session, answers []answer) error {
 	if len(answers) == 0 {
-		fmt.Fprintln(s.ErrOut, "No RollSets are there")
+		namespace, err := s.Namespace()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.ErrOut, "No RollSets in namespace", namespace)
 	}
 	for i, a := range answers {
 		if i > 0 {

@@ -64,7 +64,7 @@ func move(n int, limits snapshot.Limits, steps int) string {
 		text += "s"
 	}
 	if steps > 0 {
-		text += fmt.Sprintf(", in up to %d steps", steps)
+		text += ", in steps"
 	}
 	text += fmt.Sprintf(", at most %d unavailable at a time", limits.MaxUnavailable)
 	if limits.MaxSurge > 0 {

@@ -57,7 +57,7 @@ func TestRollsNext(t *testing.T) {
 		"a new template in a rollout":      {rolling(1), someRevision, 0, "up to 3 pods move, at most 1 unavailable at a time"},
 		"a restart in a rollout":           {rolling(1), aNewRevision, 0, "3 pods move, at most 1 unavailable at a time"},
 		"one pod":                          {rolling(0, replicas(1)), aNewRevision, 0, "1 pod moves, at most 1 unavailable at a time"},
-		"steps and surge":                  {rolling(0, surge), aNewRevision, 2, "3 pods move, in up to 2 steps, at most 1 unavailable at a time, with up to 2 more meanwhile"},
+		"steps and surge":                  {rolling(0, surge), aNewRevision, 2, "3 pods move, in steps, at most 1 unavailable at a time, with up to 2 more meanwhile"},
 		"back, with one pod ahead":         {rolling(1), "a", 0, "2 of 3 pods there already; 1 pod moves, at most 1 unavailable at a time"},
 		"to where all are":                 {rolling(3), "b", 0, "3 of 3 pods there already; no pod moves"},
 		"a partition":                      {rolling(0, partition(1)), "b", 0, "2 pods move, at most 1 unavailable at a time; the partition keeps 1 at the current revision"},
