@@ -4,12 +4,21 @@
 package steer
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/cli/session"
 )
 
 // rolling returns a set of three pods, some of them at revision b, and changes it.
@@ -126,5 +135,42 @@ func TestSetImages(t *testing.T) {
 		if got[0] != test.init || got[1] != test.app || got[2] != test.side {
 			t.Errorf("%v: %v", test.images, got)
 		}
+	}
+}
+
+// TestStatusIsAboutTheSpec waits until the status is about the spec, before a verb judges by it.
+func TestStatusIsAboutTheSpec(t *testing.T) {
+	t.Parallel()
+	stale := rolling(0)
+	stale.Name, stale.Namespace, stale.Generation, stale.Status.ObservedGeneration = "web", "shop", 2, 1
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(stale).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, into, options...)
+			if object, ok := into.(*unstructured.Unstructured); ok && err == nil {
+				if reads++; reads > 2 {
+					err = unstructured.SetNestedField(object.Object, int64(2), "status", "observedGeneration")
+				}
+			}
+			return err
+		},
+	})
+	s := session.New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{})
+	before, err := read(t.Context(), api, client.ObjectKeyFromObject(stale))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := observed(t.Context(), s, api, before)
+	if err != nil || now.Status.ObservedGeneration != 2 || reads != 3 {
+		t.Errorf("after %d reads: generation %d, %v", reads, now.Status.ObservedGeneration, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := observed(ctx, s, api, before); !errors.Is(err, context.Canceled) {
+		t.Errorf("a command that is interrupted: %v", err)
 	}
 }

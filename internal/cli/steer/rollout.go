@@ -43,6 +43,7 @@ func newUndo(s *session.Session) *cobra.Command {
 		if to < 0 {
 			return fmt.Errorf("--to-revision is %d; revisions are counted from 1", to)
 		}
+		c.judges = to == 0
 		return c.run(cmd.Context(), args, func(ctx context.Context, api client.Client, set set) (string, error) { return undo(ctx, api, set, to) })
 	}
 	return cmd
