@@ -155,6 +155,7 @@ func rules() []rule {
 		{"claims of its revision", mountsItsClaims},
 		{"revisions in use", keepsRevisions},
 		{"completion", notesTheTruth},
+		{"verdict", givesUpWithReason},
 		{"I8 adoption", adoptsOrphansOnly},
 		{"budget", keepsBudget},
 		{"I12 status", tellsTheTruth},

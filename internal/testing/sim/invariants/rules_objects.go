@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	claimplan "rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -147,9 +146,9 @@ func keepsClaims(v *verdict) string {
 	if v.Key.Kind != apiserver.Claims || v.Verb != apiserver.Delete {
 		return ""
 	}
-	switch keep := claimplan.RetentionOf(&v.set.Spec); {
+	switch _, whenScaled := v.set.Spec.ClaimRetention(); {
 	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity,
-		keep.WhenScaled != v1alpha1.DeleteClaims && v.Old.GetLabels()[v1alpha1.SurgeLabel] != "true":
+		whenScaled != v1alpha1.DeleteClaims && v.Old.GetLabels()[v1alpha1.SurgeLabel] != "true":
 		return "claims go with their owners only"
 	case slices.ContainsFunc(v.world.Pods(), func(pod *corev1.Pod) bool { return slices.Contains(ClaimsOf(pod), v.Key) }):
 		return "a pod mounts it"

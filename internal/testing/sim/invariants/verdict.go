@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -49,7 +48,7 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 			break
 		}
 		since, unanswered := c.unanswered[own.Version]
-		doubtful := unanswered && e.At.Sub(since) >= expectations.DoubtTimeout && !v.mayGo(own)
+		doubtful := unanswered && e.At.Sub(since) >= doubtTimeout && !v.mayGo(own)
 		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
 			v.know(own.Key, own.New)
 		}
