@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -29,11 +28,11 @@ func notesTheTruth(v *verdict) string {
 	if !ok || v.set == nil {
 		return ""
 	}
-	note, noted := is.Annotations[revision.CompletedAnnotation]
+	note, noted := is.Annotations[completed]
 	switch {
 	case !existed && noted && note != "0":
 		return "a new revision is proven"
-	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
+	case !existed, was.Annotations[completed] == note, !isNumber(was.Annotations[completed]):
 		return "" // a missing or unreadable note is written anew from the status
 	case v.checker.seen[is.Name]:
 		return "" // it was proven before, and that could not be written
@@ -50,8 +49,8 @@ func givesUpWithReason(v *verdict) string {
 	if !ok || !existed || v.set == nil {
 		return ""
 	}
-	_, rejected := was.Annotations[revision.RejectedAnnotation]
-	switch why := is.Annotations[revision.RejectedAnnotation]; {
+	_, rejected := was.Annotations[rejection]
+	switch why := is.Annotations[rejection]; {
 	case rejected, why == "", strings.HasPrefix(why, "StepFailed"):
 		return ""
 	case why == "Aborted":
@@ -151,7 +150,7 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 	if available < max(1, l.Replicas-l.maxUnavailable) {
 		return fmt.Sprintf("%s has served with %d of %d pods, and maxUnavailable is %d", is.Name, available, l.Replicas, l.maxUnavailable)
 	}
-	if _, rejected := is.Annotations[revision.RejectedAnnotation]; rejected {
+	if _, rejected := is.Annotations[rejection]; rejected {
 		return is.Name + " was rejected, and is proven"
 	}
 	var last string
@@ -165,7 +164,7 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 		if other.Revision > is.Revision && v.world.VersionNamed(other.Name) != update && v.world.TemplateOf(other.Name) != nil {
 			return fmt.Sprintf("%s is proven, and %s is newer", is.Name, other.Name)
 		}
-		if number, err := strconv.Atoi(other.Annotations[revision.CompletedAnnotation]); err == nil && number > highest {
+		if number, err := strconv.Atoi(other.Annotations[completed]); err == nil && number > highest {
 			last, highest = other.Name, number
 		}
 	}
