@@ -78,14 +78,6 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// No tool that removes the operator may remove the CRD, and every set with it.
-func TestKept(t *testing.T) {
-	_, crd, _ := read(t)
-	if diff := cmp.Diff(kept(), crd.Annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
-}
-
 func TestEveryFieldIsDescribed(t *testing.T) {
 	everyOwn(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
 		switch last := path[strings.LastIndex(path, ".")+1:]; {

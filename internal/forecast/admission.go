@@ -5,6 +5,7 @@ package forecast
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +17,9 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
+
+// ofPod matches how a refusal by the API server begins.
+var ofPod = regexp.MustCompile(`^pods "[^"]*" is forbidden: `)
 
 // admission returns what a dry run of one pod of the new template met: a refusal, or the defaults and
 // changes of the API server and its webhooks.
@@ -30,7 +34,7 @@ func admission(in Input) []apiserver.Admission {
 			return nil
 		}
 		if in.Refusal != "" {
-			return errors.New(in.Refusal)
+			return errors.New(ofPod.ReplaceAllString(in.Refusal, "")) // the answer names the pod that is created
 		}
 		pod.Spec = completed(&pod.Spec, &in.Sample.Spec)
 		return nil

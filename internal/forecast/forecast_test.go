@@ -296,7 +296,7 @@ func TestRefusedTemplateTouchesNoPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Refusal = "no images from there"
+	in.Refusal = `pods "web-plan0" is forbidden: no images from there`
 	f, err := Run(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func TestRefusedTemplateTouchesNoPod(t *testing.T) {
 	if got := verbsOf(f); got != "" {
 		t.Errorf("pods are written: %s", got)
 	}
-	if !strings.Contains(f.WaitsFor, "no images from there") {
+	if !strings.Contains(f.WaitsFor, "no images from there") || strings.Contains(f.WaitsFor, "plan0") {
 		t.Errorf("it waits for %q", f.WaitsFor)
 	}
 }

@@ -105,7 +105,7 @@ func (f *facts) unavailablePod() blocker {
 	for r := range f.set.Unsteady() {
 		switch {
 		case !r.Active() || f.excess[r.Revision] > 0 || changes(r):
-		case r.Broken():
+		case !r.Ready:
 			why := cmp.Or(podstate.Why(r.Pod), "not ready") + f.kept(r)
 			if r.Scheduled {
 				return f.waitingFor(BlockedByPod, r, why)

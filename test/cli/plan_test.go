@@ -175,7 +175,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 					t.Errorf("-seed=%d: %d pods would break, though no new ones come", seed, plan.IfBroken.BrokenPods)
 				}
 				if why := plan.impossible(u.get(t, "web"), &e.set.Spec); why != "" {
-					t.Errorf("-seed=%d, %s: %s", seed, what, why)
+					t.Errorf("-seed=%d, %s: %s\n%s\nplanned:\n%s", seed, what, why, patch, strings.Join(planned, "\n"))
 				}
 				log, err := audit.From(shared.AuditLog)
 				if err != nil {
@@ -276,6 +276,9 @@ func (f *figures) impossible(set *v1alpha1.RollSet, after *v1alpha1.RollSetSpec)
 	if surge := after.UpdateStrategy.RollingUpdate.MaxSurge; surge != nil {
 		most += surge.IntValue()
 	}
+	if out := firstOrdinal(after) - firstOrdinal(&set.Spec); out != 0 { // what is out of range goes one by one, in order
+		most += min(int(*after.Replicas), max(out, -out))
+	}
 	touched := slices.ContainsFunc(f.lines(), func(line string) bool { return !strings.Contains(line, "controllerrevisions") })
 	switch {
 	case f.MostPods > most, f.LowestAvailable > most, f.IfBroken.LowestAvailable > f.LowestAvailable:
@@ -287,6 +290,14 @@ func (f *figures) impossible(set *v1alpha1.RollSet, after *v1alpha1.RollSetSpec)
 	default:
 		return ""
 	}
+}
+
+// firstOrdinal returns the first ordinal of a set.
+func firstOrdinal(spec *v1alpha1.RollSetSpec) int {
+	if spec.Ordinals == nil {
+		return 0
+	}
+	return int(spec.Ordinals.Start)
 }
 
 // others fills the namespace with what other teams have in it: workloads with claims, of them one that never gets ready, a pod without

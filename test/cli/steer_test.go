@@ -88,7 +88,7 @@ func TestRollout(t *testing.T) {
 
 	contains(t, u.run(t, "set", "partition", "web", "50%"), "web partition set")
 	contains(t, u.run(t, "set", "partition", "web", "50%"), "unchanged: the partition is 50% already")
-	contains(t, u.run(t, "set", "partition", "web", "0"), "web partition set", "3 pods move")
+	contains(t, u.run(t, "set", "partition", "web", "0"), "web partition set", "all pods are at one revision: no pod moves")
 }
 
 // TestDeletePod replaces pods through their set.
@@ -185,4 +185,13 @@ func TestUndoGoesToWhatWorked(t *testing.T) {
 		t.Errorf("undo goes to %s", got)
 	}
 	contains(t, u.run(t, "undo", "web", "--to-revision=2", "--dry-run=server"), "warning: revision 2 is not proven")
+
+	// At once, whether the controller has observed the change or not.
+	for _, next := range []string{"nginx:1.31", "nginx:1.32", "nginx:1.33"} {
+		u.run(t, "set", "image", "web", "app="+next)
+		contains(t, u.run(t, "undo", "web"), "rolled back")
+		if got := image(u.get(t, "web")); got != "nginx:1.28" {
+			t.Errorf("undo of %s goes to %s", next, got)
+		}
+	}
 }

@@ -205,8 +205,9 @@ func TestRights(t *testing.T) {
 	contains(t, editor.run(t, "delete-pod", editor.pods(t, "web")[0].Name), "marked")
 	contains(t, viewer.run(t, "status", "web", longest()), "3")
 	contains(t, viewer.run(t, "history", "web"), "nginx:1.28")
+	contains(t, viewer.run(t, "plan", "web"), "web: nothing", "admission: one pod of the template could not be sent as a dry run")
 	viewer.fails(t, 1, []string{"pause", "web"}, `cannot patch resource "rollsets"`, "rollset-editor-role")
-	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace)
+	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace, "rollset-viewer-role")
 }
 
 // bind gives a user a cluster role in a namespace. The roles of this project are created from the shipped manifests.
@@ -258,6 +259,12 @@ func TestBadInput(t *testing.T) {
 		"two sets":                    {[]string{"pause", "a", "b"}, []string{"2 RollSets are given"}},
 		"a file with two sets":        {[]string{"restart", "-f", two}, []string{"2 RollSets are given (web, db"}},
 		"a file that is not there":    {[]string{"restart", "-f", "nosuch.yaml"}, []string{"nosuch.yaml"}},
+		"no workload":                 {[]string{"adopt"}, []string{"which workload? Give KIND/NAME"}},
+		"two workloads":               {[]string{"adopt", "sts/a", "sts/b", "sts/c"}, []string{"3 arguments are given (sts/a sts/b sts/c)"}},
+		"no set to release":           {[]string{"release"}, []string{"which RollSet? Give its NAME"}},
+		"no gate":                     {[]string{"gate", "web"}, []string{"which gate?"}},
+		"no pods":                     {[]string{"delete-pod"}, []string{"which pods?"}},
+		"a partition like a flag":     {[]string{"set", "partition", "web", "-1"}, []string{"PARTITION is a number from 0 on"}},
 		"no image":                    {[]string{"set", "image", "web"}, []string{"CONTAINER=IMAGE"}},
 		"a container that is not":     {[]string{"set", "image", "web", "nosuch=a"}, []string{`there is no container "nosuch"; the containers are app`}},
 		"an empty image":              {[]string{"set", "image", "web", "app="}, []string{`"app=" is not CONTAINER=IMAGE`}},
@@ -284,6 +291,19 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("the set was changed")
 		}
 	})
+}
+
+// TestNothingThere looks at a namespace without sets.
+func TestNothingThere(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	contains(t, u.run(t, "get", "-o", "json"), `"items": []`)
+	contains(t, u.run(t, "why", "-o", "json"), "[]")
+	for _, verb := range []string{"get", "why"} {
+		if r := u.try(t, "", verb); r.code != 0 || r.out != "" || r.err != "No RollSets in namespace "+u.namespace+"\n" {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
 }
 
 // TestWhy explains what a set waits for: each cause once, with the pods and with what ends it, in lines that fit.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -51,62 +52,86 @@ func (h helm) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// TestHelm goes through the life of a release with Helm 3 and Helm 4.
-func TestHelm(t *testing.T) {
-	helm3.life(t, "helm-3", func() {}) // it waits for built-in kinds only
-	helm4.life(t, "helm-4", func() { waitsForSets(t, "helm-4") })
+// chart is the folder of the chart, below the project's.
+const chart = "charts/rollset"
+
+// in is how a release of the chart is named by tests, with the image of a version.
+func in(version int) []string {
+	return []string{"rollset", filepath.Join(shared.root, chart), "--namespace=rollset-system", fmt.Sprintf("--set=image.repository=registry.example/rollset,image.tag=v%d", version)}
 }
 
-// life goes through the life of a release on a cluster on which kubectl has installed the CRD before, while a set in a
-// namespace is in the middle of a rollout. Its pods notice nothing, and outlive the release. end runs at the end, while the
-// manager runs.
-func (h helm) life(t *testing.T, namespace string, end func()) {
+// means installs a chart. On a cluster without the CRD, what kubectl has installed is taken over.
+func (h helm) means(t *testing.T, _ string) means {
 	t.Helper()
-	kubectl(t, "", "delete", "crd", "--ignore-not-found", "rollsets.apps.rollset.dev")
-	kubectl(t, kustomize(t, "config/crd"), "apply", "-f", "-")
-	chart := filepath.Join(shared.root, "charts", "rollset")
-	in := []string{"--namespace=rollset-system", "--set=image.repository=registry.example/rollset,image.tag=v1"}
-	install := append([]string{"install", "rollset", chart, "--create-namespace", "--wait", "--timeout=2m"}, in...)
+	verb := []string{"install", "--create-namespace", "--take-ownership"}
+	return means{
+		install: func(version int) *appsv1.Deployment {
+			h.must(t, append(append(verb, "--wait", "--timeout=2m"), in(version)...)...)
+			verb = []string{"upgrade"}
+			return deployment(t, objects(t, h.must(t, append([]string{"template", "--kube-version=1.37.0"}, in(version)...)...)))
+		},
+		uninstall: func() {
+			h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
+			verb = []string{"install"} // the CRD that was left belongs to the release
+		},
+	}
+}
+
+// TestHelm installs over what another tool has installed, rolls back, and waits, with Helm 3 and Helm 4.
+func TestHelm(t *testing.T) {
+	for name, h := range map[string]helm{"helm-3": helm3, "helm-4": helm4} {
+		t.Run(name, func(t *testing.T) {
+			kubectl(t, kustomize(t, "config/default"), "delete", "--ignore-not-found", "-f", "-")
+			kubectl(t, kustomize(t, "config/crd"), "apply", "-f", "-")
+			h.conflicts(t)
+			by := h.means(t, "")
+			p, err := tryRun(t, by.install(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ensureNamespace(t, name)
+			set := inTheMiddle(t, name)
+			before := ownedBy(t, set)
+			by.install(2)
+			h.must(t, "rollback", "rollset", "1", "--namespace=rollset-system", "--wait", "--timeout=2m")
+			sameAs(t, "helm rollback", set, before)
+			if h == helm4 { // the one before waits for built-in kinds only
+				waitsForSets(t, name)
+			}
+			if err := p.Stop(); err != nil { // the rights go with the release
+				t.Error(err)
+			}
+			by.uninstall()
+			sameAs(t, "helm uninstall", set, before)
+		})
+	}
+}
+
+// conflicts installs over the CRD that kubectl has installed, and beside another release. Version 1 of OLM installs by Helm's library,
+// so the commands of its page, which give the CRD away, are good for Helm too.
+func (h helm) conflicts(t *testing.T) {
+	t.Helper()
+	install := append([]string{"install", "--create-namespace"}, in(1)...)
 	if _, err := h.try(t, install...); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Errorf("over what kubectl has installed: %v", err)
 	}
-	h.must(t, append(install, "--take-ownership")...)
-	second := []string{"install", "second-rollset", chart, "--create-namespace", "--namespace=rollset-two"}
+	page, err := os.ReadFile(filepath.Join(shared.root, "docs", "how-to", "olm.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, commands, found := strings.Cut(string(page), "```sh\nkubectl label crd ")
+	commands, _, closed := strings.Cut("kubectl label crd "+commands, "```")
+	if !found || !closed {
+		t.Fatal("docs/how-to/olm.md does not give the CRD away")
+	}
+	command(t, "kubectl() { "+filepath.Join(shared.BinDir, "kubectl")+" --kubeconfig="+shared.Kubeconfig+" \"$@\"; }\n"+commands, "bash", "-eu")
+	h.must(t, install...)
+	second := []string{"install", "second-rollset", filepath.Join(shared.root, chart), "--create-namespace", "--namespace=rollset-two"}
 	if _, err := h.try(t, second...); err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Errorf("beside another release: %v", err)
 	}
 	h.must(t, append(second, "--set=crds.install=false,namespaces={default}")...)
 	h.must(t, "uninstall", "second-rollset", "--namespace=rollset-two", "--wait")
-	d := deployment(t, objects(t, h.must(t, append([]string{"template", "rollset", chart, "--kube-version=1.37.0"}, in...)...)))
-	p, err := tryRun(t, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ensureNamespace(t, namespace)
-	set := inTheMiddle(t, namespace)
-	before := ownedBy(t, set)
-
-	h.must(t, append([]string{"upgrade", "rollset", chart, "--wait", "--timeout=2m", "--set=replicas=1,logLevel=1"}, in...)...)
-	sameAs(t, "helm upgrade", set, before)
-	h.must(t, "rollback", "rollset", "1", "--namespace=rollset-system", "--wait", "--timeout=2m")
-	sameAs(t, "helm rollback", set, before)
-	if err := p.Stop(); err != nil { // the rights go with the release
-		t.Error(err)
-	}
-	h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
-	established(t, "rollsets.apps.rollset.dev")
-	sameAs(t, "helm uninstall", set, before)
-
-	h.must(t, install...) // the CRD that was left belongs to the release
-	if p, err = tryRun(t, d); err != nil {
-		t.Fatal(err)
-	}
-	edit(t, set, func(spec *v1alpha1.RollSetSpec) { spec.UpdateStrategy.RollingUpdate.Partition = nil })
-	awaitUpdated(t, set, 4)
-	end()
-	if err := p.Stop(); err != nil {
-		t.Error(err)
-	}
 	h.must(t, "uninstall", "rollset", "--namespace=rollset-system", "--wait", "--timeout=2m")
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,6 +53,34 @@ func TestInstaller(t *testing.T) {
 	ensureNamespace(t, "first")
 	awaitPods(t, newSet(t, "first", "first"), 1)
 	t.Logf("from kubectl apply to the first pod: %v", time.Since(begin).Round(time.Millisecond))
+}
+
+// TestMakeUninstall removes the CRD by make, which refuses while a set is left.
+func TestMakeUninstall(t *testing.T) {
+	apply(t, kustomize(t, "config/default"))
+	ensureNamespace(t, "uninstalled")
+	newSet(t, "uninstalled", "left")
+	uninstall := func() (string, error) {
+		cmd := exec.CommandContext(t.Context(), "make", "-s", "uninstall", "KUBECTL="+filepath.Join(shared.BinDir, "kubectl"))
+		cmd.Dir, cmd.Env = shared.root, append(os.Environ(), "KUBECONFIG="+shared.Kubeconfig)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, want := range []string{"rollset.apps.rollset.dev/left", "error: RollSets are left, and would be deleted with their pods"} {
+		if out, err := uninstall(); err == nil || !strings.Contains(out, want) {
+			t.Errorf("with a set: %v, want %q in:\n%s", err, want, out)
+		}
+	}
+	established(t, "rollsets.apps.rollset.dev")
+	kubectl(t, "", "delete", "rollsets", "--all", "--all-namespaces")
+	for range 2 { // what is gone already is no error
+		if out, err := uninstall(); err != nil {
+			t.Errorf("without a set: %v\n%s", err, out)
+		}
+	}
+	if left := kubectl(t, "", "get", "crd", "rollsets.apps.rollset.dev", "--ignore-not-found", "-o", "name"); left != "" {
+		t.Errorf("%s is left", left)
+	}
 }
 
 // TestPodSecurity enforces the strictest standard in the namespace of the installation, and lets Kubernetes create the pods.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // means is a way to install the operator.
@@ -27,10 +28,113 @@ type means struct {
 	uninstall func()
 }
 
-// TestLifeByKustomize is the life of an installation by kubectl.
-func TestLifeByKustomize(t *testing.T) {
+// step is one of the steps in the life of an installation.
+type step struct {
+	name string
+	// version is what is installed from now on; 0 is none.
+	version int
+	// updated is how many pods of the set are updated at the end of the step.
+	updated int32
+}
+
+// steps is the life of an installation: each manager goes on with the rollout that the one before has begun.
+var steps = []step{
+	{"the installation", 1, 1},
+	{"the first upgrade", 2, 2},
+	{"the second upgrade", 3, 3},
+	{"the uninstall", 0, 3},
+	{"the installation after it", 3, 4},
+	{"the last uninstall", 0, 4},
+}
+
+// TestLife takes the operator through the steps of its life by each means, on a cluster that does not know the kind, while a set
+// is in the middle of a rollout. No set, pod or claim is lost, and no pod is restarted.
+func TestLife(t *testing.T) {
+	for name, by := range map[string]func(t *testing.T, own string) means{
+		"kustomize": byKustomize,
+		"helm-3":    helm3.means,
+		"helm-4":    helm4.means,
+		"olm-v0":    func(t *testing.T, own string) means { return byOLM(t, own, (*operator).uninstallV0) },
+		"olm-v1":    func(t *testing.T, own string) means { return byOLM(t, own, (*operator).uninstallV1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubectl(t, "", "delete", "crd", "--ignore-not-found", "rollsets.apps.rollset.dev")
+			ensureNamespace(t, "life-"+name)
+			live(t, "life-"+name, by(t, "life-of-"+name))
+		})
+	}
+}
+
+// live goes through the steps with a set in a namespace.
+func live(t *testing.T, namespace string, by means) {
+	t.Helper()
+	var set *v1alpha1.RollSet
+	var before map[string]types.UID
+	var p *manager.Process
+	stop := func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+		p = nil
+	}
+	defer func() {
+		if p != nil {
+			stop()
+		}
+	}()
+	for _, next := range steps {
+		if next.version == 0 {
+			stop() // the rights go with the operator
+			by.uninstall()
+			established(t, "rollsets.apps.rollset.dev")
+			sameAs(t, next.name, set, before)
+			continue
+		}
+		d := by.install(next.version)
+		if set != nil {
+			sameAs(t, next.name, set, before)
+		}
+		if p != nil {
+			stop()
+		}
+		var err error
+		if p, err = tryRun(t, d); err != nil {
+			t.Fatalf("%s: %v", next.name, err)
+		}
+		if set == nil {
+			set = inTheMiddle(t, namespace)
+			before = ownedBy(t, set)
+			continue
+		}
+		edit(t, set, func(spec *v1alpha1.RollSetSpec) {
+			spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(4 - next.updated))
+		})
+		awaitUpdated(t, set, next.updated)
+		now := ownedBy(t, set)
+		oneMoved(t, next.name, before, now)
+		before = now
+	}
+}
+
+// oneMoved fails unless everything from before is there, but for one pod that is replaced.
+func oneMoved(t *testing.T, after string, before, now map[string]types.UID) {
+	t.Helper()
+	var lost []string
+	for name, uid := range before {
+		if now[name] != uid {
+			lost = append(lost, name)
+		}
+	}
+	if len(now) != len(before) || len(lost) != 1 || !strings.HasPrefix(lost[0], "pod ") {
+		t.Errorf("after %s there is %v, not %v: %v", after, now, before, lost)
+	}
+}
+
+// byKustomize installs with kubectl. What it installs says where.
+func byKustomize(t *testing.T, _ string) means {
+	t.Helper()
 	manifest := kustomize(t, "config/default")
-	life(t, "life-kustomize", means{
+	return means{
 		install: func(version int) *appsv1.Deployment {
 			versioned := strings.ReplaceAll(manifest, "controller:latest", fmt.Sprintf("controller:v%d", version))
 			apply(t, versioned)
@@ -39,58 +143,10 @@ func TestLifeByKustomize(t *testing.T) {
 		uninstall: func() {
 			kubectl(t, manifest, "delete", "--ignore-not-found", "-f", "-", "-l", "app.kubernetes.io/name=rollset")
 		},
-	})
+	}
 }
 
-// life installs the operator, upgrades it twice while a set is in the middle of a rollout, removes it and installs it again. No set,
-// pod or claim is lost, and no pod is restarted.
-func life(t *testing.T, namespace string, by means) {
-	t.Helper()
-	p, err := tryRun(t, by.install(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ensureNamespace(t, namespace)
-	set := inTheMiddle(t, namespace)
-	before := ownedBy(t, set)
-	for version := 2; version <= 3; version++ {
-		d := by.install(version)
-		sameAs(t, "an upgrade", set, before)
-		if err := p.Stop(); err != nil {
-			t.Error(err)
-		}
-		if p, err = tryRun(t, d); err != nil {
-			t.Fatal(err)
-		}
-		edit(t, set, func(spec *v1alpha1.RollSetSpec) { spec.RevisionHistoryLimit = new(int32(version)) })
-		awaitUpdated(t, set, 2) // the new manager has looked at it
-		sameAs(t, "an upgrade, under the new manager", set, before)
-	}
-	if err := p.Stop(); err != nil { // the rights go with the operator
-		t.Error(err)
-	}
-	by.uninstall()
-	established(t, "rollsets.apps.rollset.dev")
-	sameAs(t, "the uninstall", set, before)
-
-	if p, err = tryRun(t, by.install(3)); err != nil {
-		t.Fatal(err)
-	}
-	edit(t, set, func(spec *v1alpha1.RollSetSpec) { spec.UpdateStrategy.RollingUpdate.Partition = nil })
-	awaitUpdated(t, set, 4)
-	now := ownedBy(t, set)
-	for name, uid := range before {
-		if strings.HasPrefix(name, "claim ") && now[name] != uid {
-			t.Errorf("%s is lost: %v", name, now)
-		}
-	}
-	if err := p.Stop(); err != nil {
-		t.Error(err)
-	}
-	by.uninstall()
-}
-
-// inTheMiddle creates a set of four pods with claims. Two of them are updated.
+// inTheMiddle creates a set of four pods with claims. One of them is updated.
 func inTheMiddle(t *testing.T, namespace string) *v1alpha1.RollSet {
 	t.Helper()
 	set := newSet(t, namespace, "live", func(spec *v1alpha1.RollSetSpec) {
@@ -106,9 +162,9 @@ func inTheMiddle(t *testing.T, namespace string) *v1alpha1.RollSet {
 	awaitUpdated(t, set, 4)
 	edit(t, set, func(spec *v1alpha1.RollSetSpec) {
 		spec.Template.Spec.Containers[0].Image = "registry.k8s.io/pause:3.11"
-		spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(2))
+		spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(3))
 	})
-	awaitUpdated(t, set, 2)
+	awaitUpdated(t, set, 1)
 	awaitPods(t, set, 4)
 	return set
 }

@@ -192,6 +192,12 @@ func (*operator) remove(t *testing.T, list []client.Object) {
 	}
 }
 
+// uninstallV0 deletes what the ClusterServiceVersion owns, and leaves everything else.
+func (op *operator) uninstallV0(t *testing.T) {
+	t.Helper()
+	op.remove(t, op.owned)
+}
+
 // uninstallV1 deletes everything that came with the bundle, but what Helm keeps.
 func (op *operator) uninstallV1(t *testing.T) {
 	t.Helper()
@@ -285,27 +291,20 @@ func TestOperatorGroup(t *testing.T) {
 	stop()
 }
 
-// TestLifeByOLM is the life of an installation by each version of OLM. Version 0 leaves what it does not own.
-func TestLifeByOLM(t *testing.T) {
-	for version, uninstall := range map[string]func(*testing.T, *operator){
-		"v0": func(t *testing.T, op *operator) { op.remove(t, op.owned) },
-		"v1": func(t *testing.T, op *operator) { op.uninstallV1(t) },
-	} {
-		t.Run(version, func(t *testing.T) {
-			own := "life-olm-" + version
-			ensureNamespace(t, own)
-			var now *operator
-			life(t, "life-sets-"+version, means{
-				install: func(version int) *appsv1.Deployment {
-					before := now
-					now = bundleOf(t, version).install(t, own, []string{""})
-					if before != nil && before.owned[1].GetName() != now.owned[1].GetName() {
-						before.remove(t, before.owned[1:]) // the account is the same
-					}
-					return now.Deployment
-				},
-				uninstall: func() { uninstall(t, now) },
-			})
-		})
+// byOLM installs into a namespace for all namespaces.
+func byOLM(t *testing.T, own string, uninstall func(*operator, *testing.T)) means {
+	t.Helper()
+	ensureNamespace(t, own)
+	var now *operator
+	return means{
+		install: func(version int) *appsv1.Deployment {
+			before := now
+			now = bundleOf(t, version).install(t, own, []string{""})
+			if before != nil && before.owned[1].GetName() != now.owned[1].GetName() {
+				before.remove(t, before.owned[1:]) // the account is the same
+			}
+			return now.Deployment
+		},
+		uninstall: func() { uninstall(now, t) },
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,6 +56,44 @@ func whole(kind, reason, liftedBy string) []cause {
 	return []cause{{Kind: kind, Pods: []string{}, Reason: podstate.Printable(reason, textLimit), LiftedBy: liftedBy}}
 }
 
+// anotherTemplate returns the command that gives a set another template: the one that was proven last, if it is not the one at work.
+func anotherTemplate(set *v1alpha1.RollSet) string {
+	if set.Status.CurrentRevision == set.Status.UpdateRevision {
+		return "kubectl edit rollset " + set.Name
+	}
+	return "kubectl rollset undo " + set.Name
+}
+
+// refused reports whether the status says that the API server refused the creation of a pod. The controller tries again, but that is
+// not what comes next.
+func refused(set *v1alpha1.RollSet, create action.Create) bool {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionReplicaFailure)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return false
+	}
+	names := strings.FieldsFunc(c.Message, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return slices.Contains(names, podName(set, create)) || c.Reason == v1alpha1.ReasonInvalidTemplate && slices.Contains(names, create.Revision)
+}
+
+// podName returns the name of a pod that is created.
+func podName(set *v1alpha1.RollSet, create action.Create) string { return set.Name + "-" + create.ID }
+
+// nextWrites returns the writes of a plan that nothing holds and nobody has refused.
+func nextWrites(set *v1alpha1.RollSet, p *action.Plan) []string {
+	next := []string{}
+	for _, a := range p.Actions {
+		text := a.String()
+		if create, ok := a.(action.Create); ok {
+			if refused(set, create) {
+				continue
+			}
+			text = fmt.Sprintf("create %s at %s (%s)", podName(set, create), create.Revision, create.Reason)
+		}
+		next = append(next, podstate.Printable(text, textLimit))
+	}
+	return next
+}
+
 // ofVerdicts returns the judgements on the spec and on the rollout.
 func ofVerdicts(set *v1alpha1.RollSet) []cause {
 	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
@@ -67,7 +106,7 @@ func ofVerdicts(set *v1alpha1.RollSet) []cause {
 	case v1alpha1.ReasonRolledBack:
 		return whole("verdict", c.Message, "kubectl rollset retry "+set.Name+", or another template")
 	case v1alpha1.ReasonProgressDeadlineExceeded:
-		return whole("deadline", c.Message, "kubectl rollset undo "+set.Name+", or what the causes below name")
+		return whole("deadline", c.Message, anotherTemplate(set)+", or what the causes below name")
 	case v1alpha1.ReasonPartitionReached:
 		return whole("partition", c.Message, "kubectl rollset set partition "+set.Name+" 0")
 	default:
@@ -120,7 +159,7 @@ func ofGates(set *v1alpha1.RollSet, at string) (causes []cause) {
 	}
 	if set.Status.Rollout.Phase == v1alpha1.RolloutFailed {
 		if c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing); c != nil && len(causes) == 0 {
-			causes = whole("gate", c.Message, "kubectl rollset undo "+set.Name)
+			causes = whole("gate", c.Message, anotherTemplate(set))
 		}
 	}
 	return causes
@@ -146,7 +185,7 @@ func ofFailure(set *v1alpha1.RollSet, holds []hold) []cause {
 		c.Reason == v1alpha1.ReasonClaimConflict && held(action.HeldByClaim), c.Reason == v1alpha1.ReasonNameConflict && held(action.HeldByName):
 		return nil
 	case c.Reason == v1alpha1.ReasonInvalidTemplate:
-		return whole("template", c.Message, "a template that the API server accepts: kubectl rollset undo "+set.Name)
+		return whole("template", c.Message, "a template that the API server accepts: "+anotherTemplate(set))
 	default:
 		return whole("refusal", c.Reason+": "+c.Message, "what the message names; the write is tried again")
 	}
@@ -164,8 +203,15 @@ func ofPause(set *v1alpha1.RollSet, holds []hold) []cause {
 // grouped returns the holds, one cause for those that differ only in the pod.
 func grouped(set *v1alpha1.RollSet, holds []hold) (causes []cause) {
 	const pod = "POD"
+	said := map[string]int{} // how many holds have a reason
 	for _, h := range holds {
-		reason, lifted := replaceName(h.Reason, h.Subject, "the pod"), replaceName(h.LiftedBy, h.Subject, pod)
+		said[h.Reason]++
+	}
+	for _, h := range holds {
+		reason, lifted := h.Reason, replaceName(h.LiftedBy, h.Subject, pod)
+		if said[reason] == 1 { // otherwise the reason is about one pod for all
+			reason = replaceName(reason, h.Subject, "the pod")
+		}
 		i := slices.IndexFunc(causes, func(c cause) bool { return c.Kind == h.Kind && c.Reason == reason && c.LiftedBy == lifted })
 		if i < 0 {
 			i = len(causes)

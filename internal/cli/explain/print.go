@@ -24,6 +24,13 @@ func secondsOf(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // printAnswers prints what sets wait for.
 func printAnswers(s *session.Session, answers []answer) error {
+	if len(answers) == 0 {
+		namespace, err := s.Namespace()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.ErrOut, "No RollSets in namespace", namespace)
+	}
 	for i, a := range answers {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
@@ -64,17 +71,26 @@ func (a *answer) text() string {
 	return b.String()
 }
 
-// paragraph writes a text, broken into lines; those after the first are indented.
+// paragraph writes a text, broken into lines; those after the first are indented. It breaks at spaces, so that names and commands can
+// be copied; only a word that is longer than a line is broken itself.
 func paragraph(b *strings.Builder, text string) {
 	const indent = "    "
-	first, rest, broken := strings.Cut(ansi.Wrap(text, columns, ""), "\n")
-	b.WriteString(first + "\n")
-	if !broken {
-		return
+	line, rest, more := strings.Cut(strings.ReplaceAll(text, "\n", " "), " ")
+	for more {
+		var word string
+		word, rest, more = strings.Cut(rest, " ")
+		if ansi.StringWidth(line+" "+word) > columns && strings.TrimSpace(line) != "" {
+			b.WriteString(line + "\n")
+			line = indent + word
+		} else {
+			line += " " + word
+		}
+		for ansi.StringWidth(line) > columns {
+			b.WriteString(ansi.Truncate(line, columns, "") + "\n")
+			line = indent + ansi.TruncateLeft(line, columns, "")
+		}
 	}
-	for line := range strings.Lines(ansi.Wrap(strings.ReplaceAll(rest, "\n", " "), columns-len(indent), "")) {
-		b.WriteString(indent + strings.TrimSpace(line) + "\n")
-	}
+	b.WriteString(line + "\n")
 }
 
 // some returns the first of some names, and how many more there are.

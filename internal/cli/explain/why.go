@@ -159,17 +159,15 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 	if err != nil {
 		return answer{}, fmt.Errorf("judge rollset %s: %w", key.Name, err)
 	}
-	for _, next := range p.Actions {
-		a.Next = append(a.Next, podstate.Printable(next.String(), textLimit))
-	}
+	a.Next = nextWrites(set, &p)
 	for _, h := range p.Held {
 		a.Holds = append(a.Holds, hold{
-			Subject: h.Subject, Kind: string(h.Kind), Reason: podstate.Printable(h.Reason, textLimit), LiftedBy: liftedBy(key.Name, h),
+			Subject: h.Subject, Kind: string(h.Kind), Reason: podstate.Printable(h.Reason, textLimit), LiftedBy: liftedBy(set, h),
 		})
 	}
 	if d := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDisruptionReady); d != nil && d.Status == metav1.ConditionFalse {
 		a.Holds = append(a.Holds, hold{
-			Subject: key.Name, Kind: "disruption", Reason: podstate.Printable(d.Message, textLimit), LiftedBy: liftedBy(key.Name, action.Hold{}),
+			Subject: key.Name, Kind: "disruption", Reason: podstate.Printable(d.Message, textLimit), LiftedBy: liftedBy(set, action.Hold{}),
 		})
 	}
 	a.Causes = append(a.Causes, causesOf(&objects, a.Holds)...)
@@ -234,14 +232,14 @@ func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1al
 }
 
 // liftedBy returns what would release a hold.
-func liftedBy(set string, h action.Hold) string {
+func liftedBy(set *v1alpha1.RollSet, h action.Hold) string {
 	switch h.Kind {
 	case action.HeldByOrder:
 		return "that pod becoming available, or podManagementPolicy Parallel for a new set"
 	case action.HeldByBudget:
 		return "more pods becoming available, or a larger updateStrategy.rollingUpdate.maxUnavailable"
 	case action.HeldByGuard:
-		return "the pods that were updated becoming available, or another template: kubectl rollset undo " + set
+		return "the pods that were updated becoming available, or another template: " + anotherTemplate(set)
 	case action.HeldByDrain:
 		return "a node that is ready and stays, or the updated pods becoming available; kubectl uncordon keeps the pod where it is"
 	case action.HeldByDomain:
@@ -255,7 +253,7 @@ func liftedBy(set string, h action.Hold) string {
 	case action.HeldByLimit:
 		return "pods becoming available, or a larger scaleStrategy.maxUnavailable"
 	case action.HeldByPause:
-		return "kubectl rollset resume " + set
+		return "kubectl rollset resume " + set.Name
 	case action.HeldByOnDelete:
 		return "kubectl rollset delete-pod " + h.Subject
 	case action.HeldByOldPods:
@@ -267,9 +265,9 @@ func liftedBy(set string, h action.Hold) string {
 	case action.HeldByPolicy:
 		return "podUpdatePolicy InPlaceIfPossible, or kubectl rollset delete-pod " + h.Subject
 	case action.HeldByPreflight:
-		return "a template that the API server accepts, or another policy: kubectl rollset diff " + set
+		return "a template that the API server accepts, or another policy: kubectl rollset diff " + set.Name
 	case action.HeldByPartition:
-		return "kubectl rollset set partition " + set + " 0, or the pod becoming ready"
+		return "kubectl rollset set partition " + set.Name + " 0, or the pod becoming ready"
 	case action.HeldByRefusal:
 		return "the policy, webhook or quota that refuses the write; it is tried again"
 	default:

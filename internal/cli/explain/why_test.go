@@ -25,6 +25,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func waiting(reason, message string, change ...func(*v1alpha1.RollSet)) *v1alpha1.RollSet {
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}}
 	set.Status.ObservedGeneration = 3
+	set.Status.CurrentRevision, set.Status.UpdateRevision = "web-a", "web-b"
 	set.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
 		{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason, Message: message},
@@ -59,7 +60,7 @@ func TestCauses(t *testing.T) {
 		var holds []hold
 		for _, pod := range pods {
 			h := action.Hold{Kind: kind, Subject: pod}
-			holds = append(holds, hold{Subject: pod, Kind: string(kind), Reason: strings.ReplaceAll(reason, "POD", pod), LiftedBy: liftedBy("web", h)})
+			holds = append(holds, hold{Subject: pod, Kind: string(kind), Reason: strings.ReplaceAll(reason, "POD", pod), LiftedBy: liftedBy(waiting("", ""), h)})
 		}
 		return holds
 	}
@@ -115,6 +116,10 @@ func TestCauses(t *testing.T) {
 			waiting(v1alpha1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1", "web-0", "web-2"), nil,
 			[]string{"on-delete 3 the pod waits to be deleted: kubectl rollset delete-pod web-0 web-1 web-2"},
 		},
+		"holds with one reason, which names a pod of them": {
+			waiting(v1alpha1.ReasonNewRevision, ""), held(action.HeldByBudget, "web-0 and 1 more are not available", "web-0", "web-1"), nil,
+			[]string{"budget 2 web-0 and 1 more are not available: more pods becoming available, or a larger updateStrategy.rollingUpdate.maxUnavailable"},
+		},
 		"one hold": {
 			waiting(v1alpha1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1"), nil,
 			[]string{"on-delete 1 web-1 waits to be deleted: kubectl rollset delete-pod web-1"},
@@ -132,6 +137,28 @@ func TestCauses(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(test.want, "\n") {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, strings.Join(got, "\n     "), strings.Join(test.want, "\n     "))
 		}
+	}
+}
+
+// TestNextWrites leaves out what the API server refused, and names pods.
+func TestNextWrites(t *testing.T) {
+	t.Parallel()
+	p := &action.Plan{}
+	for _, id := range []string{"1", "10"} {
+		p.Add(action.Create{ID: id, Revision: "web-b", Reason: "missing"})
+	}
+	for want, set := range map[string]*v1alpha1.RollSet{
+		"create web-1 at web-b (missing), create web-10 at web-b (missing)": waiting(v1alpha1.ReasonScaling, ""),
+		"create web-1 at web-b (missing)":                                   waiting(v1alpha1.ReasonScaling, "", with(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "web-10: the name is taken")),
+		"":                                                                  waiting(v1alpha1.ReasonScaling, "", with(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, "pods of revision web-b: create pod web-7: no")),
+	} {
+		if got := strings.Join(nextWrites(set, p), ", "); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+	first := waiting(v1alpha1.ReasonProgressDeadlineExceeded, "no progress", func(set *v1alpha1.RollSet) { set.Status.CurrentRevision = "web-b" })
+	if c := ofVerdicts(first); len(c) != 1 || c[0].LiftedBy != "kubectl edit rollset web, or what the causes below name" {
+		t.Errorf("of a set with one revision: %+v", c)
 	}
 }
 
@@ -156,12 +183,18 @@ func TestTextFits(t *testing.T) {
 	for i := range pods {
 		pods[i] = fmt.Sprintf("web-with-a-rather-long-name-%d", i)
 	}
-	a.Causes = []cause{{Kind: "pod", Pods: pods, Reason: strings.Repeat("x", 300), LiftedBy: strings.Repeat("kubectl rollset undo web ", 9)}, {Kind: "pause", Reason: "short", LiftedBy: "time"}}
+	a.Causes = []cause{{Kind: "pod", Pods: pods, Reason: strings.Repeat("x", 300), LiftedBy: strings.Repeat("kubectl rollset undo web ", 9)}, {Kind: "pause", Reason: "short", LiftedBy: "time"}, {Kind: "guard", Reason: "1 unavailable at revision with the even rather long name generation-of-web-9, no more are moved"}}
 	text := a.text()
 	for line := range strings.Lines(text) {
 		if n := ansi.StringWidth(strings.TrimSuffix(line, "\n")); n > columns {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+	for _, name := range append(pods[:maxShown], "generation-of-web-9") {
+		if strings.Contains(text, name) {
+			continue
+		}
+		t.Errorf("%s is broken in\n%s", name, text)
 	}
 	for _, want := range []string{"50 pods (web-with-a-rather-long-name-0,", "and 46 more", "next: 6 more writes", "\npause: short\n  lifted by: time\n"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " ")) {

@@ -64,7 +64,7 @@ func New(s *session.Session) *cobra.Command {
 		Example: templates.Examples(`
 			kubectl rollset gate web Smoke -- ./smoke-test.sh
 			kubectl rollset gate web ErrorRate --prometheus=http://prometheus:9090 --query='errors:ratio < 0.01' --for=10m`),
-		Args:              cobra.MinimumNArgs(2),
+		Args:              session.Arguments(2, 0, "which gate? Give the NAME of the RollSet and the CONDITION"),
 		ValidArgsFunction: s.CompleteNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}

@@ -48,8 +48,8 @@ func newAdopt(s *session.Session) *cobra.Command {
 		Example: templates.Examples(`
 			kubectl rollset adopt statefulset/db
 			kubectl rollset adopt statefulset/db --yes`),
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0]) },
+		Args: session.Arguments(1, 2, "which workload? Give KIND/NAME, such as statefulset/db"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), strings.Join(args, "/")) },
 	}
 	cmd.Flags().BoolVar(&a.yes, "yes", false, "Do it; without this nothing is written")
 	cmd.Flags().BoolVar(&a.lossy, "lossy", false, "Leave out what has no counterpart")

@@ -48,7 +48,7 @@ func newRelease(s *session.Session) *cobra.Command {
 			Without --yes the steps are printed and nothing is written. It can be ended at any time: the same command goes on where it
 			was.`),
 		Example:           templates.Examples(`kubectl rollset release db --yes`),
-		Args:              cobra.ExactArgs(1),
+		Args:              session.Arguments(1, 1, "which RollSet? Give its NAME"),
 		ValidArgsFunction: s.CompleteNames,
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}

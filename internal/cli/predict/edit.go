@@ -49,7 +49,7 @@ type edit struct {
 func (e *edit) addFlags(flags *pflag.FlagSet) {
 	e.given = flags.Changed
 	flags.StringSliceVarP(&e.filenames, "filename", "f", nil, "File, URL or directory with the RollSet as it will be, as for kubectl apply; - is standard input")
-	flags.StringArrayVar(&e.images, "set-image", nil, "CONTAINER=IMAGE, a new image for a container; * stands for all containers")
+	flags.StringArrayVar(&e.images, "set-image", nil, "CONTAINER=IMAGE, a new image for a container; * stands for all containers, and no init containers")
 	flags.Int64Var(&e.toRevision, "to-revision", 0, "Number of the revision whose template the set gets, counted from 1")
 	flags.Int32Var(&e.replicas, "replicas", 0, "New number of pods")
 	flags.StringVar(&e.partition, "partition", "", "New partition, a number or a percentage")
@@ -116,6 +116,9 @@ func (e *edit) apply(ctx context.Context, c client.Client, before *v1alpha1.Roll
 		return nil, err
 	}
 	answer := before.DeepCopy()
+	if string(body) == "{}" {
+		return answer, nil // nobody sends it
+	}
 	if err := c.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("the edit is refused: %w", err)
 	}
@@ -225,13 +228,15 @@ func setImage(spec *corev1.PodSpec, text string) error {
 		return fmt.Errorf("--set-image %s: give CONTAINER=IMAGE", text)
 	}
 	found := false
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+	give := func(containers []corev1.Container, all bool) {
 		for i := range containers {
-			if containers[i].Name == name || name == "*" {
+			if containers[i].Name == name || all {
 				containers[i].Image, found = image, true
 			}
 		}
 	}
+	give(spec.InitContainers, false)
+	give(spec.Containers, name == "*") // as set image has it
 	if !found {
 		return fmt.Errorf("--set-image %s: the template has no container %s; it has %s", text, name, strings.Join(containerNames(spec), ", "))
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -158,6 +159,18 @@ func TestFormats(t *testing.T) {
 	}
 	if out, err = offline(t, texts, "-o", "html"); err != nil || !strings.HasPrefix(out, "<!doctype html>") || strings.Contains(out, "<script") {
 		t.Errorf("the page is none, or has a script: %v\n%.200s", err, out)
+	}
+}
+
+// TestStar gives all containers an image, and no init containers, as set image does.
+func TestStar(t *testing.T) {
+	t.Parallel()
+	spec := &corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "init", Image: "i"}},
+		Containers:     []corev1.Container{{Name: "app", Image: "a"}, {Name: "side", Image: "s"}},
+	}
+	if err := setImage(spec, "*=x"); err != nil || spec.InitContainers[0].Image != "i" || spec.Containers[0].Image != "x" || spec.Containers[1].Image != "x" {
+		t.Errorf("%v, %+v", err, spec)
 	}
 }
 

@@ -57,6 +57,9 @@ func Explain(err error) string {
 	case isNoRollSets(err):
 		return fmt.Sprintf("this cluster has no RollSets: the API server does not serve %s; install RollSet first", v1alpha1.GroupVersion)
 	case apierrors.IsForbidden(err) && strings.Contains(text, v1alpha1.GroupVersion.Group):
+		if strings.Contains(text, " cannot get ") || strings.Contains(text, " cannot list ") || strings.Contains(text, " cannot watch ") {
+			return text + "; the cluster role rollset-viewer-role gives it"
+		}
 		return text + "; the cluster role rollset-editor-role gives it"
 	case apierrors.IsUnauthorized(err):
 		return text + "; log in again"

@@ -42,6 +42,10 @@ func TestExplain(t *testing.T) {
 			apierrors.NewForbidden(sets, "web", errors.New(`user "a" cannot patch resource "rollsets"`)),
 			`rollsets.apps.rollset.dev "web" is forbidden: user "a" cannot patch resource "rollsets"; the cluster role rollset-editor-role gives it`,
 		},
+		"a right to read that is missing": {
+			apierrors.NewForbidden(sets, "", errors.New(`user "a" cannot list resource "rollsets"`)),
+			`rollsets.apps.rollset.dev is forbidden: user "a" cannot list resource "rollsets"; the cluster role rollset-viewer-role gives it`,
+		},
 		"a server that does not answer": {
 			&url.Error{Op: "Get", URL: "https://a", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}},
 			`the API server does not answer: Get "https://a": dial: connection refused`,

@@ -55,6 +55,8 @@ type change struct {
 	await view.AwaitOptions
 	// request is the annotation by which the command asks for something; empty if it changes the spec.
 	request string
+	// judges means that what the command does depends on the status, which must be about the spec.
+	judges bool
 }
 
 // newChange returns a change with the word that reports it as done, and adds its flags to a command.
@@ -111,6 +113,11 @@ func (c *change) make(ctx context.Context, key client.ObjectKey, edit edit, opti
 	before, err := read(ctx, api, key)
 	if err != nil {
 		return err
+	}
+	if c.request != "" || c.judges {
+		if before, err = observed(ctx, c.session, api, before); err != nil {
+			return err
+		}
 	}
 	if suffix == "" {
 		if before, err = forget(ctx, c.session, api, before, c.request); err != nil {

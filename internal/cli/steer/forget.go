@@ -76,6 +76,27 @@ func noticed(ctx context.Context, s *session.Session, c client.Client, set set, 
 	}
 }
 
+// observed waits until the controller has observed the spec of a set, and returns the set as it is then: before, its status is about
+// an older one.
+func observed(ctx context.Context, s *session.Session, c client.Client, set set) (set, error) {
+	limited, cancel := session.Within(ctx, noticeLimit)
+	defer cancel()
+	for set.Status.ObservedGeneration < set.Generation {
+		select {
+		case <-ctx.Done():
+			return set, ctx.Err()
+		case <-limited.Done():
+			return set, fmt.Errorf("the controller has not observed the spec of rollset %s within %v; nothing was done; does it run?", set.Name, noticeLimit)
+		case <-s.Clock.After(noticePoll):
+		}
+		var err error
+		if set, err = read(ctx, c, client.ObjectKeyFromObject(set.raw)); err != nil {
+			return set, err
+		}
+	}
+	return set, nil
+}
+
 // isHandled reports whether the controller remembers that it handled a request.
 func isHandled(ctx context.Context, c client.Client, set set, request, value string) (bool, error) {
 	if request == v1alpha1.PromoteAnnotation {

@@ -46,7 +46,7 @@ func newDeletePod(s *session.Session) *cobra.Command {
 			uses surge where there is some, and waits for lifecycle hooks. The pods are marked with a label. If the set is scaled down, they
 			are the first to go.`),
 		Example: templates.Examples(`kubectl rollset delete-pod web-x7k2p web-m4t8z --wait`),
-		Args:    cobra.MinimumNArgs(1),
+		Args:    session.Arguments(1, 0, "which pods? Give their names"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}
 	d.printer.AddFlags(cmd)

@@ -43,6 +43,7 @@ func newUndo(s *session.Session) *cobra.Command {
 		if to < 0 {
 			return fmt.Errorf("--to-revision is %d; revisions are counted from 1", to)
 		}
+		c.judges = to == 0
 		return c.run(cmd.Context(), args, func(ctx context.Context, api client.Client, set set) (string, error) { return undo(ctx, api, set, to) })
 	}
 	return cmd
@@ -76,7 +77,11 @@ func undo(ctx context.Context, c client.Client, set set, to int64) (string, erro
 	if err := unstructured.SetNestedMap(set.raw.Object, integers(data.Spec.Template), "spec", "template"); err != nil {
 		return "", err
 	}
-	next := fmt.Sprintf("to revision %d (%s): %s", target.Revision, target.Name, rollsNext(&set.Spec))
+	steps := 0 // going back takes none
+	if !revision.WasProven(target) {
+		steps = stepsOf(set.RollSet)
+	}
+	next := fmt.Sprintf("to revision %d (%s): %s", target.Revision, target.Name, rollsNext(set.RollSet, target.Name, steps))
 	if !revision.WasProven(target) {
 		next += fmt.Sprintf("\nwarning: revision %d is not proven: never were all pods available at it", target.Revision)
 	}
@@ -114,7 +119,7 @@ func newRestart(s *session.Session) *cobra.Command {
 		at := s.Clock.Now().Format(time.RFC3339)
 		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
 			err := unstructured.SetNestedField(set.raw.Object, at, "spec", "template", "metadata", "annotations", restartedAt)
-			return rollsNext(&set.Spec), err
+			return rollsNext(set.RollSet, aNewRevision, stepsOf(set.RollSet)), err
 		})
 	}
 	return cmd

@@ -58,7 +58,7 @@ func newSetImage(s *session.Session) *cobra.Command {
 			case !changed:
 				return "it has the image already", nil
 			}
-			return rollsNext(&set.Spec), nil
+			return rollsNext(set.RollSet, someRevision, stepsOf(set.RollSet)), nil
 		})
 	}
 	return cmd
@@ -124,8 +124,10 @@ func setImagesIn(set *unstructured.Unstructured, field string, images map[string
 // container.
 func setImage(container map[string]any, name, field string, images map[string]string, left map[string]bool) bool {
 	image, wanted := images[name]
-	if all, ok := images[everyContainer]; ok && !wanted && field == "containers" {
-		image, wanted = all, true
+	if all, ok := images[everyContainer]; ok && field == "containers" {
+		if !wanted {
+			image, wanted = all, true
+		}
 		delete(left, everyContainer)
 	}
 	delete(left, name)
@@ -146,6 +148,9 @@ func newSetPartition(s *session.Session) *cobra.Command {
 			kubectl rollset set partition web 3
 			kubectl rollset set partition web 90%`),
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { // -1 looks like a flag
+		return fmt.Errorf("%w; PARTITION is a number from 0 on, or a percentage", err)
+	})
 	c := newChange(s, cmd, "partition set")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -176,7 +181,13 @@ func setPartition(set set, value intstr.IntOrString) (string, error) {
 	if err := unstructured.SetNestedField(set.raw.Object, raw, "spec", "updateStrategy", "rollingUpdate", "partition"); err != nil {
 		return "", err
 	}
-	spec := set.Spec.DeepCopy()
-	spec.UpdateStrategy.RollingUpdate.Partition = &value
-	return rollsNext(spec), nil
+	switch s := &set.Status; {
+	case rejected(set.RollSet):
+		return fmt.Sprintf("revision %s is given up: no pod moves", s.UpdateRevision), nil
+	case s.CurrentRevision == s.UpdateRevision:
+		return "all pods are at one revision: no pod moves", nil
+	}
+	after := set.DeepCopy()
+	after.Spec.UpdateStrategy.RollingUpdate.Partition = &value
+	return rollsNext(after, set.Status.UpdateRevision, stepsOf(after)), nil
 }

@@ -78,7 +78,7 @@ func promoteAll(set set) (string, error) {
 	if done || err != nil {
 		return "all steps are done already", err
 	}
-	next := fmt.Sprintf("step %d of %d and all that follow end: %s", r.Step, r.Steps, rollsNext(&set.Spec))
+	next := fmt.Sprintf("step %d of %d and all that follow end: %s", r.Step, r.Steps, rollsNext(set.RollSet, r.Revision, 0))
 	ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all")
 	return next, nil
 }
@@ -159,7 +159,7 @@ func newRetry(s *session.Session) *cobra.Command {
 				return "", errors.New("no revision of rollset " + set.Name + " is given up; nothing was done")
 			}
 			ask(set, v1alpha1.RetryAnnotation, set.Status.UpdateRevision, v1alpha1.AbortAnnotation, v1alpha1.PromoteAnnotation)
-			return rollsNext(&set.Spec), nil
+			return rollsNext(set.RollSet, set.Status.UpdateRevision, stepsOf(set.RollSet)), nil
 		})
 	}
 	return cmd

@@ -243,7 +243,7 @@ func (g *get) print(sets []*v1alpha1.RollSet, asList bool) error {
 	}
 	var object runtime.Object
 	if asList {
-		list := &v1alpha1.RollSetList{}
+		list := &v1alpha1.RollSetList{Items: []v1alpha1.RollSet{}} // programs do not expect null
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSetList"))
 		for _, set := range sets {
 			set.ManagedFields = nil

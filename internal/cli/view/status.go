@@ -69,7 +69,7 @@ func (v verdict) end(key client.ObjectKey) error {
 		return &session.ExitError{Code: v.rests, Err: fmt.Errorf("rollset %s: %s; kubectl rollset resume %s lets the rollout go on", key.Name, v.message, key.Name)}
 	case v.rests == session.ExitOnDelete:
 		return &session.ExitError{Code: v.rests, Err: fmt.Errorf(
-			"rollset %s: %s; the others are updated when they are deleted (updateStrategy OnDelete): kubectl rollset delete-pod POD", key.Name, v.message)}
+			"rollset %s: %s; kubectl rollset delete-pod POD has one replaced", key.Name, v.message)}
 	default:
 		return nil
 	}

@@ -27,11 +27,16 @@ func TestMessagesAreExplained(t *testing.T) {
 	for name, s := range scenarios(t) {
 		scripts[name] = s.script
 	}
-	down, err := ParseScript("replicas 3\nsettle\nrefuse create pods webhook\nimage app:v2\nrun 1m")
-	if err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"a webhook is down": "replicas 3\nsettle\nrefuse create pods webhook\nimage app:v2\nrun 1m",
+		"a zone is down":    "replicas 3\nsettle\nzone-down a\nrun 1m",
+	} {
+		script, err := ParseScript(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts[name] = script
 	}
-	scripts["a webhook is down"] = down
 	t.Run("scenarios", func(t *testing.T) {
 		for name, script := range scripts {
 			t.Run(name, func(t *testing.T) {
@@ -76,8 +81,8 @@ func explainedMessages(t *testing.T) (beginnings, rests []string) {
 	}
 	code := regexp.MustCompile("`([^`]+)`")
 	// What differs from message to message: any text, names of pods and revisions, numbers.
-	varies := strings.NewReplacer("…", ".*", "web-87kkbf9bdm", `\S+`, "data-a", `\S+`, "data-web-a", `\S+`, "web-a", `\S+(?: and \d+ more)?`,
-		"web-1", `\S+`, "redis:8", `\S+`, "ErrorRate", `\S+`, "08:31:07Z", `[-:TZ0-9]+`, "preDelete", `\w+`, "preNormal", `\w+`)
+	varies := strings.NewReplacer("…", ".*", "web-87kkbf9bdm", `\S+`, "data-a", `\S+`, "data-web-a", `\S+`, "web-a", `\S+(?: and \d+ more)?(?: of zone \S+)?`,
+		"web-1", `\S+`, "zone a", `zone \S+`, "zone b", `zone \S+`, "redis:8", `\S+`, "ErrorRate", `\S+`, "08:31:07Z", `[-:TZ0-9]+`, "preDelete", `\w+`, "preNormal", `\w+`)
 	number := regexp.MustCompile(`(^| )\d+( |:|$)`)
 	table := ""
 	for line := range strings.Lines(string(text)) {

@@ -79,7 +79,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 		c.dead = true
 		panic(Crash{}) //nolint:forbidigo // unwinds the reconcile of a process that dies; the world recovers it
 	}
-	err = cmp.Or(err, fault.err(w))
+	err = cmp.Or(fault.err(w), err) // a client whose request times out does not learn what became of it
 	if c.Tried != nil {
 		c.Tried(w, err)
 	}
@@ -94,7 +94,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 
 // refuses returns why a policy refuses a write that reaches the API server.
 func (c *Client) refuses(w Write, fault Fault) error {
-	if (fault == NoFault || fault == CrashAfter) && !c.dead && c.Refused != nil {
+	if fault.commits() && !c.dead && c.Refused != nil {
 		return c.Refused(w)
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -71,7 +70,7 @@ func (c *Cluster) Limits(set *v1alpha1.RollSet) Limits {
 // unproven reports whether the current revision of a set was never complete.
 func (c *Cluster) unproven(set *v1alpha1.RollSet) bool {
 	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
-	return ok && OwnerOf(r) == set.UID && r.Annotations[revision.CompletedAnnotation] == "0"
+	return ok && OwnerOf(r) == set.UID && r.Annotations[completed] == "0"
 }
 
 func scaled(v *intstr.IntOrString, replicas, up int) int {
@@ -99,7 +98,7 @@ func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 	}
 	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: r.Revision}
 	if object, known := c.Store.Get(key).(*appsv1.ControllerRevision); known {
-		if number, err := strconv.Atoi(object.Annotations[revision.CompletedAnnotation]); err == nil && number > 0 {
+		if number, err := strconv.Atoi(object.Annotations[completed]); err == nil && number > 0 {
 			return 0, false // a status that still shows its steps is outdated
 		}
 	}
@@ -142,6 +141,6 @@ func (c *Cluster) Rejected(set *v1alpha1.RollSet) bool {
 	if !ok || !metav1.IsControlledBy(r, set) {
 		return false
 	}
-	_, rejected := r.Annotations[revision.RejectedAnnotation]
+	_, rejected := r.Annotations[rejection]
 	return rejected
 }

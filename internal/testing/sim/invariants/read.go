@@ -4,6 +4,7 @@
 package invariants
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,17 @@ import (
 
 // How the simulator reads pods and revisions. It shares no code with the controller, so that it does not share its
 // mistakes.
+
+const (
+	// The annotations of the controller: those of a revision that was proven or rejected, and of a pod that is updated in place.
+	completed    = "apps.rollset.dev/completed"
+	rejection    = "apps.rollset.dev/rejected"
+	inPlaceState = "apps.rollset.dev/in-place-update"
+
+	// answerTimeout is for how long a manager counts on a write that it has sent, and doubtTimeout on one that was not answered.
+	answerTimeout = 5 * time.Minute
+	doubtTimeout  = 10 * time.Second
+)
 
 // OwnerOf returns the UID of the object's controller; empty if it has none.
 func OwnerOf(obj client.Object) types.UID {
@@ -53,6 +65,30 @@ func IsAvailable(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	since, ready := readySince(pod)
 	elapsed := max(0, now.Sub(since)) // a clock behind the kubelet's shows pods that become ready in the future
 	return ready && IsActive(pod) && elapsed >= time.Duration(minReadySeconds)*time.Second
+}
+
+// unreadySince returns since when a pod that is not ready has not been ready.
+func unreadySince(pod *corev1.Pod) time.Time {
+	since, _ := readySince(pod)
+	if made := pod.CreationTimestamp.Time; made.After(since) {
+		return made
+	}
+	return since
+}
+
+// isTrue reports whether a condition of a pod is True.
+func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
+}
+
+// gateClosed reports whether a pod was taken out of service for an update in place, and since when.
+func gateClosed(pod *corev1.Pod) (closed bool, since time.Time) {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == v1alpha1.InPlaceUpdateReady && c.Status != corev1.ConditionTrue {
+			closed, since = true, c.LastTransitionTime.Time
+		}
+	}
+	return closed, since
 }
 
 // IsActive reports whether the pod counts towards replicas.

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -38,7 +37,7 @@ func (c *Checker) again(w apiserver.Write, err error) string {
 		before = newDone()
 		c.done[w.Actor] = before
 	}
-	recent := func(t time.Time) bool { return !t.IsZero() && c.world.now().Sub(t) < expectations.Timeout }
+	recent := func(t time.Time) bool { return !t.IsZero() && c.world.now().Sub(t) < answerTimeout }
 	pod := c.world.Store.Get(w.Key)
 	switch p := w.DeleteOptions.Preconditions; {
 	case w.Verb == apiserver.Create && err == nil:

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -276,14 +275,14 @@ func (v *verdict) beginsSteps() bool {
 func (v *verdict) passesGuard(version string, limit int) bool {
 	pod := v.pod()
 	stuck := v.count(func(pod *corev1.Pod) bool {
-		return IsActive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(podstate.UnreadySince(pod)) >= time.Minute
+		return IsActive(pod) && v.world.Version(pod) == version && !IsReady(pod) && v.now.Sub(unreadySince(pod)) >= time.Minute
 	})
 	if v.checker.servedAt.IsZero() || v.world.now().Sub(v.checker.servedAt) >= time.Minute {
 		return pod != nil && !mayServe(pod) && v.count(v.isAvailable) == 0 && stuck >= limit
 	}
 	served := v.count(func(pod *corev1.Pod) bool {
-		since := podstate.UnreadySince(pod)
-		if ready, ok := podstate.ReadySince(pod); ok {
+		since := unreadySince(pod)
+		if ready, ok := readySince(pod); ok {
 			since = ready
 		}
 		return v.stays(pod) && (v.isAvailable(pod) || v.now.Sub(since) < time.Minute)

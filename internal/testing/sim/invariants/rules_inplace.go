@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/testing/kubelet"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
@@ -61,7 +60,7 @@ func keepsServing(v *verdict) string {
 // restarts reports whether a kubelet has yet to restart a container of a pod for an update in place, as far as a manager can
 // know. Such a pod counts as unavailable from the first write on. Without a gate, its readiness does not show it.
 func restarts(pod *corev1.Pod) bool {
-	if pod.Annotations[inplace.StateAnnotation] == "" {
+	if pod.Annotations[inPlaceState] == "" {
 		return false // no manager has changed it
 	}
 	if isUnseen(pod) {

@@ -76,10 +76,10 @@ func countsNames(v *verdict) string {
 	return ""
 }
 
-// shows reports whether the manager's cache shows a pod.
+// shows reports whether the manager's cache shows a pod as the set's own.
 func (v *verdict) shows(pod client.Object) bool {
 	shown, ok := v.checker.reconcile.View.Cached(apiserver.KeyOf(pod)).(*corev1.Pod)
-	return ok && shown.UID == pod.GetUID()
+	return ok && shown.UID == pod.GetUID() && OwnerOf(shown) == v.set.UID
 }
 
 // place returns the position of a name in the sequence of the set.

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	claimplan "rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -60,7 +59,7 @@ func ownsIt(v *verdict) string {
 	}
 	claimOfPod := v.Key.Kind == apiserver.Claims && v.ownsPod(owner)
 	switch {
-	case owner == v.set.UID, claimOfPod, v.Verb == apiserver.Create && v.Rewritten:
+	case owner == v.set.UID, claimOfPod:
 		return ""
 	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Budgets: // an adoption, judged by I8; or a claim that is kept
 		return ""
@@ -147,9 +146,9 @@ func keepsClaims(v *verdict) string {
 	if v.Key.Kind != apiserver.Claims || v.Verb != apiserver.Delete {
 		return ""
 	}
-	switch keep := claimplan.RetentionOf(&v.set.Spec); {
+	switch _, whenScaled := v.set.Spec.ClaimRetention(); {
 	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity,
-		keep.WhenScaled != v1alpha1.DeleteClaims && v.Old.GetLabels()[v1alpha1.SurgeLabel] != "true":
+		whenScaled != v1alpha1.DeleteClaims && v.Old.GetLabels()[v1alpha1.SurgeLabel] != "true":
 		return "claims go with their owners only"
 	case slices.ContainsFunc(v.world.Pods(), func(pod *corev1.Pod) bool { return slices.Contains(ClaimsOf(pod), v.Key) }):
 		return "a pod mounts it"
@@ -202,8 +201,8 @@ func adoptsOrphansOnly(v *verdict) string {
 	}
 	was, is := OwnerOf(v.Old), OwnerOf(v.New)
 	switch {
-	case was == is, v.Key.Kind == apiserver.Revisions && v.Rewritten && is == "":
-		return "" // admission may have taken the owner off
+	case was == is:
+		return ""
 	case v.Key.Kind == apiserver.Revisions && is != v.set.UID:
 		return "a revision was given away"
 	case was == v.set.UID && is == "":

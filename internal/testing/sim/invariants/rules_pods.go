@@ -5,14 +5,15 @@ package invariants
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -125,20 +126,30 @@ func (v *verdict) outside(pod *corev1.Pod) bool {
 	if v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
 		return false
 	}
-	rank, usable := v.ordinals().Rank(v.ordinalByName(pod))
-	return !usable || rank >= int(*v.set.Spec.Replicas)
+	return !slices.Contains(v.inUse(), v.ordinalByName(pod))
 }
 
-func (v *verdict) ordinals() identity.Ordinals {
-	start := int32(0)
+// inUse returns the ordinals that the set uses, in order: from the start, without those that are reserved.
+func (v *verdict) inUse() (ordinals []int) {
+	next := 0
 	if o := v.set.Spec.Ordinals; o != nil {
-		start = o.Start
+		next = int(o.Start)
 	}
-	ordinals, err := identity.NewOrdinals(start, v.set.Spec.ReserveOrdinals)
-	if err != nil {
-		apiserver.Unmodeled("ordinals: %v", err)
+	for ; len(ordinals) < int(*v.set.Spec.Replicas) && next <= math.MaxInt32; next++ {
+		if !slices.ContainsFunc(v.set.Spec.ReserveOrdinals, func(r intstr.IntOrString) bool { return reserves(r, next) }) {
+			ordinals = append(ordinals, next)
+		}
 	}
 	return ordinals
+}
+
+// reserves reports whether an entry of reserveOrdinals, a number or a range such as "3-5", has an ordinal.
+func reserves(entry intstr.IntOrString, ordinal int) bool {
+	first, last, isRange := strings.Cut(entry.String(), "-")
+	if !isRange {
+		last = first
+	}
+	return numberOrNone(first) <= ordinal && ordinal <= numberOrNone(last)
 }
 
 // ordinalByName returns the ordinal in a pod's name; -1 if there is none. An adopted pod has no label for it.
@@ -165,9 +176,8 @@ func inOrder(v *verdict) string {
 
 // comesInOrder returns which place in use below an ordinal has no available pod.
 func (v *verdict) comesInOrder(number int) string {
-	for k := range int(*v.set.Spec.Replicas) {
-		below := v.ordinals().At(k)
-		if below < 0 || below >= number {
+	for _, below := range v.inUse() {
+		if below >= number {
 			break
 		}
 		if v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
@@ -252,7 +262,7 @@ func (v *verdict) createdAsWanted() string {
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	l := v.world.Limits(v.set)
 	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		if rank, _ := v.ordinals().Rank(v.ordinalByName(created)); rank < l.Partition && !v.wasThere(update, created) {
+		if rank := slices.Index(v.inUse(), v.ordinalByName(created)); rank >= 0 && rank < l.Partition && !v.wasThere(update, created) {
 			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.Partition)
 		}
 		return "" // others at that revision may be in other places, and are deleted in their turn

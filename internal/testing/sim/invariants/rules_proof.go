@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -27,17 +28,47 @@ func notesTheTruth(v *verdict) string {
 	if !ok || v.set == nil {
 		return ""
 	}
-	note, noted := is.Annotations[revision.CompletedAnnotation]
+	note, noted := is.Annotations[completed]
 	switch {
 	case !existed && noted && note != "0":
 		return "a new revision is proven"
-	case !existed, was.Annotations[revision.CompletedAnnotation] == note, !isNumber(was.Annotations[revision.CompletedAnnotation]):
+	case !existed, was.Annotations[completed] == note, !isNumber(was.Annotations[completed]):
 		return "" // a missing or unreadable note is written anew from the status
 	case v.checker.seen[is.Name]:
 		return "" // it was proven before, and that could not be written
 	default:
 		return v.unproven(is)
 	}
+}
+
+// givesUpWithReason checks that a revision is rejected only for what the manager's cache shows: because a user asks for it, or because
+// the deadline has passed and a pod of it is there that does not become available. Gates judge the steps.
+func givesUpWithReason(v *verdict) string {
+	is, ok := v.New.(*appsv1.ControllerRevision)
+	was, existed := v.Old.(*appsv1.ControllerRevision)
+	if !ok || !existed || v.set == nil {
+		return ""
+	}
+	_, rejected := was.Annotations[rejection]
+	switch why := is.Annotations[rejection]; {
+	case rejected, why == "", strings.HasPrefix(why, "StepFailed"):
+		return ""
+	case why == "Aborted":
+		if asked := v.set.Annotations[v1alpha1.AbortAnnotation]; asked != is.Name {
+			return fmt.Sprintf("%s is aborted, and the user asks it of %q", is.Name, asked)
+		}
+		return ""
+	}
+	if age := v.now.Sub(is.CreationTimestamp.Time); age < time.Duration(*v.set.Spec.ProgressDeadlineSeconds)*time.Second-time.Second {
+		return fmt.Sprintf("%s is rejected %s after it was made", is.Name, age)
+	}
+	failed := func(pod *corev1.Pod) bool {
+		return v.world.Version(pod) == v.world.VersionNamed(is.Name) && pod.DeletionTimestamp == nil && !v.isAvailable(pod) && len(pod.Spec.SchedulingGates) == 0
+	}
+	if v.count(failed) == 0 {
+		return is.Name + " is rejected, and none of its pods is there and unavailable"
+	}
+	return ""
 }
 
 // watchProofs records the revisions that the manager of a reconcile sees proven. It may be unable to write that for a while.
@@ -119,7 +150,7 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 	if available < max(1, l.Replicas-l.maxUnavailable) {
 		return fmt.Sprintf("%s has served with %d of %d pods, and maxUnavailable is %d", is.Name, available, l.Replicas, l.maxUnavailable)
 	}
-	if _, rejected := is.Annotations[revision.RejectedAnnotation]; rejected {
+	if _, rejected := is.Annotations[rejection]; rejected {
 		return is.Name + " was rejected, and is proven"
 	}
 	var last string
@@ -133,7 +164,7 @@ func (v *verdict) servedLast(is *appsv1.ControllerRevision, available int, membe
 		if other.Revision > is.Revision && v.world.VersionNamed(other.Name) != update && v.world.TemplateOf(other.Name) != nil {
 			return fmt.Sprintf("%s is proven, and %s is newer", is.Name, other.Name)
 		}
-		if number, err := strconv.Atoi(other.Annotations[revision.CompletedAnnotation]); err == nil && number > highest {
+		if number, err := strconv.Atoi(other.Annotations[completed]); err == nil && number > highest {
 			last, highest = other.Name, number
 		}
 	}

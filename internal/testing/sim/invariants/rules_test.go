@@ -390,6 +390,11 @@ func breaches() map[string]breach {
 			r.Annotations = map[string]string{revision.CompletedAnnotation: "3"}
 			c.creates(r)
 		}},
+		"verdict": {asItIs, func(c *court) {
+			r := c.create(c.revision("web-3", template("app:v3")))
+			c.begin()
+			c.patches(r, `{"metadata":{"resourceVersion":%q,"annotations":{"apps.rollset.dev/rejected":"ProgressDeadlineExceeded"}}}`, r.GetResourceVersion())
+		}},
 		"I8 adoption": {asItIs, func(c *court) {
 			pod := c.pod("web-a", "v1")
 			pod.Labels["app"], pod.OwnerReferences = "another", nil

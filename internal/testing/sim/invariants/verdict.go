@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -33,6 +32,10 @@ type verdict struct {
 
 // verdictOn returns a write together with what its manager could know before it.
 func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
+	if e.Sent != nil { // a manager answers for what it sends
+		sent := *e
+		sent.New, e = e.Sent, &sent
+	}
 	v := &verdict{Entry: e, world: c.world, checker: c, made: c.made, now: c.reconcile.Clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
 	if v.set = c.reconcile.set(); v.set == nil {
 		return v
@@ -45,7 +48,7 @@ func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
 			break
 		}
 		since, unanswered := c.unanswered[own.Version]
-		doubtful := unanswered && e.At.Sub(since) >= expectations.DoubtTimeout && !v.mayGo(own)
+		doubtful := unanswered && e.At.Sub(since) >= doubtTimeout && !v.mayGo(own)
 		if own.Actor == e.Actor && own.Version > c.reconcile.Born && !doubtful {
 			v.know(own.Key, own.New)
 		}

@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/inplace"
-	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -142,13 +140,12 @@ func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod
 	_, active := c.OwnPods(set)
 	for _, pod := range active {
-		gate := inplace.GateOf(pod)
-		if set.Spec.Lifecycle != nil || only && pod.Annotations[inplace.StateAnnotation] != "" ||
-			!gate.Closed() || !podstate.ContainersReady(pod) || !isTended(pod.UID) || runsOldImage(pod) != "" {
+		closed, since := gateClosed(pod)
+		if set.Spec.Lifecycle != nil || only && pod.Annotations[inPlaceState] != "" ||
+			!closed || !isTrue(pod, corev1.ContainersReady) || !isTended(pod.UID) || runsOldImage(pod) != "" {
 			c.excused[pod.UID] = c.now()
 			continue
 		}
-		since := gate.Since
 		if excused := c.excused[pod.UID]; excused.After(since) {
 			since = excused
 		}
