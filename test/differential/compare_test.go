@@ -25,6 +25,7 @@ const (
 	lowest    = "fewest serving"
 	resting   = "serving at rest"
 	versions  = "versions at rest"
+	surplus   = "surplus at rest"
 	claims    = "claims at rest"
 	rollout   = "kubectl says that the rollout is done"
 	truth     = "what is said to be done is done"
@@ -78,6 +79,7 @@ func compareShots(scene int, ours, theirs *shot) []difference {
 	}
 	differ(lowest, ours.low, theirs.low, more(ours.low, theirs.low))
 	differ(resting, ours.serving, theirs.serving, more(ours.serving, theirs.serving))
+	differ(surplus, ours.surplus, theirs.surplus, more(theirs.surplus, ours.surplus))
 	differ(versions, strings.Join(ours.versions, " "), strings.Join(theirs.versions, " "), neither)
 	differ(claims, ours.claims, theirs.claims, neither)
 	differ(rollout, ours.verdict.done, theirs.verdict.done, truthful(ours))

@@ -46,7 +46,9 @@ type frame struct {
 type shot struct {
 	low      int // the fewest pods that served at once
 	serving  int // at the end
-	versions []string
+	versions []string // of the pods that are not on their way out
+	surplus  int      // how many of them are not wished for
+	good     int      // how many of the others have a template that works
 	claims   []string
 	verdict  verdict
 	lasted   time.Duration // until the last change
@@ -105,8 +107,15 @@ func (f *film) end(settled bool) {
 	s.lasted = f.changed.Sub(f.began)
 	s.verdict = f.verdict
 	s.claims = slices.Sorted(maps.Keys(f.claims))
-	for _, m := range f.live() {
+	live := f.live()
+	for _, m := range live {
 		s.versions = append(s.versions, f.called(m)+m.version)
+		switch {
+		case !f.isWanted(m):
+			s.surplus++
+		case !isBad(m.version):
+			s.good++
+		}
 	}
 	slices.Sort(s.versions)
 }

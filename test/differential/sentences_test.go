@@ -41,7 +41,7 @@ func sentences() []sentence {
 				"that comes back. With other kinds each loss breaks one more pod.",
 			explains: func(p *pair, d difference) bool {
 				ours, theirs := p.ours.at(d.scene), p.theirs.at(d.scene)
-				return p.servesNoLess(d) && (theirs.bad() > ours.bad() || theirs.good() < ours.good())
+				return p.servesNoLess(d) && (theirs.bad() > ours.bad() || theirs.good < ours.good)
 			},
 		},
 		{
@@ -64,6 +64,25 @@ func sentences() []sentence {
 			explains: func(p *pair, d difference) bool {
 				w := p.wishes[d.scene]
 				return d.point == available && w.strategy == "Recreate" && d.ours == "True" && p.ours.at(d.scene).serving >= int(w.replicas-max(1, w.unavailable))
+			},
+		},
+		{
+			says: "A set is not done while a surplus pod is still to be deleted. `kubectl rollout status` of a StatefulSet does not count those.",
+			explains: func(p *pair, d difference) bool {
+				return p.isSet() && d.point == rollout && d.ours == "false" && p.ours.at(d.scene).surplus > 0
+			},
+		},
+		{
+			says: "A partition is a state: raised, it takes pods back to the template before. A StatefulSet keeps them where they are.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == versions && p.saw(d.scene, "partition") && p.servesNoLess(d) && p.wishes[d.scene].partition > 0 &&
+					p.ours.at(d.scene).surplus == p.theirs.at(d.scene).surplus
+			},
+		},
+		{
+			says: "After several templates in quick succession, at most two stay. A Deployment keeps pods of those between.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == versions && p.servesNoLess(d) && p.ours.at(d.scene).distinct() <= 2 && p.theirs.at(d.scene).distinct() > 2
 			},
 		},
 		{
@@ -106,8 +125,14 @@ func (s *shot) bad() int {
 	return n
 }
 
-// good counts those whose template does.
-func (s *shot) good() int { return len(s.versions) - s.bad() }
+// distinct counts the templates of the pods at rest.
+func (s *shot) distinct() int {
+	all := map[string]bool{}
+	for _, v := range s.versions {
+		all[v[strings.Index(v, ":")+1:]] = true
+	}
+	return len(all)
+}
 
 // has reports whether a pod runs an image.
 func (s *shot) has(image string) bool {
