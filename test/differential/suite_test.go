@@ -36,10 +36,11 @@ import (
 )
 
 var (
-	pairs    = flag.Int("pairs", 40, "how many pairs are played")
+	pairs    = flag.Int("pairs", 16, "how many pairs are played")
 	seed     = flag.Uint64("seed", 1, "the seed of the first pair")
 	slots    = flag.Int("slots", 40, "how many pairs are played at a time")
 	all      = flag.Bool("all", false, "play all pairs, whichever fail, and shrink none")
+	update   = flag.Bool("update", false, "write the sentences into the page")
 	replayed = flag.String("history", "", "a history to play instead, its scenes separated by semicolons")
 )
 
