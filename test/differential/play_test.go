@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,7 +68,7 @@ func (s *slot) play(ctx context.Context, h history) (*pair, error) {
 
 func (p *pair) play(ctx context.Context, w wish) error {
 	err := p.scene(ctx, w, func() error {
-		return p.each(func(s *side) error { return s.Create(ctx, s.set) })
+		return p.each(func(s *side) error { return insist(ctx, func() error { return client.IgnoreAlreadyExists(s.Create(ctx, s.set)) }) })
 	})
 	if err != nil {
 		return fmt.Errorf("opening: %w", err)
@@ -80,7 +81,7 @@ func (p *pair) play(ctx context.Context, w wish) error {
 		w = next
 	}
 	err = p.scene(ctx, w.calmed(), func() error {
-		return p.each(func(s *side) error { return errors.Join(s.calm(ctx), s.edit(ctx, w.calmed())) })
+		return p.each(func(s *side) error { return errors.Join(insist(ctx, func() error { return s.calm(ctx) }), s.edit(ctx, w.calmed())) })
 	})
 	if err != nil {
 		return fmt.Errorf("ending: %w", err)
@@ -128,7 +129,7 @@ func (p *pair) act(ctx context.Context, w wish, scene []string) error {
 			case name == later:
 				time.Sleep(moment)
 			case v.deed != nil:
-				if err := s.do(ctx, v.deed, argument); err != nil {
+				if err := insist(ctx, func() error { return v.deed(ctx, s, argument) }); err != nil {
 					return fmt.Errorf("%s: %w", act, err)
 				}
 			case i+1 == len(scene) || verbs()[verbOf(scene[i+1])].edit == nil:
@@ -146,11 +147,11 @@ func verbOf(act string) string {
 	return name
 }
 
-// do does a deed, again if others write the same object meanwhile.
-func (s *side) do(ctx context.Context, do deed, argument string) error {
-	for {
-		err := do(ctx, s, argument)
-		if !isConflict(err) {
+// insist tries again what others, or a busy API server, came in the way of.
+func insist(ctx context.Context, try func() error) error {
+	for deadline := time.Now().Add(patience.For(mostOfScene)); ; time.Sleep(pollEvery) {
+		err := try()
+		if err == nil || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
 	}
@@ -161,7 +162,7 @@ func (s *side) edit(ctx context.Context, w wish) error {
 	s.film.wishFor(w.replicas)
 	before, next := s.write(s.wish, s), s.write(w, s)
 	s.wish = w
-	return s.Patch(ctx, next, client.MergeFrom(before))
+	return insist(ctx, func() error { return s.Patch(ctx, next, client.MergeFrom(before)) })
 }
 
 // settle waits until both sides are at rest, and tells which came to rest at all.
@@ -226,25 +227,22 @@ func (f *film) rests(held bool) bool {
 
 // clear deletes all that a pair has left in its namespaces, and waits until it is gone.
 func (s *slot) clear(ctx context.Context, p *pair) error {
-	return p.each(func(d *side) error {
-		err := errors.Join(d.calm(ctx), client.IgnoreNotFound(d.Delete(ctx, d.set, client.PropagationPolicy(metav1.DeletePropagationBackground))))
-		if err != nil {
-			return fmt.Errorf("delete set: %w", err)
-		}
-		for deadline := time.Now().Add(patience.Long()); time.Now().Before(deadline); time.Sleep(8 * pollEvery) {
-			for _, kind := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
-				if err := d.DeleteAllOf(ctx, kind, client.InNamespace(d.namespace), client.GracePeriodSeconds(0)); err != nil {
-					return fmt.Errorf("clear %s: %w", d.namespace, err)
-				}
-			}
-			pods := &corev1.PodList{}
-			if err := d.List(ctx, pods, client.InNamespace(d.namespace)); err != nil {
-				return err
-			}
-			if len(pods.Items) == 0 {
-				return nil
-			}
-		}
-		return fmt.Errorf("namespace %s is not empty", d.namespace)
-	})
+	return p.each(func(d *side) error { return insist(ctx, func() error { return d.clear(ctx) }) })
+}
+
+// clear deletes what is left on a side; an error says that something still is.
+func (s *side) clear(ctx context.Context) error {
+	err := errors.Join(s.calm(ctx), client.IgnoreNotFound(s.Delete(ctx, s.set, client.PropagationPolicy(metav1.DeletePropagationBackground))))
+	for _, kind := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+		err = errors.Join(err, s.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace), client.GracePeriodSeconds(0)))
+	}
+	pods := &corev1.PodList{}
+	if err := errors.Join(err, s.List(ctx, pods, client.InNamespace(s.namespace))); err != nil {
+		return fmt.Errorf("clear %s: %w", s.namespace, err)
+	}
+	if len(pods.Items) > 0 {
+		time.Sleep(moment)
+		return fmt.Errorf("namespace %s is not empty", s.namespace)
+	}
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -205,11 +204,4 @@ func (b *bed) newSlot(ctx context.Context, number int) (*slot, error) {
 		}
 	}
 	return s, nil
-}
-
-func isConflict(err error) bool { return apierrors.IsConflict(err) }
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(m.Run())
 }
