@@ -73,7 +73,7 @@ func (s *side) annotate(ctx context.Context, pod *corev1.Pod, key, value string)
 
 func autoscale(ctx context.Context, s *side, to string) error {
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: number(to)}}
-	return s.SubResource("scale").Update(ctx, s.set.DeepCopyObject().(client.Object), client.WithSubResourceBody(scale))
+	return s.SubResource("scale").Update(ctx, s.write(s.wish, s), client.WithSubResourceBody(scale))
 }
 
 func deletePod(ctx context.Context, s *side, place string) error {
@@ -100,7 +100,7 @@ func makeUnready(ctx context.Context, s *side, place string) error {
 func (s *side) writeUnready(ctx context.Context, pod *corev1.Pod, reason string) error {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionFalse, reason, metav1.Now()
+			c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionFalse, reason, metav1.NewTime(time.Now())
 		}
 	}
 	return s.Status().Update(ctx, pod)
@@ -152,12 +152,15 @@ func letGo(ctx context.Context, s *side, _ string) error {
 	})
 }
 
-func cordon(ctx context.Context, s *side, _ string) error   { return s.setSchedulable(ctx, "true") }
-func uncordon(ctx context.Context, s *side, _ string) error { return s.setSchedulable(ctx, "null") }
+func cordon(ctx context.Context, s *side, _ string) error   { return s.cordon(ctx, true) }
+func uncordon(ctx context.Context, s *side, _ string) error { return s.cordon(ctx, false) }
 
-func (s *side) setSchedulable(ctx context.Context, to string) error {
+func (s *side) cordon(ctx context.Context, on bool) error {
+	s.film.mu.Lock()
+	s.film.cordoned = on
+	s.film.mu.Unlock()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node}}
-	return s.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":`+to+`}}`)))
+	return s.Patch(ctx, node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, on)))
 }
 
 // limitPods allows no more pods than there are.

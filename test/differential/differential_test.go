@@ -149,7 +149,6 @@ func (c *campaign) report(took time.Duration) {
 		if err != nil {
 			c.Error(err)
 		}
-		c.Logf("pid %d: %s", pid, used)
 		cpu += used
 	}
 	n := c.played.Load()
@@ -181,7 +180,7 @@ func (s *slot) shrink(ctx context.Context, p *pair) (*pair, error) {
 // smaller returns the histories that lack one scene, or one act.
 func (h history) smaller() []history {
 	var all []history
-	for i := len(h.scenes) - 1; i >= 0; i-- {
+	for i := range slices.Backward(h.scenes) {
 		h := h
 		h.scenes = slices.Delete(slices.Clone(h.scenes), i, i+1)
 		all = append(all, h)

@@ -22,6 +22,7 @@ const (
 	appLabel       = "app"
 	noteAnnotation = "example.com/note"
 	claimName      = "data"
+	unscheduled    = "unscheduled"
 	holdFinalizer  = "example.com/hold"
 )
 
@@ -44,8 +45,8 @@ type frame struct {
 
 // shot is what a film shows of one scene.
 type shot struct {
-	low      int // the fewest pods that served at once
-	serving  int // at the end
+	low      int      // the fewest pods that served at once
+	serving  int      // at the end
 	versions []string // of the pods that are not on their way out
 	surplus  int      // how many of them are not wished for
 	good     int      // how many of the others have a template that works
@@ -73,6 +74,8 @@ type film struct {
 	changed  time.Time
 	// gap is the longest time between two changes in one scene.
 	gap time.Duration
+	// cordoned says that the node takes no new pods.
+	cordoned bool
 }
 
 func newFilm(w wish) *film {
@@ -165,7 +168,7 @@ func memberOf(pod *corev1.Pod) member {
 	for _, c := range pod.Status.Conditions {
 		ready = ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			m.held = "unscheduled"
+			m.held = unscheduled
 		}
 	}
 	m.stays = !m.going && !finished
@@ -258,7 +261,8 @@ func (f *film) whole() bool { return f.serving() == f.replicas && len(f.pods) ==
 // moves reports whether a pod is on its way to somewhere: nothing holds it, and it is not broken.
 func (f *film) moves() bool {
 	for _, m := range f.pods {
-		if m.held == "" && (m.going || m.stays && !m.serving && !isBad(m.version)) {
+		held := m.held != "" && (m.held != unscheduled || f.cordoned)
+		if !held && (m.going || m.stays && !m.serving && !isBad(m.version)) {
 			return true
 		}
 	}

@@ -39,7 +39,6 @@ type pair struct {
 	history      history
 	ours, theirs *side
 	wishes       []wish // at the end of each scene
-	calm         []bool // nothing was known to hold pods in the scene
 }
 
 func (p *pair) sides() [2]*side { return [2]*side{p.ours, p.theirs} }
@@ -68,7 +67,9 @@ func (s *slot) play(ctx context.Context, h history) (*pair, error) {
 
 func (p *pair) play(ctx context.Context, w wish) error {
 	err := p.scene(ctx, w, func() error {
-		return p.each(func(s *side) error { return insist(ctx, func() error { return client.IgnoreAlreadyExists(s.Create(ctx, s.set)) }) })
+		return p.each(func(s *side) error {
+			return insist(ctx, func() error { return client.IgnoreAlreadyExists(s.Create(ctx, s.set)) })
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("opening: %w", err)
@@ -81,7 +82,9 @@ func (p *pair) play(ctx context.Context, w wish) error {
 		w = next
 	}
 	err = p.scene(ctx, w.calmed(), func() error {
-		return p.each(func(s *side) error { return errors.Join(insist(ctx, func() error { return s.calm(ctx) }), s.edit(ctx, w.calmed())) })
+		return p.each(func(s *side) error {
+			return errors.Join(insist(ctx, func() error { return s.calm(ctx) }), s.edit(ctx, w.calmed()))
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("ending: %w", err)
@@ -214,7 +217,7 @@ func (f *film) rests(held bool) bool {
 	defer f.mu.Unlock()
 	quiet := time.Since(f.changed)
 	switch {
-	case f.moves() || quiet < 2*f.gap:
+	case f.moves() || !f.verdict.observed || quiet < 2*f.gap:
 		return false
 	case f.whole() && f.verdict.done:
 		return quiet > shortRest

@@ -59,7 +59,9 @@ type slot struct {
 	number, serial int
 }
 
-func (s *slot) namespace(side int) string { return fmt.Sprintf("pair-%d-%s", s.number, [...]string{"ours", "theirs"}[side]) }
+func (s *slot) namespace(side int) string {
+	return fmt.Sprintf("pair-%d-%s", s.number, [...]string{"ours", "theirs"}[side])
+}
 
 // side prepares one side of a pair.
 func (s *slot) side(number int, w wish, write func(wish, string, string) client.Object) *side {

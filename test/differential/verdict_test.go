@@ -20,6 +20,8 @@ type verdict struct {
 	done bool
 	// available is the status of the condition that kubectl wait --for=condition=Available waits for; empty if the kind has none.
 	available string
+	// observed says that the status is about the newest spec.
+	observed bool
 }
 
 func (v verdict) String() string {
@@ -37,19 +39,22 @@ func (v verdict) String() string {
 func judge(object client.Object) verdict {
 	switch o := object.(type) {
 	case *v1alpha1.RollSet:
-		v := verdict{available: string(metav1.ConditionUnknown)}
+		v := verdict{available: string(metav1.ConditionUnknown), observed: o.Status.ObservedGeneration == o.Generation}
 		for _, c := range o.Status.Conditions {
 			switch {
 			case c.ObservedGeneration != o.Generation:
 			case c.Type == v1alpha1.ConditionReady:
-				v.done = c.Status == metav1.ConditionTrue && o.Status.ObservedGeneration == o.Generation
+				v.done = c.Status == metav1.ConditionTrue && v.observed
 			case c.Type == v1alpha1.ConditionAvailable:
 				v.available = string(c.Status)
 			}
 		}
 		return v
 	case *appsv1.Deployment:
-		v := verdict{done: rolledOut(o, &polymorphichelpers.DeploymentStatusViewer{}), available: string(metav1.ConditionUnknown)}
+		v := verdict{
+			done: rolledOut(o, &polymorphichelpers.DeploymentStatusViewer{}), available: string(metav1.ConditionUnknown),
+			observed: o.Status.ObservedGeneration == o.Generation,
+		}
 		for _, c := range o.Status.Conditions {
 			if c.Type == appsv1.DeploymentAvailable && o.Status.ObservedGeneration == o.Generation {
 				v.available = string(c.Status)
@@ -57,7 +62,9 @@ func judge(object client.Object) verdict {
 		}
 		return v
 	case *appsv1.StatefulSet:
-		return verdict{done: rolledOut(o, &polymorphichelpers.StatefulSetStatusViewer{})}
+		return verdict{
+			done: rolledOut(o, &polymorphichelpers.StatefulSetStatusViewer{}), observed: o.Status.ObservedGeneration == o.Generation,
+		}
 	}
 	return verdict{}
 }
@@ -71,4 +78,3 @@ func rolledOut(object client.Object, viewer polymorphichelpers.StatusViewer) boo
 	_, done, err := viewer.Status(&unstructured.Unstructured{Object: content}, 0)
 	return done && err == nil
 }
-

@@ -81,10 +81,10 @@ func number(s string) int32 {
 
 // wish is the spec of both sets of a pair.
 type wish struct {
-	partner                                             string
-	replicas, partition, unavailable, surge, minReady   int32
-	image, cpu, note, strategy, claims, name, node, set string
-	paused                                              bool
+	partner                                           string
+	replicas, partition, unavailable, surge, minReady int32
+	image, cpu, note, strategy, claims, name          string
+	paused                                            bool
 }
 
 func newWish(partner, name string) wish {
