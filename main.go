@@ -211,12 +211,13 @@ func install(ctx context.Context, mgr ctrl.Manager, o options, difference *apicl
 		Runner:       podcontrol.Bounded(parallelWrites, allWrites),
 		Expectations: store,
 		Metrics:      metrics.New(ctrlmetrics.Registry, store),
+		Line:         controller.NewLine(o.concurrency, realClock),
 	}
 	metrics.OfClock(ctrlmetrics.Registry, difference.Ahead)
 	if err := permitted(ctx, live, reconciler.Sources(), o); err != nil {
 		return err
 	}
-	if err := reconciler.SetupWithManager(mgr, o.concurrency, realClock, kinds.Source(reconciler.OptionalSources())); err != nil {
+	if err := reconciler.SetupWithManager(mgr, kinds.Source(reconciler.OptionalSources())); err != nil {
 		return fmt.Errorf("install the controller: %w", err)
 	}
 	if err := mgr.Add(footprint.Runnable()); err != nil {

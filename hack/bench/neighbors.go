@@ -7,14 +7,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/internal/testing/testbed/audit"
@@ -25,6 +31,9 @@ const (
 	// noisyNamespaces have noisySets sets each without pods, which are edited noisyEvery. brokenSets are those that are broken.
 	noisyNamespaces, noisySets, brokenSets = 10, 30, 500
 	noisyEvery                             = 5 * time.Millisecond
+	// hangingSets are those of a namespace in which creates of pods get no answer, and hangingCreates how many of these there are at
+	// least before pods are lost elsewhere.
+	hangingSets, hangingCreates = 25, 5
 	// losses is how many pods are lost one after the other, and lossEvery the time between two.
 	losses    = 7
 	lossEvery = 3 * time.Second
@@ -43,7 +52,7 @@ type neighborsTrial struct {
 }
 
 // measureNeighbors deletes pods of a set, and measures how long the manager takes to send the first write for each: alone, while the
-// sets of other namespaces are edited, and beside sets that are broken.
+// sets of other namespaces are edited, beside sets that are broken, and beside a namespace with a webhook that never answers.
 func measureNeighbors(ctx context.Context, b *bed, percent int) (facts []fact, err error) {
 	p, err := startManager(ctx, b, "")
 	if err != nil {
@@ -61,7 +70,7 @@ func measureNeighbors(ctx context.Context, b *bed, percent int) (facts []fact, e
 		return nil, err
 	}
 	t.facts = append(t.facts, fact{Name: "first write for a lost pod, alone, median", Value: t.alone, Unit: "s", Limit: noLimit})
-	if err := errors.Join(t.besideEdits(ctx), t.besideBroken(ctx)); err != nil {
+	if err := errors.Join(t.besideEdits(ctx), t.besideBroken(ctx), t.besideHanging(ctx)); err != nil {
 		return nil, err
 	}
 	return t.facts, nil
@@ -108,9 +117,60 @@ func (t *neighborsTrial) besideEdits(ctx context.Context) error {
 
 // besideBroken loses pods beside sets that are broken, each in its own way.
 func (t *neighborsTrial) besideBroken(ctx context.Context) error {
-	n := max(1, brokenSets*t.percent/100/5)
-	for _, image := range []string{"app:missing", "app:broken", "app:crash", "app:exit", " "} { // the last is invalid
+	images := []string{"app:missing", "app:broken", "app:crash", "app:exit", " "} // the last is invalid
+	n := max(1, brokenSets*t.percent/100/(len(images)+1))
+	for _, image := range images {
 		if _, err := t.bed.newRollSets(ctx, wish{image: image, note: "1", replicas: 2}, n); err != nil {
+			return err
+		}
+	}
+	full, err := t.bed.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: full, Name: "full"}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+	if err := t.bed.objects.Create(ctx, quota); err != nil {
+		return err
+	}
+	if _, err := t.bed.newRollSetsIn(ctx, full, wish{image: "app:v1", note: "1", replicas: 2}, n); err != nil {
+		return err
+	}
+	took, err := t.lose(ctx)
+	if err != nil {
+		return err
+	}
+	t.note(took, fmt.Sprintf("%d broken sets", (len(images)+1)*n))
+	return nil
+}
+
+// besideHanging loses pods beside sets of a namespace in which a webhook never answers when pods are created.
+func (t *neighborsTrial) besideHanging(ctx context.Context) error {
+	namespace, err := t.bed.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	var waiting atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		waiting.Add(1)
+		<-r.Context().Done() // until the API server gives up
+		waiting.Add(-1)
+	}))
+	server.StartTLS() // httptest's certificate is for 127.0.0.1
+	defer server.CloseClientConnections()
+	hook, err := hangingWebhook(server, namespace)
+	if err != nil {
+		return err
+	}
+	if err := t.bed.objects.Create(ctx, hook); err != nil {
+		return err
+	}
+	defer func() { _ = t.bed.objects.Delete(context.WithoutCancel(ctx), hook) }() // the cluster goes too
+	if _, err := t.bed.newRollSetsIn(ctx, namespace, wish{image: "app:v1", note: "1", replicas: smallPods}, hangingSets); err != nil {
+		return err
+	}
+	for waiting.Load() < hangingCreates {
+		if err := sleep(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
@@ -118,8 +178,29 @@ func (t *neighborsTrial) besideBroken(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.note(took, fmt.Sprintf("%d broken sets", 5*n))
+	t.note(took, fmt.Sprintf("%d sets behind a webhook that never answers", hangingSets))
 	return nil
+}
+
+// hangingWebhook returns the registration of a webhook for creates of pods in a namespace.
+func hangingWebhook(server *httptest.Server, namespace string) (*admissionv1.ValidatingWebhookConfiguration, error) {
+	authority, err := cert.EncodeCertificates(server.Certificate())
+	if err != nil {
+		return nil, fmt.Errorf("encode the certificate of the webhook: %w", err)
+	}
+	return &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench-hangs"},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "hangs.bench.rollset.dev", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
+			FailurePolicy: new(admissionv1.Fail), TimeoutSeconds: new(int32(30)),
+			ClientConfig:      admissionv1.WebhookClientConfig{URL: new(server.URL), CABundle: authority},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			}},
+		}},
+	}, nil
 }
 
 func (t *neighborsTrial) note(took float64, beside string) {

@@ -91,6 +91,11 @@ func (b *bed) newRollSets(ctx context.Context, w wish, count int) (*rollSets, er
 	if err != nil {
 		return nil, err
 	}
+	return b.newRollSetsIn(ctx, namespace, w, count)
+}
+
+// newRollSetsIn creates sets, numbered from zero, in a namespace without pods that is watched until the context ends.
+func (b *bed) newRollSetsIn(ctx context.Context, namespace string, w wish, count int) (_ *rollSets, err error) {
 	s := &rollSets{bed: b}
 	if s.watcher, err = watchPods(ctx, b.api, namespace); err != nil {
 		return nil, err

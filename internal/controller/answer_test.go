@@ -14,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestAnswer(t *testing.T) {
@@ -57,12 +60,14 @@ func TestTimersOfLargeSetsWait(t *testing.T) {
 		s.set.Spec.MinReadySeconds = 9_801 // the pods became ready 9,800 s before the clock of a restart
 		s.change(t, func(int, *corev1.Pod) {})
 		s.reconciler.Clock = clocktesting.NewFakePassiveClock(time.Unix(10_000, 9e8))
+		timers := s.newLine()
 		result, err := s.reconciler.Reconcile(t.Context(), s.set)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result.RequeueAfter != want {
-			t.Errorf("%d pods: the next look comes after %s, want %s", pods, result.RequeueAfter, want)
+		s.reconciler.Line.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority}, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.set)})
+		if got := s.waits(timers); got != want {
+			t.Errorf("%d pods: the next look comes after %s, want %s", pods, got, want)
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
+	"rollset.dev/rollset/internal/controller/watch"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/podcontrol"
@@ -298,6 +299,7 @@ func (s *restingSet) restart(tb testing.TB, objects ...client.Object) {
 		Runner:       podcontrol.Bounded(1, 1),
 		Expectations: store,
 		Metrics:      metrics.New(prometheus.NewRegistry(), store),
+		Line:         watch.NewLine("", 1, clocktesting.NewFakeClock(now.Now())),
 	}
 }
 

@@ -9,13 +9,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/internal/controller/watch"
 )
 
-// TestALookIsChargedBeforeItsWrites asks, while pods are created, how long the events of these pods wait. They lead to no look
-// before the set can afford another one.
+// TestALookIsChargedBeforeItsWrites lets events of pods come while they are created. They lead to no look before the set can afford
+// another one.
 func TestALookIsChargedBeforeItsWrites(t *testing.T) {
 	t.Parallel()
 	const pods, added = 1000, 10
@@ -31,23 +34,38 @@ func TestALookIsChargedBeforeItsWrites(t *testing.T) {
 		objects = append(objects, pod)
 	}
 	s.restart(t, objects...)
-	key, now := client.ObjectKeyFromObject(s.set), s.reconciler.Clock.Now()
-	wait := func() time.Duration { return s.reconciler.router.Charge(key, now, watch.Look{}) }
-	before := wait()
-	for before == 0 { // the set has credit
-		before = wait()
+	timers := s.newLine()
+	line, key := s.reconciler.Line, client.ObjectKeyFromObject(s.set)
+	for range 50 { // then it has no credit
+		line.Order.Charge(key, watch.Look{})
 	}
-	var during []time.Duration
+	created := 0
 	s.client.onCreate = func(o client.Object) {
 		if _, isPod := o.(*corev1.Pod); isPod {
-			during = append(during, wait())
+			created++
+			line.AddWithOpts(priorityqueue.AddOpts{Priority: new(watch.Priority)}, reconcile.Request{NamespacedName: key})
 		}
 	}
 	s.reconcile(t)
-	if len(during) != added {
-		t.Fatalf("%d pods were created, want %d", len(during), added)
+	if created != added {
+		t.Fatalf("%d pods were created, want %d", created, added)
 	}
-	if least := before + 100*time.Millisecond; during[0] < least {
-		t.Errorf("the event of the first pod waits for %s, want %s at least", during[0], least)
+	if got, want := s.waits(timers), 110*time.Millisecond; got != want {
+		t.Errorf("the events wait for %s, want %s", got, want)
 	}
+}
+
+// newLine gives the reconciler an empty line, whose timers are on a clock of its own.
+func (s *restingSet) newLine() *clocktesting.FakeClock {
+	timers := clocktesting.NewFakeClock(s.reconciler.Clock.Now())
+	s.reconciler.Line = watch.NewLine("", 1, timers)
+	return timers
+}
+
+// waits returns how long it takes until a set may be taken from the line, a minute at most.
+func (s *restingSet) waits(timers *clocktesting.FakeClock) (waited time.Duration) {
+	for ; s.reconciler.Line.Len() == 0 && waited < time.Minute; waited += time.Millisecond {
+		timers.Step(time.Millisecond)
+	}
+	return waited
 }

@@ -36,12 +36,12 @@ import (
 // without one, though, when what was written is gone before it was seen.
 const lookAgain = 200 * time.Millisecond
 
-const (
-	controllerName = "rollset"
-	// minRetry and maxRetry bound the wait after an error.
-	minRetry = 5 * time.Millisecond
-	maxRetry = 5 * time.Minute
-)
+const controllerName = "rollset"
+
+// NewLine returns the line of a Reconciler, with as many sets of one namespace worked on at a time as given, and twice as many in all.
+func NewLine(concurrency int, c clock.WithTickerAndDelayedExecution) *watch.Line {
+	return watch.NewLine(controllerName, 2*concurrency, c)
+}
 
 // Reconciler brings one set after another to its wanted state. Its exported fields are all that it depends on; they are
 // set before the first Reconcile and not changed afterwards.
@@ -79,6 +79,8 @@ type Reconciler struct {
 	Expectations *expectations.Store
 	// Metrics count what was done.
 	Metrics *metrics.Metrics
+	// Line is where sets wait to be reconciled.
+	Line *watch.Line
 
 	memory memory
 	router watch.Router
@@ -93,28 +95,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	}
 	for _, phase := range []phase{r.see, r.record, r.observe, r.plan} {
 		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
-			r.charge(s)
+			r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost())
 			return answer(result, err)
 		}
 	}
 	s.wrote = s.planned()
-	affordable := r.charge(s) // before the writes: what they lead to waits for the next look
+	r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost()) // before the writes: what they lead to waits for the next look
 	if result := r.apply(ctx, s); result.RequeueAfter > 0 {
 		return result, nil
 	}
-	wait := r.reporter(s).report(ctx, s)
-	if wait > 0 {
-		wait = max(wait, affordable)
-	}
-	return answer(later(wait), s.failure)
+	return answer(later(r.reporter(s).report(ctx, s)), s.failure)
 }
 
-// charge charges a set for the look at it, and returns when it can afford the next one.
-func (r *Reconciler) charge(s *step) time.Duration {
-	return r.router.Charge(client.ObjectKeyFromObject(s.Set), s.Now, s.cost())
-}
+// atOnce is the result that asks for another reconcile like a user's edit.
+func atOnce() ctrl.Result { return ctrl.Result{RequeueAfter: time.Nanosecond, Priority: new(0)} }
 
-// later returns the result that asks for another reconcile after a wait, behind users' edits. A wait of zero asks for none.
+// later returns the result that asks for another reconcile after a wait, like an event. A wait of zero asks for none.
 func later(wait time.Duration) ctrl.Result {
 	if wait <= 0 {
 		return ctrl.Result{}
@@ -146,7 +142,7 @@ func (r *Reconciler) Sources() []watch.Source {
 func (r *Reconciler) OptionalSources() []watch.Source { return r.router.OptionalSources(r.cluster()) }
 
 func (r *Reconciler) cluster() watch.Cluster {
-	return watch.Cluster{Cache: r.Client, Clock: r.Clock, Gone: r.forget}
+	return watch.Cluster{Cache: r.Client, Gone: r.forget}
 }
 
 // forget drops all that is remembered of a set that is gone.
@@ -154,6 +150,7 @@ func (r *Reconciler) forget(set client.Object) {
 	r.Expectations.Forget(set.GetUID())
 	r.memory.forget(set.GetUID())
 	r.router.Forget(set)
+	r.Line.Order.Forget(client.ObjectKeyFromObject(set))
 	r.Metrics.Forget(client.ObjectKeyFromObject(set))
 }
 
@@ -167,15 +164,12 @@ func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
 	}
 }
 
-// SetupWithManager registers the Reconciler, with as many sets of one namespace worked on at a time as given, and twice as many in
-// all. Its events come from Sources, and from what else is given.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, concurrency int, timers clock.WithTickerAndDelayedExecution, others ...source.Source) error {
-	workers := 2 * concurrency
+// SetupWithManager registers the Reconciler. Its events come from Sources, and from what else is given.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, others ...source.Source) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(controller.Options{
-		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
-		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return watch.NewLine(name, workers, limiter, timers)
+		MaxConcurrentReconciles: r.Line.Workers,
+		NewQueue: func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return r.Line
 		},
 	})
 	for _, w := range r.Sources() {

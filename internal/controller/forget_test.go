@@ -57,7 +57,7 @@ func TestForgetIfGone(t *testing.T) {
 			t.Parallel()
 			store := expectations.New(clock.RealClock{})
 			r := &Reconciler{
-				Client: showing{set: test.shown}, Expectations: store, Metrics: metrics.New(prometheus.NewRegistry(), store),
+				Client: showing{set: test.shown}, Expectations: store, Metrics: metrics.New(prometheus.NewRegistry(), store), Line: NewLine(1, clock.RealClock{}),
 			}
 			r.Expectations.Wrote(set.UID, corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "7")
 			r.forgetIfGone(t.Context(), set)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -165,7 +164,7 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 	s.result = r.pods().Apply(ctx, s.Set, s.observed, s.plan)
 	r.remember(s)
 	if len(s.result.Preflights) > 0 || slices.ContainsFunc(s.result.Attempts, attempt.Result.RefusesResize) {
-		return ctrl.Result{RequeueAfter: time.Nanosecond} // what is to be done depends on the answers, and no event brings them
+		return atOnce() // what is to be done depends on the answers, and no event brings them
 	}
 	failed := slices.ContainsFunc(s.result.Attempts, func(a attempt.Result) bool { return a.Err != nil })
 	if failed || s.result.Relabels.Done > 0 { // what was meant for one that failed may do for others

@@ -147,8 +147,9 @@ func startManager(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		Runner:       podcontrol.Bounded(8, 16),
 		Expectations: store,
 		Metrics:      metrics.New(prometheus.NewRegistry(), store),
+		Line:         NewLine(4, realClock),
 	}
-	Expect(shared.reconciler.SetupWithManager(mgr, 4, clock.RealClock{}, kinds.Source(shared.reconciler.OptionalSources()))).To(Succeed())
+	Expect(shared.reconciler.SetupWithManager(mgr, kinds.Source(shared.reconciler.OptionalSources()))).To(Succeed())
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error)
 	go func() { done <- mgr.Start(ctx) }()

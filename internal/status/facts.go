@@ -164,7 +164,7 @@ func (f *facts) newGeneration() bool { return f.in.Generation > f.previous.Obser
 
 // sameRollout reports whether the last status was about the same update revision, with the same verdict.
 func (f *facts) sameRollout() bool {
-	return f.previous.UpdateRevision == f.set.Update.Name && f.set.Rejected == (f.reason == v1alpha1.ReasonRolledBack)
+	return f.previous.UpdateRevision == f.set.Update.Name && (f.empty() || f.set.Rejected == (f.reason == v1alpha1.ReasonRolledBack))
 }
 
 // finished reports whether everything wanted was reached before and only pods have failed since: one restarts, or was lost

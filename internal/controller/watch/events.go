@@ -4,9 +4,8 @@
 // Package watch turns events into reconciles: it tells which sets an event concerns, and when they may be looked at because of
 // it.
 //
-// The rule: a set is put into the line at once when a user edits it, and as soon as it can afford the look when something happens
-// around it. An update of a pod that no decision depends on wakes no set. Namespaces take turns in the line; see Order. Among equals,
-// a set that has lost a pod comes first, then edits, new sets and all other events.
+// The rule: an event puts the sets that it concerns into one line, in the Order of this package. An update of a pod that no decision
+// depends on concerns no set. Among equals, a set that has lost a pod comes first, then edits, new sets and all other events.
 package watch
 
 import (
@@ -20,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -41,7 +39,6 @@ type Source struct {
 // at any time. The zero Router is ready to use.
 type Router struct {
 	sightings sightings
-	budget    budget
 	names     names
 	budgeted  budgeted
 }
@@ -50,7 +47,6 @@ type Router struct {
 type Cluster struct {
 	// Cache has the indexes of package informer.
 	Cache client.Reader
-	Clock clock.PassiveClock
 	// Gone is called for each set that is gone.
 	Gone func(set client.Object)
 }
@@ -77,7 +73,6 @@ func (r *Router) Sources(c Cluster) []Source {
 // Forget drops what is known of a set that is gone.
 func (r *Router) Forget(set client.Object) {
 	r.names.forget(set.GetUID(), client.ObjectKeyFromObject(set))
-	r.budget.forget(client.ObjectKeyFromObject(set))
 	r.budgeted.forget(set.GetUID())
 }
 
@@ -91,14 +86,14 @@ func (e events) ofSets() handler.EventHandler {
 			if c.IsInInitialList {
 				priority = handler.LowPriority
 			}
-			add(q, priority, 0, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.Object)})
+			add(q, priority, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.Object)})
 		},
 		UpdateFunc: func(ctx context.Context, u event.UpdateEvent, q queue) {
 			if u.ObjectOld.GetUID() != u.ObjectNew.GetUID() { // the deletion between the two was never seen
 				e.Gone(u.ObjectOld)
 			}
 			if u.ObjectOld.GetResourceVersion() != u.ObjectNew.GetResourceVersion() && !edited(u.ObjectOld, u.ObjectNew) {
-				e.wake(q, Priority, []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(u.ObjectNew)}})
+				add(q, Priority, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(u.ObjectNew)})
 				return
 			}
 			enqueue.Update(ctx, u, q)

@@ -13,13 +13,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// minRetry and maxRetry bound the wait after an error.
+const (
+	minRetry = 5 * time.Millisecond
+	maxRetry = 5 * time.Minute
+)
+
 // Line is the queue in which sets wait to be reconciled: a workqueue in the Order of this package. It holds a set once, at the
-// earliest time and with the highest priority that were asked for.
+// earliest time and with the highest priority that were asked for, but not before the set can afford the look.
 type Line struct {
 	*workqueue.Typed[reconcile.Request]
 
+	// Workers is how many sets are worked on at a time.
+	Workers int
+	// Order is told what looks cost.
+	Order *Order
+
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
-	order   *Order
 	clock   clock.WithTickerAndDelayedExecution
 
 	mu sync.Mutex
@@ -36,12 +46,14 @@ type delayed struct {
 
 var _ priorityqueue.PriorityQueue[reconcile.Request] = (*Line)(nil)
 
-// NewLine returns an empty line with a name, before a number of workers.
-func NewLine(name string, workers int, limiter workqueue.TypedRateLimiter[reconcile.Request], c clock.WithTickerAndDelayedExecution) *Line {
-	order := NewOrder(workers)
+// NewLine returns an empty line before a number of workers. The metrics of the queue have its name.
+func NewLine(name string, workers int, c clock.WithTickerAndDelayedExecution) *Line {
+	order := NewOrder(workers, c)
 	return &Line{
 		Typed:   workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Clock: c, Queue: order}),
-		limiter: limiter, order: order, clock: c, later: map[reconcile.Request]*delayed{},
+		Workers: workers, Order: order,
+		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+		clock:   c, later: map[reconcile.Request]*delayed{},
 	}
 }
 
@@ -69,7 +81,8 @@ func (l *Line) add(set reconcile.Request, after time.Duration, priority int) {
 	if l.ShuttingDown() {
 		return
 	}
-	at := l.clock.Now().Add(max(0, after))
+	after = max(after, l.Order.Wait(set, priority))
+	at := l.clock.Now().Add(after)
 	if waits, ok := l.later[set]; ok {
 		waits.priority = max(waits.priority, priority)
 		if after > 0 && !at.Before(waits.at) {
@@ -79,8 +92,8 @@ func (l *Line) add(set reconcile.Request, after time.Duration, priority int) {
 		waits.timer.Stop()
 		delete(l.later, set)
 	}
-	if after <= 0 || l.order.Waits(set) { // one look serves both
-		l.order.Raise(set, priority)
+	if after <= 0 || l.Order.Waits(set) { // one look serves both
+		l.Order.Raise(set, priority)
 		l.Typed.Add(set)
 		return
 	}
@@ -97,20 +110,20 @@ func (l *Line) due(set reconcile.Request, d *delayed) {
 		return
 	}
 	delete(l.later, set)
-	l.order.Raise(set, d.priority)
+	l.Order.Raise(set, d.priority)
 	l.Typed.Add(set)
 }
 
 // GetWithPriority implements priorityqueue.PriorityQueue.
 func (l *Line) GetWithPriority() (set reconcile.Request, priority int, shutdown bool) {
 	set, shutdown = l.Get()
-	return set, l.order.Priority(set), shutdown
+	return set, l.Order.Priority(set), shutdown
 }
 
 // Done implements workqueue.TypedInterface. The worker that calls it asks for the next set, so no other one is woken for what may be
 // taken now.
 func (l *Line) Done(set reconcile.Request) {
-	l.order.Done(set)
+	l.Order.Done(set)
 	l.Typed.Done(set)
 }
 

@@ -6,36 +6,55 @@ package watch
 import (
 	"container/heap"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// What counts how much in line. The unit is an arrival: what waits is passed by so many that come after it.
+// Priorities of sets in line, in steps. What happens around a set has Priority, if it is not that the set has lost a pod. Users'
+// edits have 0, and new sets come next: a thousand may come at once. What is there at the start, and resyncs, have
+// handler.LowPriority and come last.
 const (
-	// arrivalsOfPriority is how many later arrivals of a priority one lower a set stands before.
-	arrivalsOfPriority = 10
-	// arrivalsOfTurn is how many earlier arrivals a namespace stands behind for each turn that it has had more than another.
-	arrivalsOfTurn = 1000
+	Priority     = handler.LowPriority / 2
+	lostPriority = 1000
+	newPriority  = -1
 )
 
-// Order is the order in which sets are reconciled, and how many of a namespace at a time.
+// What a step of priority counts.
+const (
+	// stepInLine is how many later arrivals a set stands before, among the sets of its namespace.
+	stepInLine = 10
+	// stepOfNamespace is by how much less its namespace seems to owe.
+	stepOfNamespace = time.Millisecond
+)
+
+// Order is when sets are looked at, in which order, and how many of a namespace at a time.
 //
-// The rule: namespaces take turns. A namespace that has had fewer turns comes first, and one that has waited for nothing gains
-// nothing by that. In a namespace, and among namespaces with as many turns, a set stands by when it came and by its priority: the
-// lower its number of arrival, and the higher its priority, the earlier. So every set is passed by a bounded number of others. A
-// namespace has at most as many workers as are free: however many of its requests hang, others find a worker.
+// The rule: a set and its namespace pay for each look at the set. What happens around a set puts it into the line when the set can
+// afford a look; an edit puts it there at once. The namespace that owes least is next. One that waits for nothing gains nothing by
+// that. In a namespace, a set stands by when it came and by its priority: the lower its number of arrival, and the higher its priority,
+// the earlier. So every set is passed by a bounded number of others. A namespace has at most as many workers as are free: however many
+// of its requests hang, others find a worker.
 //
 // It is the order of a workqueue, which calls Push, Pop, Touch and Len one at a time.
 type Order struct {
+	clock clock.PassiveClock
+
 	mu sync.Mutex
 	// free is how many workers are free.
 	free int
 	// arrivals counts what was put into the line.
 	arrivals int
-	// turn is the smallest number of turns of the namespaces that waited when the last set was taken.
-	turn       int
+	// least is when the namespace that owed least will have paid, of those that waited when the last set was taken. It is the clock by
+	// which namespaces pay: they wait for each other, and not for time.
+	least      time.Time
 	namespaces map[string]*branch
+	// accounts are those of sets that were looked at.
+	accounts map[types.NamespacedName]account
 	// priorities are those of the sets that wait, or will wait when they are no longer worked on. working are those of the sets
 	// that are worked on.
 	priorities, working map[reconcile.Request]int
@@ -45,16 +64,46 @@ var _ workqueue.Queue[reconcile.Request] = (*Order)(nil)
 
 // branch is the part of the line of one namespace.
 type branch struct {
+	account
+
 	waiting places
-	// turns is how many sets were taken, and working how many of them are worked on.
-	turns, working int
+	// working is how many of its sets are worked on.
+	working int
 }
 
 // NewOrder returns an empty line before a number of workers.
-func NewOrder(workers int) *Order {
+func NewOrder(workers int, c clock.PassiveClock) *Order {
 	return &Order{
-		free: workers, namespaces: map[string]*branch{}, priorities: map[reconcile.Request]int{}, working: map[reconcile.Request]int{},
+		clock: c, free: workers, namespaces: map[string]*branch{}, accounts: map[types.NamespacedName]account{},
+		priorities: map[reconcile.Request]int{}, working: map[reconcile.Request]int{},
 	}
+}
+
+// Wait returns how long a set waits before it is put into the line with a priority: until it can afford a look, unless a user has
+// edited or made it.
+func (o *Order) Wait(set reconcile.Request, priority int) time.Duration {
+	if priority == 0 || priority == newPriority {
+		return 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.accounts[set.NamespacedName].wait(o.clock.Now())
+}
+
+// Charge charges a set, and its namespace, for a look at the set. The namespace has paid what every look costs.
+func (o *Order) Charge(set types.NamespacedName, l Look) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.accounts[set] = o.accounts[set].charge(o.clock.Now(), l.cost())
+	b := o.branch(set.Namespace)
+	b.account = b.charge(o.least, l.cost()-costOfLook)
+}
+
+// Forget drops the account of a set that is gone.
+func (o *Order) Forget(set types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.accounts, set)
 }
 
 // Raise notes that a set is put into the line with a priority, before it is. The highest one counts.
@@ -78,15 +127,11 @@ func (o *Order) Waits(set reconcile.Request) bool {
 func (o *Order) Push(set reconcile.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b := o.branch(set.Namespace)
-	if len(b.waiting) == 0 && b.working == 0 {
-		b.turns = max(b.turns, o.turn)
-	}
-	o.arrivals++
 	if _, ok := o.priorities[set]; !ok { // it was taken, and came again, since its priority was noted
 		o.priorities[set] = Priority
 	}
-	heap.Push(&b.waiting, place{set: set, arrival: o.arrivals, priority: o.priorities[set]})
+	o.arrivals++
+	heap.Push(&o.branch(set.Namespace).waiting, place{set: set, arrival: o.arrivals, priority: o.priorities[set]})
 }
 
 // Touch implements workqueue.Queue: a set that waits was put into the line again.
@@ -119,25 +164,27 @@ func (o *Order) Len() (n int) {
 func (o *Order) Pop() reconcile.Request {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var first *branch
-	least := -1
-	for _, b := range o.namespaces {
-		if len(b.waiting) == 0 {
-			continue
-		}
-		if least < 0 || b.turns < least {
-			least = b.turns
-		}
-		if b.working < o.free && (first == nil || b.standing() < first.standing()) {
-			first = b
+	var least, first *branch
+	for name, b := range o.namespaces {
+		switch {
+		case len(b.waiting)+b.working == 0 && !b.paid.After(o.least): // it owes nothing
+			delete(o.namespaces, name)
+		case len(b.waiting) > 0 && b.working < o.free:
+			b.account = b.charge(o.least, 0)
+			if least == nil || b.paid.Before(least.paid) {
+				least = b
+			}
+			if first == nil || b.before(first) {
+				first = b
+			}
 		}
 	}
 	if first == nil {
 		return reconcile.Request{} // the workqueue asks for Len before
 	}
-	o.turn = max(o.turn, least)
+	o.least = least.paid
 	taken, _ := heap.Pop(&first.waiting).(place)
-	first.turns++
+	first.account = first.charge(o.least, costOfLook)
 	first.working++
 	o.free--
 	o.working[taken.set] = taken.priority
@@ -152,7 +199,7 @@ func (o *Order) Priority(set reconcile.Request) int {
 	return o.working[set]
 }
 
-// Done notes that a set is no longer worked on. When no set waits, it is forgotten who had how many turns.
+// Done notes that a set is no longer worked on. When no set waits, it is forgotten which namespace owes what.
 func (o *Order) Done(set reconcile.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,7 +210,6 @@ func (o *Order) Done(set reconcile.Request) {
 	o.branch(set.Namespace).working--
 	o.free++
 	if len(o.working)+len(o.priorities) == 0 {
-		o.turn = 0
 		clear(o.namespaces)
 	}
 }
@@ -177,8 +223,18 @@ func (o *Order) branch(namespace string) *branch {
 	return b
 }
 
-// standing is where the first set of a namespace stands.
-func (b *branch) standing() int { return b.waiting[0].standing() + arrivalsOfTurn*b.turns }
+// before reports whether a namespace is next, of two in which sets wait.
+func (b *branch) before(other *branch) bool {
+	if c := b.owes().Compare(other.owes()); c != 0 {
+		return c < 0
+	}
+	return b.waiting[0].standing() < other.waiting[0].standing()
+}
+
+// owes is when the namespace will have paid, or seems to have by the priority of its first set.
+func (b *branch) owes() time.Time {
+	return b.paid.Add(-time.Duration(b.waiting[0].priority) * stepOfNamespace)
+}
 
 // place is the place of a set in the line of its namespace.
 type place struct {
@@ -186,7 +242,7 @@ type place struct {
 	arrival, priority int
 }
 
-func (p place) standing() int { return p.arrival - arrivalsOfPriority*p.priority }
+func (p place) standing() int { return p.arrival - stepInLine*p.priority }
 
 // places is a heap of places.
 type places []place

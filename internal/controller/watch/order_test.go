@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -39,7 +40,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := NewOrder(1000)
+			o := NewOrder(1000, clock.RealClock{})
 			queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Queue: o})
 			for word := range strings.FieldsSeq(tt.put) {
 				word, class, _ := strings.Cut(word, "=")
@@ -59,10 +60,97 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestNamespacesPay looks at sets of a namespace, each with a thousand pods, and of another, without any. They get as much of the
+// manager, and none of them gains by having waited for nothing, or by requests that hung.
+func TestNamespacesPay(t *testing.T) {
+	t.Parallel()
+	o := NewOrder(4, clock.RealClock{})
+	look := func() string {
+		set := o.Pop()
+		o.Charge(set.NamespacedName, Look{Pods: map[string]int{"large": 1000}[set.Namespace], Writes: 1000})
+		o.Done(set)
+		return set.Namespace
+	}
+	put := func(namespace string, n int) {
+		for i := range n {
+			o.Raise(in(namespace, strconv.Itoa(i)), 0)
+			o.Push(in(namespace, strconv.Itoa(i)))
+		}
+	}
+	put("hangs", 9)
+	hung := o.Pop()
+	o.Pop() // now they have half of the workers
+	put("large", 50)
+	for range 20 {
+		look()
+	}
+	put("small", 900)
+	looks := map[string]int{}
+	for range 240 {
+		looks[look()]++
+	}
+	if n := looks["large"]; n < 18 || n > 22 {
+		t.Errorf("%d looks at sets with 1000 pods, want one for eleven others: %v", n, looks)
+	}
+	o.Done(hung)
+	clear(looks)
+	for range 8 {
+		looks[look()]++
+	}
+	if n := looks["hangs"]; n > 4 {
+		t.Errorf("%d of 8 looks at sets whose namespace hung", n)
+	}
+}
+
+// TestWhoWaitsToPay puts a set that cannot afford a look into the line. An edit does not wait for that, and neither does what a
+// user makes.
+func TestWhoWaitsToPay(t *testing.T) {
+	t.Parallel()
+	for priority, want := range map[int]time.Duration{
+		0: 0, newPriority: 0, Priority: maxCost, lostPriority: maxCost, handler.LowPriority: maxCost,
+	} {
+		timers := clocktesting.NewFakeClock(time.Unix(1_000, 0))
+		l := NewLine("", 1, timers)
+		set := in("a", "1")
+		for range 10 {
+			l.Order.Charge(set.NamespacedName, Look{Pods: 100_000})
+		}
+		l.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, set)
+		waited := time.Duration(0)
+		for ; l.Len() == 0 && waited < time.Minute; waited += time.Millisecond {
+			timers.Step(time.Millisecond)
+		}
+		if waited != want {
+			t.Errorf("priority %d: it waits for %s, want %s", priority, waited, want)
+		}
+		l.Order.Forget(set.NamespacedName)
+		if wait := l.Order.Wait(set, Priority); wait != 0 {
+			t.Errorf("a namesake waits for %s", wait)
+		}
+	}
+}
+
+// TestNamespacesAreForgotten lets a set wait all the time, and sets of one namespace after another come.
+func TestNamespacesAreForgotten(t *testing.T) {
+	t.Parallel()
+	o := NewOrder(4, clock.RealClock{})
+	for n := range 1000 {
+		o.Push(in("always", strconv.Itoa(n)))
+		o.Push(in(strconv.Itoa(n), "a"))
+		for range 2 {
+			o.Done(o.Pop())
+		}
+		o.Push(in("always", strconv.Itoa(n+1)))
+	}
+	if n := len(o.namespaces); n > 100 {
+		t.Errorf("%d namespaces are remembered", n)
+	}
+}
+
 // TestWhatWaitsAges lets edits of one set after another come without end. An event of another set is not passed by all of them.
 func TestWhatWaitsAges(t *testing.T) {
 	t.Parallel()
-	o := NewOrder(2)
+	o := NewOrder(2, clock.RealClock{})
 	put := func(set reconcile.Request, priority int) {
 		o.Raise(set, priority)
 		o.Push(set)
@@ -83,7 +171,7 @@ func TestWhatWaitsAges(t *testing.T) {
 // for the next one.
 func TestHangingNamespaces(t *testing.T) {
 	t.Parallel()
-	o := NewOrder(20)
+	o := NewOrder(20, clock.RealClock{})
 	var held []int
 	for namespace := range 4 {
 		for n := range 30 {
@@ -129,7 +217,7 @@ type put struct {
 
 func playLine(t *testing.T, puts []put, workers int) {
 	t.Helper()
-	l := NewLine("", workers, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), clock.RealClock{})
+	l := NewLine("", workers, clock.RealClock{})
 	start := time.Now()
 	var mu sync.Mutex
 	last := map[reconcile.Request]time.Time{} // when each was last begun
@@ -187,7 +275,7 @@ func TestNobodyWaitsForNeighbors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := NewLine("", 20, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), clock.RealClock{})
+				l := NewLine("", 20, clock.RealClock{})
 				victim, found := in(tt.victim, "shop"), make(chan time.Time)
 				for range 20 {
 					go work(l, tt.takes, victim, found)

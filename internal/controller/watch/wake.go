@@ -6,7 +6,6 @@ package watch
 import (
 	"context"
 	"slices"
-	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,20 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Priority is that of sets that are woken by what happens around them. Those that have lost a pod come first. Users' edits have 0,
-// and new sets come next: a thousand may come at once. What is there at the start, and resyncs, have handler.LowPriority and come
-// last. Order says what a priority counts.
-const (
-	Priority     = handler.LowPriority / 2
-	lostPriority = 1000
-	newPriority  = -1
-)
-
 // queue is where sets wait to be reconciled.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// wakeUp handles events of objects around sets: it wakes the sets that an object concerns, each as soon as its budget of
-// looks allows. One look serves all events that came before it.
+// wakeUp handles events of objects around sets: it wakes the sets that an object concerns.
 type wakeUp struct {
 	events
 
@@ -55,7 +44,7 @@ func (w wakeUp) Create(ctx context.Context, e event.CreateEvent, q queue) {
 	if e.IsInInitialList {
 		priority = handler.LowPriority
 	}
-	w.wake(q, priority, w.sets(ctx, e.Object))
+	add(q, priority, w.sets(ctx, e.Object)...)
 }
 
 // Update implements handler.EventHandler.
@@ -65,35 +54,29 @@ func (w wakeUp) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	}
 	priority := w.priorityOf(e.ObjectOld, e.ObjectNew)
 	before, now := w.sets(ctx, e.ObjectOld), w.sets(ctx, e.ObjectNew)
-	w.wake(q, priority, now)
+	add(q, priority, now...)
 	if !slices.Equal(before, now) {
-		w.wake(q, priority, before)
+		add(q, priority, before...)
 	}
 }
 
 // Delete implements handler.EventHandler.
 func (w wakeUp) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
-	w.wake(q, w.priorityOf(e.Object, nil), w.sets(ctx, e.Object))
+	add(q, w.priorityOf(e.Object, nil), w.sets(ctx, e.Object)...)
 }
 
 // Generic implements handler.EventHandler.
 func (w wakeUp) Generic(ctx context.Context, e event.GenericEvent, q queue) {
-	w.wake(q, Priority, w.sets(ctx, e.Object))
+	add(q, Priority, w.sets(ctx, e.Object)...)
 }
 
-// wake puts sets into the queue.
-func (e events) wake(q queue, priority int, sets []reconcile.Request) {
-	now := e.Clock.Now()
-	for _, set := range sets {
-		add(q, priority, e.budget.wait(set.NamespacedName, now), set)
-	}
-}
-
-// add puts a set into the queue.
-func add(q queue, priority int, after time.Duration, set reconcile.Request) {
+// add puts sets into the queue.
+func add(q queue, priority int, sets ...reconcile.Request) {
 	if ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		ordered.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, set)
+		ordered.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, sets...)
 		return
 	}
-	q.AddAfter(set, after)
+	for _, set := range sets {
+		q.Add(set)
+	}
 }

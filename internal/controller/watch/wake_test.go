@@ -7,14 +7,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -29,30 +27,23 @@ import (
 type entrance struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
-	got []entry
-}
-
-type entry struct {
-	After    time.Duration
-	Priority int
+	got []int
 }
 
 // AddWithOpts implements priorityqueue.PriorityQueue.
 func (q *entrance) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+	priority := 0
+	if o.Priority != nil {
+		priority = *o.Priority
+	}
 	for range requests {
-		e := entry{After: o.After}
-		if o.Priority != nil {
-			e.Priority = *o.Priority
-		}
-		q.got = append(q.got, e)
+		q.got = append(q.got, priority)
 	}
 }
 
-// TestWake tells of a set of a thousand pods that was looked at again and again just now.
+// TestWake tells with which priority each event puts a set into the line.
 func TestWake(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_000, 0)
-	const wait = 600 * time.Millisecond // ten looks at 110 ms less the credit
 	set := func(change func(*v1alpha1.RollSet)) *v1alpha1.RollSet {
 		set := newOneSet().set.DeepCopy()
 		set.UID, set.ResourceVersion, set.Generation = "set", "1", 1
@@ -68,30 +59,27 @@ func TestWake(t *testing.T) {
 		of      client.Object
 		before  client.Object // nil if it comes
 		initial bool
-		want    []entry
+		want    []int
 	}{
-		"a set comes":           {of: set(same), want: []entry{{Priority: newPriority}}},
-		"a set was there":       {of: set(same), initial: true, want: []entry{{Priority: handler.LowPriority}}},
-		"a set is resynced":     {of: set(same), before: set(same), want: []entry{{Priority: handler.LowPriority}}},
-		"a user edits the spec": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.Generation, s.ResourceVersion = 2, "2" }), want: []entry{{}}},
+		"a set comes":           {of: set(same), want: []int{newPriority}},
+		"a set was there":       {of: set(same), initial: true, want: []int{handler.LowPriority}},
+		"a set is resynced":     {of: set(same), before: set(same), want: []int{handler.LowPriority}},
+		"a user edits the spec": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.Generation, s.ResourceVersion = 2, "2" }), want: []int{0}},
 		"a user says why": {before: set(same), of: set(func(s *v1alpha1.RollSet) {
 			s.ResourceVersion, s.Annotations = "2", map[string]string{"kubernetes.io/change-cause": "a whim"}
-		}), want: []entry{{}}},
-		"the status was written": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.ResourceVersion = "2" }), want: []entry{{After: wait, Priority: Priority}}},
-		"a pod comes":            {of: ready, want: []entry{{After: wait, Priority: Priority}}},
-		"a pod was there":        {of: ready, initial: true, want: []entry{{After: wait, Priority: handler.LowPriority}}},
-		"a pod gets ready":       {before: unready, of: ready, want: []entry{{After: wait, Priority: Priority}}},
+		}), want: []int{0}},
+		"the status was written": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.ResourceVersion = "2" }), want: []int{Priority}},
+		"a pod comes":            {of: ready, want: []int{Priority}},
+		"a pod was there":        {of: ready, initial: true, want: []int{handler.LowPriority}},
+		"a pod gets ready":       {before: unready, of: ready, want: []int{Priority}},
 		"a pod is resynced":      {before: ready, of: ready},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &Router{}
-			for range 10 {
-				r.Charge(client.ObjectKeyFromObject(set(same)), now, Look{Pods: 1_000, Writes: 1_000})
-			}
 			var h handler.EventHandler
-			for _, source := range r.Sources(Cluster{Cache: newOneSet(), Clock: clocktesting.NewFakePassiveClock(now)}) {
+			for _, source := range r.Sources(Cluster{Cache: newOneSet()}) {
 				if fmt.Sprintf("%T", source.Object) == fmt.Sprintf("%T", tt.of) {
 					h = source.Handler
 				}

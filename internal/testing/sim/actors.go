@@ -15,6 +15,7 @@ const (
 	nodeActor      = "node"
 	networkActor   = "network"
 	gateActor      = "gates"
+	strangerActor  = "strangers"
 )
 
 // Namespace is the namespace of all objects in a world. SetName is the name of the set in scripts.

@@ -50,7 +50,7 @@ func (w *World) checkStill(ctx context.Context) error {
 		}
 	}
 	for _, m := range w.Managers {
-		if n := m.expectations.Unmet(); n > 0 && w.satisfiable() {
+		if n := m.expectations.Unmet() - w.neighbors.hanging; n > 0 && w.satisfiable() {
 			return fmt.Errorf("%s still expects something of %d sets", m.Name, n)
 		}
 		w.Restart(ctx, m, w.Store.Version())

@@ -104,6 +104,12 @@ func worldWords() []word {
 		{"on-drain", among("Replace", "Replace", "Ignore")},
 		{"crash", rapid.Map(rapid.IntRange(0, 24), func(n int) string { return invariants.Letters(n/5) + " " + strconv.Itoa(n%5) + "s" })},
 		{"busy", among("0s", "1s", "5s", "30s")},
+		{"neighbors", among("40 0", "40 3", "0 4", "0 0")},
+		{"rewrite", rapid.Custom(func(t *rapid.T) string {
+			change := among("pods app=other", "pods app-", "pods controller-revision-hash-", "pods controller-revision-hash=other", "pods owner-",
+				"pods apps.rollset.dev/instance-id-", "claims apps.rollset.dev/set-", "claims owner-", "revision owner-", "revision app=other").Draw(t, "change")
+			return change + among("", " create").Draw(t, "on")
+		})},
 		{"outage", among("2s", "9s", "12s", "40s")},
 		{"slow-collector", among("2s", "20s", "2m")},
 		{"run", rapid.Map(rapid.IntRange(0, 20), func(n int) string { return (time.Duration(n) * 500 * time.Millisecond).String() })},
@@ -123,8 +129,8 @@ func worldWords() []word {
 		{"delete-set", among("Background", "Foreground", "Orphan")},
 		{"refuse", rapid.Custom(func(t *rapid.T) string {
 			verb := among("create", "patch", "delete", "resize", "any").Draw(t, "verb")
-			object := among("a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets", "resizes").Draw(t, "object")
-			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook", "rights").Draw(t, "answer")
+			object := among("pods", "a", "b", "c", "d", "0", "1", "2", "status", "revision", "claims", "budgets", "resizes").Draw(t, "object")
+			return verb + " " + object + " " + among("forbidden", "conflict", "invalid", "throttled", "webhook", "rights", "hang").Draw(t, "answer")
 		})},
 	}
 }
@@ -206,7 +212,7 @@ func midwait() *rapid.Generator[string] {
 
 // relief removes what can keep the set from its wanted state permanently. Pods that a fast clock showed as available
 // need time to become so. Released pods are removed at the end.
-const relief = "quota none\nuncordon\nzone-up\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
+const relief = "quota none\nuncordon\nzone-up\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nneighbors 0 0\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
 func live(ctx context.Context, text string, seed uint64) (*World, error) {

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,7 +48,10 @@ type Manager struct {
 	// born is the version of the store at its last start. It remembers no writes from before.
 	born int64
 	// working is the request that it reconciles.
-	working reconcile.Request
+	working  reconcile.Request
+	priority int
+	// waits is whom it looks at while the set waits.
+	waits waiting
 	// hurries is how many of its reconciles in a row asked for another one at once, and hurried when the last of them was.
 	hurries int
 	hurried time.Time
@@ -93,6 +97,7 @@ func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 	}
 	switch {
 	case e.New == nil:
+		m.waits.lost = m.waits.lost || e.Kind == apiserver.Pods
 		h.Delete(ctx, event.DeleteEvent{Object: e.Old, DeleteStateUnknown: e.Unknown}, m.queue)
 	case e.Old == nil:
 		h.Create(ctx, event.CreateEvent{Object: e.New, IsInInitialList: e.Initial}, m.queue)
@@ -103,12 +108,13 @@ func (m *Manager) dispatch(ctx context.Context, e apiserver.Event) {
 
 // take removes the first request from the queue.
 func (m *Manager) take() {
-	m.working, _ = m.queue.Get()
+	m.working, m.priority, _ = m.queue.GetWithPriority()
 	m.Reconciles++
 }
 
 // work reconciles the request that was taken and puts it back as controller-runtime would.
-func (m *Manager) work(ctx context.Context) (err error) {
+// A request that hung holds its worker.
+func (m *Manager) work(ctx context.Context, hung *bool) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -118,17 +124,28 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			panic(r) //nolint:forbidigo // not ours
 		}
 	}()
-	result, err := m.reconciler.Reconcile(ctx, m.working)
+	set, priority := m.working, m.priority
+	result, err := m.reconciler.Reconcile(ctx, set)
+	if result.Priority != nil {
+		priority = *result.Priority
+	}
+	own := set.Namespace == Namespace
+	m.waits.held = m.waits.held || own && *hung
+	again := func() {
+		m.waits.held = m.waits.held && !own
+		m.putBack(set, priority, result, err)
+	}
+	if *hung {
+		m.queue.timers.AfterFunc(hangs, again)
+	} else {
+		defer again()
+	}
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("reconcile of %s fails by a conflict, which is no failure: %w", m.working, err)
-	case errors.Is(err, reconcile.TerminalError(nil)):
-		m.queue.Forget(m.working)
-	case err != nil:
-		m.queue.AddRateLimited(m.working)
-		if result != (reconcile.Result{}) {
-			return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", m.working, result, err)
-		}
+		return fmt.Errorf("reconcile of %s fails by a conflict, which is no failure: %w", set, err)
+	case err != nil && result != (reconcile.Result{}):
+		return fmt.Errorf("reconcile of %s returns a result beside an error: %v, %w", set, result, err)
+	case !own:
 	case result.RequeueAfter > 0:
 		switch now := m.clock.Now(); {
 		case result.RequeueAfter >= sameTime:
@@ -137,15 +154,25 @@ func (m *Manager) work(ctx context.Context) (err error) {
 			m.hurries, m.hurried = m.hurries+1, now
 		}
 		if m.hurries > maxHurries {
-			return fmt.Errorf("hot loop: %d reconciles of %s in a row asked for another one at once", m.hurries, m.working)
+			return fmt.Errorf("hot loop: %d reconciles of %s in a row asked for another one at once", m.hurries, set)
 		}
-		m.queue.Forget(m.working)
-		m.queue.AddAfter(m.working, result.RequeueAfter)
-	default:
+	case err == nil:
 		m.hurries = 0
-		m.queue.Forget(m.working)
 	}
 	return nil
+}
+
+// putBack ends the work on a set, and puts it back into the line as controller-runtime would.
+func (m *Manager) putBack(set reconcile.Request, priority int, result reconcile.Result, err error) {
+	defer m.queue.Done(set)
+	switch {
+	case err != nil && !errors.Is(err, reconcile.TerminalError(nil)):
+		m.queue.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, set)
+		return
+	case err == nil && result.RequeueAfter > 0:
+		m.queue.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: &priority}, set)
+	}
+	m.queue.Forget(set)
 }
 
 // errCrashed means that the manager's process died during a reconcile.

@@ -4,97 +4,91 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"rollset.dev/rollset/internal/controller/watch"
 )
 
-// Queue is a work queue on the virtual clock. Like the real one it holds a request once, at the earliest time asked
-// for. The back-off is the real limiter with the delays of the controller.
+// workers is how many sets a manager works on at a time. It needs more than one only for those whose writes hang.
+const workers = 20
+
+// Queue is the line of the real manager on a clock that does not run.
 type Queue struct {
-	clock   clock.PassiveClock
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
-	waiting []queued
-}
+	*watch.Line
 
-type queued struct {
-	request reconcile.Request
-	at      time.Time
+	timers *timers
 }
-
-var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = (*Queue)(nil)
 
 // NewQueue returns an empty queue.
 func NewQueue(c clock.PassiveClock) *Queue {
-	return &Queue{
-		clock:   c,
-		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 5*time.Minute),
-	}
+	t := &timers{passive: c}
+	return &Queue{Line: watch.NewLine("", workers, t), timers: t}
 }
 
-// Add implements workqueue.TypedInterface.
-func (q *Queue) Add(r reconcile.Request) { q.AddAfter(r, 0) }
-
-// AddAfter implements workqueue.TypedDelayingInterface.
-func (q *Queue) AddAfter(r reconcile.Request, d time.Duration) {
-	at := q.clock.Now().Add(d)
-	for i := range q.waiting {
-		if q.waiting[i].request == r {
-			if at.Before(q.waiting[i].at) {
-				q.waiting[i].at = at
-			}
-			return
-		}
-	}
-	q.waiting = append(q.waiting, queued{request: r, at: at})
-}
-
-// AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.limiter.When(r)) }
-
-// Forget implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) Forget(r reconcile.Request) { q.limiter.Forget(r) }
-
-// NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *Queue) NumRequeues(r reconcile.Request) int { return q.limiter.NumRequeues(r) }
-
-// Len implements workqueue.TypedInterface.
-func (q *Queue) Len() int { return len(q.waiting) }
-
-// Next returns the time at which the first request is due.
+// Next returns the time at which the first set may be taken. If that is now, Get does not wait.
 func (q *Queue) Next() (at time.Time, ok bool) {
-	for i := range q.waiting {
-		if !ok || q.waiting[i].at.Before(at) {
-			at, ok = q.waiting[i].at, true
+	q.timers.fire()
+	if q.Len() > 0 {
+		return q.timers.Now(), true
+	}
+	return q.timers.next()
+}
+
+// timers is the clock of a queue. Its timers run when fire is called.
+type timers struct {
+	clock.WithTickerAndDelayedExecution // the queue uses nothing else of it
+
+	passive clock.PassiveClock
+	waiting []*timer
+}
+
+type timer struct {
+	clock.Timer // the queue only stops it
+
+	of *timers
+	at time.Time
+	do func()
+}
+
+// Now implements clock.PassiveClock.
+func (t *timers) Now() time.Time { return t.passive.Now() }
+
+// AfterFunc implements clock.WithDelayedExecution.
+func (t *timers) AfterFunc(d time.Duration, do func()) clock.Timer {
+	set := &timer{of: t, at: t.Now().Add(d), do: do}
+	t.waiting = append(t.waiting, set)
+	return set
+}
+
+// Stop implements clock.Timer.
+func (t *timer) Stop() bool {
+	before := len(t.of.waiting)
+	t.of.waiting = slices.DeleteFunc(t.of.waiting, func(other *timer) bool { return other == t })
+	return len(t.of.waiting) < before
+}
+
+// next returns the time of the first timer.
+func (t *timers) next() (at time.Time, ok bool) {
+	for _, timer := range t.waiting {
+		if !ok || timer.at.Before(at) {
+			at, ok = timer.at, true
 		}
 	}
 	return at, ok
 }
 
-// Get implements workqueue.TypedInterface: it takes the request that has been due for longest. It never blocks; callers
-// ask Next first.
-func (q *Queue) Get() (r reconcile.Request, shutdown bool) {
-	first := 0
-	for i := range q.waiting {
-		if q.waiting[i].at.Before(q.waiting[first].at) {
-			first = i
+// fire runs the timers that are due, the first one first.
+func (t *timers) fire() {
+	for {
+		at, ok := t.next()
+		if !ok || at.After(t.Now()) {
+			return
 		}
+		first := t.waiting[slices.IndexFunc(t.waiting, func(timer *timer) bool { return timer.at.Equal(at) })]
+		first.Stop()
+		first.do()
 	}
-	r = q.waiting[first].request
-	q.waiting = append(q.waiting[:first:first], q.waiting[first+1:]...)
-	return r, false
 }
-
-// Done implements workqueue.TypedInterface. With one goroutine, a request is never added while it is being worked on.
-func (q *Queue) Done(reconcile.Request) {}
-
-// ShutDown implements workqueue.TypedInterface.
-func (q *Queue) ShutDown() { q.waiting = nil }
-
-// ShutDownWithDrain implements workqueue.TypedInterface.
-func (q *Queue) ShutDownWithDrain() { q.waiting = nil }
-
-// ShuttingDown implements workqueue.TypedInterface.
-func (q *Queue) ShuttingDown() bool { return false }

@@ -94,12 +94,25 @@ func permitWrites(_ context.Context, w *World, args []string) error {
 
 // refused returns the error with which a policy refuses a manager's write; nil if no policy does.
 func (w *World) refused(write apiserver.Write) error {
+	if write.Key.Namespace != Namespace && write.Key.Kind == apiserver.Pods {
+		return w.hang(write)
+	}
 	for _, p := range w.policies {
-		if p.refuses(write) {
+		switch {
+		case !p.refuses(write):
+		case p.answer == "hang":
+			return w.hang(write)
+		default:
 			return p.err(write)
 		}
 	}
 	return nil
+}
+
+// hang returns the error of a write that never gets an answer.
+func (w *World) hang(write apiserver.Write) error {
+	w.hung = true
+	return &url.Error{Op: string(write.Verb), URL: write.Key.String(), Err: context.DeadlineExceeded}
 }
 
 func (p policy) refuses(w apiserver.Write) bool {
@@ -131,8 +144,6 @@ func (p policy) err(w apiserver.Write) error {
 		return apierrors.NewTooManyRequests(denied.Error(), 1)
 	case "rights":
 		return apiserver.ErrNoRights(w)
-	case "hang":
-		return &url.Error{Op: string(w.Verb), URL: w.Key.String(), Err: context.DeadlineExceeded}
 	case "webhook":
 		return apierrors.NewInternalError(fmt.Errorf(`failed calling webhook "policy.example.com": %w`, context.DeadlineExceeded))
 	default:

@@ -30,7 +30,7 @@ func rewriteObjects(_ context.Context, w *World, args []string) error {
 	}
 	w.note("rewrite " + strings.Join(args, " "))
 	w.Store.Admission = append(w.Store.Admission, func(verb apiserver.Verb, obj client.Object) error {
-		if apiserver.KeyOf(obj).Kind == kind && (verb == apiserver.Create || !create) {
+		if apiserver.KeyOf(obj).Kind == kind && verb != apiserver.Delete && (verb == apiserver.Create || !create) {
 			change(obj)
 		}
 		return nil

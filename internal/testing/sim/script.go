@@ -62,6 +62,7 @@ func ParseScript(text string) (Script, error) {
 func (w *World) Play(ctx context.Context, script Script) error {
 	for _, step := range script {
 		w.acted = w.Now()
+		w.neighbors.act()
 		if err := step.command.do(ctx, w, step.args); err != nil {
 			return fmt.Errorf("%s: %w", step.Line, err)
 		}
@@ -92,7 +93,7 @@ func (s Script) Hurry(w *World) Script {
 
 // commands returns the script language. A new command is a new line here.
 func commands() []command {
-	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), refusalCommands(), rewriteCommands(), budgetCommands(), forgeCommands()),
+	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), refusalCommands(), rewriteCommands(), neighborCommands(), budgetCommands(), forgeCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
 		command{"run", 1, run},
 		command{"restart", 0, restart},

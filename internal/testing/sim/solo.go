@@ -59,7 +59,7 @@ func (s *Solo) Next() (at time.Time, ok bool) { return s.manager.queue.Next() }
 // Work lets the manager reconcile the request that is due first. There must be one.
 func (s *Solo) Work(ctx context.Context) error {
 	s.manager.take()
-	return s.manager.work(ctx)
+	return s.manager.work(ctx, new(false))
 }
 
 // Calm ends all chance: from now on there are no delays and no faults, no step is judged or promoted, and writes that

@@ -79,7 +79,7 @@ func (w *World) start(ctx context.Context, m *Manager, version int64) {
 	m.born = w.Store.Version()
 	m.Live = apiserver.NewLive(w.Store)
 	m.Live.Network = w.network.unreadable
-	m.queue = NewQueue(w.clock)
+	m.queue, m.waits = NewQueue(w.clock), waiting{}
 	m.clock = skewed{PassiveClock: w.clock, manager: m}
 	m.wire(ctx, runner(w.Chance))
 	for _, kind := range apiserver.Kinds() {
@@ -108,6 +108,7 @@ func (m *Manager) wire(ctx context.Context, run podcontrol.Runner) {
 		Runner:       run,
 		Expectations: m.expectations,
 		Metrics:      metrics.New(prometheus.NewRegistry(), m.expectations),
+		Line:         m.queue.Line,
 	}
 	m.reconciler = reconcile.AsReconciler(m.Client, r)
 	m.handlers = make(map[apiserver.Kind]handler.EventHandler)

@@ -46,6 +46,7 @@ type World struct {
 	kubelets  *kubelets
 	claims    *claims
 	network   *network
+	neighbors *neighbors
 	checker   *invariants.Checker
 	scheme    *runtime.Scheme
 	asleep    map[string]time.Time
@@ -62,6 +63,8 @@ type World struct {
 	willing bool
 	// policies refuse writes of managers.
 	policies []policy
+	// hung is true once a request of the running reconcile got no answer.
+	hung bool
 	// occupied is true while a stranger has a name that the set may want.
 	occupied bool
 }
@@ -80,6 +83,7 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
 	w.claims = &claims{world: w}
 	w.network = &network{world: w}
+	w.neighbors = &neighbors{world: w}
 	w.Film = newFilm(w)
 	w.checker = invariants.NewChecker(w.Cluster)
 	for _, observe := range []func(*apiserver.Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.Observe} {
@@ -117,6 +121,7 @@ func (w *World) turns() []turn {
 	w.scheduler.turns(add)
 	w.claims.turns(add)
 	w.network.turns(add)
+	w.neighbors.turns(add)
 	w.willingTurns(add)
 	w.kubelets.turns(add)
 	return all
@@ -132,7 +137,11 @@ func (w *World) managerTurns(m *Manager, add func(turn)) {
 			}})
 		}
 	}
-	if at, ok := m.queue.Next(); ok {
+	at, ok := m.queue.Next()
+	if err := m.starved(); err != nil && w.checker.Violation == nil {
+		w.checker.Violation = err
+	}
+	if ok {
 		add(turn{who: m.Name, at: at, take: func(ctx context.Context) error { return w.work(ctx, m) }})
 	}
 }
@@ -151,6 +160,10 @@ func (w *World) deliver(ctx context.Context, m *Manager, kind apiserver.Kind) {
 // work lets a manager reconcile once, and restarts it if it crashes.
 func (w *World) work(ctx context.Context, m *Manager) error {
 	m.take()
+	if err := m.judge(); err != nil {
+		return err
+	}
+	w.hung = false
 	w.checker.Begin(&invariants.Reconcile{
 		Manager: m.Name,
 		Set:     apiserver.Key{Kind: apiserver.RollSets, Namespace: m.working.Namespace, Name: m.working.Name},
@@ -158,7 +171,7 @@ func (w *World) work(ctx context.Context, m *Manager) error {
 		Clock:   m.clock,
 		Born:    m.born,
 	})
-	err := m.work(w.Film.withLog(ctx))
+	err := m.work(w.Film.withLog(ctx), &w.hung)
 	w.checker.End()
 	if errors.Is(err, errCrashed) {
 		w.Film.note(m.Name, "crashes")

@@ -60,15 +60,22 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
+// admit asks all admission policies about an object. None of them is about the status of objects, or about where pods run.
 func (s *Store) admit(w *Write, obj client.Object) error {
-	labels, owners := obj.GetLabels(), obj.GetOwnerReferences()
+	if w.Subresource == "status" || w.Subresource == "binding" {
+		return nil
+	}
+	if len(s.Admission) == 0 {
+		return nil
+	}
+	sent := Clone(obj)
 	for _, admission := range s.Admission {
 		if err := admission(w.Verb, obj); err != nil {
 			return apierrors.NewForbidden(GroupResource(kindOf(obj)), obj.GetName(), err)
 		}
 	}
-	if !maps.Equal(labels, obj.GetLabels()) || len(owners) != len(obj.GetOwnerReferences()) {
-		w.Rewritten = true
+	if !maps.Equal(sent.GetLabels(), obj.GetLabels()) || len(sent.GetOwnerReferences()) != len(obj.GetOwnerReferences()) {
+		w.Sent = sent
 		s.rewritten++
 	}
 	return nil

@@ -40,8 +40,8 @@ type Write struct {
 	Body []byte
 	// DryRun writes change nothing and are not logged.
 	DryRun bool
-	// Rewritten is true if admission changed the metadata that was sent.
-	Rewritten bool
+	// Sent is the object as it was sent, if admission changed its metadata; else nil.
+	Sent client.Object
 }
 
 // String names the write for errors and film strips.

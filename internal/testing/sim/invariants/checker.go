@@ -177,6 +177,10 @@ func rules() []rule {
 
 // Observe judges a write and remembers the first violation.
 func (c *Checker) Observe(e *apiserver.Entry) {
+	if c.elsewhere() || e.Key.Namespace != "" && e.Key.Namespace != c.world.set.Namespace {
+		c.observeElsewhere(e)
+		return
+	}
 	c.observeData(e)
 	c.observeService()
 	c.observeMisfit(e)
@@ -213,6 +217,17 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 		if wrong := r.judge(v); wrong != "" && c.Violation == nil {
 			c.Violation = fmt.Errorf("%s broken at resource version %d by %s of %s: %s", r.name, e.Version, e.Actor, e.Write, wrong)
 		}
+	}
+}
+
+// elsewhere reports whether the running reconcile is of another set.
+func (c *Checker) elsewhere() bool { return c.reconcile != nil && c.reconcile.Set != c.world.set }
+
+// observeElsewhere judges that a manager writes in the namespace of the set that it reconciles. No other rule is about the sets of
+// others.
+func (c *Checker) observeElsewhere(e *apiserver.Entry) {
+	if c.reconcile != nil && e.Actor == c.reconcile.Manager && e.Key.Namespace != c.reconcile.Set.Namespace && c.Violation == nil {
+		c.Violation = fmt.Errorf("I14 scope broken at resource version %d by %s of %s in the reconcile of %s", e.Version, e.Actor, e.Write, c.reconcile.Set)
 	}
 }
 
@@ -262,6 +277,12 @@ func (c *Checker) generation() int64 {
 
 // Tried records the outcome of a write that a manager tried.
 func (c *Checker) Tried(w apiserver.Write, err error) {
+	if c.elsewhere() {
+		if wrong := c.bounds.try(w, err, c.world.now()); wrong != "" && c.Violation == nil {
+			c.Violation = errors.New(wrong)
+		}
+		return
+	}
 	if lost := (*url.Error)(nil); errors.As(err, &lost) {
 		c.entered.sent[attemptOf(w)] = c.reconcile.Clock.Now()
 		if c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
@@ -287,13 +308,16 @@ func (c *Checker) Vain(w apiserver.Write) {
 // observeMisfit notes a pod that admission makes none of the set's when a manager creates it.
 func (c *Checker) observeMisfit(e *apiserver.Entry) {
 	pod, isPod := e.New.(*corev1.Pod)
-	if set := c.world.Set(); e.Rewritten && isPod && e.Verb == apiserver.Create && c.managers[e.Actor] && set != nil {
+	if set := c.world.Set(); e.Sent != nil && isPod && e.Verb == apiserver.Create && c.managers[e.Actor] && set != nil {
 		c.world.Misfits[pod.UID] = OwnerOf(pod) != set.UID || !matches(set, pod)
 	}
 }
 
 // Rewritten judges a write that admission changed: the manager must notice, and not try it again and again.
 func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
+	if c.elsewhere() {
+		return
+	}
 	wrong := c.bounds.rewrite(w, c.world.now())
 	if w.Verb == apiserver.Create && c.world.Misfits[answer.GetUID()] {
 		wrong = c.bounds.misfit(c.world.now())

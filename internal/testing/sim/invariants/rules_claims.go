@@ -36,7 +36,7 @@ func (c *Checker) observeData(e *apiserver.Entry) {
 		c.data = data{doubtful: c.data.doubtful}
 	case *set.Spec.Replicas > c.data.replicas:
 		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may be deleted
-	case e.Actor == User:
+	case e.Actor == User, e.Sent != nil:
 		c.excuse(e)
 	case e.Key.Kind == apiserver.Claims && e.New == nil || e.Verb == apiserver.Delete:
 		if name, kept := c.data.claims[e.Old.GetUID()]; kept && e.Key.Kind == apiserver.Claims {
@@ -48,7 +48,7 @@ func (c *Checker) observeData(e *apiserver.Entry) {
 	}
 }
 
-// excuse forgets the claims that a user's write concerns.
+// excuse forgets the claims that a write concerns, of a user or of an admission policy.
 func (c *Checker) excuse(e *apiserver.Entry) {
 	switch pod, isPod := e.New.(*corev1.Pod); {
 	case e.Key.Kind == apiserver.Claims && e.Old != nil:

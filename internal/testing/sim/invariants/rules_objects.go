@@ -59,7 +59,7 @@ func ownsIt(v *verdict) string {
 	}
 	claimOfPod := v.Key.Kind == apiserver.Claims && v.ownsPod(owner)
 	switch {
-	case owner == v.set.UID, claimOfPod, v.Verb == apiserver.Create && v.Rewritten:
+	case owner == v.set.UID, claimOfPod:
 		return ""
 	case owner == "" && v.Verb != apiserver.Delete && v.Key.Kind != apiserver.Budgets: // an adoption, judged by I8; or a claim that is kept
 		return ""
@@ -201,8 +201,8 @@ func adoptsOrphansOnly(v *verdict) string {
 	}
 	was, is := OwnerOf(v.Old), OwnerOf(v.New)
 	switch {
-	case was == is, v.Key.Kind == apiserver.Revisions && v.Rewritten && is == "":
-		return "" // admission may have taken the owner off
+	case was == is:
+		return ""
 	case v.Key.Kind == apiserver.Revisions && is != v.set.UID:
 		return "a revision was given away"
 	case was == v.set.UID && is == "":

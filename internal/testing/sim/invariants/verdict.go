@@ -32,6 +32,10 @@ type verdict struct {
 
 // verdictOn returns a write together with what its manager could know before it.
 func (c *Checker) verdictOn(e *apiserver.Entry) *verdict {
+	if e.Sent != nil { // a manager answers for what it sends
+		sent := *e
+		sent.New, e = e.Sent, &sent
+	}
 	v := &verdict{Entry: e, world: c.world, checker: c, made: c.made, now: c.reconcile.Clock.Now(), pods: make(map[apiserver.Key]*corev1.Pod)}
 	if v.set = c.reconcile.set(); v.set == nil {
 		return v

@@ -6,12 +6,10 @@ package watch
 import (
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestBudget lets something happen to pods of a set all the time, and looks whenever the set is let in.
-func TestBudget(t *testing.T) {
+func TestAccount(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		pods, writes   int
@@ -31,18 +29,17 @@ func TestBudget(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var b budget
-			set := types.NamespacedName{Namespace: "default", Name: "web"}
+			var a account
 			start := time.Unix(1_000, 0)
 			looks, atOnce, longest := 0, -1, time.Duration(0)
 			for now := start; now.Before(start.Add(tt.during)); now = now.Add(tt.every) {
-				wait := b.wait(set, now)
+				wait := a.wait(now)
 				longest = max(longest, wait)
 				if wait > 0 && atOnce < 0 {
 					atOnce = looks
 				}
 				if wait == 0 {
-					b.charge(set, now, Look{Pods: tt.pods, Writes: tt.writes})
+					a = a.charge(now, Look{Pods: tt.pods, Writes: tt.writes}.cost())
 					looks++
 				}
 			}
@@ -57,28 +54,20 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestBudgetIsPaidOff(t *testing.T) {
+func TestAccountsArePaidOff(t *testing.T) {
 	t.Parallel()
-	var b budget
-	set := types.NamespacedName{Namespace: "default", Name: "web"}
+	var a account
 	now := time.Unix(1_000, 0)
 	for range 1_000 { // a user edits the set, which does not wait
-		b.charge(set, now, Look{Pods: 10_000})
+		a = a.charge(now, Look{Pods: 10_000}.cost())
 	}
-	if wait := b.wait(set, now); wait > maxCost {
+	if wait := a.wait(now); wait > maxCost {
 		t.Errorf("an event waits %s, want %s at most", wait, maxCost)
 	}
-	if wait := b.wait(set, now.Add(-time.Hour)); wait > maxCost {
+	if wait := a.wait(now.Add(-time.Hour)); wait > maxCost {
 		t.Errorf("an event waits %s after the clock was set back, want %s at most", wait, maxCost)
 	}
-	if wait := b.wait(set, now.Add(maxCost)); wait > 0 {
+	if wait := a.wait(now.Add(maxCost)); wait > 0 {
 		t.Errorf("an event waits %s after a second, want none", wait)
-	}
-	if wait := b.wait(types.NamespacedName{Name: "another"}, now); wait > 0 {
-		t.Errorf("an event of another set waits %s", wait)
-	}
-	b.forget(set)
-	if wait := b.wait(set, now); wait > 0 {
-		t.Errorf("an event of a namesake waits %s", wait)
 	}
 }

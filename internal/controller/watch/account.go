@@ -1,0 +1,52 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import "time"
+
+// What a look at a set costs: something, and something for each pod. The units are a hundred times the processor time
+// that it takes, so that no set, whatever happens to its pods, gets more than about a hundredth of a core.
+const (
+	costOfLook = 10 * time.Millisecond
+	costOfPod  = 100 * time.Microsecond
+	// vain is how many times as much each pod costs if the look leads to fewer writes than one for every usefulPods pods: a
+	// large set is looked at when there is something to do for several of its pods.
+	vain       = 4
+	usefulPods = 200
+	// maxCost bounds how long events and timers of a very large set wait.
+	maxCost = time.Second
+	// credit is what a set may spend at once: a small set gets dozens of looks, one of thousands of pods one or two.
+	credit = 500 * time.Millisecond
+)
+
+// Look is a look at so many pods, and how many writes it led to.
+type Look struct{ Pods, Writes int }
+
+func (l Look) cost() time.Duration {
+	ofPods := time.Duration(l.Pods) * costOfPod
+	if l.Writes*usefulPods < l.Pods {
+		ofPods *= vain
+	}
+	return min(costOfLook+ofPods, maxCost)
+}
+
+// account is when its holder, a set or a namespace, will have paid for the looks at it. The past means that nothing is owed.
+type account struct{ paid time.Time }
+
+// charge charges the account. It owes at most credit and maxCost, also after a clock was set back.
+func (a account) charge(now time.Time, cost time.Duration) account {
+	paid, most := a.paid, now.Add(credit+maxCost)
+	if paid.Before(now) {
+		paid = now
+	}
+	if paid = paid.Add(cost); paid.After(most) {
+		paid = most
+	}
+	return account{paid}
+}
+
+// wait is how long its holder waits until it can afford a look.
+func (a account) wait(now time.Time) time.Duration {
+	return min(max(0, a.paid.Add(-credit).Sub(now)), maxCost)
+}
