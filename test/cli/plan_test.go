@@ -280,7 +280,7 @@ func (f *figures) inDoubt() []string {
 	return nil
 }
 
-// known returns what is written to each object, in order, without those of which the plan says that it does not know.
+// known returns what is written to each object, in order. It leaves out what the plan calls unknown.
 func (f *figures) known(writes []string) map[string][]string {
 	objects := byObject(writes)
 	for _, object := range f.inDoubt() {
