@@ -191,7 +191,9 @@ func TestPlanIsWhatHappens(t *testing.T) {
 					t.Fatalf("-seed=%d, %s: %s\n(-planned +made):\n%s\nmade:\n%s", seed, what, patch, diff, strings.Join(made, "\n"))
 				}
 				inTime := time.Since(steady) < soon+atRest // on a busy machine ages may have changed the order meanwhile
-				if inTime && len(plan.inDoubt()) == 0 && oneByOne(&e.set.Spec) && !slices.Equal(batches(planned, planned), batches(planned, made)) {
+				// How long a pod takes to go is assumed. It decides whether another one comes before, when the range of ordinals moves.
+				inOrder := inTime && what != "ordinals" && len(plan.inDoubt()) == 0
+				if inOrder && oneByOne(&e.set.Spec) && !slices.Equal(batches(planned, planned), batches(planned, made)) {
 					t.Fatalf("-seed=%d, %s: the order differs (-planned +made):\n%s", seed, what, gocmp.Diff(planned, made))
 				}
 			}
