@@ -352,4 +352,10 @@ func TestArtifactHub(t *testing.T) {
 	if err := sigsyaml.Unmarshal([]byte(metadata.Annotations["artifacthub.io/crdsExamples"]), &examples); err != nil || len(examples) != 1 {
 		t.Errorf("the examples are %v: %v", examples, err)
 	}
+	if raw, err = os.ReadFile(filepath.Join("..", "..", "config", "manifests", "bases", "rollset.clusterserviceversion.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if claim := metadata.Annotations["artifacthub.io/operatorCapabilities"]; !strings.Contains(string(raw), "capabilities: "+claim+"\n") {
+		t.Errorf("the chart claims %s, and the bundle does not", claim)
+	}
 }
