@@ -31,6 +31,8 @@ FOCUS ?= .
 PKG ?= ./...
 # The number of random edits of `make plans`.
 EDITS ?= 50
+# Flags of the manager that `make run` runs, such as --namespaces=shop.
+FLAGS ?=
 # Flags of test/e2e, such as images that the nodes of KUBECONFIG can run. Its package comment lists them.
 E2E_FLAGS ?=
 # The revision that `make check` compares the working tree with.
@@ -419,8 +421,9 @@ build-installer: ## Write dist/install.yaml: the CRD and the manager with image 
 ##@ Run
 
 .PHONY: run
-run: ## Run the manager locally in the foreground, against the cluster of KUBECONFIG.
-	go run . --leader-elect
+run: ## Run the manager locally in the foreground, against the cluster of KUBECONFIG, with FLAGS.
+	@# It serves no probes: nobody asks it, and the port may be taken.
+	go run . --leader-elect --health-probe-bind-address=0 $(FLAGS)
 
 .PHONY: install
 install: ## Install the CRD into the cluster of KUBECONFIG.

@@ -48,8 +48,11 @@ type neighborsTrial struct {
 	percent int
 	shop    *rollSets
 	facts   []fact
-	alone   float64
+	alone   loss
 }
+
+// loss is how long a lost pod takes: until the manager sends the first write for it, and until any client hears of it, in seconds.
+type loss struct{ write, event float64 }
 
 // measureNeighbors deletes pods of a set, and measures how long the manager takes to send the first write for each: alone, while the
 // sets of other namespaces are edited, beside sets that are broken, and beside a namespace with a webhook that never answers.
@@ -69,7 +72,7 @@ func measureNeighbors(ctx context.Context, b *bed, percent int) (facts []fact, e
 	if t.alone, err = t.lose(ctx); err != nil {
 		return nil, err
 	}
-	t.facts = append(t.facts, fact{Name: "first write for a lost pod, alone, median", Value: t.alone, Unit: "s", Limit: noLimit})
+	t.facts = append(t.facts, fact{Name: "first write for a lost pod, alone, median", Value: t.alone.write, Unit: "s", Limit: noLimit})
 	if err := errors.Join(t.besideEdits(ctx), t.besideBroken(ctx), t.besideHanging(ctx)); err != nil {
 		return nil, err
 	}
@@ -203,55 +206,63 @@ func hangingWebhook(server *httptest.Server, namespace string) (*admissionv1.Val
 	}, nil
 }
 
-func (t *neighborsTrial) note(took float64, beside string) {
+func (t *neighborsTrial) note(took loss, beside string) {
 	t.facts = append(t.facts,
-		fact{Name: "first write for a lost pod beside " + beside + ", median", Value: took, Unit: "s", Limit: noLimit},
-		fact{Name: "by how much longer that takes", Value: took - t.alone, Unit: "s", Limit: longestDelay})
+		fact{Name: "first write for a lost pod beside " + beside + ", median", Value: took.write, Unit: "s", Limit: noLimit},
+		fact{Name: "by how much longer than alone, beside " + beside, Value: took.write - t.alone.write, Unit: "s", Limit: longestDelay},
+		fact{Name: "by how much longer it takes until any client hears of it", Value: took.event - t.alone.event, Unit: "s", Limit: noLimit})
 }
 
-// lose deletes pods of the shop one after the other, and returns the median of the times to the first pod that the manager creates
-// for it after that, in seconds.
-func (t *neighborsTrial) lose(ctx context.Context) (float64, error) {
-	var took []float64
+// lose deletes pods of the shop one after the other, and returns the medians.
+func (t *neighborsTrial) lose(ctx context.Context) (loss, error) {
+	var writes, events []float64
 	for range losses {
 		if err := sleep(ctx, lossEvery); err != nil {
-			return 0, err
+			return loss{}, err
 		}
-		one, err := t.loseOne(ctx)
+		write, event, err := t.loseOne(ctx)
 		if err != nil {
-			return 0, err
+			return loss{}, err
 		}
-		took = append(took, one.Seconds())
+		writes, events = append(writes, write.Seconds()), append(events, event.Seconds())
 	}
-	slices.Sort(took)
-	return took[len(took)/2], nil
+	slices.Sort(writes)
+	slices.Sort(events)
+	return loss{writes[losses/2], events[losses/2]}, nil
 }
 
-func (t *neighborsTrial) loseOne(ctx context.Context) (time.Duration, error) {
+// loseOne deletes a pod. It returns how long it takes until the manager creates a pod, and until a watch of this program shows it.
+func (t *neighborsTrial) loseOne(ctx context.Context) (write, event time.Duration, err error) {
 	set := t.shop.wishes[0].name
 	pods := &corev1.PodList{}
 	if err := t.bed.objects.List(ctx, pods, client.InNamespace(set.Namespace)); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	live := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil })
 	if live < 0 {
-		return 0, fmt.Errorf("no pod of %s is left to lose", set)
+		return 0, 0, fmt.Errorf("no pod of %s is left to lose", set)
 	}
+	pod := pods.Items[live]
 	log, err := audit.From(t.bed.AuditLog)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	heard := newGoal(1, func(p *corev1.Pod) bool { return p.UID == pod.UID && p.DeletionTimestamp != nil })
+	t.shop.watcher.aim(heard)
 	lost := time.Now()
-	if err := t.bed.api.CoreV1().Pods(set.Namespace).Delete(ctx, pods.Items[live].Name, metav1.DeleteOptions{}); err != nil {
-		return 0, err
+	if err := t.bed.api.CoreV1().Pods(set.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
+		return 0, 0, err
+	}
+	if err := t.shop.watcher.await(ctx, t.process.Done()); err != nil {
+		return 0, 0, err
 	}
 	for {
 		at, err := firstCreate(log, set)
 		if err != nil || !at.IsZero() {
-			return at.Sub(lost), err
+			return at.Sub(lost), heard.at.Sub(lost), err
 		}
 		if err := sleep(ctx, pollEvery); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 }

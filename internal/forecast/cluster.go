@@ -45,6 +45,9 @@ type Surroundings struct {
 	Prepare func(*apiserver.Store)
 	// Judged is true if each step of a rollout that waits for a gate or a person continues at once. Otherwise it waits.
 	Judged bool
+	// NewestFirst is true if, of the pods about which something is due at the same moment, the newest comes first. Otherwise the oldest
+	// does.
+	NewestFirst bool
 }
 
 // cluster is what the manager works on: the API server with its objects, and everything that acts on them. Each actor has
@@ -146,6 +149,9 @@ func (c *cluster) isForeign(pod *corev1.Pod) bool {
 func (c *cluster) tend(pod *corev1.Pod) *tended {
 	t := &tended{key: apiserver.KeyOf(pod), uid: pod.UID, number: c.seen}
 	c.seen++
+	if c.NewestFirst {
+		t.number = -t.number
+	}
 	c.tended[pod.UID] = t
 	return t
 }

@@ -127,8 +127,14 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	f.Curve, f.LowestAvailable, f.MostPods = curve(f.Lanes)
 	f.Takes = lasts(f)
 	f.Revisions = revisionsOf(good, in.Before)
-	good.store = nil // the first run can be large, and the second does not need it
+	good.store = nil // the first run can be large, and the others do not need it
 	f.CannotKnow = assumptions(in, times)
+	around.Kubelet, around.Refuses = newLifelike(pods, times, "", in.Now), schedulerOf(pods)
+	if doubt, err := inDoubt(ctx, in, around, f.Writes); err != nil {
+		return nil, err
+	} else if doubt != "" {
+		f.CannotKnow = append(f.CannotKnow, doubt)
+	}
 	if f.asksOthers() {
 		f.CannotKnow = append(f.CannotKnow, "steps: each gate is assumed to become True, and each pause to be promoted, as soon as it is waited for")
 	}

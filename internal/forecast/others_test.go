@@ -162,6 +162,21 @@ func TestClassFollowsFromTheWrites(t *testing.T) {
 	}
 }
 
+// A set that rests with old pods says why, though it is Ready.
+func TestRestsSayWhy(t *testing.T) {
+	t.Parallel()
+	onDelete := func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy }
+	paused := func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }
+	for want, rest := range map[string]func(*v1alpha1.RollSetSpec){"updateStrategy OnDelete: it is updated when it is deleted": onDelete, "paused": paused} {
+		if f := forecastOf(t, web(rest), web(rest, image("web:2"))); !strings.Contains(f.WaitsFor, want) {
+			t.Errorf("it waits for %q, want %q", f.WaitsFor, want)
+		}
+	}
+	if f := forecastOf(t, web(onDelete), web(onDelete)); f.WaitsFor != "" {
+		t.Errorf("a set with nothing to update waits for %q", f.WaitsFor)
+	}
+}
+
 // The curve begins with the pods that are available now, whatever the clocks of the nodes, of the API server and of the user.
 func TestClocksThatDiffer(t *testing.T) {
 	t.Parallel()

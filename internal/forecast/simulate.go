@@ -160,14 +160,16 @@ func podsAmong(objects []client.Object) []*corev1.Pod {
 	return pods
 }
 
-// waitsFor returns what the set waits for at the end, by its own message; empty if it is complete. A paused set
-// is Ready although old pods are left.
+// waitsFor returns what the set waits for at the end, by its own message; empty if it is complete. A paused set, and one whose pods
+// wait to be deleted, are Ready although old pods are left.
 func (r *run) waitsFor() string {
 	if r.set == nil {
 		return ""
 	}
 	c := meta.FindStatusCondition(r.set.Status.Conditions, v1alpha1.ConditionProgressing)
-	if c == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1alpha1.ConditionReady) && c.Reason != v1alpha1.ReasonPaused {
+	rests := c != nil && c.Reason == v1alpha1.ReasonPaused ||
+		r.set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy && r.set.Status.UpdatedReplicas < r.set.Status.Replicas
+	if c == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1alpha1.ConditionReady) && !rests {
 		return ""
 	}
 	return c.Message

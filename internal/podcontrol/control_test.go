@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -321,6 +322,11 @@ func TestBounded(t *testing.T) {
 // TestANamespaceThatHangsHoldsHalf lets all calls of a namespace hang. Those of another one are made.
 func TestANamespaceThatHangsHoldsHalf(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, otherCallsAreMade) // it fails at once if all wait for each other
+}
+
+func otherCallsAreMade(t *testing.T) {
+	t.Helper()
 	run := Bounded(10, 8)
 	var hanging atomic.Int32
 	var ended sync.WaitGroup

@@ -49,12 +49,18 @@ func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 // finalizer or a lost node. A terminating pod with a random name cannot be told from one that was moved. left is how long until a pod that
 // terminates counts as stuck.
 func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
+	left = ending(o)
+	return left > 0 || leaving(o, down) > 0, left
+}
+
+// ending returns for how long the pods that were scaled down still end in time; 0 if none does.
+func ending(o *snapshot.Set) (left time.Duration) {
 	for r := range o.Unsteady() {
 		if r.Terminating && o.Condemned(r) && !r.Stuck(o.Now) {
 			left = max(left, r.StuckAt().Sub(o.Now)+time.Second)
 		}
 	}
-	return left > 0 || leaving(o, down) > 0, left
+	return left
 }
 
 // leaving counts the surplus pods that a plan deletes, without those whose deletion was refused a moment ago.
@@ -115,11 +121,11 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		if room == 0 {
 			return
 		}
-		wanted, isGuarded := place, place.Revision == o.Update.Name && !place.Surge
+		isGuarded := place.Revision == o.Update.Name && !place.Surge
 		if isGuarded && allowed == 0 {
 			place.Revision = w.Instead
 		}
-		if held(o, place, p) || limit.holds(wanted, p) {
+		if held(o, place, p) || limit.holds(place, p) {
 			continue
 		}
 		room--
@@ -201,7 +207,7 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 			waiting += h.Count
 		}
 	}
-	if o.OrderedReady() && going+waiting > 0 { // the others go in their turn
+	if o.OrderedReady() && (going+waiting > 0 || ending(o) > 0) { // the others go in their turn
 		waiting = len(w.Going) - going
 	}
 	free := max(0, w.Missing-going-waiting)

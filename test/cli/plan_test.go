@@ -186,12 +186,14 @@ func TestPlanIsWhatHappens(t *testing.T) {
 				}
 				u.log = &log
 				made := u.rest(t, len(planned))
-				t.Logf("%s: %d writes", what, len(made))
-				if diff := gocmp.Diff(byObject(planned), byObject(made)); diff != "" {
+				t.Logf("%s: %d writes, %d objects in doubt", what, len(made), len(plan.inDoubt()))
+				if diff := gocmp.Diff(plan.known(planned), plan.known(made)); diff != "" {
 					t.Fatalf("-seed=%d, %s: %s\n(-planned +made):\n%s\nmade:\n%s", seed, what, patch, diff, strings.Join(made, "\n"))
 				}
 				inTime := time.Since(steady) < soon+atRest // on a busy machine ages may have changed the order meanwhile
-				if inTime && oneByOne(&e.set.Spec) && !slices.Equal(batches(planned, planned), batches(planned, made)) {
+				// How long a pod takes to go is assumed. It decides whether another one comes before, when the range of ordinals moves.
+				inOrder := inTime && what != "ordinals" && len(plan.inDoubt()) == 0
+				if inOrder && oneByOne(&e.set.Spec) && !slices.Equal(batches(planned, planned), batches(planned, made)) {
 					t.Fatalf("-seed=%d, %s: the order differs (-planned +made):\n%s", seed, what, gocmp.Diff(planned, made))
 				}
 			}
@@ -206,9 +208,12 @@ func oneByOne(spec *v1alpha1.RollSetSpec) bool {
 }
 
 // batches sorts the writes that are sent at the same time: those that are adjacent in the plan, and do the same to objects
-// of one kind.
+// of one kind. Claims grow and gates open after events of two kinds, which may arrive in any order.
 func batches(planned, writes []string) []string {
-	kind := func(i int) string { return planned[i][:strings.LastIndex(planned[i], " ")] }
+	kind := func(i int) string {
+		what := planned[i][:strings.LastIndex(planned[i], " ")]
+		return strings.Replace(what, "patch persistentvolumeclaims", "patch pods/status", 1)
+	}
 	sorted := slices.Clone(writes)
 	for from, i := 0, 0; i < len(planned); i++ {
 		if i+1 == len(planned) || kind(i+1) != kind(from) {
@@ -247,7 +252,7 @@ type figures struct {
 	Class                     string
 	Writes                    []struct{ Verb, Resource, Name string }
 	LowestAvailable, MostPods int
-	InTheWay                  []string
+	InTheWay, CannotKnow      []string
 	IfBroken                  struct{ BrokenPods, LowestAvailable int }
 }
 
@@ -268,6 +273,25 @@ func (f *figures) lines() []string {
 		writes = append(writes, w.Verb+" "+w.Resource+" "+w.Name)
 	}
 	return writes
+}
+
+// inDoubt returns the objects whose writes depend on the order in which pods become ready, as the plan says.
+func (f *figures) inDoubt() []string {
+	for _, note := range f.CannotKnow {
+		if _, objects, ok := strings.Cut(note, "it decides what is written to "); ok {
+			return strings.Split(objects, ", ")
+		}
+	}
+	return nil
+}
+
+// known returns what is written to each object, in order. It leaves out what the plan calls unknown.
+func (f *figures) known(writes []string) map[string][]string {
+	objects := byObject(writes)
+	for _, object := range f.inDoubt() {
+		delete(objects, object)
+	}
+	return objects
 }
 
 // impossible returns which figure of a plan cannot be about the pods of the set alone, or contradicts its writes.

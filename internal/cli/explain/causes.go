@@ -78,7 +78,7 @@ func refused(set *v1alpha1.RollSet, create action.Create) bool {
 // podName returns the name of a pod that is created.
 func podName(set *v1alpha1.RollSet, create action.Create) string { return set.Name + "-" + create.ID }
 
-// nextWrites returns the writes of a plan that nothing holds and nobody has refused.
+// nextWrites returns the writes of a plan that nothing holds and the API server has not refused.
 func nextWrites(set *v1alpha1.RollSet, p *action.Plan) []string {
 	next := []string{}
 	for _, a := range p.Actions {

@@ -117,7 +117,7 @@ func (e *edit) apply(ctx context.Context, c client.Client, before *v1alpha1.Roll
 	}
 	answer := before.DeepCopy()
 	if string(body) == "{}" {
-		return answer, nil // nobody sends it
+		return answer, nil // kubectl apply sends nothing either
 	}
 	if err := c.Patch(ctx, answer, client.RawPatch(types.MergePatchType, body), client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("the edit is refused: %w", err)

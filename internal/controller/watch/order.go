@@ -90,7 +90,7 @@ func (o *Order) Wait(set reconcile.Request, priority int) time.Duration {
 	return o.accounts[set.NamespacedName].wait(o.clock.Now())
 }
 
-// Charge charges a set, and its namespace, for a look at the set. The namespace has paid what every look costs.
+// Charge charges a look at a set to the set and its namespace. The namespace has paid what every look costs.
 func (o *Order) Charge(set types.NamespacedName, l Look) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,7 +153,7 @@ func (o *Order) Len() (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, b := range o.namespaces {
-		if b.working < o.free {
+		if o.finds(b) {
 			n += len(b.waiting)
 		}
 	}
@@ -169,7 +169,7 @@ func (o *Order) Pop() reconcile.Request {
 		switch {
 		case len(b.waiting)+b.working == 0 && !b.paid.After(o.least): // it owes nothing
 			delete(o.namespaces, name)
-		case len(b.waiting) > 0 && b.working < o.free:
+		case len(b.waiting) > 0 && o.finds(b):
 			b.account = b.charge(o.least, 0)
 			if least == nil || b.paid.Before(least.paid) {
 				least = b
@@ -213,6 +213,9 @@ func (o *Order) Done(set reconcile.Request) {
 		clear(o.namespaces)
 	}
 }
+
+// finds reports whether a namespace finds a worker.
+func (o *Order) finds(b *branch) bool { return b.working < o.free }
 
 func (o *Order) branch(namespace string) *branch {
 	b, ok := o.namespaces[namespace]

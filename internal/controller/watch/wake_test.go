@@ -54,11 +54,14 @@ func TestWake(t *testing.T) {
 	ready := watchedPod()
 	unready := watchedPod()
 	unready.Status.Conditions[0].Status = corev1.ConditionFalse
+	leaving, ended := watchedPod(), watchedPod()
+	leaving.DeletionTimestamp, ended.Status.Phase = &metav1.Time{}, corev1.PodFailed
 
 	tests := map[string]struct {
 		of      client.Object
 		before  client.Object // nil if it comes
 		initial bool
+		gone    bool
 		want    []int
 	}{
 		"a set comes":           {of: set(same), want: []int{newPriority}},
@@ -73,6 +76,10 @@ func TestWake(t *testing.T) {
 		"a pod was there":        {of: ready, initial: true, want: []int{handler.LowPriority}},
 		"a pod gets ready":       {before: unready, of: ready, want: []int{Priority}},
 		"a pod is resynced":      {before: ready, of: ready},
+		"a pod is deleted":       {before: ready, of: leaving, want: []int{lostPriority}},
+		"a pod ends":             {before: ready, of: ended, want: []int{lostPriority}},
+		"it ended before":        {before: ended, of: leaving, want: []int{Priority}},
+		"a pod is gone":          {of: leaving, gone: true, want: []int{lostPriority}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -85,9 +92,12 @@ func TestWake(t *testing.T) {
 				}
 			}
 			q := &entrance{}
-			if tt.before == nil {
+			switch {
+			case tt.gone:
+				h.Delete(t.Context(), event.DeleteEvent{Object: tt.of}, q)
+			case tt.before == nil:
 				h.Create(t.Context(), event.CreateEvent{Object: tt.of, IsInInitialList: tt.initial}, q)
-			} else {
+			default:
 				h.Update(t.Context(), event.UpdateEvent{ObjectOld: tt.before, ObjectNew: tt.of}, q)
 			}
 			if diff := cmp.Diff(tt.want, q.got); diff != "" {

@@ -166,6 +166,35 @@ func TestWrongTokensDelayNobody(t *testing.T) {
 	})
 }
 
+// TestKnownClientsHaveALaneOfTheirOwn lets a thousand clients ask at once, more than the lane of unknown ones serves, when the answer
+// about a known one has become too old.
+func TestKnownClientsHaveALaneOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		handler, _ := guarded(t, logr.Discard(), apiServer)
+		if code, _ := scrape(t, handler, "good"); code != http.StatusOK {
+			t.Fatalf("answered %d", code)
+		}
+		time.Sleep(2 * time.Minute)
+		var busy atomic.Int64
+		for i := range 1000 {
+			go func() {
+				if code, _ := scrape(t, handler, fmt.Sprintf("x%d", i)); code == http.StatusTooManyRequests {
+					busy.Add(1)
+				}
+			}()
+		}
+		time.Sleep(time.Millisecond)
+		if code, took := scrape(t, handler, "good"); code != http.StatusOK || took > 100*time.Millisecond {
+			t.Errorf("a known client was answered %d after %s", code, took)
+		}
+		time.Sleep(time.Minute)
+		if busy.Load() == 0 {
+			t.Error("the lane of unknown clients was never full")
+		}
+	})
+}
+
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

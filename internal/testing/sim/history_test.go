@@ -107,7 +107,7 @@ func worldWords() []word {
 		{"neighbors", among("40 0", "40 3", "0 4", "0 0")},
 		{"rewrite", rapid.Custom(func(t *rapid.T) string {
 			change := among("pods app=other", "pods app-", "pods controller-revision-hash-", "pods controller-revision-hash=other", "pods owner-",
-				"pods apps.rollset.dev/instance-id-", "claims apps.rollset.dev/set-", "claims owner-", "revision owner-", "revision app=other").Draw(t, "change")
+				"pods apps.rollset.dev/instance-id-", "claims apps.rollset.dev/set-", "claims owner-", "revision owner-", "revision app=other", "status selector-").Draw(t, "change")
 			return change + among("", " create").Draw(t, "on")
 		})},
 		{"outage", among("2s", "9s", "12s", "40s")},

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
@@ -21,7 +22,7 @@ func rewriteCommands() []command {
 
 // rewriteObjects lets an admission policy change the metadata of a kind of objects whenever they are created or changed:
 // "rewrite pods app=other", "rewrite claims apps.rollset.dev/set-", "rewrite pods owner-". "create" as the third word lets it change
-// only new ones. "allow" ends all such policies.
+// only new ones. "rewrite status selector-" lets it take the selector out of statuses, as an API server does that has an older CRD. "allow" ends all such policies.
 func rewriteObjects(_ context.Context, w *World, args []string) error {
 	kind, create := kindNamed(args[0]), len(args) > 2 && args[2] == "create"
 	change, err := rewriting(args[1])
@@ -47,6 +48,12 @@ func rewriting(text string) (func(client.Object), error) {
 		return nil, fmt.Errorf("neither key=value nor key-: %s", text)
 	case key == "owner":
 		return func(obj client.Object) { obj.SetOwnerReferences(nil) }, nil
+	case key == "selector":
+		return func(obj client.Object) {
+			if set, ok := obj.(*v1alpha1.RollSet); ok {
+				set.Status.LabelSelector = ""
+			}
+		}, nil
 	}
 	return func(obj client.Object) {
 		labels := maps.Clone(obj.GetLabels())

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,12 +61,9 @@ func (s *Store) Create(w Write, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
-// admit asks all admission policies about an object. None of them is about the status of objects, or about where pods run.
+// admit asks all admission policies about an object. None of them is about the status of pods, or about where they run.
 func (s *Store) admit(w *Write, obj client.Object) error {
-	if w.Subresource == "status" || w.Subresource == "binding" {
-		return nil
-	}
-	if len(s.Admission) == 0 {
+	if len(s.Admission) == 0 || w.Key.Kind != RollSets && (w.Subresource == "status" || w.Subresource == "binding") {
 		return nil
 	}
 	sent := Clone(obj)
@@ -74,7 +72,7 @@ func (s *Store) admit(w *Write, obj client.Object) error {
 			return apierrors.NewForbidden(GroupResource(kindOf(obj)), obj.GetName(), err)
 		}
 	}
-	if !maps.Equal(sent.GetLabels(), obj.GetLabels()) || len(sent.GetOwnerReferences()) != len(obj.GetOwnerReferences()) {
+	if !maps.Equal(sent.GetLabels(), obj.GetLabels()) || len(sent.GetOwnerReferences()) != len(obj.GetOwnerReferences()) || w.Key.Kind == RollSets && !apiequality.Semantic.DeepEqual(sent, obj) {
 		w.Sent = sent
 		s.rewritten++
 	}

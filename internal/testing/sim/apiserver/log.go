@@ -40,7 +40,7 @@ type Write struct {
 	Body []byte
 	// DryRun writes change nothing and are not logged.
 	DryRun bool
-	// Sent is the object as it was sent, if admission changed its metadata; else nil.
+	// Sent is the object as it was sent, if admission changed its metadata, or the status of a set; else nil.
 	Sent client.Object
 }
 

@@ -88,9 +88,10 @@ func (b *bounds) misfit(now time.Time) string {
 	return ""
 }
 
-// patchedKeys returns what a patch changes of metadata.
+// patchedKeys returns what a patch changes of metadata, and the status that it writes.
 func patchedKeys(body []byte) string {
 	var says struct {
+		Status   json.RawMessage
 		Metadata struct {
 			Labels, Annotations map[string]any
 			OwnerReferences     []any
@@ -99,7 +100,7 @@ func patchedKeys(body []byte) string {
 	if json.Unmarshal(body, &says) != nil {
 		return ""
 	}
-	return fmt.Sprint(slices.Sorted(maps.Keys(says.Metadata.Labels)), slices.Sorted(maps.Keys(says.Metadata.Annotations)), len(says.Metadata.OwnerReferences))
+	return fmt.Sprint(slices.Sorted(maps.Keys(says.Metadata.Labels)), slices.Sorted(maps.Keys(says.Metadata.Annotations)), len(says.Metadata.OwnerReferences), string(says.Status))
 }
 
 // see records a write of any client. For a manager, generation is the generation of the set that it knows.
