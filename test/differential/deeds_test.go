@@ -191,7 +191,7 @@ func unlimitPods(ctx context.Context, s *side, _ string) error {
 	return s.DeleteAllOf(ctx, &corev1.ResourceQuota{}, client.InNamespace(s.namespace))
 }
 
-// takeName makes a pod of somebody else with the name of an ordinal, if it is free.
+// takeName makes a pod of another client with the name of an ordinal, if it is free.
 func takeName(ctx context.Context, s *side, ordinal string) error {
 	return client.IgnoreAlreadyExists(s.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

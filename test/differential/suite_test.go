@@ -84,7 +84,7 @@ func (s *slot) release() {
 	delete(s.films, s.namespace(1))
 }
 
-// newBed starts a cluster with a manager. Nobody there reports nodes as lost: histories do, pod by pod.
+// newBed starts a cluster with a manager. No controller there reports nodes as lost: histories do, pod by pod.
 func newBed(t *testing.T, slots int) *bed {
 	t.Helper()
 	log.SetLogger(logr.Discard())
