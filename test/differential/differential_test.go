@@ -43,6 +43,7 @@ type campaign struct {
 	bed    *bed
 	next   atomic.Int64
 	played atomic.Int64
+	found  atomic.Bool // a difference that recurs
 	mu     sync.Mutex
 	// explained counts the pairs in which each sentence explained a difference, and vanished differences that did not recur.
 	explained map[string]int
@@ -57,7 +58,7 @@ func (c *campaign) play(number int) {
 		c.Error(err)
 		return
 	}
-	for *all || !c.Failed() {
+	for *all || !c.found.Load() && !c.Failed() {
 		n := c.next.Add(1) - 1
 		if n >= int64(*pairs) {
 			return
@@ -98,6 +99,9 @@ func (c *campaign) judge(ctx context.Context, s *slot, h history, name string) e
 		return nil
 	}
 	nth := c.played.Load()
+	if c.found.Swap(true) { // one is enough
+		return nil
+	}
 	small, err := s.shrink(ctx, again)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
