@@ -27,7 +27,7 @@ const (
 	// A set is at rest if nothing changes for twice as long as it ever took until the next change, and at least for a while: a
 	// short one if all that is wished for is there and kubectl says so; a longer one if something is known to hold it; and the
 	// longest if nothing is, and it is only slow.
-	shortRest, longRest, stuckRest = 400 * time.Millisecond, 1500 * time.Millisecond, 10 * time.Second
+	shortRest, longRest, stuckRest = 400 * time.Millisecond, 2500 * time.Millisecond, 10 * time.Second
 	// mostOfGap bounds how long the next change is taken to need.
 	mostOfGap = 5 * time.Second
 	// mostOfScene bounds a scene on an idle machine.
@@ -221,7 +221,7 @@ func (f *film) rests(held bool) bool {
 		return false
 	case f.whole() && f.verdict.done:
 		return quiet > shortRest
-	case f.whole() || held:
+	case held:
 		return quiet > longRest
 	default:
 		return quiet > stuckRest
