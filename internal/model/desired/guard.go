@@ -23,8 +23,8 @@ type guard struct {
 	Instead string
 	// YieldsAt is when the guard lets broken pods pass; the zero time if it does not.
 	YieldsAt time.Time
-	// holds is true if the guard holds the update revision.
-	holds bool
+	// Holds is true if the guard holds the update revision.
+	Holds bool
 	// surge is how many more surge pods may come at the update revision in addition, at least 0.
 	surge int
 }
@@ -66,7 +66,7 @@ func (s *State) watch(o *snapshot.Set) {
 		return
 	}
 	unavailable, limit := s.Unavailable[o.Update.Name], s.guardLimit(o, o.Active()-len(s.Going), surging)
-	s.holds = unavailable >= max(1, limit)
+	s.Holds = unavailable >= max(1, limit)
 	s.Allowed = max(0, limit-unavailable-back)
 	s.Instead = obtainable(o, o.Current.Name)
 	s.surge = max(0, max(1, o.Limits.MaxUnavailable+s.Surge)-unavailable)
@@ -125,7 +125,7 @@ func (s *State) returns(o *snapshot.Set, r *snapshot.Replica) bool {
 // guardedAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard holds pods of the
 // update revision, so that a set keeps running with a bad template.
 func (s *State) guardedAt(o *snapshot.Set, revision string) string {
-	if s.holds && revision == o.Update.Name {
+	if s.Holds && revision == o.Update.Name {
 		return obtainable(o, o.Current.Name)
 	}
 	return comesBackAt(o, revision)
