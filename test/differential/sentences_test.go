@@ -91,15 +91,6 @@ func sentences() []sentence {
 				return p.isSet() && p.servesNoLess(d) && p.saw(d.scene, "stranger", "mislabel")
 			},
 		},
-		{
-			says: "A fault, to be mended: while a template is broken and both `maxUnavailable` and `maxSurge` are more than 0, a pod that is " +
-				"lost is not replaced as long as the surge stands in. Up to `maxSurge` fewer pods serve than with a Deployment.",
-			explains: func(p *pair, d difference) bool {
-				ours, theirs, w := p.ours.at(d.scene), p.theirs.at(d.scene), p.wishes[d.scene]
-				return !p.isSet() && w.surge > 0 && w.unavailable > 0 && ours.bad() > 0 && len(ours.versions) >= int(w.replicas) &&
-					len(ours.versions) < len(theirs.versions) && ours.serving >= int(w.replicas-w.unavailable-w.surge)
-			},
-		},
 	}
 }
 
