@@ -22,14 +22,15 @@ import (
 // again; then the history is shrunk, and both films are printed.
 func TestPairs(t *testing.T) {
 	c := campaign{T: t, explained: map[string]int{}}
-	c.bed = newBed(t, *slots)
+	playing := min(*slots, *pairs)
+	c.bed = newBed(t, playing)
 	began := time.Now()
 	if *replayed != "" {
 		c.replay(*replayed)
 		return
 	}
 	var players sync.WaitGroup
-	for number := range min(*slots, *pairs) {
+	for number := range playing {
 		players.Go(func() { c.play(number) })
 	}
 	players.Wait()
@@ -63,13 +64,30 @@ func (c *campaign) play(number int) {
 		if n >= int64(*pairs) {
 			return
 		}
-		if err := c.judge(ctx, s, draw(*seed+uint64(n)), fmt.Sprintf("seed %d", *seed+uint64(n))); err != nil {
+		h, name, err := nth(int(n))
+		if err == nil {
+			err = c.judge(ctx, s, h, name)
+		}
+		if err != nil {
 			c.Error(err)
 			if !*all {
 				return
 			}
 		}
 	}
+}
+
+// nth returns the history of the n-th pair, and its name: with the first seed, those that are kept come first.
+func nth(n int) (h history, name string, err error) {
+	if *seed != 1 {
+		return draw(*seed + uint64(n)), fmt.Sprintf("seed %d", *seed+uint64(n)), nil
+	}
+	if kept := kept(); n < len(kept) {
+		h, err = parse(kept[n])
+		return h, fmt.Sprintf("kept history %d", n+1), err
+	}
+	n -= len(kept()) - 1
+	return draw(uint64(n)), fmt.Sprintf("seed %d", n), nil
 }
 
 // judge plays a history and judges both films.
@@ -98,7 +116,7 @@ func (c *campaign) judge(ctx context.Context, s *slot, h history, name string) e
 		c.Errorf("%s:\n%s", name, describe(again, unexplained(again)))
 		return nil
 	}
-	nth := c.played.Load()
+	played := c.played.Load()
 	if c.found.Swap(true) { // one is enough
 		return nil
 	}
@@ -106,7 +124,7 @@ func (c *campaign) judge(ctx context.Context, s *slot, h history, name string) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	c.Errorf("%s, one of the first %d pairs:\n%s", name, nth, describe(small, unexplained(small)))
+	c.Errorf("%s, one of the first %d pairs:\n%s", name, played, describe(small, unexplained(small)))
 	return nil
 }
 

@@ -68,6 +68,23 @@ func acts(line string) []string {
 	return all
 }
 
+// kept returns histories in which a RollSet was worse once.
+func kept() []string {
+	return []string{
+		// One edit scales down and changes the template.
+		"StatefulSet: replicas 5; replicas 3, image v2-broken",
+		// A surplus pod cannot go, and a member is lost.
+		"StatefulSet: replicas 4; hold 3; replicas 2; delete 0",
+		// What serves was never proven, because a pod at the template before terminates.
+		"Deployment: replicas 3; hold 0; image v2; image v3-broken; delete 0",
+		// A set is scaled to 0 in a pause.
+		"Deployment: replicas 3; paused true; image v2; replicas 0; replicas 2",
+		// Pods are lost while a template is broken, without and with maxUnavailable.
+		"Deployment: replicas 3, surge 1, unavailable 0; image v2-broken; delete 0; delete 0",
+		"Deployment: replicas 4, unavailable 1, surge 1; image v2-broken; delete 0",
+	}
+}
+
 // draw returns the history of a seed.
 func draw(seed uint64) history {
 	dice := rand.New(rand.NewPCG(seed, 0))
