@@ -37,6 +37,8 @@ FLAGS ?=
 E2E_FLAGS ?=
 # The revision that `make check` compares the working tree with.
 BASE ?= main
+# How many pairs of sets `make differential` plays.
+PAIRS ?= 1000
 # How much `make test-sim` plays: ORDERS of events of each scenario, one of SAMPLE crash points, and CHECKS random histories of each
 # kind of set. `make defects` shows that no fewer mistakes are noticed with fewer.
 ORDERS ?= 16
@@ -143,7 +145,7 @@ presubmit: test vulncheck ## Run everything that a change must pass.
 # Packages are grouped by what their tests need. CLUSTER: a cluster with the manager. API: etcd and an API server. SIM: time.
 # All others are unit tests.
 TESTED := go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
-CLUSTER := /test/(browser|cli|e2e|fidelity|install|node|upgrade)$$
+CLUSTER := /test/(browser|cli|differential|e2e|fidelity|install|node|upgrade)$$
 API := /test/(admission|docs|kustomize)$$|/internal/testing/(testbed|testbed/nodes|sim/fidelity)$$|/internal/controller$$
 SIM := /internal/(forecast|plan|testing/sim)$$
 # The race detector slows a test down tenfold, and needs a second build of all that the test imports. It watches packages in
@@ -164,7 +166,7 @@ LANES := CODE UNIT E2E NODE PLUGIN
 CODE := verify lint test-modules
 UNIT := test-sim test-unit
 E2E := test-e2e test-bench
-NODE := test-node test-upgrade test-install
+NODE := test-node test-upgrade test-install test-differential
 PLUGIN := test-cli test-envtest test-docs test-browser
 ifdef SIDE_BY_SIDE
 $(CODE) $(UNIT): LOW := nice
@@ -183,7 +185,7 @@ test: ## Run all checks and tests, as CI does. CONTRIBUTING.md has what they are
 test-all: ## Run all checks and tests in their long form, in a random order, and the long searches; takes hours.
 	$(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHUFFLE=-shuffle=on ORDERS=50 SAMPLE=1 CHECKS=20000 \
 		$(foreach lane,$(LANES),$($(lane)))
-	$(MAKE) --no-print-directory test-prometheus plans rollouts histories transitions fidelity crashpoints exhaustive
+	$(MAKE) --no-print-directory test-prometheus plans rollouts histories transitions fidelity crashpoints exhaustive differential
 
 .PHONY: check
 check: ## Check what changed since BASE, before a commit: format, lint, and unit tests of all that depends on it.
@@ -254,6 +256,14 @@ test-browser: ## Render the pictures of plans in a headless browser, if there is
 	browser=$(BROWSER); \
 		if [[ -n $$browser ]]; then time $(GO_TEST) -count=1 ./test/browser -args -browser="$$browser" $(if $(SHOTS),-screenshots=$(abspath $(SHOTS))); \
 		else echo "test-browser did not run: there is no chromium in the PATH, and BROWSER names none"; fi
+
+.PHONY: test-differential
+test-differential: ## Play a few random histories on RollSets and on the kinds that people would have used, and compare them.
+	$(CONTROLPLANE); time $(GO_TEST) -count=1 ./test/differential
+
+.PHONY: differential
+differential: ## The same with PAIRS pairs from the seed START; a failure is shrunk, and both films are printed.
+	$(CONTROLPLANE); go test -count=1 -timeout 0 -v ./test/differential -pairs=$(PAIRS) -seed=$(START)
 
 .PHONY: plans
 plans: ## Compare plans of EDITS random edits, and of golden rollouts, with the writes of the manager.

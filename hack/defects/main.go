@@ -53,6 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("defects", flag.ContinueOnError)
 	only := flags.String("run", "", "play only the defects whose names match")
 	quick := flags.Bool("quick", false, "leave out the long suites of the simulator")
+	pairs := flags.Int("pairs", 0, "play so many pairs of test/differential instead of all suites")
 	jobs := flags.Int("jobs", runtime.NumCPU(), "how many defects are played at a time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -73,6 +74,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	suites := suites()
 	if *quick {
 		suites = slices.DeleteFunc(suites, func(s suite) bool { return s.long })
+	}
+	if *pairs > 0 {
+		suites, *quick = []suite{differential(*pairs)}, true
 	}
 	for i := range suites {
 		if suites[i], err = suites[i].withImports(ctx, root); err != nil {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,13 +26,15 @@ type suite struct {
 	args []string
 	// long says that the suite takes much longer than others.
 	long bool
+	// builds says that the suite builds the manager, and depends on all of it.
+	builds bool
 	// imports are the packages that the suite depends on, one a line.
 	imports string
 }
 
 // withImports returns the suite with the packages that it depends on.
 func (s suite) withImports(ctx context.Context, root string) (suite, error) {
-	if s.pkg == "" {
+	if s.pkg == "" || s.builds {
 		return s, nil
 	}
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "./"+s.pkg)
@@ -43,7 +46,7 @@ func (s suite) withImports(ctx context.Context, root string) (suite, error) {
 
 // sees reports whether a defect can affect the suite.
 func (s suite) sees(d defect) bool {
-	return s.pkg == "" || strings.Contains(s.imports, d.pkg()+"\n")
+	return s.pkg == "" || s.builds || strings.Contains(s.imports, d.pkg()+"\n")
 }
 
 // suites returns the simulator's suites, cheapest first, and then those that look at what it does not notice: the tests of all
@@ -70,6 +73,15 @@ func suites() []suite {
 // ownTests returns the suite of the package that has the defect.
 func ownTests() suite {
 	return suite{name: "own tests", args: []string{"-test.short", "-test.skip=^TestController$"}}
+}
+
+// differential returns the suite that compares sets with those of other kinds on a local cluster. A defect that only it has to
+// notice is one that the simulator's rules share.
+func differential(pairs int) suite {
+	return suite{
+		name: "differential", pkg: "test/differential", long: true, builds: true,
+		args: []string{"-test.run=^TestPairs$", "-pairs=" + strconv.Itoa(pairs)},
+	}
 }
 
 const simulator = "internal/testing/sim"
@@ -106,7 +118,7 @@ func (d defect) play(ctx context.Context, suites []suite) (killer kill, err erro
 				return kill{}, err
 			}
 		}
-		if test, err := d.fails(ctx, binary, pkg, s); test != "" || err != nil {
+		if test, err := d.fails(ctx, binary, pkg, overlay, s); test != "" || err != nil {
 			return kill{s, test}, err
 		}
 	}
@@ -124,15 +136,21 @@ func (d defect) build(ctx context.Context, overlay, binary, pkg string) error {
 }
 
 // fails returns the first test that fails; empty if none does or the package has no tests. A defect may make a test run forever.
-func (d defect) fails(ctx context.Context, binary, pkg string, s *suite) (string, error) {
+func (d defect) fails(ctx context.Context, binary, pkg, overlay string, s *suite) (string, error) {
 	timeout := "-test.timeout=5m"
-	if s.long {
+	switch {
+	case s.builds:
+		timeout = "-test.timeout=0"
+	case s.long:
 		timeout = "-test.timeout=20m"
 	}
 	test := exec.CommandContext(ctx, binary, slices.Concat(s.args, []string{"-test.failfast", timeout})...)
 	test.Dir = filepath.Join(d.root, pkg)
 	// A failure that a random test writes into the working tree would be played again with every later defect.
 	test.Env = append(test.Environ(), "RAPID_NOFAILFILE=true")
+	if s.builds {
+		test.Env = append(test.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
+	}
 	out, err := test.CombinedOutput()
 	if ctx.Err() != nil {
 		return "", ctx.Err()

@@ -5,7 +5,6 @@ package scale
 
 import (
 	"fmt"
-	"maps"
 
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -29,13 +28,16 @@ type limit struct {
 }
 
 func newLimit(o *snapshot.Set, w *desired.State) limit {
-	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, taken: o.Limits.Replicas - w.Missing, unavailable: maps.Clone(w.Unavailable)}
+	l := limit{set: o, most: o.Limits.ScaleMaxUnavailable, taken: o.Limits.Replicas - w.Missing, unavailable: map[string]int{}}
 	if l.most < 0 {
 		return l
 	}
 	for r := range o.Unsteady() {
-		if r.Terminating && scaledDown(o, r) {
+		switch {
+		case r.Terminating && scaledDown(o, r):
 			l.taken--
+		case r.Active() && !r.Available && !w.Goes(r):
+			l.unavailable[r.Revision]++
 		}
 	}
 	return l

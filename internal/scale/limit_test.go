@@ -78,9 +78,9 @@ func TestLimit(t *testing.T) {
 			config: "random R=2 surge=1 v1>v2", state: "a:v1+ b:v2.",
 			want: "create qkmvw at v2 (surge for update)",
 		},
-		"but takes no other pod's place": {
+		"a pod that the guard keeps at the current revision counts there": {
 			config: "random R=3 surge=1 v1>v2", state: "a:v1+ b:v2.",
-			want: "hold web-qkmvw and 1 more: " + held,
+			want: "create qkmvw at v1 (missing)\ncreate 7w6p2 at v2 (surge for update)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -32,10 +33,11 @@ func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 }
 
 // lackBelow returns what keeps the pod of an ordinal from being scaled down: the lowest place in use below it whose pod is not
-// available or does not exist; empty if there is none.
+// available or does not exist; empty if there is none. A place that a quota keeps empty keeps no pod: one that goes makes room.
 func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
 	below := firstUnavailableBelow(o, ordinal)
-	if len(w.Places) > 0 {
+	full := o.Refusal(attempt.AnyCreate()).Message != ""
+	if len(w.Places) > 0 && !full {
 		if place := w.Places[0]; place.Ordinal < ordinal && (below == nil || place.Ordinal < below.Ordinal) {
 			return o.PodName(place.ID) + " does not exist"
 		}

@@ -115,11 +115,14 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		if room == 0 {
 			return
 		}
-		wanted, isGuarded := place, place.Revision == o.Update.Name && !place.Surge
+		counted, isGuarded := place, place.Revision == o.Update.Name && !place.Surge
 		if isGuarded && allowed == 0 {
 			place.Revision = w.Instead
 		}
-		if held(o, place, p) || limit.holds(wanted, p) {
+		if w.Holds { // otherwise the pod moves at once, and counts where it moves to
+			counted = place
+		}
+		if held(o, place, p) || limit.holds(counted, p) {
 			continue
 		}
 		room--
@@ -201,7 +204,9 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 			waiting += h.Count
 		}
 	}
-	if o.OrderedReady() && going+waiting > 0 { // the others go in their turn
+	gone := untilGone(o)
+	p.Wake(gone)
+	if o.OrderedReady() && (going+waiting > 0 || gone > 0) { // the others go in their turn
 		waiting = len(w.Going) - going
 	}
 	free := max(0, w.Missing-going-waiting)
@@ -216,6 +221,16 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 		p.Hold(action.HeldByOrder, w.Going[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
 	}
 	return min(len(w.Places), free)
+}
+
+// untilGone returns for how long a new pod waits for one that was scaled down and terminates, at most a minute.
+func untilGone(o *snapshot.Set) (left time.Duration) {
+	for r := range o.Unsteady() {
+		if r.Terminating && o.Condemned(r) {
+			left = max(left, r.OnItsWay(o.Now))
+		}
+	}
+	return left
 }
 
 // starting returns for how long the pods that stay and are not available yet are still waited for.

@@ -8,6 +8,7 @@ import (
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
+	"time"
 )
 
 // count is a number of pods. Ready pods are active, and available ones are ready. Gated ones are active, and wait for a scheduling gate.
@@ -202,15 +203,27 @@ func (f *facts) rollbackDone() bool {
 // empty reports whether the set is scaled to 0. Then nothing is rolled out, and nothing is judged.
 func (f *facts) empty() bool { return f.in.Invalid == "" && f.set.Limits.Replicas == 0 }
 
-// failed reports whether a pod of the update revision exists that did not become available, although nothing keeps it from being
-// scheduled. A revision is not to blame for anything else: a quota, a refusal, or an old pod that takes long to end.
-func (f *facts) failed() bool {
+// failed reports whether a pod of the update revision has ended, or has not become available in the whole deadline, although nothing
+// keeps it from being scheduled. A revision is not to blame for anything else: a quota, a refusal, or an old pod that takes long to end.
+func (f *facts) failed() bool { return f.untilFailure() == 0 }
+
+// untilFailure returns how long until a pod of the update revision counts as failed; 0 if one does, and a negative number if none may.
+func (f *facts) untilFailure() (left time.Duration) {
+	deadline, _ := f.set.ProgressDeadline()
+	left = -1
 	for r := range f.set.Unsteady() {
-		if r.Pod != nil && !r.Terminating && r.Revision == f.set.Update.Name && !r.Available && !f.set.Condemned(r) && !podstate.SchedulingGated(r.Pod) {
-			return true
+		if r.Pod == nil || r.Terminating || r.Revision != f.set.Update.Name || r.Available || f.set.Condemned(r) || podstate.SchedulingGated(r.Pod) {
+			continue
+		}
+		had := max(0, deadline-f.set.Now.Sub(podstate.TriedSince(r.Pod)))
+		if r.Finished {
+			had = 0
+		}
+		if left < 0 || had < left {
+			left = had
 		}
 	}
-	return false
+	return left
 }
 
 // canRollBack reports whether the set asks for a rollback and has a revision to go back to.

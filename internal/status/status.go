@@ -88,7 +88,11 @@ func Compute(in Input) Report {
 		Progress:         t.progress,
 		RequeueAfter:     f.untilAvailable(),
 	}
-	for _, wait := range []time.Duration{t.wait, f.set.Rollout.Wake} {
+	waits := []time.Duration{t.wait, f.set.Rollout.Wake}
+	if t.exceeded {
+		waits = append(waits, f.untilFailure())
+	}
+	for _, wait := range waits {
 		r.RequeueAfter = action.Sooner(r.RequeueAfter, wait)
 	}
 	r.Status = f.counters()

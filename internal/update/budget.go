@@ -32,6 +32,8 @@ type budget struct {
 	unavailable, missing map[string]int
 	// unreadySince holds, for each revision, when its unavailable pods became unready, in order, if no pod is available.
 	unreadySince map[string][]time.Time
+	// guardYieldsAt is when the guard lets broken pods pass, if it has held until then; the zero time if it does not.
+	guardYieldsAt time.Time
 	// lowest is the unavailable pod with the lowest ordinal in use; nil if all are available, or if their order does not matter.
 	lowest *snapshot.Replica
 	// yieldsAfter is when time alone makes the guard yield; zero if it does not.
@@ -47,7 +49,8 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 		unavailable: maps.Clone(w.Unavailable),
 		missing:     map[string]int{},
 
-		unreadySince: map[string][]time.Time{},
+		unreadySince:  map[string][]time.Time{},
+		guardYieldsAt: w.YieldsAt,
 	}
 	if o.OrderedReady() {
 		b.lowest = lowestUnavailable(o)
@@ -180,14 +183,14 @@ func (b *budget) against(m desired.Candidate) int {
 // guard has held for as long.
 func (b *budget) passes(m desired.Candidate) bool {
 	held := b.unreadySince[m.To]
-	if b.set.OrderedReady() || b.set.NoneSince.IsZero() || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < b.limit {
+	if b.guardYieldsAt.IsZero() || !m.Replica.Broken() || m.Replica.Gate.Closed() || len(held) < b.limit {
 		return false
 	}
-	since := b.set.NoneSince
-	if held[b.limit-1].After(since) {
-		since = held[b.limit-1]
+	at := b.guardYieldsAt
+	if since := held[b.limit-1].Add(snapshot.Patience); since.After(at) {
+		at = since
 	}
-	left := snapshot.Patience - b.set.Now.Sub(since)
+	left := at.Sub(b.set.Now)
 	if left > 0 {
 		b.yieldAfter(left)
 	}

@@ -208,9 +208,12 @@ func oneByOne(spec *v1alpha1.RollSetSpec) bool {
 }
 
 // batches sorts the writes that are sent at the same time: those that are adjacent in the plan, and do the same to objects
-// of one kind.
+// of one kind. Claims grow and gates open after events of two kinds, which may arrive in any order.
 func batches(planned, writes []string) []string {
-	kind := func(i int) string { return planned[i][:strings.LastIndex(planned[i], " ")] }
+	kind := func(i int) string {
+		what := planned[i][:strings.LastIndex(planned[i], " ")]
+		return strings.Replace(what, "patch persistentvolumeclaims", "patch pods/status", 1)
+	}
 	sorted := slices.Clone(writes)
 	for from, i := 0, 0; i < len(planned); i++ {
 		if i+1 == len(planned) || kind(i+1) != kind(from) {

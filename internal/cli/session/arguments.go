@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Arguments accepts a number of arguments, at most most unless that is 0. If there are fewer, the error is the question that is left.
+// Arguments accepts a number of arguments; 0 as the upper bound is none. If there are fewer, the error is the question that is left.
 func Arguments(least, most int, question string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

@@ -83,9 +83,10 @@ func observed(ctx context.Context, s *session.Session, c client.Client, set set)
 	defer cancel()
 	for set.Status.ObservedGeneration < set.Generation {
 		select {
-		case <-ctx.Done():
-			return set, ctx.Err()
 		case <-limited.Done():
+			if ctx.Err() != nil {
+				return set, ctx.Err()
+			}
 			return set, fmt.Errorf("the controller has not observed the spec of rollset %s within %v; nothing was done; does it run?", set.Name, noticeLimit)
 		case <-s.Clock.After(noticePoll):
 		}

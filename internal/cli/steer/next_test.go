@@ -129,7 +129,9 @@ func TestSetImages(t *testing.T) {
 		for _, field := range []string{"initContainers", "containers"} {
 			list, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", field)
 			for _, item := range list {
-				got = append(got, item.(map[string]any)["image"].(string))
+				container, _ := item.(map[string]any)
+				image, _, _ := unstructured.NestedString(container, "image")
+				got = append(got, image)
 			}
 		}
 		if got[0] != test.init || got[1] != test.app || got[2] != test.side {

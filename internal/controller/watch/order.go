@@ -90,7 +90,7 @@ func (o *Order) Wait(set reconcile.Request, priority int) time.Duration {
 	return o.accounts[set.NamespacedName].wait(o.clock.Now())
 }
 
-// Charge charges a set, and its namespace, for a look at the set. The namespace has paid what every look costs.
+// Charge charges a look at a set to the set and its namespace. The namespace has paid what every look costs.
 func (o *Order) Charge(set types.NamespacedName, l Look) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,8 +5,10 @@ package desired
 
 import (
 	"math"
+	"time"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -19,8 +21,10 @@ type guard struct {
 	// Instead is the revision of the others.
 	Allowed int
 	Instead string
-	// holds is true if the guard holds the update revision.
-	holds bool
+	// YieldsAt is when the guard lets broken pods pass; the zero time if it does not.
+	YieldsAt time.Time
+	// Holds is true if the guard holds the update revision.
+	Holds bool
 	// surge is how many more surge pods may come at the update revision in addition, at least 0.
 	surge int
 }
@@ -29,15 +33,20 @@ type guard struct {
 // top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
 // marked as surge.
 func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
-	return max(1, o.Limits.MaxUnavailable+max(surging, min(s.Surge, pods-o.Limits.Replicas)))
+	return max(1, s.guardLimit(o, pods, surging))
+}
+
+// guardLimit returns the same for members, which may be 0: then only surge comes at the update revision.
+func (s *State) guardLimit(o *snapshot.Set, pods, surging int) int {
+	return o.Limits.MaxUnavailable + max(surging, min(s.Surge, pods-o.Limits.Replicas))
 }
 
 // watch counts the pods that the guard counts.
 func (s *State) watch(o *snapshot.Set) {
 	s.Unavailable = map[string]int{}
 	surging, back := 0, 0
-	// Where no pod has been available for a while, nothing is left to protect, and pods may be ones that become ready together.
-	passed := !o.NoneSince.IsZero() && o.Now.Sub(o.NoneSince) >= snapshot.Patience && !o.OrderedReady()
+	s.YieldsAt = yieldsAt(o)
+	passed := !s.YieldsAt.IsZero() && !o.Now.Before(s.YieldsAt)
 	for r := range o.Unsteady() {
 		switch {
 		case r.Terminating && s.returns(o, r) && r.OnItsWay(o.Now) > 0:
@@ -56,11 +65,43 @@ func (s *State) watch(o *snapshot.Set) {
 		s.Allowed, s.surge = math.MaxInt, math.MaxInt
 		return
 	}
-	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
-	s.holds = unavailable >= limit
+	unavailable, limit := s.Unavailable[o.Update.Name], s.guardLimit(o, o.Active()-len(s.Going), surging)
+	s.Holds = unavailable >= max(1, limit)
 	s.Allowed = max(0, limit-unavailable-back)
 	s.Instead = obtainable(o, o.Current.Name)
 	s.surge = max(0, max(1, o.Limits.MaxUnavailable+s.Surge)-unavailable)
+}
+
+// yieldsAt returns when nothing is left to protect, and members that become ready only together must come at the update revision: when
+// no pod has been ready for a while, and each member at the current revision has had its chance to be. It is the zero time if that
+// is not so, under OrderedReady, where members cannot become ready together, and for a member whose node does not answer.
+func yieldsAt(o *snapshot.Set) time.Time {
+	if o.NoneSince.IsZero() || o.OrderedReady() {
+		return time.Time{}
+	}
+	at := o.NoneSince
+	for r := range o.Unsteady() {
+		if r.Pod == nil || o.Condemned(r) || r.Updating || r.Revision != o.Current.Name || !guarded(o) {
+			continue
+		}
+		if r.Unreachable {
+			return time.Time{}
+		}
+		if !r.Active() {
+			continue
+		}
+		since := r.UnavailableSince()
+		if tried := podstate.TriedSince(r.Pod); tried.After(since) {
+			since = tried
+		}
+		if deadline := o.Spec.ProgressDeadlineSeconds; !r.Scheduled && deadline != nil { // it runs when there is a node again
+			since = since.Add(max(0, time.Duration(*deadline)*time.Second-snapshot.Patience))
+		}
+		if since.After(at) {
+			at = since
+		}
+	}
+	return at.Add(snapshot.Patience)
 }
 
 // guarded reports whether the current revision stands in for the update revision while the guard holds that.
@@ -84,7 +125,7 @@ func (s *State) returns(o *snapshot.Set, r *snapshot.Replica) bool {
 // guardedAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard holds pods of the
 // update revision, so that a set keeps running with a bad template.
 func (s *State) guardedAt(o *snapshot.Set, revision string) string {
-	if s.holds && revision == o.Update.Name {
+	if s.Holds && revision == o.Update.Name {
 		return obtainable(o, o.Current.Name)
 	}
 	return comesBackAt(o, revision)

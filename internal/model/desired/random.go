@@ -22,9 +22,10 @@ func random(o *snapshot.Set) *State {
 	s, misplaced := excess(o, pods)
 	named := countNamed(o)
 	s.Surge = min(o.Limits.MaxSurge, o.Limits.Replicas, misplaced+named)
-	s.Missing = max(0, o.Limits.Replicas-pods.active-pods.held)
+	standIns := s.standIns(o, pods)
+	s.Missing = max(0, o.Limits.Replicas+standIns-pods.active-pods.held)
 	useful, spent := s.countSurge(o)
-	above := useful + spent + max(0, pods.active+pods.held-o.Limits.Replicas)
+	above := useful + spent + max(standIns, pods.active+pods.held-o.Limits.Replicas)
 	surge := min(s.Surge, max(0, misplaced-s.broken(o, pods))+named) - above
 	surplus := max(0, pods.active-o.Limits.Replicas)
 	if !o.GivesBack() {
@@ -38,6 +39,15 @@ func random(o *snapshot.Set) *State {
 	s.findCandidates(o, pods)
 	s.fill(o, pods.short(o.Current.Name), surge, above)
 	return s
+}
+
+// standIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
+// and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template.
+func (s *State) standIns(o *snapshot.Set, pods census) int {
+	if o.GivesBack() || !guarded(o) {
+		return 0
+	}
+	return min(s.Surge, max(0, pods.starting-o.Limits.MaxUnavailable))
 }
 
 // excess returns a State that holds only how many pods of each revision must be replaced. misplaced is how many others may
@@ -67,6 +77,8 @@ type census struct {
 	// active is how many pods are active. held is how many others hold a place: finished ones until they are deleted, and
 	// terminating ones whose claims their successor is to use.
 	active, held int
+	// starting is how many active pods at the update revision are not available.
+	starting int
 }
 
 // count counts the pods of a set with random names.
@@ -83,6 +95,9 @@ func count(o *snapshot.Set) census {
 			pods.active++
 			if !r.ToReplace() {
 				pods.have[r.Revision]++
+				if r.Revision == o.Update.Name && !r.Available {
+					pods.starting++
+				}
 				if r.Broken() && !r.Updating {
 					pods.broken[r.Revision]++
 				}

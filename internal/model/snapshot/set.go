@@ -54,7 +54,7 @@ type Set struct {
 	// Reached is how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas. A missing
 	// pod below it was lost or taken, and the limit on creation does not concern its successor.
 	Reached int
-	// NoneSince is since when no pod that stays has been available; zero if one is.
+	// NoneSince is since when no pod has been ready; zero if one is, or if none is wanted.
 	NoneSince time.Time
 	// Replicas holds one entry per identity that has a pod, or claims without a pod, in identity order.
 	Replicas []Replica
@@ -419,24 +419,24 @@ func (s *Set) Available() int {
 	return n
 }
 
-// Serves reports whether a pod that stays is available.
+// Serves reports whether a pod is ready, available or not. One that goes serves until it is gone.
 func (s *Set) Serves() bool {
 	if s.allSteady() > 0 {
 		return true
 	}
 	for r := range s.Unsteady() {
-		if r.Available && !s.Condemned(r) {
+		if r.Active() && r.Ready {
 			return true
 		}
 	}
 	return false
 }
 
-// UnavailableSince returns when the last pod that stays became what it is: ready, or not ready. No later one can have ceased to
-// be available, if none is.
+// UnavailableSince returns when the last member became what it is: ready, or not ready. No later one can have ceased to be available,
+// if none is, and none is missing.
 func (s *Set) UnavailableSince() (last time.Time) {
 	for r := range s.Unsteady() {
-		if r.Pod == nil || s.Condemned(r) {
+		if !s.isMember(r) {
 			continue
 		}
 		if since := r.UnavailableSince(); since.After(last) {
@@ -444,6 +444,17 @@ func (s *Set) UnavailableSince() (last time.Time) {
 		}
 	}
 	return last
+}
+
+// Lacks reports whether a place of the set has no active pod.
+func (s *Set) Lacks() bool {
+	members := s.allSteady()
+	for r := range s.Unsteady() {
+		if s.isMember(r) {
+			members++
+		}
+	}
+	return members < s.Limits.Replicas
 }
 
 // Active counts the replicas that have an active pod.

@@ -23,14 +23,14 @@ func (o *observer) reached() int {
 	return m.reached
 }
 
-// noneSince returns since when no pod that stays has been available; zero if one is. A pod that is gone leaves no trace, so
-// memory knows it better than the pods that are there. At the first look, these count.
+// noneSince returns since when no pod has been ready; zero if one is, or if none is wanted. A pod that is gone leaves no trace,
+// so memory knows it better than the pods that are there. At the first look, these count.
 func (o *observer) noneSince() time.Time {
 	m := o.memory
 	switch {
-	case o.out.Serves():
+	case o.out.Limits.Replicas == 0, o.out.Serves():
 		m.noneSince = time.Time{}
-	case m.noneSince.IsZero() && m.looked:
+	case m.noneSince.IsZero() && (m.looked || o.out.Lacks()): // the pod that is missing may have served until now
 		m.noneSince = o.Now
 	case m.noneSince.IsZero():
 		m.noneSince = o.out.UnavailableSince()

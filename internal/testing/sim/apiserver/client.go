@@ -79,7 +79,7 @@ func (c *Client) do(w Write, obj client.Object, commit func(Write) (client.Objec
 		c.dead = true
 		panic(Crash{}) //nolint:forbidigo // unwinds the reconcile of a process that dies; the world recovers it
 	}
-	err = cmp.Or(fault.err(w), err) // a client whose request times out does not learn what became of it
+	err = cmp.Or(fault.err(w), err) // a client whose request times out does not learn whether it took effect
 	if c.Tried != nil {
 		c.Tried(w, err)
 	}

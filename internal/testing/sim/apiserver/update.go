@@ -52,6 +52,9 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 	}
 	keepServerSide(old, obj)
 	isolate(w, old, obj)
+	if pod, ok := obj.(*corev1.Pod); ok && w.Subresource == "binding" {
+		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: s.Stamp()})
+	}
 	truncateTimes(obj)
 	setGeneration(w, old, obj)
 	if err := s.admit(&w, obj); err != nil {
@@ -158,7 +161,6 @@ func isolatePod(w Write, old, pod *corev1.Pod) {
 		pod.Spec.NodeName = node
 		maps.Copy(labels, pod.Labels)
 		pod.Labels = labels // since Kubernetes 1.35 a binding brings labels of the node along
-		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	case "resize":
 		resized := pod.Spec
 		*pod = *old.DeepCopy()

@@ -29,6 +29,9 @@ type (
 
 func newPodQueue() podQueue { return workqueue.NewTypedDelayingQueue[podKey]() }
 
+// SilentAnnotation on a pod, with any value, makes its node silent for this pod alone, as Fleet.Silence does for all.
+const SilentAnnotation = "nodes.sim/silent"
+
 // sighting is what the fleet remembers of a pod from one look to the next.
 type sighting struct {
 	uid    types.UID
@@ -90,7 +93,7 @@ func (f *Fleet) look(ctx context.Context, key podKey) (time.Duration, error) {
 	if pod.Spec.NodeName == "" && f.options.Bind {
 		return f.bind(ctx, pod)
 	}
-	if !f.owns(pod) || f.isSilent(pod.Spec.NodeName) {
+	if _, silent := pod.Annotations[SilentAnnotation]; silent || !f.owns(pod) || f.isSilent(pod.Spec.NodeName) {
 		return 0, nil
 	}
 	s, memory := f.sight(key, pod)

@@ -1,0 +1,148 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"slices"
+	"strings"
+)
+
+// sentence says in what a RollSet differs from other kinds, and why that is better. Its predicate reads both films.
+type sentence struct {
+	says     string
+	explains func(*pair, difference) bool
+}
+
+// sentences returns all of them. The first that explains a difference counts.
+func sentences() []sentence {
+	return []sentence{
+		{
+			says: "`kubectl rollout status` gives no answer for a StatefulSet under OnDelete. A RollSet that has nothing to do says so.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == rollout && d.better == oursBetter && p.wishes[d.scene].strategy == "OnDelete"
+			},
+		},
+		{
+			says: "A rollout that is paused has come as far as it may, and a RollSet says so. `kubectl rollout status` waits for a paused Deployment.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == rollout && d.better == oursBetter && p.wishes[d.scene].paused
+			},
+		},
+		{
+			says: "A StatefulSet stops at a pod that is not ready, and a correction of the template never reaches it. " +
+				"A RollSet replaces such a pod first.",
+			explains: func(p *pair, d difference) bool {
+				return p.isSet() && p.servesNoLess(d) && p.theirs.at(d.scene).stuck(p.wishes[d.scene])
+			},
+		},
+		{
+			says: "While pods of a new template are not available, no other pod gets it: none that works, none that is not ready, and none " +
+				"that comes back. With other kinds each loss breaks one more pod.",
+			explains: func(p *pair, d difference) bool {
+				ours, theirs := p.ours.at(d.scene), p.theirs.at(d.scene)
+				return p.servesNoLess(d) && (theirs.bad() > ours.bad() || theirs.good < ours.good)
+			},
+		},
+		{
+			says: "A StatefulSet begins no rollout while a pod is not ready. A RollSet begins, and stays within `maxUnavailable`.",
+			explains: func(p *pair, d difference) bool {
+				ours, theirs, w := p.ours.at(d.scene), p.theirs.at(d.scene), p.wishes[d.scene]
+				return p.isSet() && d.point != truth && d.point != rest && !theirs.has(w.image) && ours.has(w.image) &&
+					ours.low >= int(w.replicas-max(1, w.unavailable)) && theirs.serving < int(w.replicas)
+			},
+		},
+		{
+			says: "A Deployment is Available without any pod that serves, if `maxUnavailable` allows it. A RollSet is not.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == available && p.ours.at(d.scene).serving == 0 && d.ours == "False" && p.wishes[d.scene].replicas > 0
+			},
+		},
+		{
+			says: "Available means that no more than `maxUnavailable` pods are missing, under every strategy. A Deployment under Recreate " +
+				"is Available only if none is.",
+			explains: func(p *pair, d difference) bool {
+				w := p.wishes[d.scene]
+				return d.point == available && w.strategy == "Recreate" && d.ours == "True" && p.ours.at(d.scene).serving >= int(w.replicas-max(1, w.unavailable))
+			},
+		},
+		{
+			says: "A set is not done while a surplus pod is still to be deleted. `kubectl rollout status` of a StatefulSet does not count those.",
+			explains: func(p *pair, d difference) bool {
+				return p.isSet() && d.point == rollout && d.ours == "false" && p.ours.at(d.scene).surplus > 0
+			},
+		},
+		{
+			says: "A partition is a state: raised, it takes pods back to the template before. A StatefulSet keeps them where they are.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == versions && p.saw(d.scene, "partition") && p.servesNoLess(d) && p.wishes[d.scene].partition > 0 &&
+					p.ours.at(d.scene).surplus == p.theirs.at(d.scene).surplus
+			},
+		},
+		{
+			says: "After several templates in quick succession, at most two stay. A Deployment keeps pods of those between.",
+			explains: func(p *pair, d difference) bool {
+				return d.point == versions && p.servesNoLess(d) && p.ours.at(d.scene).distinct() <= 2 && p.theirs.at(d.scene).distinct() > 2
+			},
+		},
+		{
+			says: "A StatefulSet whose name is taken makes and deletes no other pod. A RollSet leaves that name aside, and says whose it is.",
+			explains: func(p *pair, d difference) bool {
+				return p.isSet() && p.servesNoLess(d) && p.saw(d.scene, "stranger", "mislabel")
+			},
+		},
+	}
+}
+
+func (p *pair) isSet() bool { return p.history.partner != deployment }
+
+func (s *side) at(scene int) *shot { return &s.film.shots[scene] }
+
+// servesNoLess reports whether a RollSet has no fewer pods that serve, at rest and at any moment of the scene.
+func (p *pair) servesNoLess(d difference) bool {
+	ours, theirs := p.ours.at(d.scene), p.theirs.at(d.scene)
+	return d.better != theirsBetter && ours.serving >= theirs.serving && ours.low >= theirs.low
+}
+
+// saw reports whether one of the verbs was played before the end of a scene.
+func (p *pair) saw(scene int, words ...string) bool {
+	for _, scene := range p.history.scenes[:min(scene, len(p.history.scenes))] {
+		if slices.ContainsFunc(scene, func(act string) bool { return slices.Contains(words, verbOf(act)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// bad counts the pods at rest whose template never becomes ready.
+func (s *shot) bad() int {
+	n := 0
+	for _, v := range s.versions {
+		if isBad(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// distinct counts the templates of the pods at rest.
+func (s *shot) distinct() int {
+	all := map[string]bool{}
+	for _, v := range s.versions {
+		all[v[strings.Index(v, ":")+1:]] = true
+	}
+	return len(all)
+}
+
+// has reports whether a pod runs an image.
+func (s *shot) has(image string) bool {
+	return slices.ContainsFunc(s.versions, func(v string) bool {
+		version, _, _ := strings.Cut(v[strings.Index(v, ":")+1:], "+")
+		return version == image
+	})
+}
+
+// stuck reports whether pods at rest are broken by another template than the one that is wished for.
+func (s *shot) stuck(w wish) bool {
+	return slices.ContainsFunc(s.versions, func(v string) bool { return isBad(v) && !s.has(w.image) })
+}
