@@ -212,7 +212,7 @@ func midwait() *rapid.Generator[string] {
 
 // relief removes what can keep the set from its wanted state permanently. Pods that a fast clock showed as available
 // need time to become so. Released pods are removed at the end.
-const relief = "quota none\nuncordon\nzone-up\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nneighbors 0 0\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
+const relief = "outage 0s\nquota none\nuncordon\nzone-up\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nneighbors 0 0\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
 func live(ctx context.Context, text string, seed uint64) (*World, error) {

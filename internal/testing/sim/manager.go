@@ -131,9 +131,10 @@ func (m *Manager) work(ctx context.Context, hung *bool) (err error) {
 	}
 	own := set.Namespace == Namespace
 	m.waits.held = m.waits.held || own && *hung
+	failure := err // what this returns is another one
 	again := func() {
 		m.waits.held = m.waits.held && !own
-		m.putBack(set, priority, result, err)
+		m.putBack(set, priority, result, failure)
 	}
 	if *hung {
 		m.queue.timers.AfterFunc(hangs, again)

@@ -4,8 +4,10 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,7 +59,9 @@ func inviteNeighbors(_ context.Context, w *World, args []string) error {
 	}
 	w.createSet() // it has the first UID in every history
 	w.note("neighbors " + args[0] + " " + args[1])
-	for set := range apiserver.Each[*v1alpha1.RollSet](w.Store) {
+	sets := slices.Collect(apiserver.Each[*v1alpha1.RollSet](w.Store))
+	slices.SortFunc(sets, func(a, b *v1alpha1.RollSet) int { return cmp.Compare(a.UID, b.UID) })
+	for _, set := range sets {
 		if set.Namespace != Namespace {
 			if err := w.Store.Delete(apiserver.Write{Actor: strangerActor, Verb: apiserver.Delete, Key: apiserver.KeyOf(set)}); err != nil {
 				return err

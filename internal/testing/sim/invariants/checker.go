@@ -177,8 +177,7 @@ func rules() []rule {
 
 // Observe judges a write and remembers the first violation.
 func (c *Checker) Observe(e *apiserver.Entry) {
-	if c.elsewhere() || e.Key.Namespace != "" && e.Key.Namespace != c.world.set.Namespace {
-		c.observeElsewhere(e)
+	if c.isElsewhere(e) {
 		return
 	}
 	c.observeData(e)
@@ -223,12 +222,14 @@ func (c *Checker) Observe(e *apiserver.Entry) {
 // elsewhere reports whether the running reconcile is of another set.
 func (c *Checker) elsewhere() bool { return c.reconcile != nil && c.reconcile.Set != c.world.set }
 
-// observeElsewhere judges that a manager writes in the namespace of the set that it reconciles. No other rule is about the sets of
-// others.
-func (c *Checker) observeElsewhere(e *apiserver.Entry) {
-	if c.reconcile != nil && e.Actor == c.reconcile.Manager && e.Key.Namespace != c.reconcile.Set.Namespace && c.Violation == nil {
-		c.Violation = fmt.Errorf("I14 scope broken at resource version %d by %s of %s in the reconcile of %s", e.Version, e.Actor, e.Write, c.reconcile.Set)
+// isElsewhere reports whether a write is about another set. Then it judges only that a manager writes in the namespace of the set that it
+// reconciles.
+func (c *Checker) isElsewhere(e *apiserver.Entry) bool {
+	byManager := c.reconcile != nil && e.Actor == c.reconcile.Manager
+	if byManager && e.Key.Namespace != c.reconcile.Set.Namespace {
+		c.violate("I14 scope broken at resource version %d by %s of %s in the reconcile of %s", e.Version, e.Actor, e.Write, c.reconcile.Set)
 	}
+	return c.elsewhere() || e.Key.Namespace != "" && e.Key.Namespace != c.world.set.Namespace
 }
 
 // observeService notes whether a pod of the set is available.
