@@ -139,6 +139,9 @@ func bringBack(ctx context.Context, s *side, _ string) error {
 
 func holdPod(ctx context.Context, s *side, place string) error {
 	return s.onPod(ctx, place, func(pod *corev1.Pod) error {
+		if pod.DeletionTimestamp != nil {
+			return nil
+		}
 		return s.Patch(ctx, pod, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)))
 	})
 }
