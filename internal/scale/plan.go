@@ -115,9 +115,9 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		if room == 0 {
 			return
 		}
-		counted, isGuarded := place, place.Revision == o.Update.Name && !place.Surge
-		if isGuarded && allowed == 0 {
-			place.Revision = w.Instead
+		counted, spent := place, 0
+		if place.Revision == o.Update.Name && !place.Surge {
+			place, spent = guard(w, place, allowed), 1
 		}
 		if w.Holds { // otherwise the pod moves at once, and counts where it moves to
 			counted = place
@@ -126,11 +126,17 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 			continue
 		}
 		room--
-		if isGuarded {
-			allowed = max(0, allowed-1)
-		}
+		allowed = max(0, allowed-spent)
 		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
 	}
+}
+
+// guard returns a place with the revision at which its pod comes, given how many may come at the update revision.
+func guard(w *desired.State, place desired.Place, allowed int) desired.Place {
+	if allowed == 0 {
+		place.Revision = w.Instead
+	}
+	return place
 }
 
 // held holds a place that cannot be filled now.

@@ -4,11 +4,12 @@
 package status
 
 import (
+	"time"
+
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"time"
 )
 
 // count is a number of pods. Ready pods are active, and available ones are ready. Gated ones are active, and wait for a scheduling gate.

@@ -87,21 +87,27 @@ func yieldsAt(o *snapshot.Set) time.Time {
 		if r.Unreachable {
 			return time.Time{}
 		}
-		if !r.Active() {
-			continue
-		}
-		since := r.UnavailableSince()
-		if tried := podstate.TriedSince(r.Pod); tried.After(since) {
-			since = tried
-		}
-		if deadline := o.Spec.ProgressDeadlineSeconds; !r.Scheduled && deadline != nil { // it runs when there is a node again
-			since = since.Add(max(0, time.Duration(*deadline)*time.Second-snapshot.Patience))
-		}
-		if since.After(at) {
+		if since := chanceSince(o, r); since.After(at) {
 			at = since
 		}
 	}
 	return at.Add(snapshot.Patience)
+}
+
+// chanceSince returns since when an active pod has its chance to become ready. Without a node it has the deadline: it runs when there is
+// one again.
+func chanceSince(o *snapshot.Set, r *snapshot.Replica) (since time.Time) {
+	if !r.Active() {
+		return since
+	}
+	since = r.UnavailableSince()
+	if tried := podstate.TriedSince(r.Pod); tried.After(since) {
+		since = tried
+	}
+	if deadline, limited := o.ProgressDeadline(); limited && !r.Scheduled {
+		since = since.Add(max(0, deadline-snapshot.Patience))
+	}
+	return since
 }
 
 // guarded reports whether the current revision stands in for the update revision while the guard holds that.

@@ -93,15 +93,7 @@ func count(o *snapshot.Set) census {
 		case r.Surge:
 		case r.Active():
 			pods.active++
-			if !r.ToReplace() {
-				pods.have[r.Revision]++
-				if r.Revision == o.Update.Name && !r.Available {
-					pods.starting++
-				}
-				if r.Broken() && !r.Updating {
-					pods.broken[r.Revision]++
-				}
-			}
+			pods.add(o, r)
 		case holdsPlace(o, r):
 			pods.held++
 		}
@@ -113,6 +105,20 @@ func count(o *snapshot.Set) census {
 	pods.want[o.Update.Name] = o.Limits.Replicas - p
 	pods.want[o.Current.Name] += p
 	return pods
+}
+
+// add counts an active pod by its revision.
+func (m *census) add(o *snapshot.Set, r *snapshot.Replica) {
+	if r.ToReplace() {
+		return
+	}
+	m.have[r.Revision]++
+	if r.Revision == o.Update.Name && !r.Available {
+		m.starting++
+	}
+	if r.Broken() && !r.Updating {
+		m.broken[r.Revision]++
+	}
 }
 
 // holdsPlace reports whether a pod that is not active keeps its place for its successor. A finished pod without claims does not if
@@ -154,11 +160,11 @@ func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
 }
 
 // short returns how many pods of a revision are missing.
-func (m census) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
+func (m *census) short(revision string) int { return max(0, m.want[revision]-m.have[revision]) }
 
 // lacking returns the revision of the next new pod. It is the current one if that lacks pods, because it is known to work,
 // or if no other is wanted.
-func (m census) lacking(o *snapshot.Set) string {
+func (m *census) lacking(o *snapshot.Set) string {
 	if m.short(o.Current.Name) > 0 || m.want[o.Update.Name] == 0 {
 		return o.Current.Name
 	}

@@ -52,9 +52,7 @@ func (s *Store) replace(w Write, old, obj client.Object) (client.Object, error) 
 	}
 	keepServerSide(old, obj)
 	isolate(w, old, obj)
-	if pod, ok := obj.(*corev1.Pod); ok && w.Subresource == "binding" {
-		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: s.Stamp()})
-	}
+	s.bound(w, obj)
 	truncateTimes(obj)
 	setGeneration(w, old, obj)
 	if err := s.admit(&w, obj); err != nil {
@@ -105,6 +103,13 @@ func (s *Store) mayGrow(w Write, old, obj client.Object) error {
 
 func conflict(key Key, format string, args ...any) error {
 	return apierrors.NewConflict(GroupResource(key.Kind), key.Name, fmt.Errorf(format, args...))
+}
+
+// bound records in the status of a pod that a binding gives it a node.
+func (s *Store) bound(w Write, obj client.Object) {
+	if pod, ok := obj.(*corev1.Pod); ok && w.Subresource == "binding" {
+		SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: s.Stamp()})
+	}
 }
 
 // keepServerSide restores the metadata that no client may set.

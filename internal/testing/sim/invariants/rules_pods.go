@@ -166,7 +166,7 @@ func inOrder(v *verdict) string {
 	pod := v.pod()
 	switch {
 	case v.createsPod():
-		return v.lacksBelow(v.ordinalByName(apiserver.MustBe[*corev1.Pod](v.New)), true)
+		return v.comesInOrder(v.ordinalByName(apiserver.MustBe[*corev1.Pod](v.New)))
 	case v.deletesPod() && pod != nil && v.outside(pod):
 		return v.goesInOrder(pod)
 	default:
@@ -174,14 +174,13 @@ func inOrder(v *verdict) string {
 	}
 }
 
-// lacksBelow returns which place in use below an ordinal has no available pod. A place without any counts only if empty ones do.
-func (v *verdict) lacksBelow(number int, empty bool) string {
+// comesInOrder returns which place in use below an ordinal has no available pod.
+func (v *verdict) comesInOrder(number int) string {
 	for _, below := range v.inUse() {
 		if below >= number {
 			break
 		}
-		there := v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below })
-		if (there > 0 || empty) && v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
+		if v.count(func(pod *corev1.Pod) bool { return v.ordinalByName(pod) == below && v.isAvailable(pod) }) == 0 {
 			return fmt.Sprintf("%d is not available", below)
 		}
 	}
@@ -205,7 +204,10 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if !v.isAvailable(pod) || v.isInTheWay(pod) {
 		return ""
 	}
-	return v.lacksBelow(v.ordinalByName(pod), !v.checker.creates.failing[v.Actor]) // where a quota is full, one that goes makes room
+	if v.checker.creates.failing[v.Actor] {
+		return "" // a quota is full, and one that goes makes room
+	}
+	return v.comesInOrder(v.ordinalByName(pod))
 }
 
 // isInTheWay reports whether Recreate deletes a pod before its turn. It does when the pod blocks new ones, and the
@@ -220,7 +222,7 @@ func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
 		return false
 	}
 	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
-	return v.count(stays) > 0 || v.lacksBelow(v.ordinalByName(pod), true) != "" || v.count(IsActive) <= limitsOf(&v.set.Spec).Replicas
+	return v.count(stays) > 0 || v.comesInOrder(v.ordinalByName(pod)) != "" || v.count(IsActive) <= limitsOf(&v.set.Spec).Replicas
 }
 
 // atWantedRevision checks I6: no more pods are at the update revision than the partition allows, and no pod is moved
