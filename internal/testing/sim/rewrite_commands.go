@@ -56,7 +56,8 @@ func rewriting(text string) (func(client.Object), error) {
 		}, nil
 	}
 	return func(obj client.Object) {
-		labels := maps.Clone(obj.GetLabels())
+		labels := map[string]string{}
+		maps.Copy(labels, obj.GetLabels())
 		if delete(labels, key); sets {
 			labels[key] = value
 		}
