@@ -23,10 +23,10 @@ import (
 )
 
 // unforeseen matches words whose effect cannot be predicted: pods that become ready only with others, late kubelets and
-// caches, managers that overlap, zones that go down, policies against single objects, policies that change what is written,
+// caches, managers that overlap, zones that go down, policies against single objects, policies that change what is written, neighbors,
 // because only the manager that wrote it remembers what they changed, and a pod that was killed in a failure domain, because
 // only the manager that saw it remembers in which.
-var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|managers|refuse|rewrite|zone-down) )|(?m:^domains (?:.*\n)*kill )`)
+var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|managers|neighbors|refuse|rewrite|zone-down) )|(?m:^domains (?:.*\n)*kill )`)
 
 // scripts returns the golden rollouts of the simulator that can be predicted.
 func scripts(t *testing.T) map[string]sim.Script {

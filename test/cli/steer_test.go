@@ -187,7 +187,7 @@ func TestUndoGoesToWhatWorked(t *testing.T) {
 	contains(t, u.run(t, "undo", "web", "--to-revision=2", "--dry-run=server"), "warning: revision 2 is not proven")
 
 	// At once, whether the controller has observed the change or not.
-	for _, next := range []string{"nginx:1.31", "nginx:1.32", "nginx:1.33"} {
+	for _, next := range []string{"nginx:broken-1", "nginx:broken-2", "nginx:broken-3"} {
 		u.run(t, "set", "image", "web", "app="+next)
 		contains(t, u.run(t, "undo", "web"), "rolled back")
 		if got := image(u.get(t, "web")); got != "nginx:1.28" {
