@@ -11,6 +11,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -381,8 +382,12 @@ func (f *facts) returns(r *snapshot.Replica) side {
 	return f.makes(to)
 }
 
-// lacksBelow reports whether a place below an ordinal has no available pod.
+// lacksBelow reports whether a place below an ordinal has no available pod. Where a quota is full, a pod that goes makes room for one
+// that is missing.
 func (f *facts) lacksBelow(ordinal int) bool {
+	if f.set.Refusal(attempt.AnyCreate()).Message != "" {
+		return f.waitsFor(ordinal) != nil
+	}
 	for k := range f.set.Limits.Replicas {
 		below := f.set.Ordinals.At(k)
 		if below >= ordinal {

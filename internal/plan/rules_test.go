@@ -11,7 +11,6 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
-	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -231,8 +230,7 @@ func scalesDownInOrder(f *facts) bool {
 			highest = r
 		}
 	}
-	full := f.set.Refusal(attempt.AnyCreate()).Message != "" // one that goes makes room for the place that is empty
-	surplus, waits := f.active > f.set.Limits.Replicas, !full && f.lacksBelow(highest.Ordinal)
+	surplus, waits := f.active > f.set.Limits.Replicas, f.lacksBelow(highest.Ordinal)
 	urgent := func(r *snapshot.Replica) bool {
 		return !r.Ready || (waits || !surplus) && f.old(r) || !waits && !surplus && r.Updating
 	}
@@ -242,7 +240,7 @@ func scalesDownInOrder(f *facts) bool {
 			return false
 		}
 	}
-	return f.scaledDown.sum() == 1 && (urgent(victim) || victim == highest && (full || !f.lacksBelow(victim.Ordinal)))
+	return f.scaledDown.sum() == 1 && (urgent(victim) || victim == highest && !f.lacksBelow(victim.Ordinal))
 }
 
 // createsWhatIsWanted does not count pods that users named, because their surge is created before they are deleted.
