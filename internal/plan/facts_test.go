@@ -385,7 +385,7 @@ func (f *facts) returns(r *snapshot.Replica) side {
 // lacksBelow reports whether a place below an ordinal has no available pod. Where a quota is full, a pod that goes makes room for one
 // that is missing.
 func (f *facts) lacksBelow(ordinal int) bool {
-	if f.set.Refusal(attempt.AnyCreate()).Message != "" {
+	if f.set.Refusals[attempt.AnyCreate()].Definite {
 		return f.waitsFor(ordinal) != nil
 	}
 	for k := range f.set.Limits.Replicas {

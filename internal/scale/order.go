@@ -36,7 +36,7 @@ func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 // available or does not exist; empty if there is none. A place that a quota keeps empty keeps no pod: one that goes makes room.
 func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
 	below := firstUnavailableBelow(o, ordinal)
-	full := o.Refusal(attempt.AnyCreate()).Message != ""
+	full := o.Refusals[attempt.AnyCreate()].Definite
 	if len(w.Places) > 0 && !full {
 		if place := w.Places[0]; place.Ordinal < ordinal && (below == nil || place.Ordinal < below.Ordinal) {
 			return o.PodName(place.ID) + " does not exist"

@@ -33,12 +33,7 @@ type guard struct {
 // top, because they are not needed for availability. pods is how many pods stay or are created, surging how many of them are
 // marked as surge.
 func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
-	return max(1, s.guardLimit(o, pods, surging))
-}
-
-// guardLimit returns the same for members, which may be 0: then only surge comes at the update revision.
-func (s *State) guardLimit(o *snapshot.Set, pods, surging int) int {
-	return o.Limits.MaxUnavailable + max(surging, min(s.Surge, pods-o.Limits.Replicas))
+	return max(1, o.Limits.MaxUnavailable+max(surging, min(s.Surge, pods-o.Limits.Replicas)))
 }
 
 // watch counts the pods that the guard counts.
@@ -65,8 +60,8 @@ func (s *State) watch(o *snapshot.Set) {
 		s.Allowed, s.surge = math.MaxInt, math.MaxInt
 		return
 	}
-	unavailable, limit := s.Unavailable[o.Update.Name], s.guardLimit(o, o.Active()-len(s.Going), surging)
-	s.Holds = unavailable >= max(1, limit)
+	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
+	s.Holds = unavailable >= limit
 	s.Allowed = max(0, limit-unavailable-back)
 	s.Instead = obtainable(o, o.Current.Name)
 	s.surge = max(0, max(1, o.Limits.MaxUnavailable+s.Surge)-unavailable)

@@ -94,7 +94,7 @@ func (r *Reconcile) set() *v1alpha1.RollSet {
 func NewChecker(cluster *Cluster) *Checker {
 	return &Checker{
 		world: cluster, managers: make(map[string]bool), born: make(map[string]int64), made: make(map[creation]int64), writes: make(map[string]int), seen: make(map[string]bool), bounds: newBounds(),
-		creates: creates{failing: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
+		creates: creates{failing: make(map[string]bool), refused: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),
 		entered: newEntries(),

@@ -18,6 +18,8 @@ type creates struct {
 	tried, failed int
 	// unhoped holds the pods that it created while creates were refused.
 	unhoped map[apiserver.Key]bool
+	// refused holds the managers whose creates the API server has refused since the last one that it carried out.
+	refused map[string]bool
 	// conflicts counts the conflicts in a row of each object. More than tolerated count as a refusal.
 	conflicts map[apiserver.Key]int
 }
@@ -38,6 +40,10 @@ func (c *creates) note(w apiserver.Write, err error) {
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		c.failed++
+		c.refused[w.Actor] = true
+	}
+	if err == nil {
+		delete(c.refused, w.Actor)
 	}
 }
 

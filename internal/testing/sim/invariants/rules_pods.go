@@ -204,7 +204,7 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if !v.isAvailable(pod) || v.isInTheWay(pod) {
 		return ""
 	}
-	if v.checker.creates.failing[v.Actor] {
+	if v.checker.creates.refused[v.Actor] {
 		return "" // a quota is full, and one that goes makes room
 	}
 	return v.comesInOrder(v.ordinalByName(pod))
