@@ -58,6 +58,7 @@ func TestLife(t *testing.T) {
 		"olm-v1":    func(t *testing.T, own string) means { return byOLM(t, own, (*operator).uninstallV1) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			kubectl(t, kustomize(t, "config/default"), "delete", "--ignore-not-found", "-f", "-") // what another test has left
 			kubectl(t, "", "delete", "crd", "--ignore-not-found", "rollsets.apps.rollset.dev")
 			ensureNamespace(t, "life-"+name)
 			live(t, "life-"+name, by(t, "life-of-"+name))
