@@ -132,9 +132,9 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Reached = o.reached()
 	o.judge()
 	o.out.FindSteady()
+	o.out.NoneSince = o.noneSince()
 	o.out.Vacated = o.vacated()
 	o.out.Replacing = o.replacing()
-	o.out.NoneSince = o.noneSince()
 	o.out.Blocked = o.nameless()
 	o.out.Rollout = steps.Plan(steps.Input{
 		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1alpha1.PromoteAnnotation], WasProven: found.WasProven,

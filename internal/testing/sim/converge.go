@@ -65,7 +65,7 @@ func (w *World) checkStill(ctx context.Context) error {
 	return nil
 }
 
-// managerWrites returns the writes of managers so far. Writes of status do not count while pods come and go by
+// managerWrites returns the writes of managers in the set's namespace so far. Creates that hang elsewhere go on. Writes of status do not count while pods come and go by
 // themselves, as crashing ones do.
 func (w *World) managerWrites() []*apiserver.Entry {
 	satisfiable := w.satisfiable()
@@ -73,7 +73,7 @@ func (w *World) managerWrites() []*apiserver.Entry {
 	log := w.Store.Log()
 	for i := range log {
 		e := &log[i]
-		if strings.HasPrefix(e.Actor, managerActor) && (e.Subresource != "status" || satisfiable) {
+		if strings.HasPrefix(e.Actor, managerActor) && e.Key.Namespace == Namespace && (e.Subresource != "status" || satisfiable) {
 			writes = append(writes, e)
 		}
 	}

@@ -63,7 +63,7 @@ func givesUpWithReason(v *verdict) string {
 		return fmt.Sprintf("%s is rejected %s after it was made", is.Name, age)
 	}
 	failed := func(pod *corev1.Pod) bool {
-		return v.world.Version(pod) == v.world.VersionNamed(is.Name) && pod.DeletionTimestamp == nil && !v.isAvailable(pod) && len(pod.Spec.SchedulingGates) == 0
+		return v.world.Version(pod) == v.world.VersionNamed(is.Name) && pod.DeletionTimestamp == nil && (!v.isAvailable(pod) || pod.Annotations[inPlaceState] != "") && len(pod.Spec.SchedulingGates) == 0
 	}
 	if v.count(failed) == 0 {
 		return is.Name + " is rejected, and none of its pods is there and unavailable"
