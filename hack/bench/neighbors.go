@@ -7,22 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
@@ -153,26 +149,19 @@ func (t *neighborsTrial) besideHanging(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var waiting atomic.Int64
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		waiting.Add(1)
-		<-r.Context().Done() // until the API server gives up
-		waiting.Add(-1)
-	}))
-	server.StartTLS() // httptest's certificate is for 127.0.0.1
-	defer server.CloseClientConnections()
-	hook, err := hangingWebhook(server, namespace)
+	hook, err := testbed.NewHangingWebhook(namespace)
 	if err != nil {
 		return err
 	}
-	if err := t.bed.objects.Create(ctx, hook); err != nil {
+	defer hook.Close()
+	if err := t.bed.objects.Create(ctx, hook.Config); err != nil {
 		return err
 	}
-	defer func() { _ = t.bed.objects.Delete(context.WithoutCancel(ctx), hook) }() // the cluster goes too
+	defer func() { _ = t.bed.objects.Delete(context.WithoutCancel(ctx), hook.Config) }() // the cluster goes too
 	if _, err := t.bed.newRollSetsIn(ctx, namespace, wish{image: "app:v1", note: "1", replicas: smallPods}, hangingSets); err != nil {
 		return err
 	}
-	for waiting.Load() < hangingCreates {
+	for hook.Waiting.Load() < hangingCreates {
 		if err := sleep(ctx, pollEvery); err != nil {
 			return err
 		}
@@ -183,27 +172,6 @@ func (t *neighborsTrial) besideHanging(ctx context.Context) error {
 	}
 	t.note(took, fmt.Sprintf("%d sets behind a webhook that never answers", hangingSets))
 	return nil
-}
-
-// hangingWebhook returns the registration of a webhook for creates of pods in a namespace.
-func hangingWebhook(server *httptest.Server, namespace string) (*admissionv1.ValidatingWebhookConfiguration, error) {
-	authority, err := cert.EncodeCertificates(server.Certificate())
-	if err != nil {
-		return nil, fmt.Errorf("encode the certificate of the webhook: %w", err)
-	}
-	return &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "bench-hangs"},
-		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: "hangs.bench.rollset.dev", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
-			FailurePolicy: new(admissionv1.Fail), TimeoutSeconds: new(int32(30)),
-			ClientConfig:      admissionv1.WebhookClientConfig{URL: new(server.URL), CABundle: authority},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-			}},
-		}},
-	}, nil
 }
 
 func (t *neighborsTrial) note(took loss, beside string) {

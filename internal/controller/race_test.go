@@ -60,6 +60,7 @@ func (f *fixture) overtake(ctx context.Context, image, next string) {
 			break
 		}
 	}
+	Expect(ready).To(HaveLen(int(*f.set.Spec.Replicas)), "the watch ended")
 	write(next, int(*f.set.Spec.Replicas))
 	Eventually(func(g Gomega) {
 		set := f.get()

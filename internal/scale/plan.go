@@ -46,8 +46,8 @@ func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 
 // Rests reports whether surplus pods are being deleted, so that no pod in service is updated meanwhile: availability is given
 // up for one reason at a time. A deletion holds nothing up while it waits: because of a hook, a refusal, its order, a
-// finalizer or a lost node. A terminating pod with a random name cannot be told from one that was moved. left is how long until a pod that
-// terminates counts as stuck.
+// finalizer or a lost node. A terminating pod with a random name cannot be told from one that was moved. left is how long until a
+// pod that terminates counts as stuck.
 func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
 	for r := range o.Unsteady() {
 		if r.Terminating && o.Condemned(r) && !r.Stuck(o.Now) {
@@ -107,17 +107,13 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		return
 	}
 	room, limit, allowed := room(o, w, down, p), newLimit(o, w), w.Allowed
-	places := w.Places
-	if o.OrderedReady() {
-		places = places[:min(1, len(places))] // the next one when this one is available
-	}
-	for _, place := range places {
+	for _, place := range inTurn(o, w.Places) {
 		if room == 0 {
 			return
 		}
-		counted, spent := place, 0
-		if place.Revision == o.Update.Name && !place.Surge {
-			place, spent = guard(w, place, allowed), 1
+		counted := place
+		if isGuarded(o, place) && allowed <= 0 {
+			place.Revision = w.Instead
 		}
 		if w.Holds { // otherwise the pod moves at once, and counts where it moves to
 			counted = place
@@ -126,17 +122,24 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 			continue
 		}
 		room--
-		allowed = max(0, allowed-spent)
+		if isGuarded(o, place) {
+			allowed--
+		}
 		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
 	}
 }
 
-// guard returns a place with the revision at which its pod comes, given how many may come at the update revision.
-func guard(w *desired.State, place desired.Place, allowed int) desired.Place {
-	if allowed == 0 {
-		place.Revision = w.Instead
+// inTurn returns the places that may be filled now. Under OrderedReady, that is the first one.
+func inTurn(o *snapshot.Set, places []desired.Place) []desired.Place {
+	if o.OrderedReady() {
+		return places[:min(1, len(places))]
 	}
-	return place
+	return places
+}
+
+// isGuarded reports whether a member comes at the update revision, which the guard may hold.
+func isGuarded(o *snapshot.Set, place desired.Place) bool {
+	return !place.Surge && place.Revision == o.Update.Name
 }
 
 // held holds a place that cannot be filled now.

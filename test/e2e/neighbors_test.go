@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,10 +14,10 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/testbed"
 )
 
 var _ = Describe("Neighbors", func() {
@@ -31,8 +29,8 @@ var _ = Describe("Neighbors", func() {
 		for i := range 25 { // more than there are workers
 			f.createObject(ctx, newSet(fmt.Sprintf("slow-%d", i), 3))
 		}
-		Eventually(hook.waiting.Load).WithContext(ctx).Should(BeNumerically(">=", 5), "creates that hang")
-		ended := hook.ended.Load()
+		Eventually(hook.Waiting.Load).WithContext(ctx).Should(BeNumerically(">=", 5), "creates that hang")
+		ended := hook.Ended.Load()
 
 		shop := newSet("shop", 3)
 		shop.Namespace = makeNamespace(ctx)
@@ -42,7 +40,7 @@ var _ = Describe("Neighbors", func() {
 			Expect(cluster.client.List(ctx, pods, client.InNamespace(shop.Namespace))).To(Succeed())
 			return pods.Items
 		}).WithContext(ctx).Should(HaveLen(3))
-		Expect(hook.ended.Load()).To(Equal(ended), "creates that hung when the set came, and no more when it had its pods")
+		Expect(hook.Ended.Load()).To(Equal(ended), "creates that hung when the set came, and no more when it had its pods")
 	})
 
 	It("refuses a template whose pods a policy gives to somebody else, and makes no second one", func(ctx SpecContext) {
@@ -86,41 +84,14 @@ var _ = Describe("Neighbors", func() {
 	})
 })
 
-// hook is an admission webhook that never answers.
-type hook struct{ waiting, ended atomic.Int64 }
-
-// ServeHTTP implements http.Handler.
-func (h *hook) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	h.waiting.Add(1)
-	<-r.Context().Done() // until the API server gives up
-	h.waiting.Add(-1)
-	h.ended.Add(1)
-}
-
-// hangFor installs a webhook for creates of pods in a namespace, with a certificate of its own, that never answers.
-func hangFor(ctx context.Context, namespace string) *hook {
+// hangFor installs a webhook for creates of pods in a namespace that never answers.
+func hangFor(ctx context.Context, namespace string) *testbed.HangingWebhook {
 	GinkgoHelper()
-	h := &hook{}
-	server := httptest.NewUnstartedServer(h)
-	server.StartTLS() // httptest's certificate is for 127.0.0.1
-	DeferCleanup(server.CloseClientConnections)
-	authority, err := cert.EncodeCertificates(server.Certificate())
+	h, err := testbed.NewHangingWebhook(namespace)
 	Expect(err).NotTo(HaveOccurred())
-	config := &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "hangs-"},
-		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: "hangs.e2e.rollset.dev", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
-			FailurePolicy: new(admissionv1.Fail), TimeoutSeconds: new(int32(30)),
-			ClientConfig:      admissionv1.WebhookClientConfig{URL: new(server.URL), CABundle: authority},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-			}},
-		}},
-	}
-	Expect(cluster.client.Create(ctx, config)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { Expect(cluster.client.Delete(ctx, config)).To(Succeed()) })
+	DeferCleanup(h.Close)
+	Expect(cluster.client.Create(ctx, h.Config)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(cluster.client.Delete(ctx, h.Config)).To(Succeed()) })
 	return h
 }
 

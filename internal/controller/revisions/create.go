@@ -149,7 +149,11 @@ func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerR
 		c.Expectations.Wrote(v.Set.UID, informer.RevisionKind(), wanted.ResourceVersion)
 		err = attempt.CheckPatch(patch, object, wanted)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case attempt.InTrouble(err): // another revision in its place would be one too many
+		return false, fmt.Errorf("adopt revision %s: %w", object.Name, err)
+	default:
 		v.leave(keyOf(backoff.AdoptingRevision, object), object, fmt.Errorf("adopt revision %s: %w", object.Name, err))
 		return false, nil
 	}

@@ -74,9 +74,9 @@ func yieldsAt(o *snapshot.Set) time.Time {
 	if o.NoneSince.IsZero() || o.OrderedReady() {
 		return time.Time{}
 	}
-	at := o.NoneSince
+	at, protects := o.NoneSince, guarded(o)
 	for r := range o.Unsteady() {
-		if r.Pod == nil || o.Condemned(r) || r.Updating || r.Revision != o.Current.Name || !guarded(o) {
+		if !protects || r.Pod == nil || o.Condemned(r) || r.Updating || r.Revision != o.Current.Name {
 			continue
 		}
 		if r.Unreachable {

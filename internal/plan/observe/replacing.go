@@ -25,7 +25,7 @@ func (o *observer) replacing() map[string]string {
 		}
 		delete(gone, r.ID)
 		switch revision, was := m.replacing[r.ID]; {
-		case r.Terminating && m.replacing == nil && r.ToReplace() && !r.Surge: // it was being replaced when the manager started
+		case r.Terminating && m.replacing == nil && r.ToReplace() && !r.Surge: // it was being replaced before the first look in this pause
 			going[r.ID], known[r.ID] = r.Revision, r.Revision
 		case r.Terminating && was:
 			going[r.ID], known[r.ID] = revision, revision

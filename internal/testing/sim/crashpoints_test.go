@@ -174,7 +174,7 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 	case !s.endsLike(got.ending, reference.ending) && !s.isAbout("leftover-claim-kept"):
 		// A claim that could not be made is not left over.
 		err = fmt.Errorf("ends with\n%s\nwithout faults with\n%s", got.ending, reference.ending)
-	case !s.changesInPassing() && exceeds(got.tally, allowed(reference.tally, points)) && !oldSpec && !s.isAbout("in-place-retag") && !s.isAbout("budget-deleted-set"):
+	case !s.changesInPassing() && exceeds(got.tally, allowed(reference.tally, points)) && !oldSpec && !s.isAbout("in-place-retag"):
 		// A manager that starts in the middle of an update to another tag of one image recreates the pod
 		// (docs/adr/0026). A manager that sees an old spec may follow it; otherwise nothing is done twice.
 		err = fmt.Errorf("wrote %v, without faults %v", got.tally, reference.tally)

@@ -106,9 +106,10 @@ func (w *World) mislabelPod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.RevisionLabel] = "none" })
 }
 
-// revisions returns all revisions, sorted by name.
+// revisions returns all revisions in the namespace of the set, sorted by name.
 func (w *World) revisions() []*appsv1.ControllerRevision {
 	all := slices.Collect(apiserver.Each[*appsv1.ControllerRevision](w.Store))
+	all = slices.DeleteFunc(all, func(r *appsv1.ControllerRevision) bool { return r.Namespace != Namespace })
 	slices.SortFunc(all, func(a, b *appsv1.ControllerRevision) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -285,6 +285,7 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 		return
 	}
 	if lost := (*url.Error)(nil); errors.As(err, &lost) {
+		c.bounds.lost(w)
 		c.entered.sent[attemptOf(w)] = c.reconcile.Clock.Now()
 		if c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
 			c.unanswered[c.latest.Version] = c.latest.At

@@ -27,7 +27,7 @@ const (
 	maxFailures   = 40               // failures of the same write in failureWindow, by one life of a manager
 	failureWindow = 10 * time.Minute //
 	rewrittenRest = 10 * time.Second // for maxRewritten patches that admission changes in the same way, by one life of a manager
-	maxRewritten  = 2                // two plans may want the same of an object
+	maxRewritten  = 1                // the answer tells
 	maxMisfits    = 12               // pods in a minute that admission makes none of the set's, by one life of a manager
 	maxMessage    = 4 << 10          // bytes of a message in a condition
 	maxNotes      = 16 << 10         // bytes of the annotations of a pod
@@ -70,14 +70,25 @@ func (b *bounds) forgetRewritten() {
 
 // rewrite records a write that admission changed. It returns what is wrong if the same was tried a moment ago.
 func (b *bounds) rewrite(w apiserver.Write, now time.Time) string {
-	what := w.Actor + " " + w.String() + " " + patchedKeys(w.Body)
 	if w.Verb == apiserver.Patch {
+		what := rewrittenBy(w)
 		b.rewritten[what] = within(append(b.rewritten[what], now), rewrittenRest)
 		if n := len(b.rewritten[what]); n > maxRewritten {
 			return fmt.Sprintf("I10 hot loop: %s was changed by admission %d times in %s", what, n, rewrittenRest)
 		}
 	}
 	return ""
+}
+
+// rewrittenBy returns what tells a patch that admission changes from others.
+func rewrittenBy(w apiserver.Write) string {
+	return w.Actor + " " + w.String() + " " + patchedKeys(w.Body)
+}
+
+// lost forgets the last time that admission changed a write: the manager got no answer, and does not know.
+func (b *bounds) lost(w apiserver.Write) {
+	what := rewrittenBy(w)
+	b.rewritten[what] = b.rewritten[what][:max(0, len(b.rewritten[what])-1)]
 }
 
 // misfit records a pod that admission made none of the set's. It returns what is wrong if there were too many.
