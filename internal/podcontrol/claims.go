@@ -67,7 +67,6 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 		return outcome{}
 	}
 	r := w.replica(pod.ID)
-	var altered outcome // a claim that lacks a label delays no other
 	for _, of := range revision.Claims {
 		name := identity.ClaimName(w.set.Name, of.Name, pod.ID)
 		wanted := w.claimOf(of, pod.ID)
@@ -82,14 +81,11 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 		} else {
 			out = w.createClaim(ctx, r, name, wanted)
 		}
-		switch {
-		case attempt.IsAltered(out.err):
-			altered = out
-		case out.block != nil || out.err != nil:
+		if out.block != nil || out.err != nil {
 			return out
 		}
 	}
-	return altered
+	return outcome{}
 }
 
 // claimOf returns the claim to create from a template; nil if the template is lost.
@@ -117,7 +113,7 @@ func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name stri
 	if err := w.Live.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, found); err != nil {
 		return outcome{err: fmt.Errorf("get claim %s, whose name is taken: %w", name, err)}
 	}
-	return w.use(ctx, r, found)
+	return w.use(r, found)
 }
 
 // reuse gives a replica a claim that the cache shows. A new pod is bound to its claim, and goes with it if the claim is
@@ -125,7 +121,7 @@ func (w *writer) createClaim(ctx context.Context, r *snapshot.Replica, name stri
 // reuse creates the wanted one.
 func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *corev1.PersistentVolumeClaim) outcome {
 	if r.Pod != nil || claims.Obstacle(w.observation, r, seen) != "" {
-		return w.use(ctx, r, seen)
+		return w.use(r, seen)
 	}
 	claim := &corev1.PersistentVolumeClaim{}
 	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(seen), claim); {
@@ -134,25 +130,15 @@ func (w *writer) reuse(ctx context.Context, r *snapshot.Replica, seen, wanted *c
 	case err != nil:
 		return outcome{err: fmt.Errorf("get claim %s before a pod uses it: %w", seen.Name, err)}
 	}
-	return w.use(ctx, r, claim)
+	return w.use(r, claim)
 }
 
-// use makes an existing claim one of the set's, if it may.
-func (w *writer) use(ctx context.Context, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
+// use blocks the pod if an existing claim must not be used. The claim is labeled once the pod exists.
+func (w *writer) use(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) outcome {
 	if why := claims.Obstacle(w.observation, r, claim); why != "" {
 		return outcome{block: &snapshot.Block{Claim: true, Reason: why}}
 	}
-	if claim.Labels[v1alpha1.SetLabel] == w.set.Name || w.drops(attempt.Key{Verb: attempt.MakingClaims, Object: r.ID}) ||
-		w.drops(attempt.Key{Verb: attempt.OwningClaim, Object: string(claim.UID)}) {
-		return outcome{}
-	}
-	return outcome{err: w.patchClaim(ctx, claim, func(c *corev1.PersistentVolumeClaim) { w.label(c, r.ID) })}
-}
-
-// drops reports whether a write was altered a moment ago.
-func (w *writer) drops(k attempt.Key) bool {
-	r := w.observation.Refusals[k]
-	return r.Altered && r.Retry > 0
+	return outcome{}
 }
 
 // label labels a claim with its set and identity.

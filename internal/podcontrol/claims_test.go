@@ -96,8 +96,8 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 		"a claim of ours that the cache does not show is used": {
 			exists: claim(own), want: []string{"create data-web-0", "get data-web-0", "create web-0"},
 		},
-		"a claim without an owner becomes the set's": {
-			exists: claim(nil), want: []string{"create data-web-0", "get data-web-0", "patch data-web-0", "create web-0"},
+		"a claim without an owner is used": {
+			exists: claim(nil), want: []string{"create data-web-0", "get data-web-0", "create web-0"},
 		},
 		"a claim of another set holds back its pod": {
 			exists:      claim(map[string]string{v1alpha1.SetLabel: "b-web"}),

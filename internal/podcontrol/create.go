@@ -87,8 +87,8 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	if !ok {
 		return outcome{err: fmt.Errorf("create pod %s: revision %s has no template", w.observation.PodName(a.ID), a.Revision)}
 	}
-	if out := w.ensureClaims(ctx, revision, a); out.block != nil || out.err != nil && !attempt.IsAltered(out.err) {
-		return out // a claim that lacks a label can be mounted
+	if out := w.ensureClaims(ctx, revision, a); out.block != nil || out.err != nil {
+		return out
 	}
 	pod := Build(w.set, revision, a.ID)
 	if a.Surge {

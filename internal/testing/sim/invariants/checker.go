@@ -285,7 +285,7 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 		return
 	}
 	if lost := (*url.Error)(nil); errors.As(err, &lost) {
-		c.bounds.lost(w)
+		c.bounds.lost(w, c.generation())
 		c.entered.sent[attemptOf(w)] = c.reconcile.Clock.Now()
 		if c.latest != nil && c.latest.Key == w.Key && c.latest.Verb == w.Verb {
 			c.unanswered[c.latest.Version] = c.latest.At
@@ -320,7 +320,7 @@ func (c *Checker) Rewritten(w apiserver.Write, answer client.Object) {
 	if c.elsewhere() {
 		return
 	}
-	wrong := c.bounds.rewrite(w, c.world.now())
+	wrong := c.bounds.rewrite(w, c.generation(), c.world.now())
 	if w.Verb == apiserver.Create && c.world.Misfits[answer.GetUID()] {
 		wrong = c.bounds.misfit(c.world.now())
 	}

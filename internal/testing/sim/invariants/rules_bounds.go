@@ -69,9 +69,9 @@ func (b *bounds) forgetRewritten() {
 }
 
 // rewrite records a write that admission changed. It returns what is wrong if the same was tried a moment ago.
-func (b *bounds) rewrite(w apiserver.Write, now time.Time) string {
+func (b *bounds) rewrite(w apiserver.Write, generation int64, now time.Time) string {
 	if w.Verb == apiserver.Patch {
-		what := rewrittenBy(w)
+		what := rewrittenBy(w, generation)
 		b.rewritten[what] = within(append(b.rewritten[what], now), rewrittenRest)
 		if n := len(b.rewritten[what]); n > maxRewritten {
 			return fmt.Sprintf("I10 hot loop: %s was changed by admission %d times in %s", what, n, rewrittenRest)
@@ -80,14 +80,14 @@ func (b *bounds) rewrite(w apiserver.Write, now time.Time) string {
 	return ""
 }
 
-// rewrittenBy returns what tells a patch that admission changes from others.
-func rewrittenBy(w apiserver.Write) string {
-	return w.Actor + " " + w.String() + " " + patchedKeys(w.Body)
+// rewrittenBy returns what tells a patch that admission changes from others. Generation is that of the set that the manager knows.
+func rewrittenBy(w apiserver.Write, generation int64) string {
+	return fmt.Sprintf("%s %s %s for generation %d", w.Actor, w, patchedKeys(w.Body), generation)
 }
 
 // lost forgets the last time that admission changed a write: the manager got no answer, and does not know.
-func (b *bounds) lost(w apiserver.Write) {
-	what := rewrittenBy(w)
+func (b *bounds) lost(w apiserver.Write, generation int64) {
+	what := rewrittenBy(w, generation)
 	b.rewritten[what] = b.rewritten[what][:max(0, len(b.rewritten[what])-1)]
 }
 
