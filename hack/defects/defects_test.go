@@ -4,17 +4,11 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"go/ast"
 	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,7 +33,11 @@ func TestDefectsApply(t *testing.T) {
 	t.Parallel()
 	root, all := defects(t)
 	fset := token.NewFileSet()
-	from := importer.ForCompiler(fset, "gc", exports(t, root))
+	find, err := exports(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := importer.ForCompiler(fset, "gc", find)
 	for _, d := range all {
 		source, err := d.source()
 		if err != nil {
@@ -54,28 +52,6 @@ func TestDefectsApply(t *testing.T) {
 			t.Errorf("%s: %v", d.name, err)
 		}
 	}
-}
-
-// exports finds the export data of the packages that the module needs.
-func exports(t *testing.T, root string) importer.Lookup {
-	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./internal/...")
-	list.Dir = root
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct{ ImportPath, Export string }
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		files[p.ImportPath] = p.Export
-	}
-	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
 }
 
 // parsed returns the files of the package with the defect in it.

@@ -54,6 +54,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	only := flags.String("run", "", "play only the defects whose names match")
 	quick := flags.Bool("quick", false, "leave out the long suites of the simulator")
 	pairs := flags.Int("pairs", 0, "play so many pairs of test/differential instead of all suites")
+	size := flags.Int("mutants", 0, "play so many changes that rules make, in the planners and the model, instead of defects")
+	seed := flags.Uint64("seed", 1, "chooses the mutants")
 	jobs := flags.Int("jobs", runtime.NumCPU(), "how many defects are played at a time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -65,6 +67,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	root, err := assets.ModuleRoot()
 	if err != nil {
 		return err
+	}
+	if *size > 0 {
+		if err := limitMemory(); err != nil {
+			return err
+		}
+		return sample(ctx, root, *size, *seed, func(m mutant) bool { return chosen.MatchString(m.key()) }, out)
 	}
 	all, err := load(root)
 	if err != nil {
