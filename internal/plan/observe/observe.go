@@ -43,6 +43,8 @@ type Memory struct {
 	// identity.
 	homes    map[string]snapshot.Domain
 	homesKey string
+	// served are the pods of a set with failure domains that have been available, by their UIDs.
+	served map[types.UID]bool
 	// replacing are the revisions of the pods that are to be replaced in a pause, by identity.
 	replacing map[string]string
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.

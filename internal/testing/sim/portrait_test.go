@@ -6,6 +6,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,9 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
+
+// randomName is the name of a pod with a random identity in a message.
+var randomName = regexp.MustCompile(SetName + `-[a-z0-9]{5}\b`)
 
 // outline returns what of a set never depends on where it comes from: how many pods there are, and which ordinals. Whether
 // they are available does, if a spec keeps pods of a template that was no good.
@@ -63,6 +67,9 @@ func (w *World) portrait() []string {
 	if *set.Spec.Replicas == 0 {
 		status.CurrentRevision = ""
 	}
+	if r := status.Rollout; r != nil {
+		r.Revision, r.Since, r.Until = w.contentOf(r.Revision), nil, nil
+	}
 	for i := range status.Revisions {
 		status.Revisions[i].Name = w.contentOf(status.Revisions[i].Name)
 	}
@@ -70,7 +77,7 @@ func (w *World) portrait() []string {
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{}
 		status.Conditions[i].ObservedGeneration = 0
-		lines = append(lines, inJSON(status.Conditions[i]))
+		lines = append(lines, randomName.ReplaceAllString(inJSON(status.Conditions[i]), "a pod"))
 	}
 	status.Conditions = nil
 	return append(lines, inJSON(status))
