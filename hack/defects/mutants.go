@@ -42,7 +42,7 @@ type sampling struct {
 }
 
 // sample plays so many mutants, which the seed chooses, and prints which test noticed each.
-func sample(ctx context.Context, root string, size int, seed uint64, only func(mutant) bool, out io.Writer) (err error) {
+func sample(ctx context.Context, root string, size int, seed uint64, quick bool, only func(mutant) bool, out io.Writer) (err error) {
 	m, err := mutate(root)
 	if err != nil {
 		return err
@@ -63,17 +63,18 @@ func sample(ctx context.Context, root string, size int, seed uint64, only func(m
 	chosen := slices.DeleteFunc(slices.Clone(m.all), func(m mutant) bool { return !only(m) })
 	_, _ = fmt.Fprintf(out, "%d mutants, of which SAMPLE=%d SEED=%d chooses\n", len(chosen), size, seed)
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-	if err := s.explore(ctx); err != nil {
+	if err := s.explore(ctx, quick); err != nil {
 		return err
 	}
 	return s.play(ctx, chosen[:min(size, len(chosen))])
 }
 
 // explore compiles the tests, and runs each trial once without a mutant, to learn how long it takes and what it reaches.
-func (s *sampling) explore(ctx context.Context) error {
+// The quick ones are the tests of packages and the golden rollouts.
+func (s *sampling) explore(ctx context.Context, quick bool) error {
 	for _, dir := range append(s.folders(), "internal/status") {
-		quick := suite{name: dir, pkg: dir, args: []string{"-test.short", "-test.skip=^(TestExhaustively|TestAllocationsGrowWithPods)$"}}
-		if err := s.learn(ctx, &s.packages, quick); err != nil {
+		own := suite{name: dir, pkg: dir, args: []string{"-test.short", "-test.skip=^(TestExhaustively|TestAllocationsGrowWithPods)$"}}
+		if err := s.learn(ctx, &s.packages, own); err != nil {
 			return err
 		}
 	}
@@ -89,6 +90,9 @@ func (s *sampling) explore(ctx context.Context) error {
 		}
 	}
 	slices.SortFunc(s.goldens, func(a, b trial) int { return int(a.took - b.took) })
+	if quick {
+		return nil
+	}
 	for _, long := range []suite{
 		{name: "histories", pkg: simulator, args: []string{"-test.run=^TestHistories$", "-rapid.checks=40", "-rapid.seed=1", "-rapid.shrinktime=0s"}},
 		{name: "plan", pkg: "internal/plan", args: []string{"-test.short", "-test.run=^TestExhaustively$"}},

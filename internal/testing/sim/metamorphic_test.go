@@ -200,7 +200,7 @@ func TestOrderOfIndependentEvents(t *testing.T) {
 		base := fmt.Sprintf("%s\nreplicas %d\n%s\nsettle", foundation, rapid.IntRange(3, 6).Draw(t, "replicas"), habits().Draw(t, "habits"))
 		all := []string{
 			oneOf("replicas", "3", "4", "6").Draw(t, "n"), oneOf("image", "app:v2", "app:slow").Draw(t, "image"), oneOf("maxUnavailable", "1", "2").Draw(t, "m"),
-			"annotate team=a", "minReady 2", "history 3", "delete " + pods[0], "kill " + pods[1], "fail " + pods[2], "restart", "resync", "lose-status",
+			"annotate team=a", "minReady 2", "history 3", "delete " + pods[0], "kill " + pods[1], "fail " + pods[2], "restart", "resync",
 			"rewind 9 Pod", "rewind 9 RollSet", "cordon-node a", "neighbors 4 0", "whenDeleted Delete",
 		}
 		events := rapid.Permutation(all).Draw(t, "events")[:rapid.IntRange(2, 5).Draw(t, "count")]
@@ -234,7 +234,7 @@ func TestScaledUpAndDownAgain(t *testing.T) {
 		replicas := rapid.IntRange(0, 5).Draw(t, "replicas")
 		base := fmt.Sprintf("%s\nreplicas %d\n%s\nsettle", foundation, replicas, habits().Draw(t, "habits"))
 		state := among("", "paused true\nimage app:v2", "image app:v2", "image app:v2\nsettle", "image app:broken", "image app:broken\nrun 2m",
-			"steps 1 2,pause 100%\nimage app:v2", "steps 1 2,pause 100%\nimage app:v2\nsettle", "strategy OnDelete\nimage app:v2").Draw(t, "state")
+			"steps 1 2,pause 100%\nimage app:v2", "steps 1 2,pause 100%\nimage app:v2\nsettle").Draw(t, "state")
 		then := "run " + among("0s", "1.5s", "2.5s", "20s", "5m").Draw(t, "then")
 		back := among("settle", "run 0s", "run 500ms", "run 1.5s", "run 20s").Draw(t, "back")
 		if strings.HasPrefix(state, "steps") {

@@ -52,6 +52,7 @@ func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 //   - the number and the count of revisions, and how many ids were given out, which tell a history by purpose;
 //   - claims that no pod mounts, which were kept because a user may want them back;
 //   - the readiness gate, which a pod has from its creation or never: a later policy does not recreate it for that;
+//   - in place of which pod a pod was created;
 //   - the state label of hooks and its date, which stay behind when a set no longer uses them;
 //   - without replicas, the current revision, because nothing proves another one then.
 func (w *World) portrait() []string {
@@ -96,6 +97,7 @@ func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 	delete(p.Labels, corev1.LabelTopologyZone)
 	delete(p.Annotations, inplace.StateAnnotation)
 	delete(p.Annotations, v1alpha1.LifecycleSinceAnnotation)
+	delete(p.Annotations, v1alpha1.OriginAnnotation)
 	p.Spec.NodeName, p.Spec.ReadinessGates = "", nil
 	var claims []string
 	for i := range p.Spec.Volumes {
