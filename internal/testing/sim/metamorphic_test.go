@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,8 +24,9 @@ import (
 // tale is a story of a set, and what it cost.
 type tale struct {
 	*World
-	// members is how many pods count: those that no edit of the story scales away.
+	// members is how many pods count at most, and surplus is true if a story scales those above away.
 	members int
+	surplus bool
 	// lowest is how few members were available since the mark, and deletes how many pods managers deleted.
 	lowest, deletes int
 	marked          bool
@@ -48,11 +50,11 @@ func tell(ctx context.Context, members int) *tale {
 // mark begins to count what the story costs.
 func (t *tale) mark() { t.marked, t.lowest = true, t.serving() }
 
-// serving counts the available members. Those of a set with ordinals are the lowest.
+// serving counts the available pods. Those with the highest ordinals do not count if a story scales them away.
 func (t *tale) serving() int {
 	n := 0
 	for _, pod := range t.Pods() {
-		if index, err := strconv.Atoi(pod.Labels[v1alpha1.PodIndexLabel]); err == nil && index >= t.members {
+		if index, err := strconv.Atoi(pod.Labels[v1alpha1.PodIndexLabel]); t.surplus && err == nil && index >= t.members {
 			continue
 		}
 		if t.Mark(pod) == "+" {
@@ -88,6 +90,7 @@ func habits() *rapid.Generator[string] {
 			"policy " + among("Recreate", "InPlaceIfPossible").Draw(t, "policy"),
 			"partition " + among("0", "0", "1").Draw(t, "partition"),
 			"domains " + among("none", "none", "zone").Draw(t, "domains"),
+			"minReady " + among("0", "0", "2").Draw(t, "minReady"),
 			"deadline 2147483647",
 		}, "\n")
 	})
@@ -103,8 +106,6 @@ func change(t *rapid.T, name string) string {
 		oneOf("annotate", "team=a"),
 		oneOf("maxUnavailable", "1", "2", "3"),
 		oneOf("partition", "0", "1", "2"),
-		oneOf("policy", "Recreate", "InPlaceIfPossible"),
-		oneOf("minReady", "0", "2"),
 		oneOf("scaleMaxUnavailable", "1", "2"),
 		oneOf("paused", "true"),
 	).Draw(t, name)
@@ -149,8 +150,8 @@ func TestOneEditCostsNoMoreThanTwo(t *testing.T) {
 		}
 		costs := func(edits ...string) *tale {
 			w := tell(t.Context(), members)
-			lines := append([]string{base, "settle", before}, "")
-			if err := w.plays(t.Context(), lines...); err != nil {
+			w.surplus = members < replicas
+			if err := w.plays(t.Context(), base, "settle", before); err != nil {
 				t.Fatal(err)
 			}
 			w.mark()
@@ -162,13 +163,26 @@ func TestOneEditCostsNoMoreThanTwo(t *testing.T) {
 			return w
 		}
 		one, two, turned := costs(first+"\n"+second), costs(first, second), costs(second, first)
-		if dear := min(two.lowest, turned.lowest); one.lowest < dear {
-			t.Fatalf("in one edit %d of %d members are left, in two at least %d\n%s\n%s\n%s", one.lowest, members, dear, one.Film, two.Film, turned.Film)
-		}
-		if dear := max(two.deletes, turned.deletes); one.deletes > dear {
-			t.Fatalf("in one edit %d pods are deleted, in two at most %d\n%s\n%s\n%s", one.deletes, dear, one.Film, two.Film, turned.Film)
+		if err := one.costsMore(two, turned); err != nil {
+			t.Fatal(err)
 		}
 	})
+}
+
+// costsMore returns an error if a story costs more than the dearer of two others.
+func (t *tale) costsMore(others ...*tale) error {
+	lowest, deletes, films := t.members, 0, t.Film.String()
+	for _, other := range others {
+		lowest, deletes, films = min(lowest, other.lowest), max(deletes, other.deletes), films+"\n"+other.Film.String()
+	}
+	switch {
+	case t.lowest < lowest:
+		return fmt.Errorf("in one edit %d of %d pods are left, in two at least %d\n%s", t.lowest, t.members, lowest, films)
+	case t.deletes > deletes:
+		return fmt.Errorf("in one edit %d pods are deleted, in two at most %d\n%s", t.deletes, deletes, films)
+	default:
+		return nil
+	}
 }
 
 // edits changes fields in one edit, and lets the world settle.
@@ -200,7 +214,7 @@ func TestOrderOfIndependentEvents(t *testing.T) {
 		base := fmt.Sprintf("%s\nreplicas %d\n%s\nsettle", foundation, rapid.IntRange(3, 6).Draw(t, "replicas"), habits().Draw(t, "habits"))
 		all := []string{
 			oneOf("replicas", "3", "4", "6").Draw(t, "n"), oneOf("image", "app:v2", "app:slow").Draw(t, "image"), oneOf("maxUnavailable", "1", "2").Draw(t, "m"),
-			"annotate team=a", "minReady 2", "history 3", "delete " + pods[0], "kill " + pods[1], "fail " + pods[2], "restart", "resync",
+			"annotate team=a", "history 3", "delete " + pods[0], "kill " + pods[1], "fail " + pods[2], "restart", "resync",
 			"rewind 9 Pod", "rewind 9 RollSet", "cordon-node a", "neighbors 4 0", "whenDeleted Delete",
 		}
 		events := rapid.Permutation(all).Draw(t, "events")[:rapid.IntRange(2, 5).Draw(t, "count")]
@@ -333,8 +347,7 @@ func TestNeighborsChangeNothing(t *testing.T) {
 			story = append(story, among("image app:v2", "image app:v3", "image app:broken", "annotate team=a", "env A=2", "delete 0", "fail 0", "kill 0", "specify 0", "run 3s", "run 1m",
 				"paused true", "paused false", "partition 1", "partition 0", "maxUnavailable 2").Draw(t, "story"))
 		}
-		var told [2]map[string]time.Duration
-		var films [2]string
+		var told [2]*tale
 		for i, disturbed := range []bool{false, true} {
 			w := tell(t.Context(), 0)
 			lines := []string{base, fmt.Sprintf("replicas %d\nrun 10s", members)}
@@ -350,19 +363,28 @@ func TestNeighborsChangeNothing(t *testing.T) {
 			if err := w.plays(t.Context(), append(append(lines, story...), "run 5m")...); err != nil {
 				t.Fatal(err)
 			}
-			told[i], films[i] = w.times(members), w.Film.String()
+			told[i] = w
 		}
-		for write, at := range told[1] {
-			if before, ok := told[0][write]; !ok || at-before > slack {
-				t.Fatalf("%s at %s, undisturbed at %s (%t)\n%s\n%s", write, at, before, ok, films[0], films[1])
-			}
-		}
-		for write := range told[0] {
-			if _, ok := told[1][write]; !ok {
-				t.Fatalf("%s is not written\n%s\n%s", write, films[0], films[1])
-			}
+		if err := told[1].isDisturbed(told[0], members); err != nil {
+			t.Fatal(err)
 		}
 	})
+}
+
+// isDisturbed returns an error if members are written otherwise than in another story, or later.
+func (t *tale) isDisturbed(other *tale, members int) error {
+	without, with := other.times(members), t.times(members)
+	for write, at := range with {
+		if before, ok := without[write]; !ok || at-before > slack {
+			return fmt.Errorf("%s at %s, undisturbed at %s (%t)\n%s\n%s", write, at, before, ok, other.Film, t.Film)
+		}
+	}
+	for write := range without {
+		if _, ok := with[write]; !ok {
+			return fmt.Errorf("%s is not written\n%s\n%s", write, other.Film, t.Film)
+		}
+	}
+	return nil
 }
 
 // times returns when managers wrote to the members.
@@ -380,4 +402,40 @@ func (t *tale) times(members int) map[string]time.Duration {
 		writes[fmt.Sprintf("%s, %d", e.String(), count[e.String()])] = e.At.Sub(epoch())
 	}
 	return writes
+}
+
+// TestTalesThatDiffer plays stories that do not tell the same, and expects each comparison to notice.
+func TestTalesThatDiffer(t *testing.T) {
+	t.Parallel()
+	told := func(lines string) *tale {
+		w := tell(t.Context(), 3)
+		if err := w.plays(t.Context(), "identity Ordinal\nmanagement Parallel\nreplicas 3\nsettle"); err != nil {
+			t.Fatal(err)
+		}
+		w.mark()
+		if err := w.plays(t.Context(), lines, "settle"); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	quietly, rolling, killed := told("run 1s"), told("image app:v2"), told("kill 0 1")
+	surplus := told("replicas 5\nsettle\nreplicas 3")
+	for what, notices := range map[string]bool{
+		"fewer are left":            killed.costsMore(rolling) != nil,
+		"more are deleted":          rolling.costsMore(killed) != nil,
+		"surplus goes":              surplus.costsMore(quietly) != nil,
+		"other content":             !cmp.Equal(rolling.portrait(), quietly.portrait()),
+		"other pods":                !cmp.Equal(killed.identities(), quietly.identities()),
+		"other writes":              !cmp.Equal(rolling.podWrites(), quietly.podWrites()),
+		"more is written":           rolling.isDisturbed(quietly, 3) != nil,
+		"less is written":           quietly.isDisturbed(rolling, 3) != nil,
+		"the same is written later": told("run 10s\nimage app:v2").isDisturbed(rolling, 3) != nil,
+	} {
+		if !notices {
+			t.Errorf("not noticed: %s", what)
+		}
+	}
+	if err := errors.Join(quietly.costsMore(quietly), surplus.isDisturbed(quietly, 3)); err != nil {
+		t.Error(err)
+	}
 }
