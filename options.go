@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// options are what the command line and the environment say. docs/install.md lists them all. Each flag has a field.
+// options holds the values of the command line and the environment. docs/install.md lists them all. Each flag has a field.
 type options struct {
 	metricsAddress  string
 	metricsSecure   bool
@@ -37,7 +37,7 @@ type options struct {
 	memoryLimit     int64
 	version         bool
 	logging         zap.Options
-	// fromEnvironment are the variables that set flags, and ignored are those with our prefix that no flag has.
+	// fromEnvironment lists the variables that set flags, and ignored the variables with our prefix that no flag has.
 	fromEnvironment, ignored []string
 }
 

@@ -32,7 +32,7 @@ const (
 	// busyPart is the divisor of a core that separates work from idling: a manager that uses less than this part has nothing
 	// to do.
 	busyPart = 20
-	// capacityMemory is what the stand-in should do with, in bytes. It keeps every version of every pod.
+	// capacityMemory is the memory that the stand-in should do with, in bytes. It keeps every version of every pod.
 	capacityMemory = 8 << 30
 	// idlePeriod is how long the idle manager is watched. In that time garbage is collected exactly once: when the manager
 	// becomes idle it collects, and Go's runtime collects again two minutes later.

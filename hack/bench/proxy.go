@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// delay is what the proxy adds to each round trip, half of it in each direction.
+	// delay is added to each round trip, half of it in each direction.
 	delay = 10 * time.Millisecond
 	// proxyBuffer is how many reads may be in transit, in one direction of one connection.
 	proxyBuffer = 4096

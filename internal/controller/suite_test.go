@@ -47,7 +47,7 @@ func TestController(t *testing.T) {
 	RunSpecs(t, "controller")
 }
 
-// bed is what all specs share: a real API server, simulated nodes, and the manager. There is no garbage collector.
+// bed is shared by all specs: a real API server, simulated nodes, and the manager. There is no garbage collector.
 type bed struct {
 	client     client.WithWatch
 	reconciler *Reconciler

@@ -20,7 +20,7 @@ const (
 	nodePods = 30
 	// instant is the longest time that a kubelet is waited for. The model has delays of a nanosecond for what is instant.
 	instant = time.Microsecond
-	// tokenExpiry and tolerated are what a real API server writes into pods, in seconds.
+	// A real API server writes tokenExpiry and tolerated into pods. Both are in seconds.
 	tokenExpiry, tolerated = 3607, 300
 	accountPath            = "/var/run/secrets/kubernetes.io/serviceaccount"
 	clientActor            = "client"

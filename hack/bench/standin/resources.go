@@ -27,7 +27,7 @@ type resource struct {
 	kind       apiserver.Kind
 	list       func() runtime.Object
 	namespaced bool
-	// subresources are those that can be written.
+	// subresources lists the subresources that can be written.
 	subresources []string
 	// transient resources are answered, and kept nowhere.
 	transient bool
@@ -80,7 +80,7 @@ func routes() map[route]resource {
 	return all
 }
 
-// target is what a path names.
+// target is the object or list that a path names.
 type target struct {
 	kind                         resource
 	namespace, name, subresource string

@@ -133,7 +133,7 @@ func (st *stream) bookmark(annotations map[string]string) client.Object {
 	return object
 }
 
-// event is what a watch shows of a write.
+// event is a write as a watch shows it.
 type event struct {
 	kind   watch.EventType
 	object client.Object
