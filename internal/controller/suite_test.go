@@ -55,7 +55,7 @@ type bed struct {
 	rights     *rights
 }
 
-// rights are those of the manager to optional kinds, with a clock that stands: it asks for them again when a spec says so.
+// rights has the rights of the manager to optional kinds, with a clock that stands: it asks for them again when a spec says so.
 type rights struct {
 	clock   *clocktesting.FakeClock
 	missing atomic.Value

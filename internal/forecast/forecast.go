@@ -120,7 +120,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	}
 	f := &Forecast{
 		Set: in.After.Namespace + "/" + in.After.Name, Writes: numbered(good.record.writes), Lanes: good.lanes,
-		Floor: max(0, limits.Replicas-limits.MaxUnavailable), Replicas: limits.Replicas, Waits: good.waits, WaitsFor: good.waitsFor(),
+		Floor: limits.MinAvailable(), Replicas: limits.Replicas, Waits: good.waits, WaitsFor: good.waitsFor(),
 		Changes: in.Before == nil || len(good.record.writes) > 0 || !apiequality.Semantic.DeepEqual(in.Before.Spec, in.After.Spec),
 	}
 	f.Class, f.Field = classify(in, f.Writes)
