@@ -103,19 +103,10 @@ func (c *cluster) keepClaim() error {
 		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == claimProtection })
 	case claim.Spec.VolumeName == "":
 		claim.Spec.VolumeName = "pv-" + string(claim.UID)
-	case claim.Status.Phase != corev1.ClaimBound || isSmaller(claim):
-		claim.Status.Phase = corev1.ClaimBound
-		claim.Status.Capacity = claim.Spec.Resources.Requests
-		w.Subresource = "status"
 	default:
-		return nil
+		apiserver.CarryOut(claim)
+		w.Subresource = "status"
 	}
 	_, err := c.store.Update(w, claim)
 	return err
-}
-
-// isSmaller reports whether the volume of a claim has less storage than the claim asks for.
-func isSmaller(claim *corev1.PersistentVolumeClaim) bool {
-	size := claim.Status.Capacity[corev1.ResourceStorage]
-	return size.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
 }

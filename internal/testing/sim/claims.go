@@ -5,7 +5,6 @@ package sim
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +13,11 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// claims plays three controllers: those that bind claims and let them grow, and the one that protects a claim while a pod uses it.
+// claims plays the controllers that bind claims, and let a storage driver resize and modify their volumes, and the one that protects a claim while a pod uses it.
 type claims struct {
-	world *World
-	dirty []apiserver.Key
+	world  *World
+	dirty  []apiserver.Key
+	driver driver
 }
 
 func (c *claims) observe(e *apiserver.Entry) {
@@ -59,14 +59,13 @@ func (c *claims) step() error {
 		claim.Spec.VolumeName = "pv-" + string(claim.UID)
 		_, err := c.world.Store.Update(apiserver.Write{Actor: claimActor}, claim)
 		return err
-	case claim.Status.Phase != corev1.ClaimBound, !maps.Equal(claim.Status.Capacity, claim.Spec.Resources.Requests):
-		claim = apiserver.Clone(claim)
-		claim.Status.Phase = corev1.ClaimBound
-		claim.Status.Capacity = claim.Spec.Resources.Requests
-		_, err := c.world.Store.Update(apiserver.Write{Actor: claimActor, Subresource: "status"}, claim)
-		return err
 	}
-	return nil
+	claim = apiserver.Clone(claim)
+	if !c.driver.carryOut(claim) {
+		return nil
+	}
+	_, err := c.world.Store.Update(apiserver.Write{Actor: claimActor, Subresource: "status"}, claim)
+	return err
 }
 
 // inUse reports whether a pod that has a node and has not ended mounts a claim.
