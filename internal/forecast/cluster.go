@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/testing/kubelet"
-	"rollset.dev/rollset/internal/testing/sim"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 // These are the names under which the parts of the cluster write.
@@ -58,8 +58,8 @@ type cluster struct {
 	// owner is the UID of the set.
 	owner   types.UID
 	store   *apiserver.Store
-	clock   *sim.Clock
-	manager *sim.Solo
+	clock   *simulator.Clock
+	manager *simulator.Solo
 
 	tended map[types.UID]*tended
 	seen   int
@@ -95,7 +95,7 @@ func newCluster(around Surroundings, owner types.UID, objects []client.Object, n
 	c := &cluster{
 		Surroundings: around,
 		owner:        owner,
-		clock:        sim.NewClock(now),
+		clock:        simulator.NewClock(now),
 		tended:       map[types.UID]*tended{},
 		load:         map[string]int{},
 		users:        map[apiserver.Key]int{},
@@ -182,7 +182,7 @@ func (c *cluster) count(pod *corev1.Pod, n int) {
 
 // observe shows a write to everything that acts on pods and claims.
 func (c *cluster) observe(e *apiserver.Entry) {
-	if e.Actor == sim.ManagerActor && (e.Subresource != "status" || e.Key.Kind != apiserver.RollSets) {
+	if e.Actor == simulator.ManagerActor && (e.Subresource != "status" || e.Key.Kind != apiserver.RollSets) {
 		c.wrote = e.At
 	}
 	switch e.Key.Kind {
@@ -225,7 +225,7 @@ func (c *cluster) observePod(e *apiserver.Entry, old, pod *corev1.Pod) {
 // run advances time until the manager has written nothing for as long as quiet, or nothing is due. It fails when the context
 // ends.
 func (c *cluster) run(ctx context.Context, quiet time.Duration) error {
-	c.manager = sim.NewSolo(ctx, c.store, c.clock)
+	c.manager = simulator.NewSolo(ctx, c.store, c.clock)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 // never is when the containers of a broken pod become ready.

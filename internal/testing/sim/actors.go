@@ -3,7 +3,10 @@
 
 package sim
 
-import "rollset.dev/rollset/internal/testing/sim/invariants"
+import (
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
+)
 
 // The names under which the simulated parts of the cluster write.
 const (
@@ -11,7 +14,7 @@ const (
 	schedulerActor = "scheduler"
 	kubeletActor   = "kubelet"
 	claimActor     = "claims"
-	managerActor   = "manager"
+	managerActor   = simulator.ManagerActor
 	nodeActor      = "node"
 	networkActor   = "network"
 	gateActor      = "gates"

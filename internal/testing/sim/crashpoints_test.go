@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 var sample = flag.Int("sample", 1, "play one crash point in so many")

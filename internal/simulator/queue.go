@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package simulator
 
 import (
 	"slices"
@@ -36,6 +36,9 @@ func (q *Queue) Next() (at time.Time, ok bool) {
 	}
 	return q.timers.next()
 }
+
+// AfterFunc calls a function when a duration has passed.
+func (q *Queue) AfterFunc(d time.Duration, do func()) { q.timers.AfterFunc(d, do) }
 
 // timers is the clock of a queue. Its timers run when fire is called.
 type timers struct {
