@@ -87,13 +87,12 @@ clean: ## Remove build output; caches outside the folder stay.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types, their reference, the table of flags, and the pictures of a plan and of a rollout.
+generate: ## Generate the deep copies of the API's types, their reference, the table of flags, and the picture of a plan.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
 		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
 	go test . -run TestFlagsAreDocumented -update
 	go run ./cmd/kubectl-rollset plan --offline -f hack/plan/old.yaml -f hack/plan/new.yaml -o svg >docs/images/plan.svg
-	go run ./hack/film internal/testing/sim/testdata/broken-update.txtar >docs/images/rollout.svg
 
 .PHONY: manifests
 manifests: ## Generate the CRD, the manager's role, and the schema with which kustomize merges patches of RollSets.
@@ -132,10 +131,6 @@ verify: ## Regenerate and reformat everything; fail if that changes a file.
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities that the code can reach; asks vuln.go.dev.
 	$(TOOL) govulncheck ./...
-
-.PHONY: words
-words: ## Measure the prose: reading grade and sentence length of each page, and phrases to avoid.
-	go run ./hack/words
 
 .PHONY: presubmit
 presubmit: test vulncheck ## Run everything that a change must pass.
@@ -461,5 +456,5 @@ node-down: ## Stop the local cluster with the real node.
 	go run ./hack/cluster down -real
 
 .PHONY: demo
-demo: ## Show a rollout on a local cluster.
-	go run ./hack/demo
+demo: ## Show a rollout on a local cluster, which ends with it.
+	hack/demo.sh

@@ -239,7 +239,7 @@ func stateOf(pod *corev1.Pod) State {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return Terminating
-	case hasEnded(pod):
+	case apiserver.HasEnded(pod):
 		return Failed
 	case gateClosed(pod):
 		return Updating

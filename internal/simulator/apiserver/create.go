@@ -170,6 +170,17 @@ func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
+// ClaimsOf returns the claims that a pod mounts.
+func ClaimsOf(pod *corev1.Pod) []Key {
+	var keys []Key
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			keys = append(keys, Key{Kind: Claims, Namespace: pod.Namespace, Name: source.ClaimName})
+		}
+	}
+	return keys
+}
+
 // namespaceTerminating returns the refusal of the NamespaceLifecycle admission.
 func namespaceTerminating(key Key) error {
 	err := apierrors.NewForbidden(GroupResource(key.Kind), key.Name, fmt.Errorf(

@@ -95,7 +95,7 @@ func (w *World) satisfiable() bool {
 	if set == nil {
 		return true
 	}
-	if w.scheduler.cordoned || len(w.scheduler.down) > 0 || w.scheduler.emptiest(nil) < 0 || w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil || len(w.Store.Admission)+len(w.policies) > 0 || w.occupied {
+	if w.scheduler.cordoned || len(w.scheduler.down) > 0 || len(w.scheduler.takers(nil)) == 0 || w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil || len(w.Store.Admission)+len(w.policies) > 0 || w.occupied {
 		return false
 	}
 	templates := w.templatesIn(set)

@@ -85,7 +85,7 @@ func (w *World) changeNode(i int, edit func(*corev1.Node)) error {
 	edited := apiserver.Clone(w.node(i))
 	edit(edited)
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
-	w.scheduler.retry(func(apiserver.Key) bool { return true })
+	w.scheduler.retryAll()
 	return err
 }
 

@@ -21,39 +21,36 @@ type driver map[string]string
 func driverCommands() []command {
 	return []command{{"driver", 2, func(_ context.Context, w *World, args []string) error {
 		w.note("driver " + args[0] + " " + args[1])
-		if w.claims.driver == nil {
-			w.claims.driver = driver{}
-		}
-		w.claims.driver[args[0]] = args[1]
+		w.driver[args[0]] = args[1]
 		if args[0] == "all" {
-			w.claims.driver = nil
+			clear(w.driver)
 		}
+		w.claims.Driver = w.driver.answer
 		for claim := range apiserver.Each[*corev1.PersistentVolumeClaim](w.Store) {
-			w.claims.dirty = append(w.claims.dirty, apiserver.KeyOf(claim))
+			w.claims.Add(apiserver.KeyOf(claim))
 		}
 		return nil
 	}}}
 }
 
-// carryOut does for a claim what the driver does. It reports whether the status of the claim changed.
-func (d driver) carryOut(claim *corev1.PersistentVolumeClaim) (changed bool) {
-	before, isBound := claim.Status.DeepCopy(), claim.Status.Phase == corev1.ClaimBound
-	done := claim.DeepCopy()
-	var says []corev1.PersistentVolumeClaimCondition
-	if size := before.Capacity[corev1.ResourceStorage]; isBound && d["growth"] == "fails" && size.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0 {
-		done.Spec.Resources.Requests = before.Capacity
-		says = append(says, said(corev1.PersistentVolumeClaimControllerResizeError, "the pool is full"))
+// answer takes back what the driver does not carry out for a claim.
+func (d driver) answer(before *corev1.PersistentVolumeClaimStatus, claim *corev1.PersistentVolumeClaim) {
+	if before.Phase != corev1.ClaimBound {
+		return
 	}
-	apiserver.CarryOut(done)
-	if answer := d[classOf(claim.Spec.VolumeAttributesClassName)]; isBound && classOf(before.CurrentVolumeAttributesClassName) != classOf(done.Status.CurrentVolumeAttributesClassName) {
-		done.Status.CurrentVolumeAttributesClassName, done.Status.ModifyVolumeStatus = modifies(answer, before, &done.Status)
-		if answer == "infeasible" {
-			says = append(says, said(corev1.PersistentVolumeClaimVolumeModifyVolumeError, "no such volume type"))
-		}
+	status := &claim.Status
+	if d["growth"] == "fails" && !apiequality.Semantic.DeepEqual(before.Capacity, status.Capacity) {
+		status.Capacity = before.Capacity
+		status.Conditions = append(status.Conditions, said(corev1.PersistentVolumeClaimControllerResizeError, "the pool is full"))
 	}
-	done.Status.Conditions = says
-	claim.Status = done.Status
-	return !apiequality.Semantic.DeepEqual(before, &claim.Status)
+	answer := d[classOf(status.CurrentVolumeAttributesClassName)]
+	if answer == "" || classOf(before.CurrentVolumeAttributesClassName) == classOf(status.CurrentVolumeAttributesClassName) {
+		return
+	}
+	status.CurrentVolumeAttributesClassName, status.ModifyVolumeStatus = modifies(answer, before, status)
+	if answer == "infeasible" {
+		status.Conditions = append(status.Conditions, said(corev1.PersistentVolumeClaimVolumeModifyVolumeError, "no such volume type"))
+	}
 }
 
 // modifies returns the volume attributes class that a claim has after an answer of the driver, and what the status says of it.

@@ -14,6 +14,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/actors"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
@@ -44,7 +45,8 @@ type World struct {
 	clock     *simulator.Clock
 	scheduler *scheduler
 	kubelets  *kubelets
-	claims    *claims
+	claims    *actors.Claims
+	driver    driver
 	network   *network
 	neighbors *neighbors
 	checker   *invariants.Checker
@@ -79,14 +81,15 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
 	w.Cluster = invariants.NewCluster(apiserver.NewStore(w.Now), apiserver.KeyOf(w.draft), w.Now)
-	w.scheduler = &scheduler{world: w}
+	w.scheduler = newScheduler(w)
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
-	w.claims = &claims{world: w}
+	w.claims = &actors.Claims{Store: w.Store}
+	w.driver = driver{}
 	w.network = &network{world: w}
 	w.neighbors = &neighbors{world: w}
 	w.Film = newFilm(w)
 	w.checker = invariants.NewChecker(w.Cluster)
-	for _, observe := range []func(*apiserver.Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.Observe} {
+	for _, observe := range []func(*apiserver.Entry){w.scheduler.Observe, w.kubelets.observe, w.claims.Observe, w.Film.observe, w.checker.Observe} {
 		w.Store.OnWrite(observe)
 	}
 	w.AddManager(ctx)
@@ -119,7 +122,9 @@ func (w *World) turns() []turn {
 		add(turn{who: apiserver.GCActor, at: w.Now(), take: func(context.Context) error { return w.Store.Collect() }})
 	}
 	w.scheduler.turns(add)
-	w.claims.turns(add)
+	if w.claims.Waits() {
+		add(turn{who: actors.ClaimsName, at: w.Now(), take: func(context.Context) error { return w.claims.Step() }})
+	}
 	w.network.turns(add)
 	w.neighbors.turns(add)
 	w.willingTurns(add)

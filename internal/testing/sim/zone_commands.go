@@ -88,6 +88,6 @@ func zoneUp(_ context.Context, w *World, _ []string) error {
 	if err := w.reportNodes("", corev1.ConditionTrue); err != nil {
 		return err
 	}
-	w.scheduler.retry(func(apiserver.Key) bool { return true })
+	w.scheduler.retryAll()
 	return nil
 }
