@@ -214,7 +214,10 @@ func (q *claimQueue) grow(ctx context.Context, claim *corev1.PersistentVolumeCla
 // report writes what the driver says of what a claim asks for and does not get, and gives it its volume attributes class.
 func (q *claimQueue) report(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	now := claim.DeepCopy()
-	now.Status.Conditions, now.Status.ModifyVolumeStatus = nil, nil
+	now.Status.ModifyVolumeStatus = nil
+	now.Status.Conditions = slices.DeleteFunc(now.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool { // others are not the driver's
+		return c.Type == corev1.PersistentVolumeClaimControllerResizeError || c.Type == corev1.PersistentVolumeClaimVolumeModifyVolumeError
+	})
 	says := func(of corev1.PersistentVolumeClaimConditionType, message string) {
 		now.Status.Conditions = append(now.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: of, Status: corev1.ConditionTrue, Message: message})
 	}
