@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
@@ -116,9 +117,8 @@ var _ = Describe("Claim templates that change", func() {
 		Expect(begun.requests(func(r request) bool {
 			return r.Namespace == f.namespace && r.Resource == "persistentvolumeclaims" && r.Verb == "patch"
 		})).To(BeEmpty(), "patches of claims")
-		refused := f.claimNamed("data-ss-1").DeepCopy()
-		refused.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1Gi")
-		Expect(cluster.client.Update(ctx, refused)).To(MatchError(ContainSubstring("field can not be less than status.capacity")))
+		back := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`))
+		Expect(cluster.client.Patch(ctx, f.claimNamed("data-ss-1").DeepCopy(), back)).To(MatchError(ContainSubstring("field can not be less than status.capacity")))
 		f.expectNoPodLost(pods)
 	})
 
