@@ -172,7 +172,7 @@ $(foreach lane,$(LANES),$(call after,$($(lane))))
 endif
 
 .PHONY: test
-test: ## Run all checks and tests, as CI does. CONTRIBUTING.md has what they are, and where the minutes go.
+test: ## Run all checks and tests, as CI does. docs/contributing/tests.md has what they are, and where the minutes go.
 	time $(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHORT=-short \
 		$(foreach lane,$(LANES),$($(lane)))
 
@@ -272,8 +272,8 @@ moves: ## Move the manifests of 14 applications to RollSets and back, and kill e
 		go test -count=1 -timeout 0 -parallel 6 -v -run 'TestWorkloads|TestMoveInTrouble' ./test/cli -kill-all
 
 .PHONY: golden
-golden: ## Rewrite the logs of the golden rollouts, and list the changed ones.
-	go test -run TestGolden ./internal/testing/sim -update
+golden: ## Rewrite the logs of the golden rollouts, or of those that FOCUS names, and list the changed ones.
+	time go test -vet=off -count=1 -run 'TestGolden/$(FOCUS)' ./internal/testing/sim -update
 	git diff --stat -- internal/testing/sim/testdata
 
 .PHONY: rollouts

@@ -11,14 +11,15 @@ PATH=$PWD/bin:$PATH
 manager --health-probe-bind-address=0 --metrics-bind-address=0 2>bin/demo.log &
 trap 'kill $(jobs -p) 2>/dev/null; [[ -z ${started:-} ]] || go run ./hack/cluster down' EXIT
 
-# step says what happens, makes a change, and shows the set until it is at rest, for two minutes at most.
+# step says what happens, makes a change, and waits until the set is at rest, for two minutes at most.
 step() {
 	printf '\n== %s\n' "$1"
 	"${@:2}"
-	timeout 120 kubectl rollset status web
+	timeout 120 kubectl rollset status web >/dev/null
 }
-step "Five pods are wanted" kubectl apply -f config/samples/apps_v1alpha1_rollset.yaml
-timeout 300 kubectl rollset get web --watch &
+kubectl apply -f config/samples/apps_v1alpha1_rollset.yaml
+timeout 300 kubectl rollset get web --watch 2>>bin/demo.log &
+step "Five pods are wanted" true
 step "Scale to eight" kubectl scale rollset web --replicas=8
 step "Roll to another image, with one pod above eight and none below" kubectl rollset set image rollset/web nginx=nginx:1.30
 printf '\n== Roll to an image that does not exist: one pod tries it, eight serve\n'

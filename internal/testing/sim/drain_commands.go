@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 func drainCommands() []command {
 	return []command{
 		{"on-drain", 1, setOnDrain},
+		{"drain-taints", 1, setDrainTaints},
 		{"cordon-node", 1, editNode("cordon", func(n *corev1.Node) { n.Spec.Unschedulable = true })},
 		{"taint-node", 2, taintNode},
 		{"keep-node", 1, editNode("keep", func(n *corev1.Node) { n.Spec.Unschedulable, n.Spec.Taints = false, nil })},
@@ -36,6 +38,17 @@ func setOnDrain(_ context.Context, w *World, args []string) error {
 	}
 	return w.Edit("on-drain "+args[0], func(s *v1alpha1.RollSetSpec) {
 		disruption(s).OnDrain = v1alpha1.DrainPolicy(args[0])
+	})
+}
+
+// setDrainTaints sets which taints mark a node that leaves: "drain-taints example.com/leaving,example.com/old"; "none" stands for
+// an empty list.
+func setDrainTaints(_ context.Context, w *World, args []string) error {
+	return w.Edit("drain-taints "+args[0], func(s *v1alpha1.RollSetSpec) {
+		disruption(s).DrainTaints = []string{}
+		if args[0] != "none" {
+			disruption(s).DrainTaints = strings.Split(args[0], ",")
+		}
 	})
 }
 

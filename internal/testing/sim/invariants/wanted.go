@@ -76,7 +76,7 @@ func (c *Cluster) checkDrained(set *v1alpha1.RollSet, active []*corev1.Pod, chec
 		return
 	}
 	for _, pod := range active {
-		check(!Leaves(c.nodeOf(pod), pod), "%s is still on a node that leaves", c.Name(pod))
+		check(!Leaves(c.nodeOf(pod), pod, set), "%s is still on a node that leaves", c.Name(pod))
 	}
 }
 
