@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"go/types"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,30 @@ func (d defect) parsed(t *testing.T, fset *token.FileSet, source string) []*ast.
 		files = append(files, file)
 	}
 	return files
+}
+
+// TestMutants checks that places are found in all folders, that each file with mutants can be read, and that no mutant that is argued
+// to be no mistake is out of date.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	root, _ := defects(t)
+	m, err := mutate(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, top := range mutated {
+		if !slices.ContainsFunc(m.all, func(m mutant) bool { return strings.HasPrefix(m.file, top+"/") }) {
+			t.Errorf("no mutant in %s", top)
+		}
+	}
+	for path, source := range m.overlaid {
+		if _, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := equivalents(root, m.all); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestSample plays two defects that a small package's own tests detect, and a change that is not a defect.

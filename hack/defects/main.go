@@ -5,6 +5,8 @@
 // runs the suites until one of them fails, the simulator's first. A mistake that no suite detects is a missing test. One that the
 // simulator does not detect is something that cannot happen there.
 //
+// With -mutants it changes the planners and the model by rules instead, at places that a seed chooses.
+//
 // The working tree is not changed: the compiler reads another content for one file. Each mistake is a file in testdata: a
 // sentence about what breaks, the text to find, exactly once, in the file that its name says, and the text that replaces it.
 package main

@@ -57,7 +57,7 @@ var (
 // auditLogFlag is for a cluster whose API server runs on this machine.
 var auditLogFlag = flag.String("audit-log", "", "audit log of the API server of KUBECONFIG, in JSON, at level Metadata at least")
 
-// cluster is what all specs share.
+// All specs share the cluster.
 var cluster *environment
 
 func TestE2E(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // The tests of this file know no rule of the planners. They play a story, and the same story told in another way, and compare.
