@@ -89,7 +89,7 @@ var _ = Describe("Two managers", func() {
 		finish(ctx, set, from)
 	})
 
-	It("hand over at once when the first is asked to end", func(ctx SpecContext) {
+	It("hand over at once when the first is asked to end", core, func(ctx SpecContext) {
 		set, from := begin(ctx)
 		var holder string
 		f.awaitLease(ctx, func(l *coordinationv1.Lease) bool { holder = *l.Spec.HolderIdentity; return true })

@@ -78,7 +78,7 @@ var _ = Describe("A rollout in steps", func() {
 		Expect(isUpdated(f.awaitReady(ctx, set))).To(Succeed())
 	})
 
-	It("waits for a gate, which is written with the shipped role and no other", func(ctx SpecContext) {
+	It("waits for a gate, which is written with the shipped role and no other", core, func(ctx SpecContext) {
 		judge := f.newJudge(ctx)
 		set := stepped(ctx, v1alpha1.RolloutStep{Updated: one, Gates: []v1alpha1.StepGate{{ConditionType: "Errors"}}})
 		set = f.change(ctx, set, release("2"))

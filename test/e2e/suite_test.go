@@ -11,6 +11,10 @@
 //
 //	make test-e2e KUBECONFIG=… E2E_FLAGS='-image=… -next-image=… -crashing-image=… -audit-log=…'
 //
+// The specs with the label core are those that are run on each supported version of Kubernetes:
+//
+//	make test-versions VERSIONS=1.34
+//
 // # How to write a spec
 //
 //	var _ = Describe("Scaling", func() {
@@ -56,6 +60,10 @@ var (
 
 // auditLogFlag is for a cluster whose API server runs on this machine.
 var auditLogFlag = flag.String("audit-log", "", "audit log of the API server of KUBECONFIG, in JSON, at level Metadata at least")
+
+// core marks the specs that are run on each supported version of Kubernetes: create, roll out, break and repair, change in
+// place, claims, scale, adopt, and kubectl.
+var core = Label("core")
 
 // cluster is what all specs share.
 var cluster *environment

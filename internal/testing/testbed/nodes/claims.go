@@ -116,6 +116,9 @@ func (q *claimQueue) look(ctx context.Context, key podKey) error {
 		return nil
 	}
 	if claim.Status.Phase == corev1.ClaimBound {
+		if _, silent := claim.Annotations[SilentAnnotation]; silent {
+			return nil
+		}
 		return ignoreGone(q.grow(ctx, claim))
 	}
 	if claim.DeletionTimestamp != nil {

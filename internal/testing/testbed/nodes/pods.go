@@ -29,7 +29,8 @@ type (
 
 func newPodQueue() podQueue { return workqueue.NewTypedDelayingQueue[podKey]() }
 
-// SilentAnnotation on a pod, with any value, makes its node silent for this pod alone, as Fleet.Silence does for all.
+// SilentAnnotation on a pod, with any value, makes its node silent for this pod alone, as Fleet.Silence does for all. On a
+// claim, it keeps the claim from growing.
 const SilentAnnotation = "nodes.sim/silent"
 
 // sighting is what the fleet remembers of a pod from one look to the next.
