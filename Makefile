@@ -374,6 +374,10 @@ build: ## Build the manager and the kubectl plugin into bin/.
 	go build -ldflags '-s -w' -o bin/manager .
 	go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
 
+.PHONY: conformance-binary
+conformance-binary: ## Build bin/conformance, which tests the manager that the cluster of KUBECONFIG has: bin/conformance -installed.
+	mkdir -p bin && go test -c -vet=off -ldflags '-s -w' -o bin/conformance ./test/e2e
+
 .PHONY: docker-build
 docker-build: ## Build the manager's image as IMG.
 	$(CONTAINER_TOOL) build -t $(IMG) .

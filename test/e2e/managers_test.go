@@ -27,6 +27,7 @@ var _ = Describe("Two managers", func() {
 	var leader, standby *operator
 
 	// The suite's own manager takes no part in elections, so it must be stopped.
+	BeforeEach(onOwnManager)
 	BeforeEach(func(ctx SpecContext) {
 		Expect(cluster.manager.stop()).To(Succeed())
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -31,8 +31,7 @@ var _ = Describe("Other programs", func() {
 	f := newFixture()
 
 	It("include kubectl: apply, wait, get, scale, explain", core, func(ctx SpecContext) {
-		root, err := assets.ModuleRoot()
-		Expect(err).NotTo(HaveOccurred())
+		root := inCheckout()
 		f.kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "samples"))
 		timeout := fmt.Sprintf("--timeout=%ds", int(patience.Long().Seconds()))
 		f.kubectl(ctx, "wait", "--for=condition=Ready", timeout, "rls", "--all")

@@ -15,6 +15,10 @@
 //
 //	make test-versions VERSIONS=1.34
 //
+// As one binary, they test the manager that a cluster has, however it was installed, and leave nothing behind:
+//
+//	make conformance-binary && KUBECONFIG=… bin/conformance -installed
+//
 // # How to write a spec
 //
 //	var _ = Describe("Scaling", func() {
@@ -58,6 +62,9 @@ var (
 	crashingImageFlag = flag.String("crashing-image", "", "image that exits with an error at once; simulated nodes need none")
 )
 
+// installedFlag makes the suite a test of conformance: it installs nothing, and runs the core unless it is given another filter.
+var installedFlag = flag.Bool("installed", false, "test the manager that the cluster of KUBECONFIG has, and report what was seen")
+
 // auditLogFlag is for a cluster whose API server runs on this machine.
 var auditLogFlag = flag.String("audit-log", "", "audit log of the API server of KUBECONFIG, in JSON, at level Metadata at least")
 
@@ -74,7 +81,11 @@ func TestE2E(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	log.SetLogger(GinkgoLogr)
-	RunSpecs(t, "RollSet end to end")
+	suite, reporter := GinkgoConfiguration()
+	if *installedFlag && suite.LabelFilter == "" {
+		suite.LabelFilter = core[0]
+	}
+	RunSpecs(t, "RollSet end to end", suite, reporter)
 }
 
 var _ = BeforeSuite(func() {
