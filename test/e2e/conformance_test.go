@@ -29,9 +29,10 @@ var conformance struct {
 	left          []string
 }
 
-// After all specs, what they made must go.
-var _ = AfterSuite(func(ctx SpecContext) {
-	if !*installedFlag || cluster == nil {
+// expectNothingLeft waits after all specs until what they made is gone.
+func expectNothingLeft(ctx context.Context) {
+	GinkgoHelper()
+	if !*installedFlag {
 		return
 	}
 	conformance.server, conformance.image = serverOf(), imageOf(ctx)
@@ -39,7 +40,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 		conformance.left = leftBehind(ctx)
 		return conformance.left
 	}).WithContext(ctx).Should(BeEmpty(), "left behind")
-}, NodeTimeout(10*time.Minute))
+}
 
 var _ = ReportAfterSuite("conformance", func(report Report) {
 	if *installedFlag {

@@ -32,10 +32,11 @@ var unasked = []string{
 	"list /nodes", "list policy/poddisruptionbudgets",
 }
 
-// After all specs, the manager has asked for nothing that its role does not have, and its role has nothing that no spec
-// needs.
-var _ = AfterSuite(func() {
-	if cluster == nil || cluster.local == nil {
+// expectRights checks after all specs that the manager has asked for nothing that its role does not have, and that its role has
+// nothing that no spec needs.
+func expectRights() {
+	GinkgoHelper()
+	if cluster.local == nil {
 		return
 	}
 	asked, err := auditlog.Whole(cluster.auditLog).Rights(manager.User)
@@ -53,7 +54,7 @@ var _ = AfterSuite(func() {
 		return used || slices.Contains(unasked, right)
 	})
 	Expect(granted).To(BeEmpty(), "rights in the manager's roles that no spec needs")
-})
+}
 
 // grantedRights returns those of the generated roles.
 func grantedRights() map[string]bool {

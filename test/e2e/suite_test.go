@@ -97,3 +97,11 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.stop)
 })
+
+var _ = AfterSuite(func(ctx SpecContext) {
+	if cluster == nil { // it did not start
+		return
+	}
+	expectRights()
+	expectNothingLeft(ctx)
+}, NodeTimeout(10*time.Minute))
