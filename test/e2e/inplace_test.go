@@ -83,7 +83,7 @@ var _ = Describe("An update in place", func() {
 		pods, from := f.pods(set), f.mark()
 
 		set = f.change(ctx, set, requesting("100k"))
-		f.awaitProgress(ctx, set, ContainSubstring("node didn't have enough"))
+		f.awaitProgress(ctx, set, MatchRegexp("[nN]ode didn't have enough")) // as the API server says it, or the kubelet before 1.37
 		set = f.awaitReady(ctx, f.change(ctx, set, requesting("20m")))
 		Expect(isUpdated(set)).To(Succeed())
 		f.expectRestarted(ctx, set, pods)

@@ -57,6 +57,9 @@ func abilities() []ability {
 		{"resize of a sidecar", func(ctx context.Context, f *fixture) bool {
 			return f.resizes(ctx, cpu("initContainers", "sidecar", "20m"))
 		}},
+		{"refusal of a resize that is larger than the node", func(ctx context.Context, f *fixture) bool {
+			return !f.resizes(ctx, cpu("containers", "main", "100k"))
+		}},
 		{"generation of pods", func(ctx context.Context, f *fixture) bool { return f.probe(ctx).Generation > 0 }},
 		{"zone of the node as a label of its pods", func(ctx context.Context, f *fixture) bool {
 			return f.probe(ctx).Labels[corev1.LabelTopologyZone] != ""
