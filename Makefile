@@ -90,13 +90,12 @@ clean: ## Remove build output; caches outside the folder stay.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types, their reference, the table of flags, and the pictures of a plan and of a rollout.
+generate: ## Generate the deep copies of the API's types, their reference, the table of flags, and the picture of a plan.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
 		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
 	go test . -run TestFlagsAreDocumented -update
 	go run ./cmd/kubectl-rollset plan --offline -f hack/plan/old.yaml -f hack/plan/new.yaml -o svg >docs/images/plan.svg
-	go run ./hack/film internal/testing/sim/testdata/broken-update.txtar >docs/images/rollout.svg
 
 .PHONY: manifests
 manifests: ## Generate the CRD, the manager's role, and the schema with which kustomize merges patches of RollSets.
@@ -135,10 +134,6 @@ verify: ## Regenerate and reformat everything; fail if that changes a file.
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities that the code can reach; asks vuln.go.dev.
 	$(TOOL) govulncheck ./...
-
-.PHONY: words
-words: ## Measure the prose: reading grade and sentence length of each page, and phrases to avoid.
-	go run ./hack/words
 
 .PHONY: presubmit
 presubmit: test vulncheck ## Run everything that a change must pass.
@@ -180,7 +175,7 @@ $(foreach lane,$(LANES),$(call after,$($(lane))))
 endif
 
 .PHONY: test
-test: ## Run all checks and tests, as CI does. CONTRIBUTING.md has what they are, and where the minutes go.
+test: ## Run all checks and tests, as CI does. docs/contributing/tests.md has what they are, and where the minutes go.
 	time $(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHORT=-short \
 		$(foreach lane,$(LANES),$($(lane)))
 
@@ -287,8 +282,8 @@ moves: ## Move the manifests of 14 applications to RollSets and back, and kill e
 		go test -count=1 -timeout 0 -parallel 6 -v -run 'TestWorkloads|TestMoveInTrouble' ./test/cli -kill-all
 
 .PHONY: golden
-golden: ## Rewrite the logs of the golden rollouts, and list the changed ones.
-	go test -run TestGolden ./internal/testing/sim -update
+golden: ## Rewrite the logs of the golden rollouts, or of those that FOCUS names, and list the changed ones.
+	time go test -vet=off -count=1 -run 'TestGolden/$(FOCUS)' ./internal/testing/sim -update
 	git diff --stat -- internal/testing/sim/testdata
 
 .PHONY: rollouts
@@ -475,5 +470,5 @@ node-down: ## Stop the local cluster with the real node.
 	go run ./hack/cluster down -real
 
 .PHONY: demo
-demo: ## Show a rollout on a local cluster.
-	go run ./hack/demo
+demo: ## Show a rollout on a local cluster, which ends with it.
+	hack/demo.sh

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/hack/bench/standin"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 

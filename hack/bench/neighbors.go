@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
@@ -26,7 +27,9 @@ import (
 const (
 	// noisyNamespaces have noisySets sets each without pods, which are edited noisyEvery. brokenSets are those that are broken.
 	noisyNamespaces, noisySets, brokenSets = 10, 30, 500
-	noisyEvery                             = 5 * time.Millisecond
+	noisyEvery                             = 4 * time.Millisecond
+	// noisyTemplates is how many edits there are for each that changes the template, which costs the API server several writes.
+	noisyTemplates = 8
 	// hangingSets are those of a namespace in which creates of pods get no answer, and hangingCreates how many of these there are at
 	// least before pods are lost elsewhere.
 	hangingSets, hangingCreates = 25, 5
@@ -97,7 +100,12 @@ func (t *neighborsTrial) besideEdits(ctx context.Context) error {
 			s := noisy[n%len(noisy)]
 			w := s.wishes[n/len(noisy)%len(s.wishes)]
 			group.Go(func() error {
-				return s.change(ctx, &w, func(w *wish) { w.note = strconv.Itoa(n) })
+				if n%noisyTemplates == 0 {
+					return s.change(ctx, &w, func(w *wish) { w.note = strconv.Itoa(n) })
+				}
+				set := &v1alpha1.RollSet{ObjectMeta: w.meta()}
+				deadline := fmt.Appendf(nil, `{"spec":{"progressDeadlineSeconds":%d}}`, 600+n)
+				return t.bed.objects.Patch(ctx, set, client.RawPatch(types.MergePatchType, deadline))
 			})
 			edits++
 		}

@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 var _ = Describe("When things go wrong,", func() {

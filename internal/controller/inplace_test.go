@@ -22,7 +22,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 var _ = Describe("In place", func() {

@@ -33,7 +33,7 @@ import (
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/manager/apiclient"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"

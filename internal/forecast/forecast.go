@@ -21,7 +21,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // Forecast is what will happen to a set. Each field is one that the text, the page and the JSON show.
@@ -176,7 +176,7 @@ func withoutStrangers(in Input) []client.Object {
 	return slices.DeleteFunc(slices.Clone(in.Objects), func(obj client.Object) bool {
 		pod, ok := obj.(*corev1.Pod)
 		return ok && !isOf(pod, set.UID) && !selector.Matches(labels.Set(pod.Labels)) && !strings.HasPrefix(pod.Name, set.Name+"-") &&
-			!slices.ContainsFunc(claimsOf(pod), func(key apiserver.Key) bool { return strings.Contains(key.Name, "-"+set.Name+"-") })
+			!slices.ContainsFunc(apiserver.ClaimsOf(pod), func(key apiserver.Key) bool { return strings.Contains(key.Name, "-"+set.Name+"-") })
 	})
 }
 

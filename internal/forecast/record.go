@@ -15,7 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/snapshot"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // State is the state of a pod in a picture of a rollout.
@@ -239,7 +239,7 @@ func stateOf(pod *corev1.Pod) State {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return Terminating
-	case hasEnded(pod):
+	case apiserver.HasEnded(pod):
 		return Failed
 	case gateClosed(pod):
 		return Updating

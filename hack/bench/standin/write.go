@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // request is a request for one object.

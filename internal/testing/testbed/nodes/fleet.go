@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nodes runs simulated nodes against a real API server: it registers them, keeps their leases, and plays the
-// kubelet of internal/testing/kubelet for every pod bound to one of them. It can also stand in for a scheduler and for
+// kubelet of internal/simulator/kubelet for every pod bound to one of them. It can also stand in for a scheduler and for
 // a storage provisioner where there is none.
 package nodes
 
@@ -23,7 +23,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 const (
