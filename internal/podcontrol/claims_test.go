@@ -185,7 +185,7 @@ func TestUpkeepOfClaims(t *testing.T) {
 	leftover.Name, leftover.UID = "data-web-9", "uid-data-web-9"
 	w.server.store(leftover)
 	result := w.apply(t,
-		action.ExpandClaim{Claim: small.DeepCopy(), Size: resource.MustParse("2Gi")},
+		action.ChangeClaim{Claim: small.DeepCopy(), Size: new(resource.MustParse("2Gi"))},
 		action.DeleteClaim{ID: "9", Claim: leftover.DeepCopy(), Reason: "retention policy"},
 		action.CreateClaims{ID: "5", Revision: revision, Reason: "claim data-web-5 is gone"},
 	)

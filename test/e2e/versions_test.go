@@ -152,8 +152,9 @@ func takesGrowthBack(ctx context.Context, f *fixture) bool {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			StorageClassName: new(nodes.FullClaimClass),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}
 	f.createObject(ctx, claim)
@@ -164,7 +165,6 @@ func takesGrowthBack(ctx context.Context, f *fixture) bool {
 			if err := cluster.client.Get(ctx, client.ObjectKeyFromObject(claim), now); err != nil {
 				return err
 			}
-			metav1.SetMetaDataAnnotation(&now.ObjectMeta, nodes.SilentAnnotation, "the volume does not grow")
 			now.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
 			return cluster.client.Update(ctx, now)
 		})

@@ -13,10 +13,13 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// Claims plays three controllers: those that bind claims and let them grow, and the one that protects a claim while a pod uses it.
+// Claims plays the controllers that bind claims and let their volumes be resized and modified, and the one that protects a claim
+// while a pod uses it.
 type Claims struct {
 	// Store is the API server.
 	Store *apiserver.Store
+	// Driver, if not nil, changes what becomes of a claim: its status would be that of the claim, and it was another before.
+	Driver func(before *corev1.PersistentVolumeClaimStatus, claim *corev1.PersistentVolumeClaim)
 
 	dirty []apiserver.Key
 	users map[apiserver.Key]int
@@ -61,7 +64,7 @@ func (c *Claims) count(pod *corev1.Pod, n int) {
 	}
 }
 
-// Step binds one claim, lets it grow, or removes its finalizer once no pod uses it.
+// Step binds one claim, lets its volume be what it asks for, or removes its finalizer once no pod uses it.
 func (c *Claims) Step() error {
 	key := c.dirty[0]
 	c.dirty = c.dirty[1:]
@@ -79,21 +82,27 @@ func (c *Claims) Step() error {
 		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == apiserver.ClaimProtection })
 	case claim.Spec.VolumeName == "":
 		claim.Spec.VolumeName = "pv-" + string(claim.UID)
-	case claim.Status.Phase != corev1.ClaimBound, isSmaller(claim):
-		claim.Status.Phase = corev1.ClaimBound
-		claim.Status.Capacity = claim.Spec.Resources.Requests
-		write.Subresource = "status"
 	default:
-		return nil
+		write.Subresource = "status"
+		before := claim.Status.DeepCopy()
+		if carryOut(claim); c.Driver != nil {
+			c.Driver(before, claim)
+		}
 	}
 	_, err := c.Store.Update(write, claim)
 	return err
 }
 
-// isSmaller reports whether the volume of a claim has less storage than the claim asks for.
-func isSmaller(claim *corev1.PersistentVolumeClaim) bool {
+// carryOut brings the status of a claim that has a volume to what the claim asks for.
+func carryOut(claim *corev1.PersistentVolumeClaim) {
 	size := claim.Status.Capacity[corev1.ResourceStorage]
-	return size.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
+	if claim.Status.Phase != corev1.ClaimBound || size.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0 {
+		claim.Status.Phase, claim.Status.Capacity = corev1.ClaimBound, claim.Spec.Resources.Requests
+	}
+	if asked := claim.Spec.VolumeAttributesClassName; asked != nil && *asked != "" {
+		claim.Status.CurrentVolumeAttributesClassName = asked
+	}
+	claim.Status.ModifyVolumeStatus, claim.Status.Conditions = nil, nil
 }
 
 // MissingClaim returns the scheduler's message if a pod cannot get one of its claims; empty if it can get all.

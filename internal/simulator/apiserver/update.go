@@ -241,17 +241,30 @@ func validateChange(w Write, old, obj client.Object) field.ErrorList {
 	case *corev1.Pod:
 		return validatePodChange(w, MustBe[*corev1.Pod](old), o)
 	case *corev1.PersistentVolumeClaim:
-		was, is := MustBe[*corev1.PersistentVolumeClaim](old).Spec.DeepCopy(), o.Spec.DeepCopy()
-		if is.Resources.Requests.Storage().Cmp(*was.Resources.Requests.Storage()) < 0 {
-			return field.ErrorList{field.Forbidden(field.NewPath("spec", "resources", "requests", "storage"), "field can not be less than status.capacity")}
-		}
-		was.Resources, is.Resources = corev1.VolumeResourceRequirements{}, corev1.VolumeResourceRequirements{}
-		if was.VolumeName == "" {
-			was.VolumeName = is.VolumeName
-		}
-		return immutable(field.NewPath("spec"), was, is)
+		return validateClaimChange(MustBe[*corev1.PersistentVolumeClaim](old), o)
 	}
 	return nil
+}
+
+// validateClaimChange refuses a change of a claim's spec except, once it is bound, of its size and its volume attributes class. A
+// volume does not shrink, and a class that was applied is not taken off.
+func validateClaimChange(old, claim *corev1.PersistentVolumeClaim) (errs field.ErrorList) {
+	was, is := old.Spec.DeepCopy(), claim.Spec.DeepCopy()
+	size := is.Resources.Requests.Storage()
+	if size.Cmp(*was.Resources.Requests.Storage()) < 0 && size.Cmp(*old.Status.Capacity.Storage()) <= 0 {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "resources", "requests", "storage"), "field can not be less than status.capacity"))
+	}
+	if class := is.VolumeAttributesClassName; old.Status.CurrentVolumeAttributesClassName != nil && was.VolumeAttributesClassName != nil && (class == nil || *class == "") {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"))
+	}
+	if old.Status.Phase == corev1.ClaimBound {
+		was.Resources.Requests, is.Resources.Requests = nil, nil
+		was.VolumeAttributesClassName, is.VolumeAttributesClassName = nil, nil
+	}
+	if was.VolumeName == "" {
+		was.VolumeName = is.VolumeName
+	}
+	return append(errs, immutable(field.NewPath("spec"), was, is)...)
 }
 
 func immutable(path *field.Path, old, obj any) field.ErrorList {

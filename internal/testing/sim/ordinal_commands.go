@@ -35,6 +35,14 @@ func ordinalCommands() []command {
 				s.VolumeClaimTemplates[i].Spec.Resources.Requests = request
 			}
 		}),
+		specWord("attributes", func(s *v1alpha1.RollSetSpec, class string) {
+			for i := range s.VolumeClaimTemplates {
+				s.VolumeClaimTemplates[i].Spec.VolumeAttributesClassName = &class
+				if class == "none" {
+					s.VolumeClaimTemplates[i].Spec.VolumeAttributesClassName = nil
+				}
+			}
+		}),
 		{"class", 1, useClass},
 	}
 }

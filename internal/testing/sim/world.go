@@ -46,6 +46,7 @@ type World struct {
 	scheduler *scheduler
 	kubelets  *kubelets
 	claims    *actors.Claims
+	driver    driver
 	network   *network
 	neighbors *neighbors
 	checker   *invariants.Checker
@@ -83,6 +84,7 @@ func NewWorld(ctx context.Context, seed uint64) *World {
 	w.scheduler = newScheduler(w)
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
 	w.claims = &actors.Claims{Store: w.Store}
+	w.driver = driver{}
 	w.network = &network{world: w}
 	w.neighbors = &neighbors{world: w}
 	w.Film = newFilm(w)

@@ -153,6 +153,7 @@ func rules() []rule {
 		{"I7 storage", keepsClaims},
 		{"claims first", claimsFirst},
 		{"claims of its revision", mountsItsClaims},
+		{"claims in turn", asksInTurn},
 		{"revisions in use", keepsRevisions},
 		{"completion", notesTheTruth},
 		{"verdict", givesUpWithReason},

@@ -368,6 +368,24 @@ func breaches() map[string]breach {
 			c.begin()
 			c.deletes(claim)
 		}},
+		"claims in turn": {func(set *v1alpha1.RollSet) {
+			set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
+			set.Spec.VolumeClaimTemplates[0].Spec.VolumeAttributesClassName = new("gold")
+		}, func(c *court) {
+			for _, id := range []string{"a", "b"} {
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-" + id, OwnerReferences: c.owners()}}
+				c.create(claim)
+				claim.Status.Phase = corev1.ClaimBound
+				c.update(claim, "status")
+				c.create(mounting(c.pod("web-"+id, "v1"), "data-web-"+id))
+			}
+			c.begin()
+			for _, id := range []string{"a", "b"} {
+				claim := c.store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: namespace, Name: "data-web-" + id})
+				c.patches(claim, `{"metadata":{"resourceVersion":%q},"spec":{"volumeAttributesClassName":"gold"}}`, claim.GetResourceVersion())
+			}
+		}},
 		"claims first": {asItIs, func(c *court) {
 			c.begin()
 			c.creates(mounting(c.pod("web-a", "v1"), "data-web-a"))

@@ -29,8 +29,7 @@ type (
 
 func newPodQueue() podQueue { return workqueue.NewTypedDelayingQueue[podKey]() }
 
-// SilentAnnotation on a pod, with any value, makes its node silent for this pod alone, as Fleet.Silence does for all. On a
-// claim, it keeps the claim from growing.
+// SilentAnnotation on a pod, with any value, makes its node silent for this pod alone, as Fleet.Silence does for all.
 const SilentAnnotation = "nodes.sim/silent"
 
 // sighting is what the fleet remembers of a pod from one look to the next.
