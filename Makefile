@@ -350,10 +350,6 @@ bench: ## Benchmark against Kubernetes' own controllers on a local cluster: 90 m
 bench-memory: ## Measure the manager's memory with 10,000 pods, and its idle work; takes some minutes.
 	go run ./hack/bench -work=memory
 
-.PHONY: bench-capacity
-bench-capacity: ## Measure the manager with 250,000 pods on a stand-in for the API server; takes half an hour and 8 GB.
-	go run ./hack/bench -work=capacity
-
 .PHONY: bench-plugin
 bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an offline plan of 10,000; takes some minutes.
 	mkdir -p bin && go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset

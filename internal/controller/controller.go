@@ -107,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	return answer(later(r.reporter(s).report(ctx, s)), s.failure)
 }
 
-// atOnce is the result that asks for another reconcile like a user's edit.
+// atOnce is the result that asks for another reconcile at once, with the priority of a user's edit.
 func atOnce() ctrl.Result { return ctrl.Result{RequeueAfter: time.Nanosecond, Priority: new(0)} }
 
 // later returns the result that asks for another reconcile after a wait, like an event. A wait of zero asks for none.
@@ -118,8 +118,8 @@ func later(wait time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: wait, Priority: new(watch.Priority)}
 }
 
-// answer returns what the queue is told. A conflict is not an error: another client was faster, and an event is on its way. Nor
-// is a namespace that is being deleted an error: nothing can be created in it, and the set is deleted with it.
+// answer returns the result of a reconcile for the queue. A conflict is not an error: another client changed the object first, and its
+// event will follow. A namespace that is being deleted is not an error either, because the set is deleted with it.
 func answer(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -145,7 +145,7 @@ func (r *Reconciler) cluster() watch.Cluster {
 	return watch.Cluster{Cache: r.Client, Gone: r.forget}
 }
 
-// forget drops all that is remembered of a set that is gone.
+// forget drops all memory of a deleted set.
 func (r *Reconciler) forget(set client.Object) {
 	r.Expectations.Forget(set.GetUID())
 	r.memory.forget(set.GetUID())

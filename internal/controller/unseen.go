@@ -181,8 +181,8 @@ func (v *view) eachPod(ctx context.Context, live client.Reader, call func(*corev
 	}
 }
 
-// hasPod asks the API server for one pod that the set controls. Revisions are what tells its pods from those of others
-// that its selector matches as well.
+// hasPod asks the API server for one pod that the set controls. Its pods have a revision
+// label of the set, unlike others that its selector matches.
 func (v *view) hasPod(ctx context.Context, live client.Reader) (bool, error) {
 	selector := v.Selector
 	if names := revisionNames(v.Set); len(names) > 0 {

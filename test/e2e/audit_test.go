@@ -48,7 +48,7 @@ func withAudit() {
 // request is a request of the manager.
 type request = auditlog.Request
 
-// audit is what the API server has logged of the manager's requests from some point on.
+// audit reads the API server's log of the manager's requests from some point on.
 type audit struct{ log auditlog.Log }
 
 // auditFrom starts an audit now.

@@ -36,7 +36,7 @@ func withBudget(policy v1alpha1.BudgetPolicy) option {
 var _ = Describe("A disruption budget of its own", func() {
 	f := newFixture()
 
-	// budgets are those of the namespace, each as "name minAvailable".
+	// budgets lists the budgets of the namespace, each as "name minAvailable".
 	budgets := func(ctx context.Context) func() []string {
 		return func() (all []string) {
 			list := &policyv1.PodDisruptionBudgetList{}

@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
-// fixture is what a spec works with: its own namespace, and a record of everything that happens in it.
+// fixture gives a spec its own namespace, and a record of everything that happens in it.
 type fixture struct {
 	namespace string
 	record    *record

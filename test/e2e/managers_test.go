@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// acting is what a manager logs when it writes pods.
+// acting is the log message of a manager that writes pods.
 const acting = `"msg":"created pods"`
 
 var _ = Describe("Two managers", func() {

@@ -72,7 +72,7 @@ var auditLogFlag = flag.String("audit-log", "", "audit log of the API server of 
 // place, claims, scale, adopt, and kubectl.
 var core = Label("core")
 
-// cluster is what all specs share.
+// All specs share the cluster.
 var cluster *environment
 
 func TestE2E(t *testing.T) {
