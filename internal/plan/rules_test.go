@@ -303,7 +303,7 @@ func keepsTheGood(f *facts) bool {
 		}
 	}
 	limited := f.set.Limits.ScaleMaxUnavailable >= 0 || f.set.OrderedReady()
-	return limited || f.created[current] <= wanted || there+f.created[update] >= limit
+	return limited || f.created[current] <= wanted || there+f.created[update] >= f.set.Limits.MaxUnavailable // with 0, only surge comes there
 }
 
 func movesMisplaced(f *facts) bool {

@@ -217,6 +217,10 @@ func (w *world) view(s state) cells {
 	c := s.unpack()
 	w.show(&c)
 	w.set.Reached = max(s.reached(), w.set.Placed())
+	w.set.Unseen = w.set.Limits.Replicas - w.set.Placed() // an empty place may be one of a move
+	if w.limited() {
+		w.set.Unseen = w.set.Reached - w.set.Placed()
+	}
 	return c
 }
 

@@ -47,7 +47,7 @@ func (s *State) standIns(o *snapshot.Set, pods census) int {
 	if o.GivesBack() || !guarded(o) {
 		return 0
 	}
-	return min(s.Surge, max(0, pods.starting-o.Limits.MaxUnavailable))
+	return min(o.Limits.MaxSurge, max(0, pods.starting-o.Limits.MaxUnavailable))
 }
 
 // excess returns a State that holds only how many pods of each revision must be replaced. misplaced is how many others may
@@ -311,25 +311,30 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge, above int) {
 	if s.want[o.Update.Name] == 0 {
 		atCurrent = missing
 	}
-	surge = min(Batch-missing, max(0, surge), max(0, s.surge-min(s.Allowed, max(0, missing-atCurrent))))
+	members := s.admitted(o, max(0, missing-atCurrent), emptied(o))
+	surge = min(Batch-missing, max(0, surge), max(0, s.surge-members))
 	if missing+surge == 0 {
 		return
 	}
 	ids := identities(o, missing, surge)
 	addedLast(o, ids[:min(len(ids), missing)])
 	for i, id := range ids {
-		revision := o.Update.Name
+		wanted := o.Update.Name
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
-			revision = o.Current.Name
+			wanted = o.Current.Name
 		}
-		revision = comesBackAt(o, revision)
-		if owed, ok := replaced(o, id, i); ok && i < missing {
-			revision = owed
+		wanted = comesBackAt(o, wanted)
+		if owed, ok := replaced(o, id, i); ok && i < missing && o.Paused() {
+			wanted = owed
 		}
 		if o.Paused() && i >= missing {
-			revision = s.named(above+i-missing, revision)
+			wanted = s.named(above+i-missing, wanted)
 		}
-		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: revision, Surge: i >= missing})
+		place := Place{ID: id, Ordinal: -1, Revision: wanted, Wanted: wanted, Surge: i >= missing}
+		if i < missing-members && wanted == o.Update.Name {
+			place.Revision = s.instead
+		}
+		s.Places = append(s.Places, place)
 	}
 }
 
