@@ -311,8 +311,8 @@ func TestNext(t *testing.T) {
 		"refused creations do not keep broken pods from being replaced": {
 			config: "random R=5 refused v1>v2", state: "a:v1. b:v1. c:v1.",
 			want: []string{
-				"create qkmvw at v1 (missing)",
-				"create 7w6p2 at v2 (missing)",
+				"create qkmvw at v2 (missing)",
+				"create 7w6p2 at v1 (missing)",
 				"delete web-c (recreate at v2)",
 				"hold web-b and 1 more: 1 unavailable at revision v2, no more are moved to it",
 			},

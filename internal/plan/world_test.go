@@ -225,7 +225,7 @@ func (w *world) view(s state) cells {
 func (w *world) remember() {
 	w.set.Replacing = nil
 	w.set.Unseen = w.set.Limits.Replicas - w.set.Placed()
-	if !w.set.Ordinal() {
+	if !w.set.Ordinal() || w.set.Paused() {
 		return
 	}
 	w.set.Unseen, w.set.Replacing = 0, map[string]string{}

@@ -43,7 +43,7 @@ func (s *State) watch(o *snapshot.Set) {
 	s.Unavailable = map[string]int{}
 	surging := 0
 	s.YieldsAt = yieldsAt(o)
-	passed := !s.YieldsAt.IsZero() && !o.Now.Before(s.YieldsAt)
+	passed := yielded(o, s.YieldsAt)
 	s.instead = obtainable(o, o.Current.Name)
 	s.works = passed || !guarded(o) || works(o)
 	for r := range o.Unsteady() {
@@ -185,6 +185,9 @@ func yieldsAt(o *snapshot.Set) time.Time {
 	}
 	return at.Add(snapshot.Patience)
 }
+
+// yielded reports whether the guard lets broken pods pass, given when it does.
+func yielded(o *snapshot.Set, at time.Time) bool { return !at.IsZero() && !o.Now.Before(at) }
 
 // chanceSince returns since when an active pod has its chance to become ready. Without a node it has the deadline: it runs when there is
 // one again.

@@ -44,7 +44,7 @@ func random(o *snapshot.Set) *State {
 // standIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
 // and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template.
 func (s *State) standIns(o *snapshot.Set, pods census) int {
-	if o.GivesBack() || !guarded(o) {
+	if o.GivesBack() || !guarded(o) || yielded(o, yieldsAt(o)) {
 		return 0
 	}
 	return min(o.Limits.MaxSurge, max(0, pods.starting-o.Limits.MaxUnavailable))
@@ -331,7 +331,7 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge, above int) {
 			wanted = s.named(above+i-missing, wanted)
 		}
 		place := Place{ID: id, Ordinal: -1, Revision: wanted, Wanted: wanted, Surge: i >= missing}
-		if i < missing-members && wanted == o.Update.Name {
+		if i >= atCurrent+members && i < missing && wanted == o.Update.Name {
 			place.Revision = s.instead
 		}
 		s.Places = append(s.Places, place)

@@ -62,7 +62,7 @@ func (o *observer) replacing() map[string]string {
 // unseen returns how many of the places without a pod may have been emptied by a move before the first look.
 func (o *observer) unseen() int {
 	m := o.memory
-	empty := o.out.Limits.Replicas - o.out.Placed()
+	empty := max(0, o.out.Reached-o.out.Placed())
 	if m.looked {
 		empty = min(empty, m.unseen)
 	}
