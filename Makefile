@@ -35,6 +35,9 @@ EDITS ?= 50
 FLAGS ?=
 # Flags of test/e2e, such as images that the nodes of KUBECONFIG can run. Its package comment lists them.
 E2E_FLAGS ?=
+# The versions of Kubernetes that `make test-versions` runs, of those with a module file in hack/controlplane. KUBERNETES=1.34 lets
+# any other target run on one of them.
+VERSIONS ?= $(shell hack/controlplane/build.sh versions)
 # The revision that `make check` compares the working tree with.
 BASE ?= main
 # How many pairs of sets `make differential` plays.
@@ -87,13 +90,12 @@ clean: ## Remove build output; caches outside the folder stay.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types, their reference, the table of flags, and the pictures of a plan and of a rollout.
+generate: ## Generate the deep copies of the API's types, their reference, the table of flags, and the picture of a plan.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --config=hack/reference/config.yaml \
 		--templates-dir=hack/reference/templates --renderer=markdown --output-path=docs/api-reference.md
 	go test . -run TestFlagsAreDocumented -update
 	go run ./cmd/kubectl-rollset plan --offline -f hack/plan/old.yaml -f hack/plan/new.yaml -o svg >docs/images/plan.svg
-	go run ./hack/film internal/testing/sim/testdata/broken-update.txtar >docs/images/rollout.svg
 
 .PHONY: manifests
 manifests: ## Generate the CRD, the manager's role, and the schema with which kustomize merges patches of RollSets.
@@ -132,10 +134,6 @@ verify: ## Regenerate and reformat everything; fail if that changes a file.
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities that the code can reach; asks vuln.go.dev.
 	$(TOOL) govulncheck ./...
-
-.PHONY: words
-words: ## Measure the prose: reading grade and sentence length of each page, and phrases to avoid.
-	go run ./hack/words
 
 .PHONY: presubmit
 presubmit: test vulncheck ## Run everything that a change must pass.
@@ -177,7 +175,7 @@ $(foreach lane,$(LANES),$(call after,$($(lane))))
 endif
 
 .PHONY: test
-test: ## Run all checks and tests, as CI does. CONTRIBUTING.md has what they are, and where the minutes go.
+test: ## Run all checks and tests, as CI does. docs/contributing/tests.md has what they are, and where the minutes go.
 	time $(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHORT=-short \
 		$(foreach lane,$(LANES),$($(lane)))
 
@@ -185,7 +183,7 @@ test: ## Run all checks and tests, as CI does. CONTRIBUTING.md has what they are
 test-all: ## Run all checks and tests in their long form, in a random order, and the long searches; takes hours.
 	$(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHUFFLE=-shuffle=on ORDERS=50 SAMPLE=1 CHECKS=20000 \
 		$(foreach lane,$(LANES),$($(lane)))
-	$(MAKE) --no-print-directory test-prometheus plans rollouts histories transitions fidelity crashpoints exhaustive differential
+	$(MAKE) --no-print-directory test-versions test-prometheus plans rollouts histories transitions fidelity crashpoints exhaustive differential
 
 .PHONY: check
 check: ## Check what changed since BASE, before a commit: format, lint, and unit tests of all that depends on it.
@@ -223,6 +221,13 @@ test-docs: ## Run the commands of the pages, and the manifests of users, against
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests on the cluster of KUBECONFIG, or on a local cluster.
 	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/e2e $(E2E_FLAGS)
+
+.PHONY: test-versions
+test-versions: ## Run the core of the end-to-end tests on each of VERSIONS of Kubernetes, which are built first; not a part of make test.
+	for version in $(VERSIONS); do \
+		export KUBERNETES=$$version KUBECONFIG=; $(CONTROLPLANE); echo "Kubernetes $$version"; \
+		time $(GO_TEST) -count=1 $(SHORT) ./test/e2e -ginkgo.label-filter=core $(E2E_FLAGS); \
+	done
 
 .PHONY: test-bench
 test-bench: ## Play the works of the benchmark with a few pods: each must come to its end.
@@ -277,8 +282,8 @@ moves: ## Move the manifests of 14 applications to RollSets and back, and kill e
 		go test -count=1 -timeout 0 -parallel 6 -v -run 'TestWorkloads|TestMoveInTrouble' ./test/cli -kill-all
 
 .PHONY: golden
-golden: ## Rewrite the logs of the golden rollouts, and list the changed ones.
-	go test -run TestGolden ./internal/testing/sim -update
+golden: ## Rewrite the logs of the golden rollouts, or of those that FOCUS names, and list the changed ones.
+	time go test -vet=off -count=1 -run 'TestGolden/$(FOCUS)' ./internal/testing/sim -update
 	git diff --stat -- internal/testing/sim/testdata
 
 .PHONY: rollouts
@@ -345,10 +350,6 @@ bench: ## Benchmark against Kubernetes' own controllers on a local cluster: 90 m
 bench-memory: ## Measure the manager's memory with 10,000 pods, and its idle work; takes some minutes.
 	go run ./hack/bench -work=memory
 
-.PHONY: bench-capacity
-bench-capacity: ## Measure the manager with 250,000 pods on a stand-in for the API server; takes half an hour and 8 GB.
-	go run ./hack/bench -work=capacity
-
 .PHONY: bench-plugin
 bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an offline plan of 10,000; takes some minutes.
 	mkdir -p bin && go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
@@ -363,6 +364,10 @@ bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an o
 build: ## Build the manager and the kubectl plugin into bin/.
 	go build -ldflags '-s -w' -o bin/manager .
 	go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
+
+.PHONY: conformance-binary
+conformance-binary: ## Build bin/conformance, which tests the manager that the cluster of KUBECONFIG has: bin/conformance -installed.
+	mkdir -p bin && go test -c -vet=off -ldflags '-s -w' -o bin/conformance ./test/e2e
 
 .PHONY: docker-build
 docker-build: ## Build the manager's image as IMG.
@@ -461,5 +466,5 @@ node-down: ## Stop the local cluster with the real node.
 	go run ./hack/cluster down -real
 
 .PHONY: demo
-demo: ## Show a rollout on a local cluster.
-	go run ./hack/demo
+demo: ## Show a rollout on a local cluster, which ends with it.
+	hack/demo.sh

@@ -47,6 +47,9 @@ const (
 	// OriginAnnotation, on a pod of a set with failure domains, reports whether the pod replaces another, and in which domain that was.
 	OriginAnnotation = "apps.rollset.dev/origin"
 
+	// AttributesClassAnnotation, on a claim, names the volume attributes class that the set gave to it.
+	AttributesClassAnnotation = "apps.rollset.dev/volume-attributes-class"
+
 	// PromoteAnnotation, on a set, ends the pause of a step: <revision>/<step>. <revision>/all ends all steps.
 	PromoteAnnotation = "apps.rollset.dev/promote"
 

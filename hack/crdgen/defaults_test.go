@@ -30,7 +30,7 @@ func TestNoDefaultIsNewInTemplates(t *testing.T) {
 		t.Errorf("a default inside a template is new, gone or another (-want +got):\n%s\n"+
 			"The API server shows a new default in the template of every set as soon as it has the new CRD. If internal/model/defaults "+
 			"does not know it, and a set is edited before its manager has seen it, the manager takes both for the edit and restarts "+
-			"all pods: see docs/adr/0051-a-default-is-no-change.md. Let hack/crdgen take the default out of the CRD, unless it is "+
+			"all pods: see docs/adr/0051-no-change.md. Let hack/crdgen take the default out of the CRD, unless it is "+
 			"below a field that is new itself.", diff)
 	}
 }

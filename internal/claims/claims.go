@@ -12,8 +12,8 @@
 // any policy, because the replicas of the set keep the claims they had. Nothing else deletes a claim. That another identity
 // stands in for a pod is no scale-down: claims that no pod needs meanwhile are marked, and used before new ones are made.
 //
-// A claim grows when its template asks for more, in the order of an update, and never shrinks. A pod's revision decides
-// which claims it mounts.
+// A claim grows when its template asks for more, and gets another volume attributes class, in the order of an update. It never
+// shrinks; only a growth that is not done is taken back. A pod's revision decides which claims it mounts.
 package claims
 
 import (
@@ -78,7 +78,7 @@ func Plan(o *snapshot.Set, w *desired.State, pods action.Plan) action.Plan {
 		c.restore(r, &p)
 		c.removeSurge(r, &p)
 	}
-	grow(o, &p)
+	change(o, &p)
 	return p
 }
 

@@ -310,13 +310,13 @@ func TestGrow(t *testing.T) {
 		"the next waits until it has grown": {
 			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",
 			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": growing},
-			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+			message: "data-web-1: it is growing from 1Gi to 2Gi",
 		},
 		"but not for a file system that grows at the next start": {
 			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",
 			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": pending},
 			want:    "grow claim data-web-0 to 2Gi",
-			message: "data-web-0: it grows from 1Gi to 2Gi when its pod's turn comes",
+			message: "data-web-1: it is growing from 1Gi to 2Gi",
 		},
 		"as many at a time as an update may disturb": {
 			config: "ordinal R=3 mu=2 v1", state: "0:v1+ 1:v1+ 2:v1+",

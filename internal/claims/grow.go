@@ -10,50 +10,74 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/rank"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// grow requests more storage where templates ask for it, in the order of an update, and for no more pods at a time than an
-// update may disturb.
-func grow(o *snapshot.Set, p *action.Plan) {
+// kind is a kind of change that templates ask of claims that exist. Each kind has turns of its own, so that a storage driver that
+// does not carry out one kind holds up none of the other.
+type kind struct {
+	// underway reports whether the storage behind a claim is still being changed.
+	underway func(*corev1.PersistentVolumeClaim) bool
+	// due returns the write by which a claim comes to be as its template asks; nil if there is none.
+	due func(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim
+}
+
+// change asks for what templates ask for, in the order of an update, and for no more pods at a time than an update may disturb.
+func change(o *snapshot.Set, p *action.Plan) {
 	if len(o.Spec.VolumeClaimTemplates) == 0 || o.Paused() {
 		return
 	}
-	changing := map[string]bool{}
+	for _, k := range []kind{{isGrowing, resized}, {isModifying, modified}} {
+		k.plan(o, p)
+	}
+}
+
+// plan plans the changes of one kind. A change that is underway is corrected at once, because it has its turn.
+func (k kind) plan(o *snapshot.Set, p *action.Plan) {
+	written := map[string]bool{}
 	for _, a := range p.Actions {
-		if own, ok := a.(action.OwnClaim); ok {
-			changing[own.ID] = true
+		switch a := a.(type) {
+		case action.OwnClaim:
+			written[a.Claim.Name] = true
+		case action.ChangeClaim:
+			written[a.Claim.Name] = true
 		}
 	}
 	free := o.Limits.AtOnce()
-	var due []*snapshot.Replica
+	var due [][]action.ChangeClaim
 	for _, r := range turns(o) {
+		wanted := k.wanted(o, r)
+		// One write at a time: the second would be refused.
+		changing := slices.ContainsFunc(wanted, func(a action.ChangeClaim) bool { return written[a.Claim.Name] })
 		switch {
-		case isGrowing(r):
+		case slices.ContainsFunc(r.Claims, k.underway):
 			free--
-		case len(growable(o, r)) > 0 && !changing[r.ID]: // one write at a time: the second would be refused
-			due = append(due, r)
+			wanted = slices.DeleteFunc(wanted, func(a action.ChangeClaim) bool { return !k.underway(a.Claim) })
+			if !changing {
+				askFor(o, wanted, p)
+			}
+		case len(wanted) > 0 && !changing:
+			due = append(due, wanted)
 		}
 	}
-	for _, r := range due {
+	for _, wanted := range due {
 		if free <= 0 {
 			return
 		}
-		if growNow(o, r, p) { // a claim that is left aside does not use up a turn
+		if askFor(o, wanted, p) { // a claim that is left aside does not use up a turn
 			free--
 		}
 	}
 }
 
-// growNow requests more storage for a replica. It reports false if the API server refused all of it a moment ago.
-func growNow(o *snapshot.Set, r *snapshot.Replica, p *action.Plan) (asks bool) {
-	for _, g := range growable(o, r) {
-		p.Add(g)
-		asks = asks || !o.LeavesAside(action.KeyOf(g))
+// askFor plans the changes of the claims of a replica. It reports false if the API server refused all of them a moment ago.
+func askFor(o *snapshot.Set, wanted []action.ChangeClaim, p *action.Plan) (asks bool) {
+	for _, a := range wanted {
+		p.Add(a)
+		asks = asks || !o.LeavesAside(action.KeyOf(a))
 	}
 	return asks
 }
@@ -76,20 +100,37 @@ func turns(o *snapshot.Set) []*snapshot.Replica {
 	return slices.DeleteFunc(active, func(r *snapshot.Replica) bool { return r.Revision != o.Update.Name })
 }
 
-// growable returns the claims of a replica that are smaller than their template and can grow.
-func growable(o *snapshot.Set, r *snapshot.Replica) []action.ExpandClaim {
-	var actions []action.ExpandClaim
+// wanted returns the changes of the claims of a replica that the templates ask for.
+func (k kind) wanted(o *snapshot.Set, r *snapshot.Replica) []action.ChangeClaim {
+	var wanted []action.ChangeClaim
 	for i := range o.Spec.VolumeClaimTemplates {
 		template := &o.Spec.VolumeClaimTemplates[i]
 		claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))
 		if claim == nil || Obstacle(o, r, claim) != "" {
 			continue
 		}
-		if size := requested(template); size.Cmp(requested(claim)) > 0 && hindrance(o, claim) == "" {
-			actions = append(actions, action.ExpandClaim{Claim: claim, Size: size})
+		if a := k.due(o, template, claim); a != nil {
+			wanted = append(wanted, *a)
 		}
 	}
-	return actions
+	return wanted
+}
+
+// resized returns the write by which a claim comes to request as much storage as its template; nil if it does, or cannot.
+func resized(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim {
+	want := requested(template)
+	grows := want.Cmp(requested(claim)) > 0 && hindrance(o, claim) == ""
+	if !grows && !takesBack(want, claim) {
+		return nil
+	}
+	return &action.ChangeClaim{Claim: claim, Size: &want}
+}
+
+// takesBack reports whether a smaller size takes back a growth that is not done. The API server lowers a request only to more than
+// the capacity, because no volume shrinks.
+func takesBack(want resource.Quantity, claim *corev1.PersistentVolumeClaim) bool {
+	capacity := claim.Status.Capacity[corev1.ResourceStorage]
+	return claim.Status.Phase == corev1.ClaimBound && want.Cmp(requested(claim)) < 0 && !capacity.IsZero() && want.Cmp(capacity) > 0
 }
 
 // hindrance returns why a claim cannot grow; empty if it can.
@@ -150,76 +191,25 @@ func otherClass(template, claim *corev1.PersistentVolumeClaim) bool {
 	return asks && (!says || have != want)
 }
 
-// isGrowing reports whether the storage behind a claim of a replica is still being expanded. A file system that is resized
-// only when the pod restarts is not waited for.
-func isGrowing(r *snapshot.Replica) bool {
-	return slices.ContainsFunc(r.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
-		size := claim.Status.Capacity[corev1.ResourceStorage]
-		if claim.Status.Phase != corev1.ClaimBound || size.Cmp(requested(claim)) >= 0 {
-			return false
+// isGrowing reports whether the storage behind a claim is still being expanded. A file system that is resized only when the pod
+// restarts is not waited for.
+func isGrowing(claim *corev1.PersistentVolumeClaim) bool {
+	size := claim.Status.Capacity[corev1.ResourceStorage]
+	return claim.Status.Phase == corev1.ClaimBound && size.Cmp(requested(claim)) < 0 &&
+		saysOf(claim, corev1.PersistentVolumeClaimFileSystemResizePending) == nil
+}
+
+// saysOf returns a condition of a claim that is true; nil if none is.
+func saysOf(claim *corev1.PersistentVolumeClaim, types ...corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaimCondition {
+	for i := range claim.Status.Conditions {
+		if c := &claim.Status.Conditions[i]; c.Status == corev1.ConditionTrue && slices.Contains(types, c.Type) {
+			return c
 		}
-		return !slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
-			return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue
-		})
-	})
+	}
+	return nil
 }
 
 // requested returns the storage that a claim requests.
 func requested(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	return claim.Spec.Resources.Requests[corev1.ResourceStorage]
-}
-
-// Status returns, for each claim template, how many claims of the set's pods match it.
-func Status(o *snapshot.Set) []v1alpha1.VolumeClaimStatus {
-	var all []v1alpha1.VolumeClaimStatus
-	for i := range o.Spec.VolumeClaimTemplates {
-		template := &o.Spec.VolumeClaimTemplates[i]
-		s := v1alpha1.VolumeClaimStatus{Name: template.Name}
-		for j := range o.Replicas {
-			r := &o.Replicas[j]
-			claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))
-			if claim == nil || !r.Active() {
-				continue
-			}
-			s.Claims++
-			switch why := mismatch(o, template, claim); {
-			case why == "":
-				s.MatchingClaims++
-			case s.Message == "":
-				s.Message = claim.Name + ": " + why
-			}
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-// mismatch describes how a claim differs from its template and what happens next; empty if it does not differ.
-func mismatch(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) string {
-	want, have := requested(template), requested(claim)
-	capacity := claim.Status.Capacity[corev1.ResourceStorage]
-	switch {
-	case want.Cmp(have) < 0:
-		return fmt.Sprintf("it requests %s and the template %s; a claim cannot shrink, only new claims get the smaller size", &have, &want)
-	case want.Cmp(have) > 0:
-		if why := hindrance(o, claim); why != "" {
-			return fmt.Sprintf("it cannot grow from %s to %s: %s", &have, &want, why)
-		}
-		return fmt.Sprintf("it grows from %s to %s when its pod's turn comes", &have, &want)
-	case claim.Status.Phase == corev1.ClaimBound && capacity.Cmp(want) < 0:
-		return fmt.Sprintf("it is growing from %s to %s", &capacity, &want)
-	case otherClass(template, claim):
-		return "its storage class is not the template's; only new claims get that one"
-	case !slices.Equal(template.Spec.AccessModes, claim.Spec.AccessModes):
-		return "its access modes are not the template's; only new claims get those"
-	case template.Spec.VolumeMode != nil && !equal(template.Spec.VolumeMode, claim.Spec.VolumeMode):
-		return "its volume mode is not the template's; only new claims get that one"
-	default:
-		return ""
-	}
-}
-
-// equal compares the values of two pointers. Nil equals only nil.
-func equal[T comparable](a, b *T) bool {
-	return a == b || a != nil && b != nil && *a == *b
 }

@@ -63,7 +63,7 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 	return &step{view: v, names: takenNames{view: v, cache: r.Client, pods: r.Pods, router: &r.router}}, nil
 }
 
-// cost is what the look at the set has cost.
+// cost returns the cost of the look at the set.
 func (s *step) cost() watch.Look { return watch.Look{Pods: len(s.Pods), Writes: s.wrote} }
 
 // see reads what the set owns, unless the cache is behind. Whether the cache shows the set's own writes can most often be told

@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // ofPod matches how a refusal by the API server begins.

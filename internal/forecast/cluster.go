@@ -16,20 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/internal/testing/kubelet"
-	"rollset.dev/rollset/internal/testing/sim"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/actors"
+	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
-// These are the names under which the parts of the cluster write.
-const (
-	kubeletActor   = "kubelet"
-	schedulerActor = "scheduler"
-	claimActor     = "claims"
-)
-
-// claimProtection is the finalizer that keeps a claim while a pod uses it.
-const claimProtection = "kubernetes.io/pvc-protection"
+// kubeletActor is the name under which kubelets write.
+const kubeletActor = "kubelet"
 
 // Surroundings are the assumptions about everything around the controller.
 type Surroundings struct {
@@ -39,7 +33,7 @@ type Surroundings struct {
 	Refuses func(*corev1.Pod) string
 	// Nodes are the nodes that pods can be bound to. There must be one.
 	Nodes []string
-	// Labels are what a pod gets of the labels of its node, by the names of nodes.
+	// Labels holds the labels that a pod gets from its node, by the names of nodes.
 	Labels map[string]map[string]string
 	// Prepare changes the API server before anything happens; nil leaves it unchanged.
 	Prepare func(*apiserver.Store)
@@ -50,7 +44,7 @@ type Surroundings struct {
 	NewestFirst bool
 }
 
-// cluster is what the manager works on: the API server with its objects, and everything that acts on them. Each actor has
+// cluster is the simulated cluster: the API server with its objects, and everything that acts on them. Each actor has
 // fields of its own; one clock and one queue of events order them all.
 type cluster struct {
 	Surroundings
@@ -58,19 +52,15 @@ type cluster struct {
 	// owner is the UID of the set.
 	owner   types.UID
 	store   *apiserver.Store
-	clock   *sim.Clock
-	manager *sim.Solo
+	clock   *simulator.Clock
+	manager *simulator.Solo
 
 	tended map[types.UID]*tended
 	seen   int
 	due    visits
-	// unbound are pods that the scheduler must look at, refused those that found no node.
-	unbound, refused []apiserver.Key
-	// load counts the pods of the set on each node.
-	load map[string]int
-	// dirty are the claims to look at, and users counts the pods that use each.
-	dirty []apiserver.Key
-	users map[apiserver.Key]int
+	// scheduler counts the pods of the set on each node.
+	scheduler *actors.Scheduler
+	claims    *actors.Claims
 	// wrote is when the manager last wrote anything but a status.
 	wrote time.Time
 	// onWork is called before each reconcile.
@@ -95,19 +85,22 @@ func newCluster(around Surroundings, owner types.UID, objects []client.Object, n
 	c := &cluster{
 		Surroundings: around,
 		owner:        owner,
-		clock:        sim.NewClock(now),
+		clock:        simulator.NewClock(now),
 		tended:       map[types.UID]*tended{},
-		load:         map[string]int{},
-		users:        map[apiserver.Key]int{},
 		wrote:        now,
 		onWork:       func() {},
 		onIdle:       func() (bool, error) { return false, nil },
 	}
 	c.store = apiserver.NewStore(c.clock.Now)
 	c.store.Load(objects...)
+	c.claims = &actors.Claims{Store: c.store}
+	c.scheduler = &actors.Scheduler{
+		Store: c.store, Fit: c.fit, Counts: func(pod *corev1.Pod) bool { return isOf(pod, c.owner) },
+		Labels: func(node string) map[string]string { return c.Labels[node] },
+	}
 	for _, obj := range objects {
 		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
-			c.dirty = append(c.dirty, apiserver.KeyOf(claim))
+			c.claims.Add(apiserver.KeyOf(claim))
 		}
 	}
 	pods := podsAmong(objects)
@@ -117,21 +110,24 @@ func newCluster(around Surroundings, owner types.UID, objects []client.Object, n
 	for _, pod := range pods {
 		c.takeOver(pod)
 	}
-	c.store.OnWrite(c.observe)
+	for _, observe := range []func(*apiserver.Entry){c.observe, c.claims.Observe, c.scheduler.Observe} {
+		c.store.OnWrite(observe)
+	}
 	return c
 }
 
 // takeOver continues a pod's life from its current state.
 func (c *cluster) takeOver(pod *corev1.Pod) {
-	c.count(pod, 1)
+	c.scheduler.Load(pod)
+	c.claims.Load(pod)
 	t := c.tend(pod)
 	switch {
 	case isLost(pod), c.isForeign(pod): // what others do with their pods is not known
 		t.lost = true
 	case isUnschedulable(pod) && c.Refuses(pod) != "":
-		c.refused = append(c.refused, t.key)
+		c.scheduler.Refuse(t.key)
 	case pod.Spec.NodeName == "":
-		c.unbound = append(c.unbound, t.key)
+		c.scheduler.Add(t.key)
 	default:
 		memory, next, due := kubelet.Resume(c.Kubelet, pod, c.clock.Now())
 		t.memory = memory
@@ -162,60 +158,23 @@ func (c *cluster) visit(t *tended, at time.Time) {
 	heap.Push(&c.due, visit{at: at, pod: t, planned: t.planned})
 }
 
-// count counts the node and the claims of a pod that was created or deleted.
-func (c *cluster) count(pod *corev1.Pod, n int) {
-	if pod == nil {
-		return
-	}
-	if pod.Spec.NodeName == "" {
-		return
-	}
-	if isOf(pod, c.owner) {
-		c.load[pod.Spec.NodeName] += n
-	}
-	if !hasEnded(pod) {
-		for _, key := range claimsOf(pod) {
-			c.users[key] += n
-		}
-	}
-}
-
-// observe shows a write to everything that acts on pods and claims.
+// observe shows a write to the kubelets.
 func (c *cluster) observe(e *apiserver.Entry) {
-	if e.Actor == sim.ManagerActor && (e.Subresource != "status" || e.Key.Kind != apiserver.RollSets) {
+	if e.Actor == simulator.ManagerActor && (e.Subresource != "status" || e.Key.Kind != apiserver.RollSets) {
 		c.wrote = e.At
 	}
-	switch e.Key.Kind {
-	case apiserver.Claims:
-		c.dirty = append(c.dirty, e.Key)
-		if e.Old == nil {
-			c.retry(func(pod *corev1.Pod) bool { return slices.Contains(claimsOf(pod), e.Key) })
-		}
-	case apiserver.Pods:
-		old, _ := e.Old.(*corev1.Pod)
-		pod, _ := e.New.(*corev1.Pod)
-		c.observePod(e, old, pod)
-	default:
+	if e.Key.Kind != apiserver.Pods {
+		return
 	}
-}
-
-func (c *cluster) observePod(e *apiserver.Entry, old, pod *corev1.Pod) {
-	c.count(old, -1)
-	c.count(pod, 1)
-	if pod == nil || hasEnded(pod) {
-		c.dirty = append(c.dirty, claimsOf(cmp.Or(pod, old))...)
-	}
-	if pod == nil {
+	old, _ := e.Old.(*corev1.Pod)
+	pod, ok := e.New.(*corev1.Pod)
+	if !ok {
 		delete(c.tended, old.UID)
 		return
 	}
 	t, ok := c.tended[pod.UID]
 	if !ok {
 		t = c.tend(pod)
-		c.unbound = append(c.unbound, e.Key)
-	}
-	if e.Subresource == "resize" {
-		c.retry(func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	}
 	if pod.Spec.NodeName != "" && !t.lost {
 		c.visit(t, e.At)
@@ -225,7 +184,7 @@ func (c *cluster) observePod(e *apiserver.Entry, old, pod *corev1.Pod) {
 // run advances time until the manager has written nothing for as long as quiet, or nothing is due. It fails when the context
 // ends.
 func (c *cluster) run(ctx context.Context, quiet time.Duration) error {
-	c.manager = sim.NewSolo(ctx, c.store, c.clock)
+	c.manager = simulator.NewSolo(ctx, c.store, c.clock)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -270,10 +229,10 @@ func (c *cluster) turn(ctx context.Context) (acted bool, err error) {
 	switch {
 	case c.store.HasGarbage():
 		return true, c.store.Collect()
-	case len(c.unbound) > 0:
-		return true, c.schedule()
-	case len(c.dirty) > 0:
-		return true, c.keepClaim()
+	case c.scheduler.Waits():
+		return true, c.scheduler.Step()
+	case c.claims.Waits():
+		return true, c.claims.Step()
 	}
 	if v, ok := c.due.first(); ok && !v.at.After(now) {
 		heap.Pop(&c.due)

@@ -22,7 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 // now returns the time of all forecasts in the tests.
@@ -357,7 +358,7 @@ func TestStuckPodsStayStuckUntilReplaced(t *testing.T) {
 	}
 	for _, pod := range podsAmong(in.Objects) {
 		if pod.Name == "web-2" {
-			setCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now())})
+			apiserver.SetPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now())})
 			pod.Status.ContainerStatuses[0].Ready = false
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 		}

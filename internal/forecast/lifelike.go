@@ -18,7 +18,8 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 // never is when the containers of a broken pod become ready.
@@ -143,7 +144,7 @@ func newLifelike(pods []*corev1.Pod, times Times, bad string, now time.Time) *li
 
 // isStuck reports whether a pod has a node and does not become ready by itself.
 func isStuck(pod *corev1.Pod, patience time.Duration, now time.Time) bool {
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || hasEnded(pod) || gateClosed(pod) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || apiserver.HasEnded(pod) || gateClosed(pod) {
 		return false
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -226,7 +227,7 @@ func (l *lifelike) statuses(pod *corev1.Pod, containers []corev1.Container, stat
 	return veiled
 }
 
-// sameImage reports whether two names are those of one image, one of them as a runtime reports it.
+// sameImage reports whether two names refer to one image. One of them is as a runtime reports it.
 func sameImage(a, b string) bool {
 	left, err := reference.ParseDockerRef(a)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // states returns how many random states are forecast: STATES=1000 go test ./internal/forecast.

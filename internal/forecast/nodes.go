@@ -4,6 +4,8 @@
 package forecast
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,8 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/simulator/actors"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // nodesOf returns the names of the nodes that pods can be bound to: those of the pods, and the known ones that are ready. There
@@ -77,4 +81,32 @@ func domainsOf(pods []*corev1.Pod, known []*corev1.Node, key string) map[string]
 		}
 	}
 	return labels
+}
+
+// fit implements actors.Scheduler.
+func (c *cluster) fit(pod *corev1.Pod) ([]string, *actors.Refusal) {
+	nodes := c.nodesFor(pod)
+	if why := cmp.Or(actors.MissingClaim(c.store, pod), c.Refuses(pod), c.noneOf(nodes)); why != "" {
+		return nil, &actors.Refusal{Reason: corev1.PodReasonUnschedulable, Message: why}
+	}
+	return nodes, nil
+}
+
+// nodesFor returns the nodes that a pod tolerates. A node whose name alone is known takes every pod.
+func (c *cluster) nodesFor(pod *corev1.Pod) []string {
+	var names []string
+	for _, name := range c.Nodes {
+		if node, ok := c.store.Get(apiserver.Key{Kind: apiserver.Nodes, Name: name}).(*corev1.Node); !ok || podstate.Tolerates(&pod.Spec, node) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// noneOf returns the scheduler's message if no node is left; empty if one is.
+func (c *cluster) noneOf(nodes []string) string {
+	if len(nodes) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("0/%d nodes are available: none stays and takes new pods.", len(c.Nodes))
 }

@@ -10,15 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // reasonNodeNotReady is the reason why the pods of an unreachable node are not ready.
 const reasonNodeNotReady = "NodeNotReady"
-
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-}
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
@@ -27,18 +22,6 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 		}
 	}
 	return nil
-}
-
-func setCondition(status *corev1.PodStatus, c corev1.PodCondition) {
-	i := slices.IndexFunc(status.Conditions, func(other corev1.PodCondition) bool { return other.Type == c.Type })
-	if i < 0 {
-		status.Conditions = append(status.Conditions, c)
-		return
-	}
-	if status.Conditions[i].Status == c.Status {
-		c.LastTransitionTime = status.Conditions[i].LastTransitionTime
-	}
-	status.Conditions[i] = c
 }
 
 // readySince returns since when a pod has been ready.
@@ -68,18 +51,4 @@ func gateClosed(pod *corev1.Pod) bool {
 	})
 	c := condition(pod, v1alpha1.InPlaceUpdateReady)
 	return gated && c != nil && c.Status == corev1.ConditionFalse
-}
-
-// claimsOf returns the names of the claims that a pod mounts.
-func claimsOf(pod *corev1.Pod) []apiserver.Key {
-	if pod == nil {
-		return nil
-	}
-	var keys []apiserver.Key
-	for i := range pod.Spec.Volumes {
-		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
-			keys = append(keys, apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: source.ClaimName})
-		}
-	}
-	return keys
 }

@@ -18,8 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // unforeseen matches words whose effect cannot be predicted: pods that become ready only with others, late kubelets and
@@ -83,7 +84,7 @@ func film(store *apiserver.Store, after int64) []string {
 	var lines []string
 	for i := range store.Log() {
 		e := &store.Log()[i]
-		if e.Version > after && e.Actor == sim.ManagerActor && resourceOf(e) != "" {
+		if e.Version > after && e.Actor == simulator.ManagerActor && resourceOf(e) != "" {
 			lines = append(lines, fmt.Sprintf("%s %s %s", e.Verb, resourceOf(e), e.Key.Name))
 		}
 	}
@@ -198,7 +199,7 @@ func differsAfter(ctx context.Context, t *testing.T, script sim.Script, pass tim
 	}
 	log := w.Store.Log()
 	for i := range log {
-		if log[i].Actor == sim.ManagerActor && resourceOf(&log[i]) != "" {
+		if log[i].Actor == simulator.ManagerActor && resourceOf(&log[i]) != "" {
 			rest = log[i].At.Sub(start)
 		}
 	}

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// Input is what a forecast is made from.
+// Input holds the objects and facts of a forecast.
 type Input struct {
 	// Before is the set as it is; nil if it does not exist yet.
 	Before *v1alpha1.RollSet
@@ -89,7 +89,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	record := newRecord(in.Now, minReady, set.UID, podsAmong(objects))
 	record.domainKey = domainKey(in.After)
 	c.store.OnWrite(record.observe)
-	record.actor = sim.ManagerActor
+	record.actor = simulator.ManagerActor
 	c.onWork = func() { record.since = len(record.writes) }
 	j := &judge{cluster: c, record: record, key: apiserver.KeyOf(set)}
 	if around.Judged {

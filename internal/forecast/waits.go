@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // judgeActor is the name under which steps are judged and promoted.
@@ -24,7 +24,7 @@ type Wait struct {
 	At, Until time.Duration
 	// Writes is how many of the writes come before it.
 	Writes int
-	// Says is what the set reports about it.
+	// Says is the message of the set about it.
 	Says string
 	// Others is true if the rollout waits for a user or another program.
 	Others bool

@@ -15,8 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
 )
 
 // inSteps rolls out a set in steps: one pod for an hour, 40% until it is judged and promoted, and 80%.
@@ -202,7 +203,7 @@ func TestStepsCostNoWritesOfPods(t *testing.T) {
 		log := r.store.Log()
 		for i := range log {
 			switch e := &log[i]; {
-			case e.Actor != sim.ManagerActor:
+			case e.Actor != simulator.ManagerActor:
 			case e.Key.Kind == apiserver.RollSets:
 				ofStatus++
 			case e.Key.Kind == apiserver.Pods:

@@ -60,7 +60,7 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 			h.asking = true
 			applied.Add(a)
 		case action.Create, action.Adopt, action.Release, action.Relabel, action.Unmark, action.OpenGate, action.Resize,
-			action.SetState, action.CreateClaims, action.OwnClaim, action.ExpandClaim, action.DeleteClaim,
+			action.SetState, action.CreateClaims, action.OwnClaim, action.ChangeClaim, action.DeleteClaim,
 			action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
 			applied.Add(a)
 		}

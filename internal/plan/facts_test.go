@@ -163,7 +163,7 @@ func written(a action.Action) *corev1.Pod {
 		return a.Pod
 	case action.Unmark:
 		return a.Pod
-	case action.Adopt, action.Release, action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.ExpandClaim, action.OpenGate, action.OwnClaim,
+	case action.Adopt, action.Release, action.CloseGate, action.Create, action.CreateClaims, action.DeleteClaim, action.ChangeClaim, action.OpenGate, action.OwnClaim,
 		action.Preflight, action.Relabel, action.Resize, action.UpdateInPlace,
 		action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
 		return nil

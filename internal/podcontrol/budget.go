@@ -39,7 +39,7 @@ func (w *writer) keepBudget(ctx context.Context, a action.Action) {
 		out = w.deleteBudget(ctx, a)
 	case action.Create, action.Delete, action.Preflight, action.Adopt, action.Release, action.Relabel, action.Unmark,
 		action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState,
-		action.CreateClaims, action.OwnClaim, action.ExpandClaim, action.DeleteClaim:
+		action.CreateClaims, action.OwnClaim, action.ChangeClaim, action.DeleteClaim:
 	}
 	w.tried(a, out)
 	switch {

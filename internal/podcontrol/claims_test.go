@@ -75,7 +75,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	other := metav1.OwnerReference{Kind: "StatefulSet", Name: "other", UID: "other", Controller: new(true)}
 	earlier := metav1.OwnerReference{Kind: "Pod", Name: "web-0", UID: "earlier", Controller: new(true)}
 	tests := map[string]struct {
-		// exists is what the API server has, seen what the cache shows.
+		// exists says what the API server has, seen what the cache shows.
 		exists, seen *corev1.PersistentVolumeClaim
 		want         []string
 		wantBlocked  string
@@ -185,7 +185,7 @@ func TestUpkeepOfClaims(t *testing.T) {
 	leftover.Name, leftover.UID = "data-web-9", "uid-data-web-9"
 	w.server.store(leftover)
 	result := w.apply(t,
-		action.ExpandClaim{Claim: small.DeepCopy(), Size: resource.MustParse("2Gi")},
+		action.ChangeClaim{Claim: small.DeepCopy(), Size: new(resource.MustParse("2Gi"))},
 		action.DeleteClaim{ID: "9", Claim: leftover.DeepCopy(), Reason: "retention policy"},
 		action.CreateClaims{ID: "5", Revision: revision, Reason: "claim data-web-5 is gone"},
 	)

@@ -56,13 +56,8 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 		return w.ensureClaims(ctx, revision, action.Create{ID: a.ID, Surge: w.replica(a.ID).Surge})
 	case action.OwnClaim:
 		return outcome{err: w.own(ctx, a)}
-	case action.ExpandClaim:
-		return outcome{err: w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) {
-			if c.Spec.Resources.Requests == nil {
-				c.Spec.Resources.Requests = corev1.ResourceList{}
-			}
-			c.Spec.Resources.Requests[corev1.ResourceStorage] = a.Size
-		})}
+	case action.ChangeClaim:
+		return outcome{err: w.patchClaim(ctx, a.Claim, func(c *corev1.PersistentVolumeClaim) { ask(c, a) })}
 	case action.DeleteClaim:
 		return outcome{err: w.deleteClaim(ctx, a)}
 	case action.Create, action.Delete, action.Preflight, action.Adopt, action.Release, action.Relabel, action.Unmark,
@@ -70,6 +65,25 @@ func (w *writer) keepClaim(ctx context.Context, a action.Action) outcome {
 		action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
 	}
 	return outcome{}
+}
+
+// ask changes what a claim asks of its storage. An annotation notes the class, so that it can be taken off again.
+func ask(c *corev1.PersistentVolumeClaim, a action.ChangeClaim) {
+	if a.Size != nil {
+		if c.Spec.Resources.Requests == nil {
+			c.Spec.Resources.Requests = corev1.ResourceList{}
+		}
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = *a.Size
+	}
+	switch {
+	case a.Class == nil:
+	case *a.Class == "":
+		c.Spec.VolumeAttributesClassName = nil
+		delete(c.Annotations, v1alpha1.AttributesClassAnnotation)
+	default:
+		c.Spec.VolumeAttributesClassName = a.Class
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AttributesClassAnnotation, *a.Class)
+	}
 }
 
 // own labels a claim as the set's, and replaces the set and the identity's pod among its owners.

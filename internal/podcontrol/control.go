@@ -156,7 +156,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 			relabels = append(relabels, a)
 		case action.CloseGate, action.OpenGate, action.UpdateInPlace, action.Resize, action.SetState:
 			updates = append(updates, a)
-		case action.CreateClaims, action.OwnClaim, action.ExpandClaim, action.DeleteClaim:
+		case action.CreateClaims, action.OwnClaim, action.ChangeClaim, action.DeleteClaim:
 			keeps = append(keeps, a)
 		case action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
 			w.keepBudget(ctx, a)

@@ -75,7 +75,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 		c.pod, c.why, c.replaces = a.Pod, a.String(), true
 		c.patch, err = ownerPatch(a.Pod, withoutOwner(a.Pod, w.set.UID))
 	case action.Create, action.Delete, action.Preflight,
-		action.CreateClaims, action.OwnClaim, action.ExpandClaim, action.DeleteClaim,
+		action.CreateClaims, action.OwnClaim, action.ChangeClaim, action.DeleteClaim,
 		action.CreateBudget, action.UpdateBudget, action.DeleteBudget:
 	}
 	return c, err

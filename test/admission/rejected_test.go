@@ -41,7 +41,7 @@ const (
 
 func TestRejected(t *testing.T) {
 	var cases []rejection
-	for _, group := range [][]rejection{names, numbers, percentages, selectors, templates, identities, ordinals, claims, strategies, rolloutSteps, hooks} {
+	for _, group := range [][]rejection{names, numbers, percentages, selectors, templates, identities, ordinals, claims, strategies, rolloutSteps, hooks, disruptions} {
 		cases = append(cases, group...)
 	}
 	if len(cases) < 80 {
@@ -317,4 +317,11 @@ func manyLabels(n int) string {
 		fmt.Fprintf(&b, "l%d: v, ", i)
 	}
 	return strings.TrimSuffix(b.String(), ", ")
+}
+
+var disruptions = []rejection{
+	{"an unknown drain policy", fields{"spec.disruption": "{onDrain: Evict}"}, "spec.disruption.onDrain", `supported values: "Ignore", "Replace"`},
+	{"an unknown budget policy", fields{"spec.disruption": "{podDisruptionBudget: Always}"}, "spec.disruption.podDisruptionBudget", `supported values: "None", "Auto"`},
+	{"taints of drains without drains", fields{"spec.disruption": "{drainTaints: [example.com/leaving]}"}, "spec.disruption.drainTaints", "must not be set unless onDrain is Replace"},
+	{"a taint with its value", fields{"spec.disruption": "{onDrain: Replace, drainTaints: ['example.com/leaving=yes']}"}, "spec.disruption.drainTaints[0]", "must be the key of a taint"},
 }

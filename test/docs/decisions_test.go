@@ -24,7 +24,7 @@ var (
 	toADR  = regexp.MustCompile(`\[(\d+)\]\((\d{4})-[a-z-]+\.md\)`)
 )
 
-// TestDecisions checks that all decision records have the same form and at most 60 lines, that links between them lead back,
+// TestDecisions checks that all decision records have the same form and at most 180 lines, that links between them lead back,
 // and that the index lists them.
 func TestDecisions(t *testing.T) {
 	_, all := pages(t)
@@ -68,7 +68,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// checkForm checks that a record has three sections, a known status, and at most 60 lines.
+// checkForm checks that a record has three sections, a known status, and at most 180 lines.
 func checkForm(t *testing.T, p *page, says string) {
 	t.Helper()
 	if !status.MatchString(toADR.ReplaceAllString(says, "LINK")) {
@@ -81,7 +81,7 @@ func checkForm(t *testing.T, p *page, says string) {
 	if diff := cmp.Diff([]string{"Context", "Decision", "Consequences"}, sections); diff != "" {
 		t.Errorf("%s: sections (-want +got):\n%s", p.path, diff)
 	}
-	if n := strings.Count(p.text, "\n"); n > 60 {
-		t.Errorf("%s has %d lines, want 60 at most", p.path, n)
+	if n := strings.Count(p.text, "\n"); n > 180 {
+		t.Errorf("%s has %d lines, want 180 at most", p.path, n)
 	}
 }

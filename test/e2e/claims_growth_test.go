@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
@@ -30,7 +32,13 @@ var _ = Describe("Claim templates that change", func() {
 		}
 	}
 
-	It("grow claims in the order of an update, one at a time, without a restart", func(ctx SpecContext) {
+	saying := func(words string) func(*v1alpha1.RollSetStatus) bool {
+		return func(s *v1alpha1.RollSetStatus) bool {
+			return len(s.VolumeClaims) == 1 && strings.Contains(s.VolumeClaims[0].Message, words)
+		}
+	}
+
+	It("grow claims in the order of an update, one at a time, without a restart", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"), storageClass("data", nodes.ClaimClass))))
 		pods, claims, revision := f.pods(set), f.claims(), set.Status.UpdateRevision
 		from := f.claimMark()
@@ -89,6 +97,67 @@ var _ = Describe("Claim templates that change", func() {
 		Expect(set.Status.VolumeClaims[0].MatchingClaims).To(Equal(int32(1)))
 	})
 
+	It("take back a growth that failed, for as long as a claim has less than it asks for", func(ctx SpecContext) {
+		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 2, ordinal(), claiming("data"), storageClass("data", nodes.FullClaimClass))))
+		pods := f.pods(set)
+		asks := func(claim string) string { return f.claimNamed(claim).Spec.Resources.Requests.Storage().String() }
+		set = f.awaitStatus(ctx, f.change(ctx, set, storage("data", "4Gi")), "the driver's words",
+			saying("data-ss-1: it does not grow from 1Gi to 4Gi: the pool is full; a smaller size of more than 1Gi takes the growth back"))
+		Expect(asks("data-ss-0")).To(Equal("1Gi"), "no other claim asks for what one does not get")
+
+		By("a smaller size that is more than the claim has")
+		set = f.awaitStatus(ctx, f.change(ctx, set, storage("data", "2Gi")), "the smaller size", saying("data-ss-1: it does not grow from 1Gi to 2Gi"))
+		Expect(asks("data-ss-1")).To(Equal("2Gi"))
+
+		By("the size that the claim has, which the API server does not take")
+		begun := auditFrom()
+		set = f.awaitStatus(ctx, f.change(ctx, set, storage("data", "1Gi")), "what the API server takes", saying("set the template to more than 1Gi"))
+		f.awaitStatus(ctx, f.change(ctx, set, storage("data", "512Mi")), "the shrink", saying("a claim cannot shrink"))
+		f.quiet(ctx, 2*time.Second)
+		Expect(begun.requests(func(r request) bool {
+			return r.Namespace == f.namespace && r.Resource == "persistentvolumeclaims" && r.Verb == "patch"
+		})).To(BeEmpty(), "patches of claims")
+		back := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`))
+		Expect(cluster.client.Patch(ctx, f.claimNamed("data-ss-1").DeepCopy(), back)).To(MatchError(ContainSubstring("field can not be less than status.capacity")))
+		f.expectNoPodLost(pods)
+	})
+
+	It("give claims a volume attributes class one pod at a time, and take one off that the driver refuses", func(ctx SpecContext) {
+		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"), storageClass("data", nodes.ClaimClass), partition("1"))))
+		pods, revision := f.pods(set), set.Status.UpdateRevision
+		class := func(claim string) string { return className(f.claimNamed(claim)) }
+		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", new("gold"))), "two claims to have the class", func(s *v1alpha1.RollSetStatus) bool {
+			return len(s.VolumeClaims) == 1 && s.VolumeClaims[0].MatchingClaims == 2
+		})
+		Expect([]string{class("data-ss-2"), class("data-ss-1"), class("data-ss-0")}).To(Equal([]string{"gold", "gold", ""}), "the partition keeps one back")
+		set = f.awaitStatus(ctx, f.change(ctx, set, partition("0")), "all claims to match", matching("data", 3))
+
+		By("a class that the driver refuses")
+		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", new(nodes.InfeasibleAttributes))), "the driver's words",
+			saying("data-ss-2: the volume attributes class infeasible is infeasible: no such volume type; name the class before (gold), or another"))
+		f.quiet(ctx, 500*time.Millisecond)
+		Expect(class("data-ss-1")).To(Equal("gold"))
+		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", new("gold"))), "all claims to have the class before", matching("data", 3))
+
+		By("a class that the driver does not know, and no class")
+		begun := auditFrom()
+		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", new(nodes.UnknownAttributes))), "the silence", saying("has not answered to the volume attributes class unknown"))
+		f.quiet(ctx, 2*time.Second)
+		Expect(begun.requests(func(r request) bool {
+			return r.Namespace == f.namespace && r.Resource == "persistentvolumeclaims" && r.Verb == "patch"
+		})).To(HaveLen(1), "patches of claims by the manager")
+		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", nil)), "the class that stays", saying("a class that was applied cannot be taken off"))
+		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", new("silver"))), "another class", matching("data", 3))
+
+		By("a set whose claims had no class before: it is taken off")
+		f.expectNoPodLost(pods)
+		Expect(set.Status.UpdateRevision).To(Equal(revision), "a class is no part of a revision")
+		plain := f.awaitReady(ctx, f.create(ctx, newSet("plain", 1, ordinal(), claiming("data"), storageClass("data", nodes.ClaimClass))))
+		plain = f.awaitStatus(ctx, f.change(ctx, plain, attributes("data", new(nodes.InfeasibleAttributes))), "the driver's words", saying("name the class before (none)"))
+		f.awaitStatus(ctx, f.change(ctx, plain, attributes("data", nil)), "all claims to match", matching("data", 1))
+		Expect(f.claimNamed("data-plain-0").Spec.VolumeAttributesClassName).To(BeNil())
+	})
+
 	It("recreate pods for a template that is new, with the new claim beside the old", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 2, ordinal(), claiming("data"))))
 		old := uids(f.claims())
@@ -123,6 +192,14 @@ func (f *fixture) growth(from int) (steps []string) {
 		asked[c.object.UID], had[c.object.UID] = asks, has
 	}
 	return steps
+}
+
+// className returns the volume attributes class that a claim asks for; empty if none.
+func className(claim *corev1.PersistentVolumeClaim) string {
+	if claim == nil || claim.Spec.VolumeAttributesClassName == nil {
+		return ""
+	}
+	return *claim.Spec.VolumeAttributesClassName
 }
 
 // has reports whether a claim has storage of a size.

@@ -84,6 +84,11 @@ func storageClass(name, class string) option {
 	return claimTemplate(name, func(c *corev1.PersistentVolumeClaimSpec) { c.StorageClassName = &class })
 }
 
+// attributes sets the volume attributes class of a claim template; nil for none.
+func attributes(name string, class *string) option {
+	return claimTemplate(name, func(c *corev1.PersistentVolumeClaimSpec) { c.VolumeAttributesClassName = class })
+}
+
 // keeping sets what happens to claims when the set is deleted, and when it is scaled down.
 func keeping(whenDeleted, whenScaled v1alpha1.ClaimRetentionPolicy) option {
 	return func(s *v1alpha1.RollSet) {

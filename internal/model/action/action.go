@@ -100,12 +100,15 @@ type OwnClaim struct {
 	Reason string
 }
 
-// ExpandClaim requests more storage for a claim.
-type ExpandClaim struct {
+// ChangeClaim asks for other storage for a claim.
+type ChangeClaim struct {
 	// Claim is the claim as observed.
 	Claim *corev1.PersistentVolumeClaim
-	// Size is the storage to request, in bytes; it is larger than what the claim requests now.
-	Size resource.Quantity
+	// Size is the storage to request; nil if the request stays. It is larger than what the claim requests now, or takes a growth
+	// back that is not done.
+	Size *resource.Quantity
+	// Class is the volume attributes class to ask for, empty for none; nil if it stays.
+	Class *string
 }
 
 // DeleteClaim deletes a claim whose identity will not come back.
@@ -274,7 +277,7 @@ func (CreateClaims) isAction() {}
 
 func (OwnClaim) isAction() {}
 
-func (ExpandClaim) isAction() {}
+func (ChangeClaim) isAction() {}
 
 func (DeleteClaim) isAction() {}
 
@@ -311,8 +314,17 @@ func (a OwnClaim) String() string {
 }
 
 // String returns the line of logs and golden files.
-func (a ExpandClaim) String() string {
-	return fmt.Sprintf("grow claim %s to %s", a.Claim.Name, &a.Size)
+func (a ChangeClaim) String() string {
+	switch {
+	case a.Class != nil && *a.Class == "":
+		return fmt.Sprintf("take the volume attributes class off claim %s", a.Claim.Name)
+	case a.Class != nil:
+		return fmt.Sprintf("give claim %s the volume attributes class %s", a.Claim.Name, *a.Class)
+	case a.Size.Cmp(a.Claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0:
+		return fmt.Sprintf("take the growth of claim %s back to %s", a.Claim.Name, a.Size)
+	default:
+		return fmt.Sprintf("grow claim %s to %s", a.Claim.Name, a.Size)
+	}
 }
 
 // String returns the line of logs and golden files.

@@ -40,7 +40,9 @@ func TestActions(t *testing.T) {
 		{action.SetState{Pod: pod, State: "Normal", Reason: "why"}, attempt.OfPod(attempt.SettingState, pod), "web-a", "7", "set web-a to Normal (why)"},
 		{action.CreateClaims{ID: "a", Reason: "why"}, attempt.Key{Verb: attempt.MakingClaims, Object: "a"}, "web-a", "", "create claims of a (why)"},
 		{action.OwnClaim{Claim: claim, Reason: "why"}, attempt.Key{Verb: attempt.OwningClaim, Object: "c"}, "data-web-a", "8", "disown claim data-web-a (why)"},
-		{action.ExpandClaim{Claim: claim, Size: resource.MustParse("2Gi")}, attempt.Key{Verb: attempt.GrowingClaim, Object: "c"}, "data-web-a", "8", "grow claim data-web-a to 2Gi"},
+		{action.ChangeClaim{Claim: claim, Class: new("gold")}, attempt.Key{Verb: attempt.ModifyingClaim, Object: "c"}, "data-web-a", "8", "give claim data-web-a the volume attributes class gold"},
+		{action.ChangeClaim{Claim: claim, Class: new("")}, attempt.Key{Verb: attempt.ModifyingClaim, Object: "c"}, "data-web-a", "8", "take the volume attributes class off claim data-web-a"},
+		{action.ChangeClaim{Claim: claim, Size: new(resource.MustParse("2Gi"))}, attempt.Key{Verb: attempt.GrowingClaim, Object: "c"}, "data-web-a", "8", "grow claim data-web-a to 2Gi"},
 		{action.DeleteClaim{Claim: claim, Reason: "why"}, attempt.Key{Verb: attempt.DeletingClaim, Object: "c"}, "data-web-a", "8", "delete claim data-web-a (why)"},
 		{action.Preflight{Revision: "v1"}, attempt.Key{Verb: attempt.Preflighting, Object: "v1"}, "web-v1", "", "preflight v1"},
 	}

@@ -71,7 +71,10 @@ func parts(a Action) (verb attempt.Verb, object metav1.Object, id string) {
 		return attempt.MakingClaims, nil, a.ID
 	case OwnClaim:
 		return attempt.OwningClaim, a.Claim, ""
-	case ExpandClaim:
+	case ChangeClaim:
+		if a.Class != nil {
+			return attempt.ModifyingClaim, a.Claim, ""
+		}
 		return attempt.GrowingClaim, a.Claim, ""
 	case DeleteClaim:
 		return attempt.DeletingClaim, a.Claim, ""

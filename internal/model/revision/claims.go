@@ -63,12 +63,6 @@ func (r *resolver) keepsClaims(found record) bool {
 	return keeps(found.object, found.claims)
 }
 
-// KeepsClaims reports whether all claim templates of a revision can be read from its ControllerRevision.
-func KeepsClaims(object *appsv1.ControllerRevision) bool {
-	_, names, err := Decode(object)
-	return err == nil && keeps(object, names)
-}
-
 // keeps reports whether the claim templates with the given names can be read from a ControllerRevision.
 func keeps(object *appsv1.ControllerRevision, names []string) bool {
 	if len(names) == 0 {

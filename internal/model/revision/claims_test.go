@@ -147,7 +147,7 @@ func TestClaimTemplatesAreNoted(t *testing.T) {
 			if got := r.Bump != nil; got != tt.want {
 				t.Fatalf("written again: %t", got)
 			}
-			if kept := revision.KeepsClaims(object); kept == tt.want {
+			if kept := new(revision.Decoder).KeepsClaims(object); kept == tt.want {
 				t.Errorf("KeepsClaims() = %t", kept)
 			}
 			if !tt.want {

@@ -33,7 +33,7 @@ func (d *Decoder) Decode(object *appsv1.ControllerRevision) (template *corev1.Po
 	return known.template, known.claims, known.err
 }
 
-// KeepsClaims returns what [KeepsClaims] does.
+// KeepsClaims reports whether all claim templates of a revision can be read from its ControllerRevision.
 func (d *Decoder) KeepsClaims(object *appsv1.ControllerRevision) bool { return d.decode(object).keeps }
 
 // decode returns what a revision holds, from memory if it is known.

@@ -46,7 +46,7 @@ type Input struct {
 	Used sets.Set[string]
 	// Decode, if not nil, replaces [Decode]: a caller may remember what it returned for a UID and resourceVersion.
 	Decode func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error)
-	// KeepsClaims, if not nil, replaces [KeepsClaims] in the same way.
+	// KeepsClaims, if not nil, remembers in the same way whether the claim templates of a revision can be read.
 	KeepsClaims func(*appsv1.ControllerRevision) bool
 	// Served, if not nil, reports whether a revision is what served last, and whether it nearly is: see [snapshot.Set.Served]. It is
 	// asked when another template takes effect. known are the usable revisions. current is empty if no revision was ever proven.

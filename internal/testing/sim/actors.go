@@ -3,19 +3,20 @@
 
 package sim
 
-import "rollset.dev/rollset/internal/testing/sim/invariants"
+import (
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
+)
 
 // The names under which the simulated parts of the cluster write.
 const (
-	userActor      = invariants.User
-	schedulerActor = "scheduler"
-	kubeletActor   = "kubelet"
-	claimActor     = "claims"
-	managerActor   = "manager"
-	nodeActor      = "node"
-	networkActor   = "network"
-	gateActor      = "gates"
-	strangerActor  = "strangers"
+	userActor     = invariants.User
+	kubeletActor  = "kubelet"
+	managerActor  = simulator.ManagerActor
+	nodeActor     = "node"
+	networkActor  = "network"
+	gateActor     = "gates"
+	strangerActor = "strangers"
 )
 
 // Namespace is the namespace of all objects in a world. SetName is the name of the set in scripts.

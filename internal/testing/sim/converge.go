@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
@@ -50,7 +50,7 @@ func (w *World) checkStill(ctx context.Context) error {
 		}
 	}
 	for _, m := range w.Managers {
-		if n := m.expectations.Unmet() - w.neighbors.hanging; n > 0 && w.satisfiable() {
+		if n := m.Expectations.Unmet() - w.neighbors.hanging; n > 0 && w.satisfiable() {
 			return fmt.Errorf("%s still expects something of %d sets", m.Name, n)
 		}
 		w.Restart(ctx, m, w.Store.Version())
@@ -95,7 +95,7 @@ func (w *World) satisfiable() bool {
 	if set == nil {
 		return true
 	}
-	if w.scheduler.cordoned || len(w.scheduler.down) > 0 || w.scheduler.emptiest(nil) < 0 || w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil || len(w.Store.Admission)+len(w.policies) > 0 || w.occupied {
+	if w.scheduler.cordoned || len(w.scheduler.down) > 0 || len(w.scheduler.takers(nil)) == 0 || w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil || len(w.Store.Admission)+len(w.policies) > 0 || w.occupied {
 		return false
 	}
 	templates := w.templatesIn(set)

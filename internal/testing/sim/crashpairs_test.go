@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 var budget = flag.Duration("budget", 0, "for how long to play pairs of crash points, after all single ones")

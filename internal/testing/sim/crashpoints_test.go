@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 var sample = flag.Int("sample", 1, "play one crash point in so many")
@@ -176,7 +176,7 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 		err = fmt.Errorf("ends with\n%s\nwithout faults with\n%s", got.ending, reference.ending)
 	case !s.changesInPassing() && exceeds(got.tally, allowed(reference.tally, points)) && !oldSpec && !s.isAbout("in-place-retag"):
 		// A manager that starts in the middle of an update to another tag of one image recreates the pod
-		// (docs/adr/0026). A manager that sees an old spec may follow it; otherwise nothing is done twice.
+		// (docs/adr/0005). A manager that sees an old spec may follow it; otherwise nothing is done twice.
 		err = fmt.Errorf("wrote %v, without faults %v", got.tally, reference.tally)
 	default:
 		sites.count()
@@ -186,7 +186,7 @@ func (s scenario) survives(ctx context.Context, reference course, sites *siteBoo
 }
 
 // allowed returns what managers may make and delete under crash points: what they did without. Only in a pair, each that begins
-// with pods of the past may have one too many, which it does not come across and deletes when it sees it (docs/adr/0023).
+// with pods of the past may have one too many, which it does not come across and deletes when it sees it (docs/adr/0006).
 func allowed(tally map[string]int, points []crashPoint) map[string]int {
 	tally = maps.Clone(tally)
 	for _, p := range points {

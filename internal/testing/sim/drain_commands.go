@@ -7,12 +7,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
@@ -20,6 +21,7 @@ import (
 func drainCommands() []command {
 	return []command{
 		{"on-drain", 1, setOnDrain},
+		{"drain-taints", 1, setDrainTaints},
 		{"cordon-node", 1, editNode("cordon", func(n *corev1.Node) { n.Spec.Unschedulable = true })},
 		{"taint-node", 2, taintNode},
 		{"keep-node", 1, editNode("keep", func(n *corev1.Node) { n.Spec.Unschedulable, n.Spec.Taints = false, nil })},
@@ -36,6 +38,17 @@ func setOnDrain(_ context.Context, w *World, args []string) error {
 	}
 	return w.Edit("on-drain "+args[0], func(s *v1alpha1.RollSetSpec) {
 		disruption(s).OnDrain = v1alpha1.DrainPolicy(args[0])
+	})
+}
+
+// setDrainTaints sets which taints mark a node that leaves: "drain-taints example.com/leaving,example.com/old"; "none" stands for
+// an empty list.
+func setDrainTaints(_ context.Context, w *World, args []string) error {
+	return w.Edit("drain-taints "+args[0], func(s *v1alpha1.RollSetSpec) {
+		disruption(s).DrainTaints = []string{}
+		if args[0] != "none" {
+			disruption(s).DrainTaints = strings.Split(args[0], ",")
+		}
 	})
 }
 
@@ -85,7 +98,7 @@ func (w *World) changeNode(i int, edit func(*corev1.Node)) error {
 	edited := apiserver.Clone(w.node(i))
 	edit(edited)
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
-	w.scheduler.retry(func(apiserver.Key) bool { return true })
+	w.scheduler.retryAll()
 	return err
 }
 

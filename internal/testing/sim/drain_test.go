@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // A node that is cordoned and kept again ten times a second causes no write to pods. One that stays cordoned after that does.
@@ -49,7 +50,7 @@ func TestFlappingNodes(t *testing.T) {
 func podsWritten(w *World) int {
 	n := 0
 	for i := range w.Store.Log() {
-		if e := &w.Store.Log()[i]; e.Actor == ManagerActor && e.Key.Kind == apiserver.Pods {
+		if e := &w.Store.Log()[i]; e.Actor == simulator.ManagerActor && e.Key.Kind == apiserver.Pods {
 			n++
 		}
 	}

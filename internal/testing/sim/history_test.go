@@ -60,7 +60,9 @@ func specWords() []word {
 		{"scatter", among("zone=a", "zone=b")},
 		{"whenDeleted", among("Retain", "Delete")},
 		{"whenScaled", among("Retain", "Delete")},
-		{"storage", among("1Gi", "2Gi")},
+		{"storage", among("1Gi", "2Gi", "3Gi")},
+		{"attributes", among("gold", "silver", "none")},
+		{"driver", among("growth fails", "growth works", "gold infeasible", "gold pending", "silver slow", "silver ignores", "all works")},
 		{"class", among("growing", "fixed")},
 		{"old-class", among("growing", "fixed")},
 		{"claims", among("data", "log")},
@@ -212,7 +214,7 @@ func midwait() *rapid.Generator[string] {
 
 // relief removes what can keep the set from its wanted state permanently. Pods that a fast clock showed as available
 // need time to become so. Released pods are removed at the end.
-const relief = "outage 0s\nquota none\nuncordon\nzone-up\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nneighbors 0 0\nlet-pass\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
+const relief = "outage 0s\nquota none\nuncordon\nzone-up\nallow\npermit\npolicy InPlaceIfPossible\nhook none\nskew 0s\nneighbors 0 0\nlet-pass\ndriver all works\nremember-claims\nrun 20s\nsettle\nleave\nsettle"
 
 // live plays a history to its end and checks that it converges.
 func live(ctx context.Context, text string, seed uint64) (*World, error) {

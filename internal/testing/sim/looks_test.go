@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // TestLooksWhileASetGrows counts the pods that the controller looks at while a set comes into being, in a cluster in which

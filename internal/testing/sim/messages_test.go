@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // explained is the page that explains the messages of the condition Progressing.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 const (
@@ -143,23 +143,23 @@ type waiting struct {
 // taken at all: whatever hangs elsewhere, there is a worker for it.
 func (m *Manager) judge() error {
 	own := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: Namespace, Name: SetName}}
-	if m.working == own {
+	if m.Working == own {
 		m.waits = waiting{held: m.waits.held}
 		return nil
 	}
-	if !m.queue.Order.Waits(own) || m.waits.held {
+	if !m.Queue.Order.Waits(own) || m.waits.held {
 		return nil
 	}
 	if m.waits.passed == nil {
 		m.waits.passed = map[string]int{}
 	}
-	m.waits.passed[m.working.Namespace]++
+	m.waits.passed[m.Working.Namespace]++
 	most := mostPassed
 	if m.waits.lost {
 		most = mostLostPassed
 	}
-	if n := m.waits.passed[m.working.Namespace]; n > most {
-		return fmt.Errorf("%s took %d sets of namespace %s while the set waits, which has lost a pod: %t", m.Name, n, m.working.Namespace, m.waits.lost)
+	if n := m.waits.passed[m.Working.Namespace]; n > most {
+		return fmt.Errorf("%s took %d sets of namespace %s while the set waits, which has lost a pod: %t", m.Name, n, m.Working.Namespace, m.waits.lost)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (m *Manager) judge() error {
 // starved returns what is wrong if the set waits in line, no request of its own hangs, and no worker is free.
 func (m *Manager) starved() error {
 	own := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: Namespace, Name: SetName}}
-	if m.queue.Order.Waits(own) && !m.waits.held && m.queue.Len() == 0 {
+	if m.Queue.Order.Waits(own) && !m.waits.held && m.Queue.Len() == 0 {
 		return fmt.Errorf("%s has no worker for the set, because of requests of others that hang", m.Name)
 	}
 	return nil

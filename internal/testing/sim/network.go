@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // lateBy is the delay of a write that its client gave up, unless chance draws another one.

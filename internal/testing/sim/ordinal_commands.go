@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // ordinalCommands returns the commands about ordinals and claims.
@@ -33,6 +33,14 @@ func ordinalCommands() []command {
 			for i := range s.VolumeClaimTemplates {
 				request := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 				s.VolumeClaimTemplates[i].Spec.Resources.Requests = request
+			}
+		}),
+		specWord("attributes", func(s *v1alpha1.RollSetSpec, class string) {
+			for i := range s.VolumeClaimTemplates {
+				s.VolumeClaimTemplates[i].Spec.VolumeAttributesClassName = &class
+				if class == "none" {
+					s.VolumeClaimTemplates[i].Spec.VolumeAttributesClassName = nil
+				}
 			}
 		}),
 		{"class", 1, useClass},

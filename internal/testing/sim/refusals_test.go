@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // slack is how much later a write may be than without a refusal: the one that is refused is a look of its own.

@@ -10,7 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // TestRestlessPod changes the status of a pod fifty times a second, and the cache always lacks the newest change. The pod
@@ -39,7 +39,7 @@ func TestRestlessPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		for m.Client.Lag(apiserver.Pods) > 1 {
-			m.dispatch(t.Context(), m.Client.Deliver(apiserver.Pods))
+			m.Dispatch(t.Context(), m.Client.Deliver(apiserver.Pods))
 		}
 		if err := w.Run(t.Context(), 20*time.Millisecond); err != nil {
 			t.Fatal(err)

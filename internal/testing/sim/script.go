@@ -93,7 +93,7 @@ func (s Script) Hurry(w *World) Script {
 
 // commands returns the script language. A new command is a new line here.
 func commands() []command {
-	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), refusalCommands(), rewriteCommands(), neighborCommands(), budgetCommands(), forgeCommands()),
+	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), driverCommands(), refusalCommands(), rewriteCommands(), neighborCommands(), budgetCommands(), forgeCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
 		command{"run", 1, run},
 		command{"restart", 0, restart},

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // writing are the methods of client.Writer and client.SubResourceWriter.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // TestThrottledWrites has the API server answer writes of pods with 429 Too Many Requests for a minute. They are

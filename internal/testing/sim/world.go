@@ -13,18 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/kubelet"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator"
+	"rollset.dev/rollset/internal/simulator/actors"
+	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
 // More than maxTurnsAtOnce turns at one time, and turnsOfPod for each pod that was there before or is wanted, are a hot loop: those
-// that a loop makes do not count. A step of the clock below sameTime counts as no step: a manager may ask for the next reconcile in a
-// nanosecond, again and again.
+// that a loop makes do not count. A step of the clock below simulator.SameTime
+// counts as no step.
 const (
 	maxTurnsAtOnce = 5000
 	turnsOfPod     = 20
-	sameTime       = time.Millisecond
 )
 
 // World is a simulated cluster with the real controller in it.
@@ -41,10 +42,11 @@ type World struct {
 	// Chance chooses the order of turns, and which are skipped; nil means the tidy order without delays.
 	Chance *rand.Rand
 
-	clock     *Clock
+	clock     *simulator.Clock
 	scheduler *scheduler
 	kubelets  *kubelets
-	claims    *claims
+	claims    *actors.Claims
+	driver    driver
 	network   *network
 	neighbors *neighbors
 	checker   *invariants.Checker
@@ -74,19 +76,20 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 
 // NewWorld returns a world with one manager. Seed 0 is the tidy order; any other seed chooses a random order.
 func NewWorld(ctx context.Context, seed uint64) *World {
-	w := &World{clock: NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time), draft: draft()}
+	w := &World{clock: simulator.NewClock(epoch()), scheme: apiserver.NewScheme(), asleep: make(map[string]time.Time), draft: draft()}
 	if seed != 0 {
 		w.Chance = rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // chance is to be repeatable here
 	}
 	w.Cluster = invariants.NewCluster(apiserver.NewStore(w.Now), apiserver.KeyOf(w.draft), w.Now)
-	w.scheduler = &scheduler{world: w}
+	w.scheduler = newScheduler(w)
 	w.kubelets = &kubelets{world: w, model: kubelet.Model{StartDelay: time.Second, ReadyDelay: time.Second, TermDelay: time.Second, CrashDelay: 5 * time.Second}}
-	w.claims = &claims{world: w}
+	w.claims = &actors.Claims{Store: w.Store}
+	w.driver = driver{}
 	w.network = &network{world: w}
 	w.neighbors = &neighbors{world: w}
 	w.Film = newFilm(w)
 	w.checker = invariants.NewChecker(w.Cluster)
-	for _, observe := range []func(*apiserver.Entry){w.scheduler.observe, w.kubelets.observe, w.claims.observe, w.Film.observe, w.checker.Observe} {
+	for _, observe := range []func(*apiserver.Entry){w.scheduler.Observe, w.kubelets.observe, w.claims.Observe, w.Film.observe, w.checker.Observe} {
 		w.Store.OnWrite(observe)
 	}
 	w.AddManager(ctx)
@@ -119,7 +122,9 @@ func (w *World) turns() []turn {
 		add(turn{who: apiserver.GCActor, at: w.Now(), take: func(context.Context) error { return w.Store.Collect() }})
 	}
 	w.scheduler.turns(add)
-	w.claims.turns(add)
+	if w.claims.Waits() {
+		add(turn{who: actors.ClaimsName, at: w.Now(), take: func(context.Context) error { return w.claims.Step() }})
+	}
 	w.network.turns(add)
 	w.neighbors.turns(add)
 	w.willingTurns(add)
@@ -137,7 +142,7 @@ func (w *World) managerTurns(m *Manager, add func(turn)) {
 			}})
 		}
 	}
-	at, ok := m.queue.Next()
+	at, ok := m.Queue.Next()
 	if err := m.starved(); err != nil && w.checker.Violation == nil {
 		w.checker.Violation = err
 	}
@@ -150,30 +155,30 @@ func (w *World) managerTurns(m *Manager, add func(turn)) {
 func (w *World) deliver(ctx context.Context, m *Manager, kind apiserver.Kind) {
 	if w.Chance != nil && m.Client.Lag(kind) > 1 && w.Chance.IntN(8) == 0 {
 		for _, e := range m.Client.Relist(kind, w.Store.Version()) {
-			m.dispatch(ctx, e)
+			m.Dispatch(ctx, e)
 		}
 		return
 	}
-	m.dispatch(ctx, m.Client.Deliver(kind))
+	m.Dispatch(ctx, m.Client.Deliver(kind))
 }
 
 // work lets a manager reconcile once, and restarts it if it crashes.
 func (w *World) work(ctx context.Context, m *Manager) error {
-	m.take()
+	m.Take()
 	if err := m.judge(); err != nil {
 		return err
 	}
 	w.hung = false
 	w.checker.Begin(&invariants.Reconcile{
 		Manager: m.Name,
-		Set:     apiserver.Key{Kind: apiserver.RollSets, Namespace: m.working.Namespace, Name: m.working.Name},
+		Set:     apiserver.Key{Kind: apiserver.RollSets, Namespace: m.Working.Namespace, Name: m.Working.Name},
 		View:    m.Client.View,
-		Clock:   m.clock,
+		Clock:   m.Clock,
 		Born:    m.born,
 	})
 	err := m.work(w.Film.withLog(ctx), &w.hung)
 	w.checker.End()
-	if errors.Is(err, errCrashed) {
+	if errors.Is(err, simulator.ErrCrashed) {
 		w.Film.note(m.Name, "crashes")
 		w.start(ctx, m, w.Store.Version())
 		return nil
@@ -204,7 +209,7 @@ func (w *World) step(ctx context.Context, deadline time.Time) (bool, error) {
 		if next.After(deadline) {
 			return false, nil
 		}
-		if next.Sub(w.Now()) >= sameTime {
+		if next.Sub(w.Now()) >= simulator.SameTime {
 			w.atOnce = 0
 		}
 		w.clock.SetTime(next)

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // zoneCommands returns the commands about failure domains. The nodes are in the zones a, b and c.
@@ -88,6 +88,6 @@ func zoneUp(_ context.Context, w *World, _ []string) error {
 	if err := w.reportNodes("", corev1.ConditionTrue); err != nil {
 		return err
 	}
-	w.scheduler.retry(func(apiserver.Key) bool { return true })
+	w.scheduler.retryAll()
 	return nil
 }

@@ -224,7 +224,7 @@ func TestPlanWasEdited(t *testing.T) {
 }
 
 // TestPlanWithSmallerSteps covers steps that were edited so that more pods are at the revision than the last of them has: it is at
-// work, and the pods stay, whatever becomes of them.
+// work, and the pods stay, whatever happens to them.
 func TestPlanWithSmallerSteps(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/patience"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 

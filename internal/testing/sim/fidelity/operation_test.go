@@ -87,7 +87,7 @@ func operations() *rapid.Generator[operation] {
 func words() map[string][]string {
 	return map[string][]string{
 		pods:      {"image", "env", "restart policy", "resources", "another container", "no image"},
-		claims:    {"access modes", "volume name"},
+		claims:    {"access modes", "volume name", "smaller", "smaller but more than it has", "attributes", "no attributes"},
 		revisions: {"data", "number", "negative number"},
 		rollSets:  {"replicas", "partition", "no partition", "image", "identity", "selector", "service"},
 	}
@@ -156,8 +156,17 @@ func (o operation) changeClaim(claim *corev1.PersistentVolumeClaim) {
 		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	case "volume name":
 		claim.Spec.VolumeName = "pv-1"
+	case "smaller":
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Mi")}
+	case "smaller but more than it has":
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("800Mi")}
+	case "attributes":
+		claim.Spec.VolumeAttributesClassName = new("gold")
+	case "no attributes":
+		claim.Spec.VolumeAttributesClassName = nil
 	case "status":
 		claim.Status.Phase = corev1.ClaimBound
+		claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Mi")}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // User is the name under which users write. Invariants make allowance for what users do.
@@ -153,6 +153,7 @@ func rules() []rule {
 		{"I7 storage", keepsClaims},
 		{"claims first", claimsFirst},
 		{"claims of its revision", mountsItsClaims},
+		{"claims in turn", asksInTurn},
 		{"revisions in use", keepsRevisions},
 		{"completion", notesTheTruth},
 		{"verdict", givesUpWithReason},

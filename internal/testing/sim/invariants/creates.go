@@ -6,7 +6,7 @@ package invariants
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // creates records how creating pods goes in the running reconcile. While creates are refused, a plan does not count on

@@ -11,11 +11,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // data holds the claims that the replicas of a set with random names had when the set was last at rest, and the number
@@ -122,6 +124,56 @@ func mountsItsClaims(v *verdict) string {
 		return fmt.Sprintf("%d claims are mounted, its revision has %d", len(mounted), len(data.Spec.VolumeClaimTemplates))
 	}
 	return ""
+}
+
+// asksInTurn checks what a manager asks of a claim that exists: what its template asks for, while nothing is paused, and for no more
+// pods at a time than may be unavailable.
+func asksInTurn(v *verdict) string {
+	was, isClaim := v.Old.(*corev1.PersistentVolumeClaim)
+	is, changed := v.New.(*corev1.PersistentVolumeClaim)
+	if !isClaim || !changed || v.set == nil || apiequality.Semantic.DeepEqual(was.Spec, is.Spec) {
+		return ""
+	}
+	i := slices.IndexFunc(v.set.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool {
+		return strings.HasPrefix(is.Name, t.Name+"-"+v.set.Name+"-")
+	})
+	if i < 0 {
+		return "no template asks for it"
+	}
+	want := &v.set.Spec.VolumeClaimTemplates[i].Spec
+	resizes := is.Spec.Resources.Requests.Storage().Cmp(*was.Spec.Resources.Requests.Storage()) != 0
+	switch {
+	case v.set.Spec.UpdateStrategy.RollingUpdate.Paused:
+		return "the rollout is paused"
+	case resizes && is.Spec.Resources.Requests.Storage().Cmp(*want.Resources.Requests.Storage()) != 0:
+		return "it does not request what the template requests"
+	case !resizes && !apiequality.Semantic.DeepEqual(is.Spec.VolumeAttributesClassName, want.VolumeAttributesClassName):
+		return "it does not get the volume attributes class of the template"
+	}
+	undone := func(c *corev1.PersistentVolumeClaim) bool {
+		if resizes {
+			return c.Status.Capacity.Storage().Cmp(*c.Spec.Resources.Requests.Storage()) < 0
+		}
+		asked, has := c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName
+		return asked != nil && (has == nil || *has != *asked)
+	}
+	limit := max(1, limitsOf(&v.set.Spec).maxUnavailable)
+	if n := v.count(func(pod *corev1.Pod) bool { return v.waitsForClaim(pod, is, undone) }); !undone(was) && n >= limit {
+		return fmt.Sprintf("the claims of %d pods are being changed already, and %d may be unavailable", n, limit)
+	}
+	return ""
+}
+
+// waitsForClaim reports whether a claim of a pod that stays is not as it was asked to be, and is none of the pod of another claim.
+func (v *verdict) waitsForClaim(pod *corev1.Pod, other client.Object, undone func(*corev1.PersistentVolumeClaim) bool) bool {
+	mounted := ClaimsOf(pod)
+	if pod.DeletionTimestamp != nil || slices.Contains(mounted, apiserver.KeyOf(other)) {
+		return false
+	}
+	return slices.ContainsFunc(mounted, func(key apiserver.Key) bool {
+		claim, ok := v.world.Store.Get(key).(*corev1.PersistentVolumeClaim)
+		return ok && claim.Status.Phase == corev1.ClaimBound && undone(claim)
+	})
 }
 
 // Doubt forgets the claims of replicas because caches begin in the past: managers then create pods that already exist,

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // keepsWhereNothingStays checks that no pod is deleted because its node leaves if no node is ready and stays, as far as the
@@ -26,7 +26,7 @@ func keepsWhereNothingStays(v *verdict) string {
 		return "" // outdated, or it may be surplus
 	}
 	for node := range v.checker.reconcile.View.Cache(apiserver.Nodes) {
-		if n := apiserver.MustBe[*corev1.Node](node); leaves(n) == "" && isNodeReady(n) {
+		if n := apiserver.MustBe[*corev1.Node](node); leaves(n, v.set) == "" && isNodeReady(n) {
 			return ""
 		}
 	}
@@ -39,21 +39,25 @@ func (v *verdict) leaving(pod *corev1.Pod) bool {
 		return false
 	}
 	node, _ := v.checker.reconcile.View.Cached(apiserver.Key{Kind: apiserver.Nodes, Name: pod.Spec.NodeName}).(*corev1.Node)
-	return Leaves(node, pod)
+	return Leaves(node, pod, v.set)
 }
 
 // Leaves reports whether the node of a pod leaves, and the pod's successor cannot get it again.
-func Leaves(node *corev1.Node, pod *corev1.Pod) bool {
-	return node != nil && leaves(node) != "" && !ToleratesAll(pod)
+func Leaves(node *corev1.Node, pod *corev1.Pod, set *v1alpha1.RollSet) bool {
+	return node != nil && leaves(node, set) != "" && !ToleratesAll(pod)
 }
 
-// leaves returns why a node leaves; empty if it stays.
-func leaves(node *corev1.Node) string {
+// leaves returns why a node leaves, as a set sees it; empty if it stays.
+func leaves(node *corev1.Node, set *v1alpha1.RollSet) string {
+	taints := []string{"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"}
+	if d := set.Spec.Disruption; d != nil && d.DrainTaints != nil {
+		taints = d.DrainTaints
+	}
 	if node.Spec.Unschedulable {
 		return "cordoned"
 	}
 	for _, t := range node.Spec.Taints {
-		if t.Key == "karpenter.sh/disrupted" || t.Key == "ToBeDeletedByClusterAutoscaler" {
+		if slices.Contains(taints, t.Key) {
 			return t.Key
 		}
 	}
@@ -66,7 +70,7 @@ func (v *verdict) replacedNow() int {
 	for object := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](object)
 		known := v.pods[apiserver.KeyOf(pod)]
-		if OwnerOf(pod) == v.set.UID && IsActive(pod) && Leaves(v.world.nodeOf(pod), pod) && (known == nil || !IsActive(known)) {
+		if OwnerOf(pod) == v.set.UID && IsActive(pod) && Leaves(v.world.nodeOf(pod), pod, v.set) && (known == nil || !IsActive(known)) {
 			n++
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/kubelet"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 // podUpdate is a write that updates a pod in place. Only before and after show what the write did, because another

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // withinBound checks I3: neither the pods that the manager knows nor those that exist exceed replicas and surge. Pods whose
@@ -58,7 +58,7 @@ func isSurge(pod *corev1.Pod) bool { return IsActive(pod) && pod.Labels[v1alpha1
 
 // collides reports whether the manager knows a pod, or would try its name. A restarted manager tries the names of the
 // pods that it created before, even if its caches do not show them. It does not if the spec has changed, or a name that
-// comes first has become free, or the cache shows an earlier pod of that name (docs/adr/0023).
+// comes first has become free, or the cache shows an earlier pod of that name (docs/adr/0006).
 func (v *verdict) collides(pod *corev1.Pod) bool {
 	key := apiserver.KeyOf(pod)
 	if known := v.pods[key]; known != nil {

@@ -23,7 +23,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/revision"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 const (
@@ -367,6 +367,24 @@ func breaches() map[string]breach {
 			claim := c.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-0", OwnerReferences: c.owners()}})
 			c.begin()
 			c.deletes(claim)
+		}},
+		"claims in turn": {func(set *v1alpha1.RollSet) {
+			set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
+			set.Spec.VolumeClaimTemplates[0].Spec.VolumeAttributesClassName = new("gold")
+		}, func(c *court) {
+			for _, id := range []string{"a", "b"} {
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-" + id, OwnerReferences: c.owners()}}
+				c.create(claim)
+				claim.Status.Phase = corev1.ClaimBound
+				c.update(claim, "status")
+				c.create(mounting(c.pod("web-"+id, "v1"), "data-web-"+id))
+			}
+			c.begin()
+			for _, id := range []string{"a", "b"} {
+				claim := c.store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: namespace, Name: "data-web-" + id})
+				c.patches(claim, `{"metadata":{"resourceVersion":%q},"spec":{"volumeAttributesClassName":"gold"}}`, claim.GetResourceVersion())
+			}
 		}},
 		"claims first": {asItIs, func(c *court) {
 			c.begin()

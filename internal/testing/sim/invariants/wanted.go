@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/sim/apiserver"
+	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // CheckWanted compares the pods and the status with the spec.
@@ -76,7 +76,7 @@ func (c *Cluster) checkDrained(set *v1alpha1.RollSet, active []*corev1.Pod, chec
 		return
 	}
 	for _, pod := range active {
-		check(!Leaves(c.nodeOf(pod), pod), "%s is still on a node that leaves", c.Name(pod))
+		check(!Leaves(c.nodeOf(pod), pod, set), "%s is still on a node that leaves", c.Name(pod))
 	}
 }
 

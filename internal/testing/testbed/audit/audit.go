@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -17,9 +18,6 @@ import (
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
-
-// longestLine is more than an event at level Metadata takes, in bytes.
-const longestLine = 1 << 20
 
 // Log is an audit log from some point on.
 type Log struct {
@@ -84,25 +82,40 @@ func (l Log) read(user string, note func(*auditv1.Event)) error {
 		return fmt.Errorf("read audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
-		return fmt.Errorf("read audit log: %w", err)
+	lines := bufio.NewReader(file)
+	if l.offset > 0 { // a line that was half written then belongs to what was before
+		if _, err := file.Seek(l.offset-1, io.SeekStart); err != nil {
+			return fmt.Errorf("read audit log: %w", err)
+		}
+		if _, err := lines.ReadBytes('\n'); err != nil {
+			return ignoreEnd(err)
+		}
 	}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, longestLine)
 	mark := []byte(`"username":"` + user + `"`)
-	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), mark) {
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return ignoreEnd(err) // the API server may be writing the last line
+		}
+		if !bytes.Contains(line, mark) {
 			continue // most lines belong to other users; decoding them all takes long
 		}
 		event := &auditv1.Event{}
-		if err := json.Unmarshal(lines.Bytes(), event); err != nil {
+		if err := json.Unmarshal(line, event); err != nil {
 			return fmt.Errorf("read audit log: %w", err)
 		}
 		if event.ObjectRef != nil {
 			note(event)
 		}
 	}
-	return lines.Err()
+}
+
+// ignoreEnd returns no error at the end of the log.
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("read audit log: %w", err)
 }
 
 func requestOf(e *auditv1.Event) Request {

@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +25,13 @@ const (
 	ClaimClass = "sim"
 	// FixedClaimClass is the same without expansion: the API server refuses to let its claims grow.
 	FixedClaimClass = "sim-fixed"
+
+	// FullClaimClass lets claims ask for more storage, and the driver has none.
+	FullClaimClass = "sim-full"
+	// InfeasibleAttributes is the volume attributes class that the storage driver refuses.
+	InfeasibleAttributes = "infeasible"
+	// UnknownAttributes is the one that the driver does not answer to. It carries out all others.
+	UnknownAttributes = "unknown"
 
 	provisioner    = "sim.example.com"
 	bindCompleted  = "pv.kubernetes.io/bind-completed"
@@ -67,12 +76,14 @@ func (q *claimQueue) start(ctx context.Context, factory informers.SharedInformer
 	return nil
 }
 
+func claimClasses() []string { return []string{ClaimClass, FixedClaimClass, FullClaimClass} }
+
 func (q *claimQueue) makeClasses(ctx context.Context) error {
-	for _, name := range []string{ClaimClass, FixedClaimClass} {
+	for _, name := range claimClasses() {
 		class := &storagev1.StorageClass{
 			ObjectMeta:           metav1.ObjectMeta{Name: name},
 			Provisioner:          provisioner,
-			AllowVolumeExpansion: new(name == ClaimClass),
+			AllowVolumeExpansion: new(name != FixedClaimClass),
 		}
 		if name == ClaimClass {
 			class.Annotations = map[string]string{defaultClassOf: "true"}
@@ -112,11 +123,14 @@ func (q *claimQueue) look(ctx context.Context, key podKey) error {
 	if err != nil {
 		return fmt.Errorf("read claim %s: %w", key, err)
 	}
-	if class := claim.Spec.StorageClassName; class == nil || *class != ClaimClass && *class != FixedClaimClass {
+	if class := claim.Spec.StorageClassName; class == nil || !slices.Contains(claimClasses(), *class) {
 		return nil
 	}
 	if claim.Status.Phase == corev1.ClaimBound {
-		return ignoreGone(q.grow(ctx, claim))
+		if err := q.grow(ctx, claim); err != nil {
+			return ignoreGone(err)
+		}
+		return ignoreGone(q.report(ctx, claim))
 	}
 	if claim.DeletionTimestamp != nil {
 		return nil
@@ -178,7 +192,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 // grow resizes a bound claim to its request, as a resizer does: the volume first, the claim's capacity last.
 func (q *claimQueue) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	want, has := claim.Spec.Resources.Requests.Storage(), claim.Status.Capacity.Storage()
-	if want.Cmp(*has) <= 0 {
+	if want.Cmp(*has) <= 0 || *claim.Spec.StorageClassName == FullClaimClass {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"capacity": map[string]string{"storage": want.String()}})
@@ -193,6 +207,37 @@ func (q *claimQueue) grow(ctx context.Context, claim *corev1.PersistentVolumeCla
 	status := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":%s}`, claim.UID, patch)
 	if _, err := core.PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("grow claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+// report writes what the driver says of what a claim asks for and does not get, and gives it its volume attributes class.
+func (q *claimQueue) report(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	now := claim.DeepCopy()
+	now.Status.ModifyVolumeStatus = nil
+	now.Status.Conditions = slices.DeleteFunc(now.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool { // others are not the driver's
+		return c.Type == corev1.PersistentVolumeClaimControllerResizeError || c.Type == corev1.PersistentVolumeClaimVolumeModifyVolumeError
+	})
+	says := func(of corev1.PersistentVolumeClaimConditionType, message string) {
+		now.Status.Conditions = append(now.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: of, Status: corev1.ConditionTrue, Message: message})
+	}
+	if *claim.Spec.StorageClassName == FullClaimClass && claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) > 0 {
+		says(corev1.PersistentVolumeClaimControllerResizeError, "the pool is full")
+	}
+	asked, has := claim.Spec.VolumeAttributesClassName, claim.Status.CurrentVolumeAttributesClassName
+	switch {
+	case asked == nil || *asked == "" || *asked == UnknownAttributes || has != nil && *has == *asked:
+	case *asked == InfeasibleAttributes:
+		now.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: *asked, Status: corev1.PersistentVolumeClaimModifyVolumeInfeasible}
+		says(corev1.PersistentVolumeClaimVolumeModifyVolumeError, "no such volume type")
+	default:
+		now.Status.CurrentVolumeAttributesClassName = asked
+	}
+	if equality.Semantic.DeepEqual(claim.Status, now.Status) {
+		return nil
+	}
+	if _, err := q.fleet.client.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("report on claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return nil
 }

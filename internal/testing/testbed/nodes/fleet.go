@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nodes runs simulated nodes against a real API server: it registers them, keeps their leases, and plays the
-// kubelet of internal/testing/kubelet for every pod bound to one of them. It can also stand in for a scheduler and for
+// kubelet of internal/simulator/kubelet for every pod bound to one of them. It can also stand in for a scheduler and for
 // a storage provisioner where there is none.
 package nodes
 
@@ -23,7 +23,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 
-	"rollset.dev/rollset/internal/testing/kubelet"
+	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 const (
@@ -54,6 +54,8 @@ type Fleet struct {
 	options Options
 	log     logr.Logger
 	names   []string
+	// version is that of the API server, which the kubelets report as theirs.
+	version string
 	pods    corelisters.PodLister
 	claims  corelisters.PersistentVolumeClaimLister
 	looks   podQueue
@@ -121,8 +123,12 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 	if options.Model.Allocatable == nil {
 		options.Model.Allocatable = capacity()
 	}
+	info, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask for the version: %w", err)
+	}
 	f := &Fleet{
-		client: client, options: options, log: logr.FromContextOrDiscard(ctx),
+		client: client, options: options, log: logr.FromContextOrDiscard(ctx), version: info.GitVersion,
 		looks: newPodQueue(), seen: map[podKey]*sighting{}, silent: map[string]bool{},
 	}
 	for i := range options.Count {

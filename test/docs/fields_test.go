@@ -1,0 +1,133 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/testing/testbed/assets"
+)
+
+// places are where a field of the spec must be known, as the list in docs/contributing/changes.md names them. A Go file names the
+// field as Go does, every other file as JSON does.
+var places = []string{
+	"config/crd/bases", "docs/api-reference.md", "test/admission", "internal", "internal/testing/sim", "internal/cli/move/back_test.go", "docs",
+}
+
+// elsewhere are fields that a place knows under another name, or needs not know, and why.
+var elsewhere = map[string]string{
+	"internal serviceName":             "no decision depends on it",
+	"internal drainTaints":             "it is read by a method of the API",
+	"internal/testing/sim serviceName": "no decision depends on it",
+}
+
+// field is a field of the spec, under its names in JSON and in Go.
+type field struct{ json, golang string }
+
+// fieldsOf lists the fields of a type of the API, down to those whose parts belong together.
+func fieldsOf(of reflect.Type) (all []field) {
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		all = append(all, field{json: name, golang: f.Name})
+		in := f.Type
+		for in.Kind() == reflect.Pointer {
+			in = in.Elem()
+		}
+		switch in {
+		case reflect.TypeFor[v1alpha1.UpdateStrategy](), reflect.TypeFor[v1alpha1.RollingUpdate](), reflect.TypeFor[v1alpha1.ScaleStrategy](),
+			reflect.TypeFor[v1alpha1.Lifecycle](), reflect.TypeFor[v1alpha1.Disruption]():
+			all = append(all, fieldsOf(in)...)
+		}
+	}
+	return all
+}
+
+// missing returns the places that do not know a field.
+func missing(texts map[string]string, f field) (unknown []string) {
+	for _, place := range places {
+		name := f.json
+		if place == "internal" || place == "internal/testing/sim" {
+			name = f.golang
+		}
+		known := regexp.MustCompile(`\b` + name + `\b`).MatchString(texts[place])
+		if _, exempt := elsewhere[place+" "+f.json]; !known && !exempt {
+			unknown = append(unknown, place)
+		}
+	}
+	return unknown
+}
+
+// read returns the text of each place.
+func read(t *testing.T) map[string]string {
+	t.Helper()
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, place := range places {
+		var text strings.Builder
+		err := filepath.WalkDir(filepath.Join(root, place), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() && place == "internal" && slices.Contains([]string{"testing", "cli", "simulator"}, entry.Name()) {
+				return fs.SkipDir
+			}
+			generated := place == "docs" && strings.HasSuffix(path, "api-reference.md")
+			if err != nil || entry.IsDir() || generated || !slices.Contains([]string{".go", ".md", ".yaml"}, filepath.Ext(path)) {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			text.Write(content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[place] = text.String()
+	}
+	return texts
+}
+
+// TestFieldsAreKnown looks for each field of the spec in each place of the list.
+func TestFieldsAreKnown(t *testing.T) {
+	texts := read(t)
+	for _, f := range fieldsOf(reflect.TypeFor[v1alpha1.RollSetSpec]()) {
+		for _, place := range missing(texts, f) {
+			t.Errorf("%s does not know the field %s: see \"A field\" in docs/contributing/changes.md", place, f.json)
+		}
+	}
+}
+
+// TestListOfAField adds a field to the spec and follows the list: each place lacks it until it is there, and the list names each.
+func TestListOfAField(t *testing.T) {
+	fields := []reflect.StructField{{Name: "ToyOfTheTest", Type: reflect.TypeFor[*int32](), Tag: `json:"toyOfTheTest,omitempty"`}}
+	for f := range reflect.TypeFor[v1alpha1.RollSetSpec]().Fields() {
+		fields = append(fields, f)
+	}
+	toy := fieldsOf(reflect.StructOf(fields))[0]
+	texts := read(t)
+	if diff := cmp.Diff(places, missing(texts, toy)); diff != "" {
+		t.Errorf("places that lack a new field (-want +got):\n%s", diff)
+	}
+	_, list, _ := strings.Cut(texts["docs"], "### A field\n")
+	list, _, _ = strings.Cut(list, "\n### ")
+	for i, place := range places {
+		if !strings.Contains(list, "`"+place) {
+			t.Errorf("the list does not name %s", place)
+		}
+		texts[place] += " toyOfTheTest ToyOfTheTest "
+		if diff := cmp.Diff(places[i+1:], missing(texts, toy), cmp.Transformer("none", func(s []string) int { return len(s) })); diff != "" {
+			t.Errorf("after %s:\n%s", place, diff)
+		}
+	}
+}
