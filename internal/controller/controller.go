@@ -93,18 +93,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if err != nil {
 		return answer(ctrl.Result{}, err)
 	}
-	for _, phase := range []phase{r.see, r.record, r.observe, r.plan} {
-		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
-			r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost())
-			return answer(result, err)
-		}
+	result, err := r.decide(ctx, s)
+	r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost()) // before the writes: their events wait for the next look
+	if err != nil || result.RequeueAfter > 0 {
+		return answer(result, err)
 	}
-	s.wrote = s.planned()
-	r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost()) // before the writes: what they lead to waits for the next look
 	if result := r.apply(ctx, s); result.RequeueAfter > 0 {
 		return result, nil
 	}
 	return answer(later(r.reporter(s).report(ctx, s)), s.failure)
+}
+
+// decide goes through the phases before the writes, until one of them asks for another reconcile.
+func (r *Reconciler) decide(ctx context.Context, s *step) (ctrl.Result, error) {
+	for _, phase := range []phase{r.see, r.record, r.observe, r.plan} {
+		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
+			return result, err
+		}
+	}
+	s.wrote = s.planned()
+	return ctrl.Result{}, nil
 }
 
 // atOnce is the result that asks for another reconcile at once, with the priority of a user's edit.

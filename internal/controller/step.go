@@ -185,6 +185,7 @@ func (r *Reconciler) remember(s *step) {
 			r.router.NoteGone(s.Set.UID, s.observed.PodName(a.Key.Object))
 		}
 	}
+	s.memory.seen.Planned(&s.plan)
 	for _, a := range s.plan.Actions {
 		if adopt, ok := a.(action.Adopt); ok { // it may go before the cache shows it as the set's
 			r.router.NoteGone(s.Set.UID, adopt.Pod.Name)

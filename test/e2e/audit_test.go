@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 	auditlog "rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
@@ -19,6 +20,22 @@ func onLocalCluster() {
 	if cluster.local == nil {
 		Skip("the cluster of KUBECONFIG is not ours to do that to")
 	}
+}
+
+// onOwnManager skips a spec that starts or stops managers, if the manager is that of the cluster.
+func onOwnManager() {
+	if *installedFlag {
+		Skip("the manager of the cluster is not ours to stop")
+	}
+}
+
+// inCheckout skips a spec that needs the project's files, and returns the folder that has them.
+func inCheckout() (root string) {
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		Skip("the project's files are not here")
+	}
+	return root
 }
 
 // withAudit skips a spec that counts requests if there is no audit log.
