@@ -89,7 +89,7 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, top := range mutated {
+	for _, top := range mutated() {
 		if !slices.ContainsFunc(m.all, func(m mutant) bool { return strings.HasPrefix(m.file, top+"/") }) {
 			t.Errorf("no mutant in %s", top)
 		}

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err := limitMemory(); err != nil {
 			return err
 		}
-		return sample(ctx, root, *size, *seed, *quick, func(m mutant) bool { return chosen.MatchString(m.key()) }, out)
+		return sample(ctx, root, draw{size: *size, seed: *seed, quick: *quick, only: func(m mutant) bool { return chosen.MatchString(m.key()) }}, out)
 	}
 	all, err := load(root)
 	if err != nil {

@@ -41,8 +41,18 @@ type sampling struct {
 	argued map[string]string
 }
 
-// sample plays so many mutants, which the seed chooses, and prints which test noticed each.
-func sample(ctx context.Context, root string, size int, seed uint64, quick bool, only func(mutant) bool, out io.Writer) (err error) {
+// draw says which mutants are played.
+type draw struct {
+	// size is how many, and seed chooses them among those that only keeps.
+	size int
+	seed uint64
+	only func(mutant) bool
+	// quick leaves the long trials out.
+	quick bool
+}
+
+// sample plays some mutants, and prints which test noticed each.
+func sample(ctx context.Context, root string, d draw, out io.Writer) (err error) {
 	m, err := mutate(root)
 	if err != nil {
 		return err
@@ -60,18 +70,24 @@ func sample(ctx context.Context, root string, size int, seed uint64, quick bool,
 	if s.overlaid, err = m.overlay(dir); err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(slices.Clone(m.all), func(m mutant) bool { return !only(m) })
-	_, _ = fmt.Fprintf(out, "%d mutants, of which SAMPLE=%d SEED=%d chooses\n", len(chosen), size, seed)
-	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-	if err := s.explore(ctx, quick); err != nil {
+	chosen := slices.DeleteFunc(slices.Clone(m.all), func(m mutant) bool { return !d.only(m) })
+	_, _ = fmt.Fprintf(out, "%d mutants, of which SAMPLE=%d SEED=%d chooses\n", len(chosen), d.size, d.seed)
+	chance := rand.New(rand.NewPCG(d.seed, 0)) //nolint:gosec // a sample is to be repeatable
+	chance.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	if err := s.explore(ctx); err != nil {
 		return err
 	}
-	return s.play(ctx, chosen[:min(size, len(chosen))])
+	if !d.quick {
+		if err := s.exploreLong(ctx); err != nil {
+			return err
+		}
+	}
+	return s.play(ctx, chosen[:min(d.size, len(chosen))])
 }
 
 // explore compiles the tests, and runs each trial once without a mutant, to learn how long it takes and what it reaches.
-// The quick ones are the tests of packages and the golden rollouts.
-func (s *sampling) explore(ctx context.Context, quick bool) error {
+// These are the quick ones: the tests of packages, and the golden rollouts.
+func (s *sampling) explore(ctx context.Context) error {
 	for _, dir := range append(s.folders(), "internal/status") {
 		own := suite{name: dir, pkg: dir, args: []string{"-test.short", "-test.skip=^(TestExhaustively|TestAllocationsGrowWithPods)$"}}
 		if err := s.learn(ctx, &s.packages, own); err != nil {
@@ -90,9 +106,11 @@ func (s *sampling) explore(ctx context.Context, quick bool) error {
 		}
 	}
 	slices.SortFunc(s.goldens, func(a, b trial) int { return int(a.took - b.took) })
-	if quick {
-		return nil
-	}
+	return nil
+}
+
+// exploreLong does the same with what takes long.
+func (s *sampling) exploreLong(ctx context.Context) error {
 	for _, long := range []suite{
 		{name: "histories", pkg: simulator, args: []string{"-test.run=^TestHistories$", "-rapid.checks=40", "-rapid.seed=1", "-rapid.shrinktime=0s"}},
 		{name: "plan", pkg: "internal/plan", args: []string{"-test.short", "-test.run=^TestExhaustively$"}},
@@ -123,8 +141,8 @@ func (s *sampling) learn(ctx context.Context, trials *[]trial, of suite) error {
 		if err := (defect{root: s.root}).build(ctx, s.overlaid, binary, of.pkg); err != nil {
 			return err
 		}
-		if _, err := os.Stat(binary); err != nil {
-			return nil // the package has no tests
+		if _, err := os.Stat(binary); errors.Is(err, os.ErrNotExist) { // the package has no tests
+			return nil
 		}
 	}
 	seen := filepath.Join(s.dir, "seen")
@@ -137,7 +155,7 @@ func (s *sampling) learn(ctx context.Context, trials *[]trial, of suite) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, word := range strings.Fields(string(numbers)) {
+	for word := range strings.FieldsSeq(string(numbers)) {
 		n, err := strconv.Atoi(word)
 		if err != nil {
 			return err
@@ -145,7 +163,10 @@ func (s *sampling) learn(ctx context.Context, trials *[]trial, of suite) error {
 		t.reaches[n] = true
 	}
 	*trials = append(*trials, t)
-	return errors.Join(os.Truncate(seen, 0), nil)
+	if len(numbers) == 0 {
+		return nil
+	}
+	return os.Truncate(seen, 0)
 }
 
 // binary returns where the compiled tests of a package are.

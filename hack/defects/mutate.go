@@ -23,8 +23,10 @@ import (
 	"golang.org/x/tools/go/ast/astutil"
 )
 
-// mutated are the folders whose code is changed, with those below them: the planners and the model.
-var mutated = []string{"internal/model", "internal/plan", "internal/scale", "internal/update", "internal/claims", "internal/lifecycle"}
+// mutated returns the folders whose code is changed, with those below them: the planners and the model.
+func mutated() []string {
+	return []string{"internal/model", "internal/plan", "internal/scale", "internal/update", "internal/claims", "internal/lifecycle"}
+}
 
 // mutantPackage is the folder of the package that chooses the mutant. Only the overlay has it.
 const mutantPackage = "internal/mutant"
@@ -67,7 +69,7 @@ func mutate(root string) (*mutator, error) {
 	}
 	m := &mutator{root: root, fset: token.NewFileSet(), overlaid: map[string]string{filepath.Join(root, mutantPackage, "mutant.go"): mutantSource}}
 	m.from = importer.ForCompiler(m.fset, "gc", find)
-	for _, top := range mutated {
+	for _, top := range mutated() {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry os.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() || strings.HasSuffix(path, "test") {
 				return err

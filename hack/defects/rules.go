@@ -151,8 +151,10 @@ func (c *changer) constant(n ast.Expr, t types.Type) {
 	c.around(n, fmt.Sprintf("mutant_.Next[%s](%d, ", t, c.mutant(n, "one more")), ")")
 }
 
-// bounds are the comparisons that are off by one.
-var bounds = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
+// bounds returns the comparisons that are off by one.
+func bounds() map[token.Token]token.Token {
+	return map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
+}
 
 // condition lets what is true or false always be so. Of several that are joined, each is changed by itself, and only what they
 // cannot be together is left.
@@ -165,21 +167,21 @@ func (c *changer) condition(n ast.Expr) {
 			return
 		}
 	case *ast.BinaryExpr:
-		switch n.Op {
-		case token.LAND:
+		if n.Op == token.LAND {
 			c.around(n, fmt.Sprintf("(mutant_.On(%d) || (", c.mutant(n, "true")), "))")
 			return
-		case token.LOR:
+		}
+		if n.Op == token.LOR {
 			c.around(n, fmt.Sprintf("(!mutant_.On(%d) && (", c.mutant(n, "false")), "))")
 			return
 		}
 	}
 	c.around(n, fmt.Sprintf("(mutant_.On(%d) || !mutant_.On(%d) && (", c.mutant(n, "true"), c.mutant(n, "false")), "))")
 	binary, ok := n.(*ast.BinaryExpr)
-	if !ok || bounds[binary.Op] == 0 {
+	if !ok || bounds()[binary.Op] == 0 {
 		return
 	}
-	other := fmt.Sprintf("%s %s %s", c.text(binary.X), bounds[binary.Op], c.text(binary.Y))
+	other := fmt.Sprintf("%s %s %s", c.text(binary.X), bounds()[binary.Op], c.text(binary.Y))
 	if strings.Contains(string(c.source[int(n.Pos())-c.base:int(n.End())-c.base]), "\n") {
 		return
 	}

@@ -64,7 +64,7 @@ func (t *tale) serving() int {
 	return min(n, t.members)
 }
 
-// plays plays lines of a script.
+// plays lets the lines of a script happen.
 func (t *tale) plays(ctx context.Context, lines ...string) error {
 	script, err := ParseScript(strings.Join(lines, "\n"))
 	if err == nil {
