@@ -183,7 +183,7 @@ test: ## Run all checks and tests, as CI does. docs/contributing/tests.md has wh
 test-all: ## Run all checks and tests in their long form, in a random order, and the long searches; takes hours.
 	$(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHUFFLE=-shuffle=on ORDERS=50 SAMPLE=1 CHECKS=20000 \
 		$(foreach lane,$(LANES),$($(lane)))
-	$(MAKE) --no-print-directory test-versions test-prometheus plans rollouts histories transitions fidelity crashpoints exhaustive differential
+	$(MAKE) --no-print-directory test-versions test-prometheus plans rollouts histories transitions tales fidelity crashpoints exhaustive differential
 
 .PHONY: check
 check: ## Check what changed since BASE, before a commit: format, lint, and unit tests of all that depends on it.
@@ -298,6 +298,11 @@ histories: ## Play SEEDS new random histories of each kind of set; a failure is 
 transitions: ## Edit sets through SEEDS chains of random specs, good and bad, and compare them with new sets.
 	go test -count=1 -timeout 0 -run 'TestFromEmpty|TestBadTemplateAndBack' ./internal/testing/sim -rapid.checks=$(SEEDS)
 
+.PHONY: tales
+tales: ## Play SEEDS random stories of each rule of tales, told in two ways, and compare them.
+	go test -count=1 -timeout 0 -run 'TestOneEditCostsNoMoreThanTwo|TestOrderOfIndependentEvents|TestScaledUpAndDownAgain|TestALostStatus|TestNeighborsChangeNothing' \
+		./internal/testing/sim -rapid.checks=$(SEEDS)
+
 .PHONY: fidelity
 fidelity: ## Compare the simulator's store with a real API server on SEEDS random scripts.
 	$(CONTROLPLANE); \
@@ -314,6 +319,11 @@ fidelity-node: ## Compare the kubelet model and its recordings with a real node.
 defects: ## Insert known mistakes into the code, one at a time, and check that a test fails; DEFECTS="-run NAME" or "-quick".
 	mkdir -p bin
 	nice go run ./hack/defects $(DEFECTS) | tee bin/defects.txt
+
+.PHONY: mutants
+mutants: ## Change planners and model by rules, SAMPLE places that SEED chooses, and check that a test fails; MUTANTS="-quick" or "-run NAME".
+	mkdir -p bin
+	nice -n 15 go run ./hack/defects -mutants $(if $(filter-out file,$(origin SAMPLE)),$(SAMPLE),300) -seed $(or $(SEED),1) $(MUTANTS) | tee bin/mutants.txt
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME; findings are kept in the package's testdata.

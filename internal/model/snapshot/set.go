@@ -181,6 +181,8 @@ type Judgment struct {
 	Steady bool
 	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
 	Available bool
+	// Served pods of a set with failure domains have been available, as far as this manager knows.
+	Served bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
 	Specified bool
 	// Updating pods are out of service for an update in place or a lifecycle hook, or have containers that an update

@@ -43,6 +43,8 @@ type Memory struct {
 	// identity.
 	homes    map[string]snapshot.Domain
 	homesKey string
+	// served are the pods of a set with failure domains that have been available, by their UIDs.
+	served map[types.UID]bool
 	// replacing are the revisions of the successors of pods that are or were taken for them, by identity. paused is whether the set
 	// was paused at the last look.
 	replacing map[string]string
