@@ -64,7 +64,7 @@ type Set struct {
 	// manager started are not among them.
 	Vacated map[string]Domain
 	// Replacing are the revisions of the successors of pods that the set took for them, and that are terminating or are gone, by
-	// identity. In a pause, they are those of all pods that are to be replaced, whoever took them. Unseen is how many other places
+	// identity. In a pause, they are those of all pods that are to be replaced, even if a user deleted them. Unseen is how many other places
 	// may be empty for the same reason, because they have been since before the manager started.
 	Replacing map[string]string
 	Unseen    int

@@ -26,7 +26,7 @@ func (m *Memory) Planned(p *action.Plan) {
 }
 
 // replacing returns the revisions of the successors of pods that were taken for them, and that are terminating or are gone. A pause
-// freezes the mix of revisions: there, each pod that is to be replaced has a successor of its own revision, whoever takes it.
+// freezes the mix of revisions: there, each pod that is to be replaced has a successor of its own revision, even if a user deletes it.
 func (o *observer) replacing() map[string]string {
 	m := o.memory
 	first := m.paused != o.out.Paused()

@@ -40,7 +40,7 @@ func TestReplacing(t *testing.T) {
 	}
 }
 
-// TestPlannedMoves remembers the pod of a planned move until its successor is there, and not a pod that somebody deletes.
+// TestPlannedMoves remembers the pod of a planned move until its successor is there, and not a pod that a user deletes.
 func TestPlannedMoves(t *testing.T) {
 	t.Parallel()
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
