@@ -76,7 +76,7 @@ func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapsho
 
 // open returns the domains of the pods with random names that no new pod replaces yet: those that are gone, and those that are
 // deleted and have no claims for their successors to wait for. Last come those in whose domain new pods replace as many: they may
-// replace others, which nothing shows any more.
+// replace others, which nothing shows then.
 func (d *domains) open() (homes []snapshot.Domain) {
 	if d.set.Ordinal() {
 		return nil

@@ -18,7 +18,7 @@ import (
 type Claims struct {
 	// Store is the API server.
 	Store *apiserver.Store
-	// Driver, if not nil, changes what becomes of a claim: its status would be that of the claim, and it was another before.
+	// Driver, if not nil, changes the new status of a claim before it is written. before is the status that the claim had.
 	Driver func(before *corev1.PersistentVolumeClaimStatus, claim *corev1.PersistentVolumeClaim)
 
 	dirty []apiserver.Key

@@ -126,8 +126,8 @@ func misfortune(foundation string) *rapid.Generator[string] {
 	})
 }
 
-// TestOneEditCostsNoMoreThanTwo changes two fields in one edit, and in two of which the second comes when the first has had its
-// effect. The one edit deletes no more pods, and leaves no fewer available, than the dearer order of the two.
+// TestOneEditCostsNoMoreThanTwo changes two fields in one edit, and in two edits. The second of the two comes when the first has
+// had its effect. The one edit deletes no more pods, and leaves no fewer available, than the dearer order of the two.
 func TestOneEditCostsNoMoreThanTwo(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -52,7 +52,7 @@ func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 //   - the number and the count of revisions, and how many ids were given out, which tell a history by purpose;
 //   - claims that no pod mounts, which were kept because a user may want them back;
 //   - the readiness gate, which a pod has from its creation or never: a later policy does not recreate it for that;
-//   - in place of which pod a pod was created;
+//   - the pod in whose place a pod was created;
 //   - the state label of hooks and its date, which stay behind when a set no longer uses them;
 //   - without replicas, the current revision, because nothing proves another one then.
 func (w *World) portrait() []string {
