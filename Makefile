@@ -35,6 +35,9 @@ EDITS ?= 50
 FLAGS ?=
 # Flags of test/e2e, such as images that the nodes of KUBECONFIG can run. Its package comment lists them.
 E2E_FLAGS ?=
+# The versions of Kubernetes that `make test-versions` runs, of those with a module file in hack/controlplane. KUBERNETES=1.34 lets
+# any other target run on one of them.
+VERSIONS ?= $(shell hack/controlplane/build.sh versions)
 # The revision that `make check` compares the working tree with.
 BASE ?= main
 # How many pairs of sets `make differential` plays.
@@ -180,7 +183,7 @@ test: ## Run all checks and tests, as CI does. docs/contributing/tests.md has wh
 test-all: ## Run all checks and tests in their long form, in a random order, and the long searches; takes hours.
 	$(MAKE) --no-print-directory --output-sync=target -j $(words $(LANES)) SIDE_BY_SIDE=1 SHUFFLE=-shuffle=on ORDERS=50 SAMPLE=1 CHECKS=20000 \
 		$(foreach lane,$(LANES),$($(lane)))
-	$(MAKE) --no-print-directory test-prometheus plans rollouts histories transitions fidelity crashpoints exhaustive differential
+	$(MAKE) --no-print-directory test-versions test-prometheus plans rollouts histories transitions tales fidelity crashpoints exhaustive differential
 
 .PHONY: check
 check: ## Check what changed since BASE, before a commit: format, lint, and unit tests of all that depends on it.
@@ -218,6 +221,13 @@ test-docs: ## Run the commands of the pages, and the manifests of users, against
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests on the cluster of KUBECONFIG, or on a local cluster.
 	$(CONTROLPLANE); time $(GO_TEST) -count=1 $(SHORT) ./test/e2e $(E2E_FLAGS)
+
+.PHONY: test-versions
+test-versions: ## Run the core of the end-to-end tests on each of VERSIONS of Kubernetes, which are built first; not a part of make test.
+	for version in $(VERSIONS); do \
+		export KUBERNETES=$$version KUBECONFIG=; $(CONTROLPLANE); echo "Kubernetes $$version"; \
+		time $(GO_TEST) -count=1 $(SHORT) ./test/e2e -ginkgo.label-filter=core $(E2E_FLAGS); \
+	done
 
 .PHONY: test-bench
 test-bench: ## Play the works of the benchmark with a few pods: each must come to its end.
@@ -288,6 +298,11 @@ histories: ## Play SEEDS new random histories of each kind of set; a failure is 
 transitions: ## Edit sets through SEEDS chains of random specs, good and bad, and compare them with new sets.
 	go test -count=1 -timeout 0 -run 'TestFromEmpty|TestBadTemplateAndBack' ./internal/testing/sim -rapid.checks=$(SEEDS)
 
+.PHONY: tales
+tales: ## Play SEEDS random stories of each rule of tales, told in two ways, and compare them.
+	go test -count=1 -timeout 0 -run 'TestOneEditCostsNoMoreThanTwo|TestOrderOfIndependentEvents|TestScaledUpAndDownAgain|TestALostStatus|TestNeighborsChangeNothing' \
+		./internal/testing/sim -rapid.checks=$(SEEDS)
+
 .PHONY: fidelity
 fidelity: ## Compare the simulator's store with a real API server on SEEDS random scripts.
 	$(CONTROLPLANE); \
@@ -304,6 +319,11 @@ fidelity-node: ## Compare the kubelet model and its recordings with a real node.
 defects: ## Insert known mistakes into the code, one at a time, and check that a test fails; DEFECTS="-run NAME" or "-quick".
 	mkdir -p bin
 	nice go run ./hack/defects $(DEFECTS) | tee bin/defects.txt
+
+.PHONY: mutants
+mutants: ## Change planners and model by rules, SAMPLE places that SEED chooses, and check that a test fails; MUTANTS="-quick" or "-run NAME".
+	mkdir -p bin
+	nice -n 15 go run ./hack/defects -mutants $(if $(filter-out file,$(origin SAMPLE)),$(SAMPLE),300) -seed $(or $(SEED),1) $(MUTANTS) | tee bin/mutants.txt
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME; findings are kept in the package's testdata.
@@ -340,10 +360,6 @@ bench: ## Benchmark against Kubernetes' own controllers on a local cluster: 90 m
 bench-memory: ## Measure the manager's memory with 10,000 pods, and its idle work; takes some minutes.
 	go run ./hack/bench -work=memory
 
-.PHONY: bench-capacity
-bench-capacity: ## Measure the manager with 250,000 pods on a stand-in for the API server; takes half an hour and 8 GB.
-	go run ./hack/bench -work=capacity
-
 .PHONY: bench-plugin
 bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an offline plan of 10,000; takes some minutes.
 	mkdir -p bin && go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
@@ -358,6 +374,10 @@ bench-plugin: ## Measure the plugin with 1,000 pods on a local cluster, and an o
 build: ## Build the manager and the kubectl plugin into bin/.
 	go build -ldflags '-s -w' -o bin/manager .
 	go build -ldflags '-s -w' -o bin/kubectl-rollset ./cmd/kubectl-rollset
+
+.PHONY: conformance-binary
+conformance-binary: ## Build bin/conformance, which tests the manager that the cluster of KUBECONFIG has: bin/conformance -installed.
+	mkdir -p bin && go test -c -vet=off -ldflags '-s -w' -o bin/conformance ./test/e2e
 
 .PHONY: docker-build
 docker-build: ## Build the manager's image as IMG.

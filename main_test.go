@@ -187,7 +187,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	})
 }
 
-// shown is what of options can be printed: zap's are functions.
+// shown has the options that can be printed: zap's are functions.
 func shown(o options) options {
 	o.logging = zap.Options{Development: o.logging.Development}
 	return o

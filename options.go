@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// options are what the command line and the environment say. docs/install.md lists them all. Each flag has a field.
+// options holds the values of the command line and the environment. docs/install.md lists them all. Each flag has a field.
 type options struct {
 	metricsAddress  string
 	metricsSecure   bool
@@ -37,7 +37,7 @@ type options struct {
 	memoryLimit     int64
 	version         bool
 	logging         zap.Options
-	// fromEnvironment are the variables that set flags, and ignored are those with our prefix that no flag has.
+	// fromEnvironment lists the variables that set flags, and ignored the variables with our prefix that no flag has.
 	fromEnvironment, ignored []string
 }
 
@@ -46,27 +46,27 @@ func (o *options) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are returned
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", "0", "The `address` that serves metrics, such as :8443. 0 serves none.")
-	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS, to those that may get the path /metrics.")
-	f.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The `folder` of the certificate for metrics, which is read again when it changes. Default: the manager signs one itself.")
+	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS, to clients that have the right to get the path /metrics.")
+	f.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The `folder` of the certificate for metrics. The manager reads it again when it changes. Default: a certificate that the manager signs itself.")
 	f.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The `file` of the certificate in --metrics-cert-path.")
 	f.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The `file` of the certificate's key in --metrics-cert-path.")
 	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The `address` that serves /healthz and /readyz. 0 serves none.")
-	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "The `address` on loopback, such as 127.0.0.1:6060, that serves profiles to whoever asks. 0 serves none.")
+	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "The `address` on loopback, such as 127.0.0.1:6060, that serves profiles without authentication. 0 serves none.")
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "Let one manager of several act at a time.")
-	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "The `namespace` of the lease. Default: kube-system if all namespaces are watched, the one that is watched, or the manager's own if several are.")
+	f.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "The `namespace` of the lease. Default: kube-system if all namespaces are watched, the watched namespace if there is one, or the manager's own if there are several.")
 	f.Func("namespaces", "The `namespaces` to watch, separated by commas. Default: all.", o.setNamespaces)
-	f.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "How many sets of one namespace are worked on at a `time`; of all namespaces, up to twice as many.")
-	f.Int64Var(&o.memoryLimit, "memory-limit", 0, "The container's memory limit, in `bytes`. From nine tenths of it on, garbage is collected more often. 0: no limit. The variable GOMEMLIMIT overrides it.")
+	f.IntVar(&o.concurrency, "max-concurrent-reconciles", 10, "The maximum `number` of concurrent reconciles for one namespace. All namespaces together have up to twice as many.")
+	f.Int64Var(&o.memoryLimit, "memory-limit", 0, "The container's memory limit, in `bytes`. Above nine tenths of it, garbage is collected more often. 0 means no limit. The variable GOMEMLIMIT overrides it.")
 	f.BoolVar(&o.version, versionFlag, false, "Print the version and exit.")
 	clientconfig.RegisterFlags(f)
 	o.logging.BindFlags(f)
 	// These are flags of libraries, in the words of ours.
 	for name, usage := range map[string]string{
-		"kubeconfig":           "The `file` that says how to reach the API server from outside a cluster.",
-		"zap-devel":            "Log for developers: on the console, from debug on, with a panic where a program is wrong.",
+		"kubeconfig":           "The kubeconfig `file` for a manager outside of a cluster.",
+		"zap-devel":            "Log for developers: on the console, at level debug, with a panic at programming errors.",
 		"zap-encoder":          "The `format` of the log: json or console. Default: json.",
-		"zap-log-level":        "The `level` of the log: error, info, debug, or a number: 1 logs plans and what is waited for, 2 numbers. Default: info.",
-		"zap-stacktrace-level": "The `level` from which on stack traces are logged: info, error or panic. Default: error.",
+		"zap-log-level":        "The `level` of the log: error, info, debug, or a number: 1 adds plans and holds, 2 adds counts. Default: info.",
+		"zap-stacktrace-level": "The lowest `level` that is logged with a stack trace: info, error or panic. Default: error.",
 		"zap-time-encoding":    "The `format` of times: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos. Default: rfc3339.",
 	} {
 		f.Lookup(name).Usage = usage
@@ -75,9 +75,9 @@ func (o *options) flags() *flag.FlagSet {
 }
 
 const (
-	// versionFlag is the only flag without a variable: it asks for something else than a manager.
+	// versionFlag is the only flag without a variable: it starts no manager.
 	versionFlag = "version"
-	// prefix is that of the variables that set flags.
+	// prefix begins the names of the variables that set flags.
 	prefix = "ROLLSET_"
 )
 
@@ -159,7 +159,7 @@ func (o *options) validate() error {
 		}
 	}
 	if host, _, err := net.SplitHostPort(o.pprofAddress); err == nil && !isLoopback(host) {
-		return fmt.Errorf("--pprof-bind-address: %s is not on loopback, and profiles are served to whoever asks", o.pprofAddress)
+		return fmt.Errorf("--pprof-bind-address: %s is not on loopback, and profiles are served without authentication", o.pprofAddress)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// leaseLost is what the manager of controller-runtime reports when it no longer holds its lease.
+// leaseLost is the error of controller-runtime's manager when it no longer holds its lease.
 const leaseLost = "leader election lost"
 
 // stopSink leaves out of a log the one error that every clean stop has: a manager that was asked to end gives its lease

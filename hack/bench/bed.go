@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -31,7 +29,7 @@ const (
 	nodeCount = 10
 	// ownControllers leaves everything but what is measured to the cluster's own controller manager.
 	ownControllers = "*,-deployment-controller,-replicaset-controller,-statefulset-controller"
-	// minimalUser is the user of the minimal and the bare client.
+	// minimalUser is the user of the minimal client.
 	minimalUser = "bench-minimal"
 	// groupServiceAccounts gives a user the priority that the API server gives to operators. Administrators have none, and
 	// never wait.
@@ -45,12 +43,9 @@ type bed struct {
 	// api and objects have all rights.
 	api     kubernetes.Interface
 	objects client.Client
-	// manager is the path of the manager's binary, proxy the API server behind a slow connection.
+	// manager is the path of the manager's binary.
 	manager string
-	proxy   *proxy
 	serial  int
-	// profiles is the folder for profiles of the manager; no profiles are taken if it is empty.
-	profiles string
 }
 
 // newBed starts a cluster whose nodes take no time, and creates the users of the measured programs.
@@ -82,9 +77,6 @@ func (b *bed) prepare(ctx context.Context) (err error) {
 	if b.objects, err = client.New(b.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if b.proxy, err = newProxy(ctx, b.RESTConfig().Host); err != nil {
-		return err
-	}
 	say("building the manager")
 	if b.manager, err = manager.Build(ctx, b.Dir()); err != nil {
 		return err
@@ -99,25 +91,9 @@ func (b *bed) prepare(ctx context.Context) (err error) {
 	})
 }
 
-// kubeconfig returns the path of a kubeconfig for a user. server is the URL of the API server; empty means a direct
-// connection.
-func (b *bed) kubeconfig(user, server string) (string, error) {
-	path, err := b.KubeconfigFor(user, groupServiceAccounts)
-	if err != nil || server == "" {
-		return path, err
-	}
-	config, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read kubeconfig: %w", err)
-	}
-	for _, cluster := range config.Clusters {
-		cluster.Server = server
-	}
-	path = filepath.Join(b.Dir(), user+"-far.kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		return "", fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return path, nil
+// kubeconfig returns the path of a kubeconfig for a user.
+func (b *bed) kubeconfig(user string) (string, error) {
+	return b.KubeconfigFor(user, groupServiceAccounts)
 }
 
 // namespace creates a namespace in which pods can be created, and returns its name.

@@ -47,8 +47,8 @@ type competitor struct {
 	updates, updatesInPlace bool
 	// onlyInPlace is true if it does only the works with pods that can be updated in place.
 	onlyInPlace bool
-	// start starts it. server is the URL of the API server; empty means a direct connection.
-	start func(ctx context.Context, b *bed, server string) (process, error)
+	// start starts it.
+	start func(ctx context.Context, b *bed) (process, error)
 }
 
 // These are the names that targets refer to.
@@ -101,9 +101,9 @@ func serviceAccounts(names ...string) (users []string) {
 	return users
 }
 
-func startControllers(names string) func(context.Context, *bed, string) (process, error) {
-	return func(ctx context.Context, b *bed, server string) (process, error) {
-		p, err := b.StartControllers(names, server)
+func startControllers(names string) func(context.Context, *bed) (process, error) {
+	return func(ctx context.Context, b *bed) (process, error) {
+		p, err := b.StartControllers(names)
 		if err != nil {
 			return nil, err
 		}
@@ -131,8 +131,8 @@ func awaitMetrics(ctx context.Context, p *testbed.Controllers) error {
 // managerProcess is the manager, which serves its metrics without authentication.
 type managerProcess struct{ *manager.Process }
 
-func startManager(ctx context.Context, b *bed, server string) (process, error) {
-	kubeconfig, err := b.kubeconfig(manager.User, server)
+func startManager(ctx context.Context, b *bed) (process, error) {
+	kubeconfig, err := b.kubeconfig(manager.User)
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +169,8 @@ type minimalProcess struct {
 // minimalCommand makes this program the minimal client. It is not for users.
 const minimalCommand = "minimal-client"
 
-func startMinimal(ctx context.Context, b *bed, server string) (process, error) {
-	kubeconfig, err := b.kubeconfig(minimalUser, server)
+func startMinimal(ctx context.Context, b *bed) (process, error) {
+	kubeconfig, err := b.kubeconfig(minimalUser)
 	if err != nil {
 		return nil, err
 	}

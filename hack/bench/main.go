@@ -56,8 +56,6 @@ type options struct {
 	// percent is the size of the trials.
 	percent int
 	dir     string
-	// profiles is the folder for profiles of the manager; no profiles are taken if it is empty.
-	profiles string
 }
 
 func parse(args []string) (o options, err error) {
@@ -73,7 +71,6 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&pods, "n", pods, "the numbers of pods, separated by commas")
 	flags.IntVar(&o.repetitions, "repeat", repetitions, "how often to do everything")
 	flags.IntVar(&o.percent, "percent", 100, "the size of the trials "+strings.Join(trialNames(), ", ")+", whose limits are for 100")
-	flags.StringVar(&o.profiles, "profile", "", "a folder for CPU profiles of the manager, a second each; empty takes none")
 	flags.StringVar(&o.dir, "o", "bin", "the folder for bench.json and bench.txt")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -125,9 +122,6 @@ func trialNames() (names []string) {
 }
 
 func competitorNames() (names []string) {
-	for _, workers := range bareWorkers() {
-		names = append(names, bareName(workers))
-	}
 	for _, c := range competitors() {
 		names = append(names, c.name)
 	}
@@ -154,7 +148,6 @@ func (o options) compete(ctx context.Context, r *results) (err error) {
 	if err != nil {
 		return err
 	}
-	bed.profiles = o.profiles
 	defer func() { err = errors.Join(err, bed.Stop()) }()
 	return (&tournament{options: o, bed: bed, results: r}).play(ctx)
 }

@@ -40,7 +40,7 @@ func measureMemory(ctx context.Context, b *bed, percent int) ([]fact, error) {
 	t := &memoryTrial{bed: b, percent: percent}
 	t.size = fmt.Sprintf("%d sets of %d pods", memorySets*percent/100, memoryPods)
 	var err error
-	if t.process, err = startManager(ctx, b, ""); err != nil {
+	if t.process, err = startManager(ctx, b); err != nil {
 		return nil, err
 	}
 	defer func() { _ = t.process.Stop() }()
@@ -146,7 +146,7 @@ func (t *memoryTrial) restart(ctx context.Context) error {
 		return err
 	}
 	begin := time.Now()
-	if t.process, err = startManager(ctx, t.bed, ""); err != nil {
+	if t.process, err = startManager(ctx, t.bed); err != nil {
 		return err
 	}
 	t.note("restart to ready with "+t.size, time.Since(begin).Seconds(), "s", 10)
@@ -175,6 +175,9 @@ func (t *memoryTrial) foreign(ctx context.Context) error {
 	t.note(fmt.Sprintf("live heap of %d foreign pods", strangers), (after-before)/mega, "MB", 20)
 	return err
 }
+
+// busyPart is the divisor of a core that separates work from idling: a manager that uses less than this part has nothing to do.
+const busyPart = 20
 
 // quietHeap waits until the manager has nothing to do, lets it collect its garbage, and returns what is in use then, in bytes.
 func quietHeap(ctx context.Context, p process) (float64, error) {

@@ -25,14 +25,16 @@ import (
 )
 
 const (
-	// noisyNamespaces have noisySets sets each without pods, which are edited noisyEvery. brokenSets are those that are broken.
+	// noisyNamespaces have noisySets sets each without pods, which are edited noisyEvery. brokenSets is how many sets are broken.
 	noisyNamespaces, noisySets, brokenSets = 10, 30, 500
 	noisyEvery                             = 4 * time.Millisecond
 	// noisyTemplates is how many edits there are for each that changes the template, which costs the API server several writes.
 	noisyTemplates = 8
-	// hangingSets are those of a namespace in which creates of pods get no answer, and hangingCreates how many of these there are at
-	// least before pods are lost elsewhere.
+	// hangingSets is how many sets there are in a namespace whose creates of pods get no answer. Pods are lost elsewhere after at least
+	// hangingCreates of these creates.
 	hangingSets, hangingCreates = 25, 5
+	// setPods is the number of pods of a set.
+	setPods = 3
 	// losses is how many pods are lost one after the other, and lossEvery the time between two.
 	losses    = 7
 	lossEvery = 3 * time.Second
@@ -56,13 +58,13 @@ type loss struct{ write, event float64 }
 // measureNeighbors deletes pods of a set, and measures how long the manager takes to send the first write for each: alone, while the
 // sets of other namespaces are edited, beside sets that are broken, and beside a namespace with a webhook that never answers.
 func measureNeighbors(ctx context.Context, b *bed, percent int) (facts []fact, err error) {
-	p, err := startManager(ctx, b, "")
+	p, err := startManager(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
 	t := &neighborsTrial{bed: b, process: p, percent: percent}
-	if t.shop, err = b.newRollSets(ctx, wish{image: "app:v1", note: "1", replicas: smallPods}, 1); err != nil {
+	if t.shop, err = b.newRollSets(ctx, wish{image: "app:v1", note: "1", replicas: setPods}, 1); err != nil {
 		return nil, err
 	}
 	if err := t.shop.awaitReady(ctx, p); err != nil {
@@ -166,7 +168,7 @@ func (t *neighborsTrial) besideHanging(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = t.bed.objects.Delete(context.WithoutCancel(ctx), hook.Config) }() // the cluster goes too
-	if _, err := t.bed.newRollSetsIn(ctx, namespace, wish{image: "app:v1", note: "1", replicas: smallPods}, hangingSets); err != nil {
+	if _, err := t.bed.newRollSetsIn(ctx, namespace, wish{image: "app:v1", note: "1", replicas: setPods}, hangingSets); err != nil {
 		return err
 	}
 	for hook.Waiting.Load() < hangingCreates {

@@ -45,11 +45,7 @@ type session struct {
 func (s *session) play(ctx context.Context, works []work, report func(*sample)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := ""
-	if s.sequence.far {
-		server = s.proxy.url
-	}
-	if s.process, err = s.start(ctx, s.bed, server); err != nil {
+	if s.process, err = s.start(ctx, s.bed); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.process.Stop()) }()
@@ -168,7 +164,6 @@ func (s *session) measure(ctx context.Context, w work) (*sample, error) {
 	}
 	written, done := w.goals(s)
 	s.watcher.aim(written, done)
-	stopProfile := s.profile(ctx, w)
 	begin := time.Now()
 	if err := w.ask(ctx, s); err != nil {
 		return nil, err
@@ -183,7 +178,7 @@ func (s *session) measure(ctx context.Context, w work) (*sample, error) {
 		Work: w.name, Competitor: s.name, Pods: s.pods, Sets: s.sequence.sets, Repetition: s.repetition,
 		Written: written.at.Sub(begin).Seconds(), Seconds: done.at.Sub(begin).Seconds(),
 	}
-	return sample, errors.Join(m.finish(ctx, sample), stopProfile())
+	return sample, m.finish(ctx, sample)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

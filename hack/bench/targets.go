@@ -77,11 +77,8 @@ func targets() []target {
 			list = append(list, target{of: row{work, basePods, by}, metric: metricStatusRate(), limit: 2})
 		}
 	}
-	const far, strangers, growth = 1.2, 1.1, 1.15
+	const strangers, growth = 1.1, 1.15
 	for _, by := range []string{nameRollSet, nameOrdinal} {
-		for near, distant := range map[string]string{workCreate: workCreateFar, workRecreate: workRecreateFar} {
-			list = append(list, target{of: row{distant, basePods, by}, metric: metricTime(), against: &row{near, basePods, by}, limit: far})
-		}
 		list = append(list, target{of: row{workStrangers, basePods, by}, metric: metricCPU(), against: &row{workSets, basePods, by}, limit: strangers})
 		for _, work := range []string{workCreate, workRecreate, workInPlace, workMetadata, workScaleIn, workNoop} {
 			list = append(list, target{of: row{work, 3000, by}, metric: metricCPU(), against: &row{work, basePods, by}, limit: growth})

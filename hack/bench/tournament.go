@@ -70,9 +70,6 @@ func (t *tournament) sizes(s sequence) []int {
 
 // round lets one competitor after another do the works. Each round begins with another one.
 func (t *tournament) round(ctx context.Context, s session, works []work) (err error) {
-	if works[0].name == workCreate {
-		err = t.bare(ctx, s)
-	}
 	list := competitors()
 	for i := range list {
 		c := list[(i+s.repetition)%len(list)]
@@ -91,20 +88,6 @@ func (t *tournament) round(ctx context.Context, s session, works []work) (err er
 		}
 	}
 	return err
-}
-
-func (t *tournament) bare(ctx context.Context, s session) error {
-	for _, workers := range bareWorkers() {
-		if !slices.Contains(t.by, bareName(workers)) {
-			continue
-		}
-		sample, err := t.bed.playBare(ctx, workers, s.pods, s.repetition)
-		if err != nil {
-			return fmt.Errorf("%s with %d pods: %w", bareName(workers), s.pods, err)
-		}
-		t.report(sample)
-	}
-	return nil
 }
 
 // report records and prints a sample.

@@ -22,11 +22,8 @@ import (
 )
 
 const (
-	trialMemory   = "memory"
-	trialFairness = "fairness"
-	// trialNeighbors is about fairness too, between namespaces.
+	trialMemory    = "memory"
 	trialNeighbors = "neighbors"
-	trialCapacity  = "capacity"
 	// trialTimeout bounds a trial.
 	trialTimeout = time.Hour
 	// editors is how many sets are created or changed at a time.
@@ -41,7 +38,7 @@ type trial struct {
 }
 
 func trials() []trial {
-	return []trial{{trialMemory, onBed(measureMemory)}, {trialFairness, onBed(measureFairness)}, {trialNeighbors, onBed(measureNeighbors)}, {trialCapacity, measureCapacity}}
+	return []trial{{trialMemory, onBed(measureMemory)}, {trialNeighbors, onBed(measureNeighbors)}}
 }
 
 // onBed gives a trial its own cluster.

@@ -36,8 +36,6 @@ const (
 	workInPlace     = "in-place"
 	workSets        = "sets"
 	workStrangers   = "strangers"
-	workCreateFar   = "create-far"
-	workRecreateFar = "recreate-far"
 )
 
 // work is a task for every competitor.
@@ -58,8 +56,6 @@ type sequence struct {
 	sets int
 	// inPlace lets pods be updated in place.
 	inPlace bool
-	// far puts the controller behind a slow connection.
-	far bool
 	// foreign adds foreign pods to the cluster, where they stay. Such sequences come last.
 	foreign bool
 	// one is true if one number of pods is enough.
@@ -70,7 +66,6 @@ func sequences() []sequence {
 	return []sequence{
 		{sets: 1, works: []work{creation(workCreate), noop(), recreation(workRecreate), scaleIn()}},
 		{sets: 1, inPlace: true, works: []work{inPlaceOnly(creation(workCreateGated)), metadata(), inPlace()}},
-		{sets: 1, far: true, one: true, works: []work{creation(workCreateFar), recreation(workRecreateFar)}},
 		{sets: setCount, one: true, works: []work{creation(workSets)}},
 		{sets: setCount, one: true, foreign: true, works: []work{creation(workStrangers)}},
 	}

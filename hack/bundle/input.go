@@ -26,7 +26,7 @@ type input struct {
 	crd        *apiextensionsv1.CustomResourceDefinition
 	crdObject  map[string]any
 	deployment *appsv1.Deployment
-	// rules are those of the manager's ClusterRoles, by the role's name.
+	// rules holds the rules of the manager's ClusterRoles, by the role's name.
 	rules map[string][]rbacv1.PolicyRule
 	// samples are sets.
 	samples   []*unstructured.Unstructured

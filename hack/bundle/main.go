@@ -22,7 +22,7 @@ import (
 // packageName is the name of the operator in catalogs.
 const packageName = "rollset"
 
-// release is what differs between bundles.
+// release holds the values that differ between bundles.
 type release struct {
 	version semver.Version
 	// image is the image, by its digest: of the manager in a bundle, of the bundle in a catalog.

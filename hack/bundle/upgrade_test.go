@@ -30,7 +30,7 @@ import (
 // crdPath is the path of the CRD in the project, and in the source of a kept release.
 const crdPath = "config/crd/bases/apps.rollset.dev_rollsets.yaml"
 
-// advice is what to do when an upgrade from the last release would be refused.
+// advice tells the developer what to do when an upgrade from the last release would be refused.
 const advice = `
 OLM would refuse the upgrade from %s to this CRD. What a release has stays: rules, messages, defaults, limits, required fields.
   A new field: put its rules on itself, or on a new object around it, never on a parent that was released.

@@ -31,7 +31,7 @@ import (
 
 const usage = "usage: go run ./hack/cluster up [-real] [-foreground] [-nodes n] [-audit] | status [-real] | down [-real] | check"
 
-// superviseCommand is what up runs in the background. It is not for users.
+// superviseCommand runs in the background after up. It is not for users.
 const superviseCommand = "supervise"
 
 func main() {

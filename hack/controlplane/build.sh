@@ -2,12 +2,35 @@
 # Builds binaries of the local cluster from Go modules, once per pinned version, and prints the folder that holds them:
 #
 #	build.sh [binary ...]    all of them if none is named
+#	build.sh versions        prints the versions of Kubernetes that can be built, oldest first
+#
+# KUBERNETES chooses a version, such as 1.34; the newest is the one that is built without it. Each version has its own module
+# file, with the modules that it was released with.
 #
 # The folder's name is a digest of the module files, so that a changed pin is a new folder and an old one stays valid.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${ROLLSET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rollset}
-digest=$(cat "$here"/*/go.mod "$here"/*/go.sum | sha256sum | cut -c1-12)
+
+# pinned prints the minor version that a module file requires.
+pinned() { sed -nE 's,^(require)?[[:space:]]*k8s\.io/kubernetes v(1\.[0-9]+)\..*,\2,p' "$here/$1/go.mod"; }
+newest=$(pinned kubernetes)
+
+if [[ ${1-} == versions ]]; then
+	for folder in "$here"/kubernetes-*/; do
+		pinned "$(basename "$folder")"
+	done
+	echo "$newest"
+	exit
+fi
+
+module=kubernetes
+[[ ${KUBERNETES:-$newest} == "$newest" ]] || module=kubernetes-$KUBERNETES
+[[ -f $here/$module/go.mod ]] || {
+	echo "error: KUBERNETES=$KUBERNETES: there is no such version; there are $("$0" versions | paste -sd' ')" >&2
+	exit 1
+}
+digest=$(cat "$here"/{etcd,"$module"}/go.mod "$here"/{etcd,"$module"}/go.sum | sha256sum | cut -c1-12)
 out=$cache/controlplane-$digest
 binaries=("$@")
 (($#)) || binaries=(kube-apiserver kube-controller-manager kube-scheduler kubectl etcd)
@@ -32,11 +55,11 @@ progress() {
 
 # compile builds packages of a module together, so that the compiler works on all cores and on shared packages once.
 # Binaries appear under their final name only when they are whole: a build that was interrupted leaves none.
-compile() { # module folder, packages
-	local module=$1 log new
+compile() { # folder of a module, packages
+	local folder=$1 log new
 	shift
 	new=$(mktemp -d "$out/.new.XXXXXX") log=$(mktemp "$out/.log.XXXXXX")
-	if ! (cd "$here/$module" && CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -ldflags "-s -w $stamp" -o "$new/" "$@") 2> >(tee "$log" | progress); then
+	if ! (cd "$here/$folder" && CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -ldflags "-s -w $stamp" -o "$new/" "$@") 2> >(tee "$log" | progress); then
 		grep -v '^[a-z0-9./_-]*$' "$log" >&2 || true # but for the names of packages
 		rm -r "$new" "$log"
 		return 1
@@ -55,13 +78,13 @@ if [[ -n $(missing) ]]; then
 	for binary in $(missing); do
 		[[ $binary == etcd ]] || kubernetes+=("k8s.io/kubernetes/cmd/$binary")
 	done
-	version=$(cd "$here/kubernetes" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+	version=$(cd "$here/$module" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
 	minor=${version#v1.} minor=${minor%%.*}
 	stamp="-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$minor"
-	echo "building $(missing | paste -sd' ') from source, once (minutes on two cores)" >&2
+	echo "building $(missing | paste -sd' ') ($version) from source, once (minutes on two cores)" >&2
 	if missing | grep -qx etcd; then
 		compile etcd go.etcd.io/etcd/server/v3
 	fi
-	((${#kubernetes[@]} == 0)) || compile kubernetes "${kubernetes[@]}"
+	((${#kubernetes[@]} == 0)) || compile "$module" "${kubernetes[@]}"
 fi
 echo "$out"

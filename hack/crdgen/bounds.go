@@ -27,7 +27,7 @@ const (
 	ownKeysMessage     = "must not contain keys under rollset.dev: they belong to the controller"
 )
 
-// bound is what a marker cannot express, because it concerns a field of a Kubernetes type.
+// bound is a limit that a marker cannot express, because it concerns a field of a Kubernetes type.
 type bound struct {
 	path   string
 	change func(*apiextensionsv1.JSONSchemaProps)

@@ -4,18 +4,13 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"go/ast"
 	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +34,11 @@ func TestDefectsApply(t *testing.T) {
 	t.Parallel()
 	root, all := defects(t)
 	fset := token.NewFileSet()
-	from := importer.ForCompiler(fset, "gc", exports(t, root))
+	find, err := exports(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := importer.ForCompiler(fset, "gc", find)
 	for _, d := range all {
 		source, err := d.source()
 		if err != nil {
@@ -54,28 +53,6 @@ func TestDefectsApply(t *testing.T) {
 			t.Errorf("%s: %v", d.name, err)
 		}
 	}
-}
-
-// exports finds the export data of the packages that the module needs.
-func exports(t *testing.T, root string) importer.Lookup {
-	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./internal/...")
-	list.Dir = root
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct{ ImportPath, Export string }
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		files[p.ImportPath] = p.Export
-	}
-	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
 }
 
 // parsed returns the files of the package with the defect in it.
@@ -101,6 +78,30 @@ func (d defect) parsed(t *testing.T, fset *token.FileSet, source string) []*ast.
 		files = append(files, file)
 	}
 	return files
+}
+
+// TestMutants checks that places are found in all folders, that each file with mutants can be read, and that no mutant that is argued
+// to be no mistake is out of date.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	root, _ := defects(t)
+	m, err := mutate(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, top := range mutated() {
+		if !slices.ContainsFunc(m.all, func(m mutant) bool { return strings.HasPrefix(m.file, top+"/") }) {
+			t.Errorf("no mutant in %s", top)
+		}
+	}
+	for path, source := range m.overlaid {
+		if _, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := equivalents(root, m.all); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestSample plays two defects that a small package's own tests detect, and a change that is not a defect.

@@ -5,6 +5,8 @@
 // runs the suites until one of them fails, the simulator's first. A mistake that no suite detects is a missing test. One that the
 // simulator does not detect is something that cannot happen there.
 //
+// With -mutants it changes the planners and the model by rules instead, at places that a seed chooses.
+//
 // The working tree is not changed: the compiler reads another content for one file. Each mistake is a file in testdata: a
 // sentence about what breaks, the text to find, exactly once, in the file that its name says, and the text that replaces it.
 package main
@@ -54,6 +56,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	only := flags.String("run", "", "play only the defects whose names match")
 	quick := flags.Bool("quick", false, "leave out the long suites of the simulator")
 	pairs := flags.Int("pairs", 0, "play so many pairs of test/differential instead of all suites")
+	size := flags.Int("mutants", 0, "play so many changes that rules make, in the planners and the model, instead of defects")
+	seed := flags.Uint64("seed", 1, "chooses the mutants")
 	jobs := flags.Int("jobs", runtime.NumCPU(), "how many defects are played at a time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -65,6 +69,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	root, err := assets.ModuleRoot()
 	if err != nil {
 		return err
+	}
+	if *size > 0 {
+		if err := limitMemory(); err != nil {
+			return err
+		}
+		return sample(ctx, root, draw{size: *size, seed: *seed, quick: *quick, only: func(m mutant) bool { return chosen.MatchString(m.key()) }}, out)
 	}
 	all, err := load(root)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// phrases are what to avoid, and what to write instead.
+// phrases maps each phrase to avoid to its replacement.
 var phrases = map[string]string{
 	`nobody`:                     "no client, no user, no other controller",
 	`(?:some|any)body`:           "a user, another client",

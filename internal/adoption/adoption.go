@@ -84,7 +84,7 @@ func recognizable(o *snapshot.Set) []snapshot.Revision {
 	}
 }
 
-// isOf reports whether a pod is what the template of a revision gives, as the API server showed it. A server that has nothing against
+// isOf reports whether a pod equals a pod of the template of a revision, as the API server showed it. A server that has nothing against
 // such pods but shows none, because of a full quota, leaves the template to compare with.
 func isOf(o *snapshot.Set, r *snapshot.Replica, revision snapshot.Revision, answer snapshot.Preflight) bool {
 	switch {

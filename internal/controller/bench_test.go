@@ -25,7 +25,7 @@ import (
 // them or a text about each would show.
 const maxExponent = 0.15
 
-// maxBytes is what a look may allocate for each pod: a replica and its place, but no copy of the pod. It is 570 without the
+// maxBytes is the memory that a look may allocate for each pod: a replica and its place, but no copy of the pod. It is 570 without the
 // race detector, which adds as much as 60.
 const maxBytes = 700
 

@@ -41,7 +41,7 @@ var _ = Describe("Claims", func() {
 		}
 	}
 
-	It("are made with their pods, outlive them, and are used by their successors", func() {
+	It("are created with their pods, outlive them, and are used by the successors", func() {
 		f.create()
 		before := claim("data-web-1")(Default)
 		Expect(before.Labels).To(HaveKeyWithValue(v1alpha1.SetLabel, "web"))
@@ -52,7 +52,7 @@ var _ = Describe("Claims", func() {
 		Expect(f.pods()[1].Spec.Volumes).To(ContainElement(HaveField("PersistentVolumeClaim.ClaimName", "data-web-1")))
 	})
 
-	It("belong to the set if the policy says that they go with it, and change hands when the policy changes", func() {
+	It("are owned by the set if the policy deletes them with it, and follow a change of the policy", func() {
 		f.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: v1alpha1.DeleteClaims,
 		}
@@ -64,7 +64,7 @@ var _ = Describe("Claims", func() {
 		Eventually(claim("data-web-0")).Should(HaveField("OwnerReferences", BeEmpty()))
 	})
 
-	It("go with the pod that is scaled away if the policy says so", func() {
+	It("are deleted with a pod that scaling deletes, if the policy asks for it", func() {
 		f.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
 			WhenScaled: v1alpha1.DeleteClaims,
 		}
@@ -76,7 +76,7 @@ var _ = Describe("Claims", func() {
 		Expect(claim("data-web-1")(Default).OwnerReferences).To(BeEmpty())
 	})
 
-	It("of others hold back one pod, and the set says so", func() {
+	It("of another owner hold back one pod, and the status names it", func() {
 		other := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: "data-web-1", Namespace: f.namespace, Labels: map[string]string{v1alpha1.SetLabel: "b-web"},
@@ -90,7 +90,7 @@ var _ = Describe("Claims", func() {
 		Expect(claim("data-web-1")(Default).Labels).To(HaveKeyWithValue(v1alpha1.SetLabel, "b-web"))
 	})
 
-	It("are mounted by the pods of a revision after their template is gone from the spec", func() {
+	It("are mounted by the pods of a revision after the spec has lost their template", func() {
 		f.set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 		f.create()
 		before := claim("data-web-0")(Default)

@@ -93,21 +93,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl
 	if err != nil {
 		return answer(ctrl.Result{}, err)
 	}
-	for _, phase := range []phase{r.see, r.record, r.observe, r.plan} {
-		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
-			r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost())
-			return answer(result, err)
-		}
+	result, err := r.decide(ctx, s)
+	r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost()) // before the writes: their events wait for the next look
+	if err != nil || result.RequeueAfter > 0 {
+		return answer(result, err)
 	}
-	s.wrote = s.planned()
-	r.Line.Order.Charge(client.ObjectKeyFromObject(set), s.cost()) // before the writes: what they lead to waits for the next look
 	if result := r.apply(ctx, s); result.RequeueAfter > 0 {
 		return result, nil
 	}
 	return answer(later(r.reporter(s).report(ctx, s)), s.failure)
 }
 
-// atOnce is the result that asks for another reconcile like a user's edit.
+// decide goes through the phases before the writes, until one of them asks for another reconcile.
+func (r *Reconciler) decide(ctx context.Context, s *step) (ctrl.Result, error) {
+	for _, phase := range []phase{r.see, r.record, r.observe, r.plan} {
+		if result, err := phase(ctx, s); err != nil || result.RequeueAfter > 0 {
+			return result, err
+		}
+	}
+	s.wrote = s.planned()
+	return ctrl.Result{}, nil
+}
+
+// atOnce is the result that asks for another reconcile at once, with the priority of a user's edit.
 func atOnce() ctrl.Result { return ctrl.Result{RequeueAfter: time.Nanosecond, Priority: new(0)} }
 
 // later returns the result that asks for another reconcile after a wait, like an event. A wait of zero asks for none.
@@ -118,8 +126,8 @@ func later(wait time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: wait, Priority: new(watch.Priority)}
 }
 
-// answer returns what the queue is told. A conflict is not an error: another client was faster, and an event is on its way. Nor
-// is a namespace that is being deleted an error: nothing can be created in it, and the set is deleted with it.
+// answer returns the result of a reconcile for the queue. A conflict is not an error: another client changed the object first, and its
+// event will follow. A namespace that is being deleted is not an error either, because the set is deleted with it.
 func answer(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -145,7 +153,7 @@ func (r *Reconciler) cluster() watch.Cluster {
 	return watch.Cluster{Cache: r.Client, Gone: r.forget}
 }
 
-// forget drops all that is remembered of a set that is gone.
+// forget drops all memory of a deleted set.
 func (r *Reconciler) forget(set client.Object) {
 	r.Expectations.Forget(set.GetUID())
 	r.memory.forget(set.GetUID())

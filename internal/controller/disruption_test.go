@@ -31,7 +31,7 @@ var _ = Describe("Disruption", func() {
 		return budget
 	}
 
-	It("has a budget once the manager may have one, and keeps it true", func(ctx SpecContext) {
+	It("has a budget as soon as the manager has the right, and keeps it up to date", func(ctx SpecContext) {
 		f.set.Spec.Disruption = &v1alpha1.Disruption{PodDisruptionBudget: v1alpha1.AutoBudget, OnDrain: v1alpha1.ReplaceOnDrain}
 		shared.rights.are("the manager may not list things")
 		DeferCleanup(func() { shared.rights.are("") })

@@ -23,11 +23,11 @@ import (
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
-var _ = Describe("When things go wrong,", func() {
+var _ = Describe("With failures,", func() {
 	var f *fixture
 	BeforeEach(func(ctx SpecContext) { f = newFixture(ctx) })
 
-	It("a full quota is told, does not loop, and recovers", func() {
+	It("a full quota is reported, causes no loop, and is recovered from", func() {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota", Namespace: f.namespace}}
 		allow := func(pods string) {
 			GinkgoHelper()
@@ -52,7 +52,7 @@ var _ = Describe("When things go wrong,", func() {
 		Expect(f.get().Status.Conditions).NotTo(haveCondition("ReplicaFailure", metav1.ConditionTrue))
 	})
 
-	It("a stranger's pod keeps its name, and only that", func() {
+	It("a pod of another owner keeps its name, and blocks no other identity", func() {
 		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
 		f.set.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
 		stranger := &corev1.Pod{
@@ -69,7 +69,7 @@ var _ = Describe("When things go wrong,", func() {
 		f.eventuallyComplete()
 	})
 
-	It("a pod that ended is replaced, and one that keeps ending is replaced ever later", func() {
+	It("a pod that ended is replaced, and each successor that ends waits longer", func() {
 		f.set.Spec.Replicas = new(int32(1))
 		f.create()
 		evict := func() {
@@ -88,7 +88,7 @@ var _ = Describe("When things go wrong,", func() {
 		Expect(time.Since(began)).To(BeNumerically(">", 2*backoff.Shortest))
 	})
 
-	It("creates of which nobody knows whether they happened make no pod too many", func() {
+	It("creates with an unknown result lead to no surplus pod", func() {
 		var failures atomic.Int32
 		shared.faults.setCreates(f.namespace, func(_ *corev1.Pod, create func() error) error {
 			if err := create(); err != nil || failures.Add(1) > 3 {
@@ -101,7 +101,7 @@ var _ = Describe("When things go wrong,", func() {
 		Expect(witness.extremes()).To(HavePrefix("most 3,"))
 	})
 
-	It("a cache that lags leads to no pod too many, and to no read", func() {
+	It("a cache that lags leads to no surplus pod, and to no read", func() {
 		shared.faults.setLag(f.namespace, 100*time.Millisecond)
 		DeferCleanup(func() { shared.faults.setLag(f.namespace, 0) })
 		f.set.Spec.Replicas = new(int32(5))
@@ -148,7 +148,7 @@ var _ = Describe("When things go wrong,", func() {
 		Expect(witness.extremes()).To(HavePrefix("most 5,"))
 	})
 
-	It("users are told, once for each batch", func() {
+	It("each batch has one event", func() {
 		f.create()
 		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(0)) })
 		f.eventuallyComplete()

@@ -23,7 +23,7 @@ var _ = Describe("A lifecycle hook", func() {
 		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 		f.set.Spec.Template.Finalizers = []string{mark}
 	})
-	// Finalizers of the template are those of the pods.
+	// Pods have the finalizers of the template.
 	unmark := func() {
 		GinkgoHelper()
 		for _, pod := range f.pods() {
@@ -46,7 +46,7 @@ var _ = Describe("A lifecycle hook", func() {
 		Eventually(func() []corev1.Pod { unmark(); return f.pods() }).Should(BeEmpty())
 	})
 
-	It("before deletion is waited for, named, and forgotten when it is not needed any more", func() {
+	It("before deletion holds the pod, is named, and is forgotten when the pod stays", func() {
 		f.set.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
 		f.create()
 		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(2)) })
@@ -63,7 +63,7 @@ var _ = Describe("A lifecycle hook", func() {
 		Expect(f.requests("delete")).To(Equal(1))
 	})
 
-	It("before an update in place is waited for, and after it for the marks", func() {
+	It("holds a pod before an update in place, and after it until its marks are back", func() {
 		rolling := &f.set.Spec.UpdateStrategy.RollingUpdate
 		rolling.PodUpdatePolicy = v1alpha1.InPlaceIfPossiblePod
 		f.set.Spec.Replicas = new(int32(1))
@@ -85,7 +85,7 @@ var _ = Describe("A lifecycle hook", func() {
 		Expect(states()).To(ConsistOf("Normal"))
 	})
 
-	It("that is taken away lets pods go", func() {
+	It("that the spec no longer has releases its pods", func() {
 		f.set.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
 		f.create()
 		f.setImage("v2")

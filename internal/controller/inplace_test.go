@@ -52,7 +52,7 @@ var _ = Describe("In place", func() {
 		Consistently(func() string { return f.podWrites().since(writes) }).Should(Equal("patch 3, patch status 6"))
 	})
 
-	It("another tag of the same image is noticed too", func() {
+	It("another tag of the same image is an update too", func() {
 		f.create()
 		before := f.snapshot()
 		f.setImage("v1-again")
@@ -60,7 +60,7 @@ var _ = Describe("In place", func() {
 		f.expectSamePods(before, 1)
 	})
 
-	It("metadata costs one write a pod, and no readiness", func() {
+	It("metadata costs one write a pod, and the pod stays ready", func() {
 		f.create()
 		before := f.snapshot()
 		witness := f.watch(3)
@@ -81,7 +81,7 @@ var _ = Describe("In place", func() {
 		}
 	})
 
-	It("resources cost two writes a pod, and no readiness", func() {
+	It("resources cost two writes a pod, and the pod stays ready", func() {
 		setCPU(f.set, "100m")
 		f.create()
 		before := f.snapshot()
@@ -109,7 +109,7 @@ var _ = Describe("In place", func() {
 		f.expectSamePods(before, 1)
 	})
 
-	It("a deferred resize is waited for, and said so", func() {
+	It("a deferred resize holds its pod, and the status says so", func() {
 		setCPU(f.set, "100m")
 		f.set.Spec.Template.Annotations = map[string]string{kubelet.DeferResizeAnnotation: "true"}
 		f.create()
@@ -120,7 +120,7 @@ var _ = Describe("In place", func() {
 		f.eventuallyComplete()
 	})
 
-	It("what cannot be changed recreates the pods, and events name the field", func() {
+	It("a field that cannot change in place recreates the pods, and events name it", func() {
 		f.create()
 		before := f.snapshot()
 		f.edit(func(set *v1alpha1.RollSet) {
@@ -138,7 +138,7 @@ var _ = Describe("In place", func() {
 		}).Should(Succeed())
 	})
 
-	It("what cannot be changed is held under InPlaceOnly, and the field is named", func() {
+	It("a field that cannot change in place is held under InPlaceOnly, and the status names it", func() {
 		f.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.InPlaceOnlyPod
 		f.create()
 		before := f.snapshot()
@@ -174,7 +174,7 @@ var _ = Describe("In place", func() {
 		Entry("that never becomes ready", "broken"),
 	)
 
-	It("goes back halfway", func() {
+	It("goes back in the middle of a rollout", func() {
 		f.create()
 		before := f.snapshot()
 		f.setImage("missing")
@@ -186,7 +186,7 @@ var _ = Describe("In place", func() {
 		}
 	})
 
-	It("pods that go halfway come back new", func() {
+	It("pods deleted in the middle of an update come back at the new revision", func() {
 		f.create()
 		f.setImage("missing")
 		Eventually(func() int32 { return f.get().Status.UpdatedReplicas }).Should(BeEquivalentTo(1))
@@ -197,7 +197,7 @@ var _ = Describe("In place", func() {
 		f.eventuallyComplete()
 	})
 
-	It("a gate that strangers turn all the time costs a bounded number of writes", func() {
+	It("a gate that another client keeps changing costs a bounded number of writes", func() {
 		f.create()
 		writes, begin := f.podWrites(), time.Now()
 		for range 50 {
@@ -211,7 +211,7 @@ var _ = Describe("In place", func() {
 		f.eventuallyComplete()
 	})
 
-	It("believes no annotation that it has not written", func() {
+	It("ignores an annotation that it has not written", func() {
 		f.create()
 		before := f.snapshot()
 		for _, pod := range f.pods() {

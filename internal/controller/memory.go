@@ -18,18 +18,18 @@ import (
 	"rollset.dev/rollset/internal/status"
 )
 
-// memory is what the Reconciler remembers of each set. All of it may be lost at any time: then something is tried a
-// little earlier than it would have been.
+// memory keeps the findings of reconciles for the next ones. All of it may be lost at any time: then the manager tries something a little
+// earlier.
 type memory struct {
 	mu   sync.Mutex
 	sets map[types.UID]*setMemory
 }
 
-// setMemory is what is remembered of one set. Only the Reconcile of that set uses it.
+// setMemory is the memory of one set. Only the Reconcile of that set uses it.
 type setMemory struct {
-	// seen is what the last look saw.
+	// seen holds the pods of the last look.
 	seen observe.Memory
-	// attempts are those that failed a while ago.
+	// attempts holds the attempts that failed a while ago.
 	attempts backoff.Table
 	// taken are the identities whose names or claims were found taken.
 	taken map[string]snapshot.Block
@@ -45,15 +45,15 @@ type setMemory struct {
 	reports   reportMemory
 }
 
-// reportMemory is what is remembered of the reports on one set.
+// reportMemory is the memory of the reports on one set.
 type reportMemory struct {
 	// written is when the status was last written. By hurried, all urgent writes that did not wait are paid for.
 	written, hurried time.Time
 	// altered is the status that the API server accepted and altered when it was last written; nil if it did not.
 	altered *v1alpha1.RollSetStatus
-	// progress is what the last report knew of the progress of rollouts.
+	// progress is the progress of the rollout as of the last report.
 	progress status.Progress
-	// metrics is which metrics there are of the set.
+	// metrics holds the metrics of the set that exist.
 	metrics metrics.Shown
 }
 

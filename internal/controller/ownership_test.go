@@ -41,7 +41,7 @@ var _ = Describe("Ownership", func() {
 		Expect(shared.client.Patch(f, pod, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
 	}
 
-	It("is released with the label that the selector wants, and taken back with it", func() {
+	It("ends when a pod loses the label of the selector, and returns with the label", func() {
 		f.create()
 		name := f.pods()[0].Name
 		relabel(name, "other")
@@ -56,7 +56,7 @@ var _ = Describe("Ownership", func() {
 		f.eventuallyComplete()
 	})
 
-	It("is taken of pods that nobody controls, before new ones are made", func() {
+	It("extends to matching pods without a controller, before new ones are created", func() {
 		Expect(shared.client.Create(f, bare("lonely", map[string]string{"app": "web"}))).To(Succeed())
 		f.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 		Expect(shared.client.Create(f, f.set)).To(Succeed())
@@ -65,7 +65,7 @@ var _ = Describe("Ownership", func() {
 		Expect(f.requests("create")).To(Equal(2))
 	})
 
-	It("with ordinals is taken only of pods that are named like one", func() {
+	It("with ordinals extends only to pods whose names have an ordinal", func() {
 		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
 		f.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 		for _, name := range []string{"web-1", "web-007", "lonely"} {
@@ -78,7 +78,7 @@ var _ = Describe("Ownership", func() {
 		Expect(controllerOfPod("lonely")(Default)).To(BeEmpty())
 	})
 
-	It("is never taken from another controller", func() {
+	It("never extends to pods of another controller", func() {
 		other := bare("taken", map[string]string{"app": "web"})
 		other.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "other", Controller: new(true),
@@ -93,7 +93,7 @@ var _ = Describe("Ownership", func() {
 		}))
 	})
 
-	It("ends with the set: it is deleted with --cascade=orphan and leaves its pods alone", func() {
+	It("ends when the set is deleted with --cascade=orphan, and its pods stay", func() {
 		f.create()
 		before := names(f.pods())
 		Expect(shared.client.Delete(f, f.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())

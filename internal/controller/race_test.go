@@ -23,7 +23,7 @@ import (
 var races = flag.Int("races", 10, "how many templates come in the instant in which the last pod of the one before becomes ready")
 
 var _ = Describe("A template that comes when the last pod of the one before becomes ready", func() {
-	It("finds that one proven", func(ctx SpecContext) {
+	It("finds the revision before it proven", func(ctx SpecContext) {
 		f := newFixture(ctx)
 		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("100%"))
 		f.create()

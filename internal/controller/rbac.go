@@ -7,7 +7,7 @@ package controller
 // config maps, and it has no wildcard. All but the storage classes, which belong to no namespace, can be granted for one
 // namespace at a time.
 //
-// Sets are read; only their status is written. The finalizers subresources are what a cluster that enforces permissions on
+// Sets are read; only their status is written. A cluster that enforces permissions on
 // owner references (OpenShift does, and the local cluster) requires of a client that makes a set the blocking owner of a pod, or a
 // pod that of its claim.
 // +kubebuilder:rbac:groups=apps.rollset.dev,resources=rollsets,verbs=get;list;watch

@@ -24,6 +24,7 @@ import (
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
+	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/status"
 )
 
@@ -89,6 +90,7 @@ func (s *step) statusInput() status.Input {
 		Previous:       &s.Set.Status,
 		Plan:           s.plan,
 		Deleting:       s.deleting(),
+		Aborts:         revision.Aborts(s.Set, s.observed.Update.Name),
 		Failure:        s.refusedWrite(),
 		CollisionCount: s.memory.revisions.Collisions,
 		VolumeClaims:   claims.Status(s.observed),

@@ -37,7 +37,7 @@ var _ = Describe("Revisions", func() {
 		Expect(revisions[1].Revision).To(BeEquivalentTo(3))
 	})
 
-	It("are kept as long as the history limit says", func() {
+	It("are kept up to the history limit", func() {
 		f.set.Spec.RevisionHistoryLimit = new(int32(1))
 		f.create()
 		for _, image := range []string{"v2", "v3", "v4"} {
@@ -47,7 +47,7 @@ var _ = Describe("Revisions", func() {
 		Eventually(f.revisions).Should(HaveLen(2))
 	})
 
-	It("are not made of an edit that leaves the template as it is", func() {
+	It("are not created for an edit outside the template", func() {
 		f.create()
 		f.edit(func(set *v1alpha1.RollSet) { set.Spec.MinReadySeconds = 1 })
 		f.eventuallyComplete()
@@ -89,7 +89,7 @@ var _ = Describe("Revisions", func() {
 		Entry(nil, v1alpha1.InPlaceOnlyPod),
 	)
 
-	It("get another name where theirs is taken", func() {
+	It("get another name if theirs is taken", func() {
 		Expect(shared.client.Create(f, f.set, client.DryRunAll)).To(Succeed())
 		f.set.UID, f.set.ResourceVersion = "", ""
 		resolution, err := revision.Resolve(revision.Input{Set: f.set})
@@ -104,7 +104,7 @@ var _ = Describe("Revisions", func() {
 		Expect(f.set.Status.UpdateRevision).NotTo(Equal(stranger.Name))
 	})
 
-	It("are no reason to restart pods when one is lost", func() {
+	It("can be lost without a restart of pods", func() {
 		f.create()
 		before := names(f.pods())
 		lost := f.revisions()[0]

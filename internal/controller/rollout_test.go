@@ -38,7 +38,7 @@ var _ = Describe("A set", func() {
 		Expect(f.requests("delete")).To(BeZero())
 	})
 
-	It("says all there is to say in its first status", func() {
+	It("has every field in its first status", func() {
 		f.create()
 		status := f.get().Status
 		Expect(status.LabelSelector).To(Equal("app=web"))
@@ -79,7 +79,7 @@ var _ = Describe("A set", func() {
 		Entry("one at a time", func(r *v1alpha1.RollingUpdate) {
 			r.MaxUnavailable = new(intstr.FromInt32(1))
 		}, "most 5, least available 4"),
-		Entry("with surge, and without losing one", func(r *v1alpha1.RollingUpdate) {
+		Entry("with surge, and never fewer than before", func(r *v1alpha1.RollingUpdate) {
 			r.MaxUnavailable, r.MaxSurge = new(intstr.FromInt32(0)), new(intstr.FromInt32(2))
 		}, "most 7, least available 5"),
 	)

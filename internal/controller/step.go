@@ -63,7 +63,7 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 	return &step{view: v, names: takenNames{view: v, cache: r.Client, pods: r.Pods, router: &r.router}}, nil
 }
 
-// cost is what the look at the set has cost.
+// cost returns the cost of the look at the set.
 func (s *step) cost() watch.Look { return watch.Look{Pods: len(s.Pods), Writes: s.wrote} }
 
 // see reads what the set owns, unless the cache is behind. Whether the cache shows the set's own writes can most often be told
@@ -185,6 +185,7 @@ func (r *Reconciler) remember(s *step) {
 			r.router.NoteGone(s.Set.UID, s.observed.PodName(a.Key.Object))
 		}
 	}
+	s.memory.seen.Planned(&s.plan)
 	for _, a := range s.plan.Actions {
 		if adopt, ok := a.(action.Adopt); ok { // it may go before the cache shows it as the set's
 			r.router.NoteGone(s.Set.UID, adopt.Pod.Name)

@@ -24,7 +24,7 @@ var _ = Describe("The update strategy", func() {
 	var f *fixture
 	BeforeEach(func(ctx SpecContext) { f = newFixture(ctx) })
 
-	It("OnDelete moves a pod when somebody deletes it, and says so", func() {
+	It("OnDelete updates a pod when a user deletes it, and the status says so", func() {
 		f.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 		f.create()
 		before := names(f.pods())
@@ -40,7 +40,7 @@ var _ = Describe("The update strategy", func() {
 		Expect(f.set.Status.CurrentRevision).To(Equal(f.set.Status.UpdateRevision))
 	})
 
-	It("Recreate has all old pods gone before any new one comes", func() {
+	It("Recreate creates no new pod before all old ones are gone", func() {
 		f.set.Spec.UpdateStrategy.Type = v1alpha1.RecreateStrategy
 		f.create()
 		trail := f.follow()
@@ -108,7 +108,7 @@ var _ = Describe("The update strategy", func() {
 		Expect(witness.extremes()).To(Equal("most 3, least available 2"))
 	})
 
-	It("replaces a pod that is labeled with surge, if that is all there is", func() {
+	It("replaces a labeled pod with surge, if only surge is allowed", func() {
 		rolling := &f.set.Spec.UpdateStrategy.RollingUpdate
 		rolling.MaxUnavailable, rolling.MaxSurge = new(intstr.FromInt32(0)), new(intstr.FromInt32(1))
 		f.create()

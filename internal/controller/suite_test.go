@@ -47,7 +47,7 @@ func TestController(t *testing.T) {
 	RunSpecs(t, "controller")
 }
 
-// bed is what all specs share: a real API server, simulated nodes, and the manager. There is no garbage collector.
+// bed is shared by all specs: a real API server, simulated nodes, and the manager. There is no garbage collector.
 type bed struct {
 	client     client.WithWatch
 	reconciler *Reconciler
@@ -55,7 +55,7 @@ type bed struct {
 	rights     *rights
 }
 
-// rights are those of the manager to optional kinds, with a clock that stands: it asks for them again when a spec says so.
+// rights has the rights of the manager to optional kinds, with a clock that stands: it asks for them again when a spec says so.
 type rights struct {
 	clock   *clocktesting.FakeClock
 	missing atomic.Value

@@ -69,7 +69,7 @@ var _ = Describe("Before pods are moved, the API server", func() {
 		f.eventuallyComplete()
 	})
 
-	It("says nothing about the template when a quota is full", func() {
+	It("does not refuse the template when a quota is full", func() {
 		f.create()
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota", Namespace: f.namespace}}
 		quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}
@@ -92,7 +92,7 @@ var _ = Describe("The deadline", func() {
 		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 	})
 
-	It("is told when it has passed, and the next template starts it again", func() {
+	It("is reported when it has passed, and the next template starts it again", func() {
 		f.create()
 		f.setImage("broken")
 		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1alpha1.ReasonProgressDeadlineExceeded, "no progress for 2 seconds; 1 of 3 pods updated; waiting for web-")
@@ -103,7 +103,7 @@ var _ = Describe("The deadline", func() {
 		Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
 	})
 
-	It("takes the pods back if the set asks for it, until there is another template", func() {
+	It("moves the pods back if the spec asks for it, until there is another template", func() {
 		f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1alpha1.RollbackOnDeadline
 		f.create()
 		good := f.get().Status.UpdateRevision
@@ -126,7 +126,7 @@ var _ = Describe("The deadline", func() {
 		Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
 	})
 
-	It("lets a set that waits be at rest: its status is not written again and again", func() {
+	It("does not write the status of a waiting set repeatedly", func() {
 		f.set.Spec.ProgressDeadlineSeconds = new(int32(600))
 		f.create()
 		f.setImage("missing") // the kubelet reports in turns that it pulls, fails and backs off

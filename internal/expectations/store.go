@@ -31,7 +31,7 @@ const (
 	DoubtTimeout = 10 * time.Second
 )
 
-// Cache is what a reconcile reads from the cache.
+// Cache holds the answers of the cache to one reconcile.
 type Cache struct {
 	// Synced is the resourceVersion that the cache of each kind had reached before Pods was listed. Read afterwards, it
 	// could cover writes that the list does not have. A kind without one is not waited for.
@@ -49,7 +49,7 @@ type Store struct {
 	expired int
 }
 
-// entry is what is expected of one owner.
+// entry holds the expectations of one owner.
 type entry struct {
 	// since is when the first expectation was added.
 	since   time.Time

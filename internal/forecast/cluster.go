@@ -33,7 +33,7 @@ type Surroundings struct {
 	Refuses func(*corev1.Pod) string
 	// Nodes are the nodes that pods can be bound to. There must be one.
 	Nodes []string
-	// Labels are what a pod gets of the labels of its node, by the names of nodes.
+	// Labels holds the labels that a pod gets from its node, by the names of nodes.
 	Labels map[string]map[string]string
 	// Prepare changes the API server before anything happens; nil leaves it unchanged.
 	Prepare func(*apiserver.Store)
@@ -44,7 +44,7 @@ type Surroundings struct {
 	NewestFirst bool
 }
 
-// cluster is what the manager works on: the API server with its objects, and everything that acts on them. Each actor has
+// cluster is the simulated cluster: the API server with its objects, and everything that acts on them. Each actor has
 // fields of its own; one clock and one queue of events order them all.
 type cluster struct {
 	Surroundings

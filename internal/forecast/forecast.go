@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// Forecast is what will happen to a set. Each field is one that the text, the page and the JSON show.
+// Forecast describes the future of a set. Each field is one that the text, the page and the JSON show.
 type Forecast struct {
 	// Set is its namespace and name.
 	Set string
@@ -41,9 +41,9 @@ type Forecast struct {
 	MostPods int
 	// Takes is the time until nothing changes, estimated from how long recent pods of the set took.
 	Takes time.Duration
-	// Waits is what a rollout in steps waits for on the way, each with its time.
+	// Waits lists what a rollout in steps waits for on the way, each with its time.
 	Waits []Wait
-	// WaitsFor is what the set waits for at the end, in its own words; empty if it is complete.
+	// WaitsFor says what the set waits for at the end, in its own words; empty if it is complete.
 	WaitsFor string
 	// IfBroken is the same if the new pods never become ready.
 	IfBroken IfBroken
@@ -59,14 +59,14 @@ type Forecast struct {
 	Replicas int
 }
 
-// IfBroken is what happens if the new pods never become ready.
+// IfBroken is the forecast for new pods that never become ready.
 type IfBroken struct {
 	// BrokenPods are the names of the pods that break. In a set with ordinals, those that they keep from coming back are
 	// included.
 	BrokenPods []string
 	// LowestAvailable is the lowest number of available pods.
 	LowestAvailable int
-	// StopsAt is what the set waits for then; empty if it is complete.
+	// StopsAt says what the set waits for then; empty if it is complete.
 	StopsAt string
 }
 
@@ -120,7 +120,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	}
 	f := &Forecast{
 		Set: in.After.Namespace + "/" + in.After.Name, Writes: numbered(good.record.writes), Lanes: good.lanes,
-		Floor: max(0, limits.Replicas-limits.MaxUnavailable), Replicas: limits.Replicas, Waits: good.waits, WaitsFor: good.waitsFor(),
+		Floor: limits.MinAvailable(), Replicas: limits.Replicas, Waits: good.waits, WaitsFor: good.waitsFor(),
 		Changes: in.Before == nil || len(good.record.writes) > 0 || !apiequality.Semantic.DeepEqual(in.Before.Spec, in.After.Spec),
 	}
 	f.Class, f.Field = classify(in, f.Writes)

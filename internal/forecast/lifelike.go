@@ -227,7 +227,7 @@ func (l *lifelike) statuses(pod *corev1.Pod, containers []corev1.Container, stat
 	return veiled
 }
 
-// sameImage reports whether two names are those of one image, one of them as a runtime reports it.
+// sameImage reports whether two names refer to one image. One of them is as a runtime reports it.
 func sameImage(a, b string) bool {
 	left, err := reference.ParseDockerRef(a)
 	if err != nil {

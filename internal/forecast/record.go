@@ -41,7 +41,7 @@ const (
 type Write struct {
 	// At is when, counted from now.
 	At time.Duration
-	// Step numbers the steps, from 1. A step is what the controller writes before it waits.
+	// Step numbers the steps, from 1. A step is a group of writes before the controller waits.
 	Step int
 	// Verb is create, patch, update or delete.
 	Verb string
@@ -57,7 +57,7 @@ type Write struct {
 	effect effect
 }
 
-// effect is what a write does to the object that is written.
+// effect is the effect of a write on its object.
 type effect int
 
 // These are the effects on which the class of a change depends.
@@ -96,7 +96,7 @@ func effectOf(e *apiserver.Entry) effect {
 	}
 }
 
-// Lane is what happens to the pods with one name.
+// Lane is the life of the pods with one name.
 type Lane struct {
 	// Name is the name.
 	Name string
@@ -307,7 +307,7 @@ func curve(lanes []Lane) (points []Point, lowest, most int) {
 		}
 		lowest, most = min(lowest, available), max(most, pods)
 		p := Point{At: c.at, Available: available, Pods: pods}
-		if n := len(points); n > 1 && points[n-1].At == c.at { // the first point is what is there now
+		if n := len(points); n > 1 && points[n-1].At == c.at { // the first point is the present
 			points[n-1] = p
 			continue
 		}

@@ -23,7 +23,7 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// Input is what a forecast is made from.
+// Input holds the objects and facts of a forecast.
 type Input struct {
 	// Before is the set as it is; nil if it does not exist yet.
 	Before *v1alpha1.RollSet

@@ -24,7 +24,7 @@ type Wait struct {
 	At, Until time.Duration
 	// Writes is how many of the writes come before it.
 	Writes int
-	// Says is what the set reports about it.
+	// Says is the message of the set about it.
 	Says string
 	// Others is true if the rollout waits for a user or another program.
 	Others bool

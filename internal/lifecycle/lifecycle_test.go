@@ -85,7 +85,7 @@ func TestHooks(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		hook, state, marks string
-		// do is what the planners want to do with the pod.
+		// do says what the planners want to do with the pod.
 		do   string
 		want string
 	}{

@@ -23,7 +23,7 @@ const (
 	ahead = time.Minute
 )
 
-// record is what the annotation of a pod says about its state.
+// record is the content of the annotation about the state of a pod.
 type record struct {
 	state v1alpha1.LifecycleState
 	since time.Time

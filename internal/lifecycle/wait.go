@@ -14,7 +14,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// wait is what a pod waits for in a state, and how long it has waited.
+// wait says which hook a pod waits for in a state, and for how long.
 type wait struct {
 	hook
 

@@ -375,7 +375,7 @@ func TestNext(t *testing.T) {
 			want: []string{
 				"delete web-0 (recreate at v2)",
 				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available",
-				"hold web-2: 2 unavailable at revision v2, no more are moved to it",
+				"hold web-2: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
 		"the partition keeps the broken pod below it, and the one above goes": {

@@ -144,6 +144,7 @@ func (c *cluster) step(t *rapid.T) bool {
 	o := snapshottest.Parse(c.config(), c.state())
 	c.reached = max(c.reached, o.Reached)
 	o.Reached = c.reached
+	o.Unseen = max(0, o.Reached-o.Placed())
 	o.Preflights = map[string]snapshot.Preflight{o.Current.Name: {}, o.Update.Name: {}}
 	p := plan.Next(o)
 	o.FindSteady()

@@ -265,7 +265,11 @@ func createsWhatIsWanted(f *facts) bool {
 	for s := range sides {
 		short := max(0, f.want[s]-f.mix[s])
 		if s == current && f.guardsNew() {
-			short += max(0, f.want[update]-f.mix[update])
+			members := f.mix[update]
+			if !f.set.GivesBack() { // what maxUnavailable does not allow there is surge
+				members -= min(f.set.Limits.MaxSurge, max(0, f.unavailableThere(update)-f.set.Limits.MaxUnavailable))
+			}
+			short += max(0, f.want[update]-members)
 		}
 		if f.set.Rolling() && created[s] > short {
 			return false
@@ -303,7 +307,7 @@ func keepsTheGood(f *facts) bool {
 		}
 	}
 	limited := f.set.Limits.ScaleMaxUnavailable >= 0 || f.set.OrderedReady()
-	return limited || f.created[current] <= wanted || there+f.created[update] >= limit
+	return limited || f.created[current] <= wanted || there+f.created[update] >= f.set.Limits.MaxUnavailable // with 0, only surge comes there
 }
 
 func movesMisplaced(f *facts) bool {

@@ -217,7 +217,26 @@ func (w *world) view(s state) cells {
 	c := s.unpack()
 	w.show(&c)
 	w.set.Reached = max(s.reached(), w.set.Placed())
+	w.remember()
 	return c
+}
+
+// remember lets all places without an active pod be those of moves. States do not tell which of them are.
+func (w *world) remember() {
+	w.set.Replacing = nil
+	w.set.Unseen = w.set.Limits.Replicas - w.set.Placed()
+	if !w.set.Ordinal() || w.set.Paused() {
+		return
+	}
+	w.set.Unseen, w.set.Replacing = 0, map[string]string{}
+	for k := range w.set.Limits.Replicas {
+		w.set.Replacing[strconv.Itoa(w.set.Ordinals.At(k))] = w.set.Update.Name
+	}
+	for i := range w.set.Replicas {
+		if r := &w.set.Replicas[i]; r.Active() {
+			delete(w.set.Replacing, r.ID)
+		}
+	}
 }
 
 // spell returns a state in the notation of package snapshottest.

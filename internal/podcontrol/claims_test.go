@@ -75,7 +75,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	other := metav1.OwnerReference{Kind: "StatefulSet", Name: "other", UID: "other", Controller: new(true)}
 	earlier := metav1.OwnerReference{Kind: "Pod", Name: "web-0", UID: "earlier", Controller: new(true)}
 	tests := map[string]struct {
-		// exists is what the API server has, seen what the cache shows.
+		// exists says what the API server has, seen what the cache shows.
 		exists, seen *corev1.PersistentVolumeClaim
 		want         []string
 		wantBlocked  string

@@ -17,7 +17,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// These are the reasons of events. The first are those of StatefulSet and ReplicaSet.
+// These are the reasons of events. StatefulSet and ReplicaSet have the first of them too.
 const (
 	SuccessfulCreate = "SuccessfulCreate"
 	FailedCreate     = "FailedCreate"

@@ -38,7 +38,7 @@ type server struct {
 	version int
 	// fail is called before each write.
 	fail func(verb string, object client.Object) error
-	// rewrite is what an admission policy makes of each object before it is stored.
+	// rewrite stands for an admission policy that changes each object before it is stored.
 	rewrite func(object client.Object)
 	// lose is called after each write that succeeded, and may lose its answer.
 	lose func(verb string, object client.Object) error

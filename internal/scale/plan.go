@@ -96,7 +96,7 @@ func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 			p.Wake(o.FinishedWait)
 			continue
 		}
-		p.Add(action.Delete{Pod: r.Pod, Cause: action.Finished, Reason: "ended: " + string(r.Pod.Status.Phase)})
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.Finished, To: r.Revision, Reason: "ended: " + string(r.Pod.Status.Phase)})
 	}
 }
 
@@ -106,25 +106,19 @@ func grow(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) {
 		p.Hold(action.HeldByOldPods, old.Pod.Name, "updateStrategy Recreate: no new pod before the last at revision %s is gone", old.Revision)
 		return
 	}
-	room, limit, allowed := room(o, w, down, p), newLimit(o, w), w.Allowed
+	room, limit := room(o, w, down, p), newLimit(o, w)
 	for _, place := range inTurn(o, w.Places) {
 		if room == 0 {
 			return
 		}
 		counted := place
-		if isGuarded(o, place) && allowed <= 0 {
-			place.Revision = w.Instead
-		}
-		if w.Holds { // otherwise the pod moves at once, and counts where it moves to
-			counted = place
+		if !w.Holds { // the pod moves at once, and counts where it moves to
+			counted.Revision = place.Wanted
 		}
 		if held(o, place, p) || limit.holds(counted, p) {
 			continue
 		}
 		room--
-		if isGuarded(o, place) {
-			allowed--
-		}
 		p.Add(action.Create{ID: place.ID, Revision: place.Revision, Surge: place.Surge && o.GivesBack(), Reason: reason(place)})
 	}
 }
@@ -135,11 +129,6 @@ func inTurn(o *snapshot.Set, places []desired.Place) []desired.Place {
 		return places[:min(1, len(places))]
 	}
 	return places
-}
-
-// isGuarded reports whether a member comes at the update revision, which the guard may hold.
-func isGuarded(o *snapshot.Set, place desired.Place) bool {
-	return !place.Surge && place.Revision == o.Update.Name
 }
 
 // held holds a place that cannot be filled now.

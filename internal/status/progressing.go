@@ -79,7 +79,7 @@ func (f *facts) beginning() bool {
 
 // message tells in numbers how far the set has come, and what it waits for.
 func (f *facts) message(v verdict, b blocker) string {
-	s := f.headline(v) + f.lostRevision()
+	s := f.headline(v) + f.lostRevision() + f.unheard()
 	switch {
 	case b.text != "":
 		s += "; " + b.text
@@ -118,6 +118,20 @@ func (f *facts) lostRevision() string {
 		return ""
 	}
 	return "; ControllerRevision " + f.set.Current.Name + " is missing or was edited, and no pod can be made from it"
+}
+
+// unheard says why a rollout goes on that a user aborts.
+func (f *facts) unheard() string {
+	switch {
+	case !f.in.Aborts || f.set.Rejected || f.in.Invalid != "" || !f.set.Rolling():
+		return ""
+	case f.set.Unproven:
+		return "; the rollout cannot be aborted, because no other revision was ever complete"
+	case f.set.Current.Template == nil:
+		return "; the rollout cannot be aborted: change the template instead"
+	default:
+		return ""
+	}
 }
 
 // mismatch returns which claim differs from its template, if there is nothing else to report.

@@ -36,6 +36,8 @@ type Input struct {
 	// Failure is the write that the API server refused last, until a write of its kind succeeds; nil if there is none.
 	// Refusals in the Set need not be repeated.
 	Failure *Failure
+	// Aborts is true if a user asks to give up the update revision, and has not asked to retry it.
+	Aborts bool
 	// Invalid is what is wrong with a spec that is older than the validation that would have refused it; empty for any
 	// other. Nothing is planned for such a set.
 	Invalid string

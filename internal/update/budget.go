@@ -20,7 +20,8 @@ import (
 type budget struct {
 	snapshot.Budget
 
-	set *snapshot.Set
+	set   *snapshot.Set
+	state *desired.State
 	// moved is the first available pod that is moved now; empty if there is none.
 	moved string
 	// rests is true while surplus pods are being deleted: then no pod in service is disturbed.
@@ -45,6 +46,7 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	b := budget{
 		Budget:      snapshot.Budget{Available: w.Available, Floor: o.Limits.MinAvailable()},
 		set:         o,
+		state:       w,
 		rests:       w.Rests,
 		unavailable: maps.Clone(w.Unavailable),
 		missing:     map[string]int{},
@@ -157,6 +159,8 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 	switch {
 	case desired.IsOld(b.set, m.Replica):
 		return ""
+	case b.waits(m) > 0:
+		return action.HeldByGuard
 	case m.To != m.Replica.Revision && b.guards(m) && !b.passes(m):
 		return action.HeldByGuard
 	case b.rests && !m.Replica.OutOfService(), !b.Allows(m.Replica):
@@ -169,6 +173,18 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 // guards reports whether too many pods are unavailable at the revision of a move.
 func (b *budget) guards(m desired.Candidate) bool {
 	return b.against(m) >= b.limit
+}
+
+// waits returns for how long a broken pod has its chance to become ready where it is.
+func (b *budget) waits(m desired.Candidate) time.Duration {
+	if m.To != b.set.Update.Name || !m.Replica.Broken() {
+		return 0
+	}
+	left := b.state.ChanceLeft(b.set, m.Replica)
+	if left > 0 {
+		b.yieldAfter(left)
+	}
+	return left
 }
 
 // against counts what the guard counts against a move.
@@ -198,6 +214,9 @@ func (b *budget) passes(m desired.Candidate) bool {
 }
 
 func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {
+	if why == action.HeldByGuard && b.waits(m) > 0 {
+		return fmt.Sprintf("it came at revision %s because no pod of revision %s is available, and has a minute to become ready", m.Replica.Revision, m.To)
+	}
 	if why == action.HeldByGuard {
 		return fmt.Sprintf("%d unavailable at revision %s, no more are moved to it", b.against(m), m.To)
 	}

@@ -307,7 +307,7 @@ func (v *mover) foreign(m desired.Candidate) string {
 
 func deletion(m desired.Candidate, why string) action.Delete {
 	if m.Named {
-		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, Reason: cmp.Or(m.Replica.Leaving, "replacement requested")}
+		return action.Delete{Pod: m.Replica.Pod, Cause: action.Replace, To: m.To, Reason: cmp.Or(m.Replica.Leaving, "replacement requested")}
 	}
 	reason := "recreate at " + m.To
 	if why != "" {

@@ -75,7 +75,8 @@ func (d *domains) predecessor(id string, homes *[]snapshot.Domain) (home snapsho
 }
 
 // open returns the domains of the pods with random names that no new pod replaces yet: those that are gone, and those that are
-// deleted and have no claims for their successors to wait for.
+// deleted and have no claims for their successors to wait for. Last come those in whose domain new pods replace as many: they may
+// replace others, which nothing shows any more.
 func (d *domains) open() (homes []snapshot.Domain) {
 	if d.set.Ordinal() {
 		return nil
@@ -84,6 +85,7 @@ func (d *domains) open() (homes []snapshot.Domain) {
 		homes = append(homes, d.set.Vacated[id])
 	}
 	replaced := d.replaced()
+	var others []snapshot.Domain
 	for r := range d.set.Unsteady() {
 		if !r.Terminating || r.Surge {
 			continue
@@ -91,11 +93,12 @@ func (d *domains) open() (homes []snapshot.Domain) {
 		home := snapshot.DomainOf(r.Pod, d.spec.LabelKey)
 		if replaced[home] > 0 {
 			replaced[home]--
+			others = append(others, home)
 			continue
 		}
 		homes = append(homes, home)
 	}
-	return homes
+	return append(homes, others...)
 }
 
 // replaced counts the pods of each domain for which there are new pods that are not available yet.

@@ -247,7 +247,7 @@ func (u *user) awaitSteady(t *testing.T, identity v1alpha1.PodIdentity) {
 	})
 }
 
-// figures are what a plan says.
+// figures holds the figures of a plan.
 type figures struct {
 	Class                     string
 	Writes                    []struct{ Verb, Resource, Name string }

@@ -71,7 +71,7 @@ type journey struct {
 	name     string
 	onDelete bool
 	kill     bool
-	// pods and claims are those that must not be lost, by name.
+	// pods and claims must not be lost; they are listed by name.
 	pods, claims map[string]types.UID
 }
 

@@ -43,7 +43,7 @@ type frame struct {
 	text  string
 }
 
-// shot is what a film shows of one scene.
+// shot is one scene of a film.
 type shot struct {
 	low      int      // the fewest pods that served at once
 	serving  int      // at the end
@@ -59,7 +59,7 @@ type shot struct {
 	full bool
 }
 
-// film is what the watches show of one set.
+// film is one set as the watches show it.
 type film struct {
 	mu       sync.Mutex
 	name     string

@@ -21,7 +21,7 @@ const (
 // later is the act of waiting for a moment: what follows happens in the midst of what came before.
 const later = "later"
 
-// history is what happens to a pair of sets. Both are created by the edits of the opening. Each scene begins when both are at
+// history lists the events of a pair of sets. Both are created by the edits of the opening. Each scene begins when both are at
 // rest, and its acts follow one another at once.
 type history struct {
 	partner string

@@ -14,7 +14,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// verdict is what kubectl would say of a set at one moment.
+// verdict is the answer of kubectl about a set at one moment.
 type verdict struct {
 	// done says that the wait for the rollout would end: kubectl rollout status, and kubectl wait --for=condition=Ready.
 	done bool

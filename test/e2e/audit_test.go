@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"rollset.dev/rollset/internal/testing/testbed/assets"
 	auditlog "rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
@@ -21,6 +22,22 @@ func onLocalCluster() {
 	}
 }
 
+// onOwnManager skips a spec that starts or stops managers, if the manager is that of the cluster.
+func onOwnManager() {
+	if *installedFlag {
+		Skip("the manager of the cluster is not ours to stop")
+	}
+}
+
+// inCheckout skips a spec that needs the project's files, and returns the folder that has them.
+func inCheckout() (root string) {
+	root, err := assets.ModuleRoot()
+	if err != nil {
+		Skip("the project's files are not here")
+	}
+	return root
+}
+
 // withAudit skips a spec that counts requests if there is no audit log.
 func withAudit() {
 	if cluster.auditLog == "" {
@@ -31,7 +48,7 @@ func withAudit() {
 // request is a request of the manager.
 type request = auditlog.Request
 
-// audit is what the API server has logged of the manager's requests from some point on.
+// audit reads the API server's log of the manager's requests from some point on.
 type audit struct{ log auditlog.Log }
 
 // auditFrom starts an audit now.

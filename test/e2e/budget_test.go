@@ -36,7 +36,7 @@ func withBudget(policy v1alpha1.BudgetPolicy) option {
 var _ = Describe("A disruption budget of its own", func() {
 	f := newFixture()
 
-	// budgets are those of the namespace, each as "name minAvailable".
+	// budgets lists the budgets of the namespace, each as "name minAvailable".
 	budgets := func(ctx context.Context) func() []string {
 		return func() (all []string) {
 			list := &policyv1.PodDisruptionBudgetList{}
@@ -52,7 +52,7 @@ var _ = Describe("A disruption budget of its own", func() {
 		Eventually(budgets(ctx)).WithContext(ctx).Should(wanted)
 	}
 
-	It("follows the limits of the set, and comes back as it was", func(ctx SpecContext) {
+	It("follows the limits of the set, and comes back as it was", core, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 4, maxUnavailable("1"), withBudget(v1alpha1.AutoBudget)))
 		f.awaitCondition(ctx, set, v1alpha1.ConditionDisruptionReady, metav1.ConditionTrue, v1alpha1.ReasonInForce)
 		eventually(ctx, ConsistOf("web 3"))

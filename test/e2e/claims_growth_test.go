@@ -38,7 +38,7 @@ var _ = Describe("Claim templates that change", func() {
 		}
 	}
 
-	It("grow claims in the order of an update, one at a time, without a restart", func(ctx SpecContext) {
+	It("grow claims in the order of an update, one at a time, without a restart", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"), storageClass("data", nodes.ClaimClass))))
 		pods, claims, revision := f.pods(set), f.claims(), set.Status.UpdateRevision
 		from := f.claimMark()

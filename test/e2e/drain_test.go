@@ -60,7 +60,7 @@ var _ = Describe("Nodes that leave", Serial, func() {
 		}
 	}
 
-	It("are drained of a set of one pod that its budget protects", func(ctx SpecContext) {
+	It("are drained of a set of one pod that its budget protects", core, func(ctx SpecContext) {
 		onLocalCluster()
 		set := f.awaitReady(ctx, f.create(ctx, newSet("one", 1, maxSurge("1"), maxUnavailable("0"), replacingOnDrain())))
 		protect(ctx, set, 1)

@@ -5,15 +5,19 @@ package e2e
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,16 +46,21 @@ type environment struct {
 	managerKubeconfig, binary string
 	// manager is the manager that acts unless a spec uses another.
 	manager *operator
+	// run is in a label of each namespace that the suite makes, and made are their names.
+	run  string
+	made sets.Set[string]
 	// dir is a folder that is deleted with the suite.
 	dir string
 }
 
 // join starts a cluster, or joins that of KUBECONFIG, and runs the manager in it until ctx ends.
 func join(ctx context.Context, dir string) (*environment, error) {
-	e := &environment{dir: dir}
+	e := &environment{dir: dir, run: strings.ToLower(rand.Text()[:8]), made: sets.New[string]()}
 	prepare := e.startLocal
 	if path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); path != "" {
 		prepare = e.joinForeign
+	} else if *installedFlag {
+		return nil, errors.New("-installed needs the cluster of KUBECONFIG")
 	}
 	if err := prepare(ctx); err != nil {
 		return nil, errors.Join(err, e.stop())
@@ -125,14 +134,20 @@ func impersonating(config *clientcmdapi.Config, user string) clientcmdapi.Config
 // install installs the CRD and the role, builds the manager and starts it.
 func (e *environment) install(ctx context.Context) (err error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	if err := manager.Install(ctx, e.config); err != nil {
-		return err
+	if !*installedFlag {
+		if err := manager.Install(ctx, e.config); err != nil {
+			return err
+		}
 	}
 	if e.client, err = client.NewWithWatch(e.config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make client: %w", err)
+	}
+	if *installedFlag {
+		e.manager = &operator{environment: e, name: "manager", installed: true}
+		return manager.AwaitServed(ctx, e.client, "rollsets.apps.rollset.dev")
 	}
 	if e.managerKubeconfig, err = e.kubeconfigFor(manager.User); err != nil {
 		return err
@@ -147,7 +162,7 @@ func (e *environment) install(ctx context.Context) (err error) {
 // stop ends what join started.
 func (e *environment) stop() error {
 	var err error
-	if e.manager != nil {
+	if e.manager != nil && !e.manager.installed {
 		err = e.manager.stop()
 	}
 	if e.local != nil {

@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
-// fixture is what a spec works with: its own namespace, and a record of everything that happens in it.
+// fixture gives a spec its own namespace, and a record of everything that happens in it.
 type fixture struct {
 	namespace string
 	record    *record
@@ -62,8 +62,9 @@ func newFixture() *fixture {
 // makeNamespace creates a namespace that is deleted when the spec ends. The spec does not wait for that.
 func makeNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Labels: map[string]string{runLabel: cluster.run}}}
 	Expect(cluster.client.Create(ctx, namespace)).To(Succeed())
+	cluster.made.Insert(namespace.Name)
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(cluster.client.Delete(ctx, namespace))).To(Succeed())
 	})

@@ -30,7 +30,7 @@ var _ = Describe("A lifecycle hook", func() {
 		}
 	})
 
-	It("before deletion holds a pod back until both of its marks are gone, and lets it be if it is wanted again", func(ctx SpecContext) {
+	It("before deletion holds a pod back until both of its marks are gone, and lets it be if it is wanted again", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3, hooks(v1alpha1.Lifecycle{PreDelete: hook}), hooked())))
 		pods, from := f.pods(set), f.mark()
 

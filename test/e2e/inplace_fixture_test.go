@@ -131,7 +131,7 @@ func (f *fixture) expectInService(set *v1alpha1.RollSet, from mark) {
 	})
 }
 
-// bill is what the manager has written to each pod since it was opened, if requests are counted.
+// bill counts the writes of the manager to each pod since it was opened, if requests are counted.
 type bill struct {
 	fixture *fixture
 	audit   audit

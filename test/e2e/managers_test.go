@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
-// acting is what a manager logs when it writes pods.
+// acting is the log message of a manager that writes pods.
 const acting = `"msg":"created pods"`
 
 var _ = Describe("Two managers", func() {
@@ -27,6 +27,7 @@ var _ = Describe("Two managers", func() {
 	var leader, standby *operator
 
 	// The suite's own manager takes no part in elections, so it must be stopped.
+	BeforeEach(onOwnManager)
 	BeforeEach(func(ctx SpecContext) {
 		Expect(cluster.manager.stop()).To(Succeed())
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -89,7 +90,7 @@ var _ = Describe("Two managers", func() {
 		finish(ctx, set, from)
 	})
 
-	It("hand over at once when the first is asked to end", func(ctx SpecContext) {
+	It("hand over at once when the first is asked to end", core, func(ctx SpecContext) {
 		set, from := begin(ctx)
 		var holder string
 		f.awaitLease(ctx, func(l *coordinationv1.Lease) bool { holder = *l.Spec.HolderIdentity; return true })

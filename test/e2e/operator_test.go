@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,9 +21,13 @@ type operator struct {
 	args        []string
 	log         string
 	process     *manager.Process
+	// installed is true if the manager is that of the cluster, which is not ours to start or stop.
+	installed bool
 	// run starts a process that lives until the suite, or the context of newOperator, ends.
 	run func(manager.Options) (*manager.Process, error)
 }
+
+var errNotOurs = errors.New("the manager is that of the cluster, and not ours to stop")
 
 // newOperator describes a manager; start starts it. The name is that of its log.
 func (e *environment) newOperator(ctx context.Context, name string, args ...string) *operator {
@@ -46,7 +51,7 @@ func (o *operator) start() (err error) {
 // running reports whether its process has not ended.
 func (o *operator) running() bool {
 	if o.process == nil {
-		return false
+		return o.installed
 	}
 	select {
 	case <-o.process.Done():
@@ -58,7 +63,10 @@ func (o *operator) running() bool {
 
 // kill kills the process without warning, as a power failure does.
 func (o *operator) kill() error {
-	if !o.running() {
+	switch {
+	case o.installed:
+		return errNotOurs
+	case !o.running():
 		return nil
 	}
 	return o.process.Kill()
@@ -66,7 +74,10 @@ func (o *operator) kill() error {
 
 // stop asks the process to exit, and waits for it.
 func (o *operator) stop() error {
-	if !o.running() {
+	switch {
+	case o.installed:
+		return errNotOurs
+	case !o.running():
 		return nil
 	}
 	return o.process.Stop()
@@ -82,6 +93,9 @@ func (o *operator) ensure() error {
 
 // logged returns what was logged after the first offset bytes, and where the log ends.
 func (o *operator) logged(offset int64) (text string, end int64) {
+	if o.installed {
+		return "the cluster has it", offset
+	}
 	file, err := os.Open(o.log)
 	if err != nil {
 		return err.Error(), offset

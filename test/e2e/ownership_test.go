@@ -19,7 +19,7 @@ import (
 var _ = Describe("Ownership", func() {
 	f := newFixture()
 
-	It("adopts a pod without a controller, and releases one that no longer matches", func(ctx SpecContext) {
+	It("adopts a pod without a controller, and releases one that no longer matches", core, func(ctx SpecContext) {
 		set := newSet("web", 2)
 		orphan := barePod(set, "stray")
 		f.createObject(ctx, orphan)

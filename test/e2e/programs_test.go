@@ -30,9 +30,8 @@ import (
 var _ = Describe("Other programs", func() {
 	f := newFixture()
 
-	It("include kubectl: apply, wait, get, scale, explain", func(ctx SpecContext) {
-		root, err := assets.ModuleRoot()
-		Expect(err).NotTo(HaveOccurred())
+	It("include kubectl: apply, wait, get, scale, explain", core, func(ctx SpecContext) {
+		root := inCheckout()
 		f.kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "samples"))
 		timeout := fmt.Sprintf("--timeout=%ds", int(patience.Long().Seconds()))
 		f.kubectl(ctx, "wait", "--for=condition=Ready", timeout, "rls", "--all")
@@ -57,7 +56,7 @@ var _ = Describe("Other programs", func() {
 		Expect(f.podsWith(isLive)).To(BeEmpty())
 	})
 
-	It("include disruption budgets, which find out how many pods are expected, and are respected", func(ctx SpecContext) {
+	It("include disruption budgets, which find out how many pods are expected, and are respected", core, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 4, gated()))
 		pods := f.awaitPods(ctx, set, "four pods", func(pods []*corev1.Pod) bool { return len(pods) == 4 })
 		for _, pod := range pods {

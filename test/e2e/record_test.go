@@ -26,7 +26,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// record is what the API server reports about the objects of one namespace: how they are now, and every change of the pods
+// record keeps the events of the API server about the objects of one namespace: how they are now, and every change of the pods
 // and claims since the record began. It uses watches, so it misses nothing, except for what happens while the API server is
 // away.
 type record struct {

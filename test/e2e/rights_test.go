@@ -32,10 +32,11 @@ var unasked = []string{
 	"list /nodes", "list policy/poddisruptionbudgets",
 }
 
-// After all specs, the manager has asked for nothing that its role does not have, and its role has nothing that no spec
-// needs.
-var _ = AfterSuite(func() {
-	if cluster == nil || cluster.local == nil {
+// expectRights checks after all specs that the manager has asked for nothing that its role does not have, and that its role has
+// nothing that no spec needs.
+func expectRights() {
+	GinkgoHelper()
+	if cluster.local == nil {
 		return
 	}
 	asked, err := auditlog.Whole(cluster.auditLog).Rights(manager.User)
@@ -45,7 +46,7 @@ var _ = AfterSuite(func() {
 		// An API server that has just started forbids for a moment what it has not read of its roles.
 		Expect(!forbidden || granted[right]).To(BeTrue(), "the manager may not %s", right)
 	}
-	if suite, _ := GinkgoConfiguration(); len(slices.Concat(suite.FocusStrings, suite.FocusFiles, suite.SkipStrings, suite.SkipFiles)) > 0 {
+	if suite, _ := GinkgoConfiguration(); suite.LabelFilter != "" || len(slices.Concat(suite.FocusStrings, suite.FocusFiles, suite.SkipStrings, suite.SkipFiles)) > 0 {
 		return // not all specs have run
 	}
 	maps.DeleteFunc(granted, func(right string, _ bool) bool {
@@ -53,7 +54,7 @@ var _ = AfterSuite(func() {
 		return used || slices.Contains(unasked, right)
 	})
 	Expect(granted).To(BeEmpty(), "rights in the manager's roles that no spec needs")
-})
+}
 
 // grantedRights returns those of the generated roles.
 func grantedRights() map[string]bool {

@@ -21,7 +21,7 @@ const still = 2 * time.Second
 var _ = Describe("A rolling update", func() {
 	f := newFixture()
 
-	It("moves all pods within maxUnavailable", func(ctx SpecContext) {
+	It("moves all pods within maxUnavailable", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 10, maxUnavailable("30%"))))
 		before, from := set.Status.UpdateRevision, f.mark()
 
@@ -40,7 +40,7 @@ var _ = Describe("A rolling update", func() {
 		Expect(f.revisions(set)).To(HaveLen(2))
 	})
 
-	It("creates new pods first with maxSurge, and then has never fewer than wanted", func(ctx SpecContext) {
+	It("creates new pods first with maxSurge, and then has never fewer than wanted", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 6, maxUnavailable("0"), maxSurge("50%"))))
 		from := f.mark()
 
@@ -52,7 +52,7 @@ var _ = Describe("A rolling update", func() {
 		Expect(f.created(set, from)).To(Equal(6), "pods created")
 	})
 
-	It("stops at the partition, goes on when it is lowered, and goes back when it is raised", func(ctx SpecContext) {
+	It("stops at the partition, goes on when it is lowered, and goes back when it is raised", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 5, maxUnavailable("1"), partition("3"))))
 		current, from := set.Status.UpdateRevision, f.mark()
 		isMix := func(old, updated int) func([]*corev1.Pod) bool {

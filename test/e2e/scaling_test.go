@@ -20,7 +20,7 @@ import (
 var _ = Describe("Scaling", func() {
 	f := newFixture()
 
-	It("creates as many pods as wanted, and says so", func(ctx SpecContext) {
+	It("creates as many pods as wanted, and says so", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 5)))
 
 		pods := f.pods(set)
@@ -41,7 +41,7 @@ var _ = Describe("Scaling", func() {
 		Expect(set.Spec).To(Equal(f.set(set).Spec), "the controller never writes a spec")
 	})
 
-	It("follows the number of replicas up and down", func(ctx SpecContext) {
+	It("follows the number of replicas up and down", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 		first := f.pods(set)
 
@@ -83,7 +83,7 @@ var _ = Describe("Scaling", func() {
 		f.expectNoPodLost(kept)
 	})
 
-	It("is scaled through the scale subresource", func(ctx SpecContext) {
+	It("is scaled through the scale subresource", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 1)))
 		scale := &autoscalingv1.Scale{}
 		Expect(cluster.client.SubResource("scale").Get(ctx, set, scale)).To(Succeed())
@@ -97,7 +97,7 @@ var _ = Describe("Scaling", func() {
 		Expect(scale.Status.Replicas).To(Equal(int32(3)))
 	})
 
-	It("replaces pods that were deleted or have failed", func(ctx SpecContext) {
+	It("replaces pods that were deleted or have failed", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 		pods := f.pods(set)
 		f.delete(ctx, pods[0])
@@ -111,7 +111,7 @@ var _ = Describe("Scaling", func() {
 		f.expectNoPodLost(pods[2:])
 	})
 
-	It("leaves the pods running when it is deleted with --cascade=orphan, and has them collected otherwise", func(ctx SpecContext) {
+	It("leaves the pods running when it is deleted with --cascade=orphan, and has them collected otherwise", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 3)))
 		f.delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 		f.expectGone(ctx, set)

@@ -29,7 +29,7 @@ import (
 var _ = Describe("StatefulSet: basic functionality", func() {
 	f := newFixture()
 
-	It("should provide basic identity", func(ctx SpecContext) {
+	It("should provide basic identity", core, func(ctx SpecContext) {
 		f.createObject(ctx, headlessService("ss"))
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("datadir"), claiming("home"))))
 		pods := f.awaitNames(ctx, set, numbered(set, 0, 1, 2)...)

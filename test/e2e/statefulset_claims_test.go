@@ -74,7 +74,7 @@ var _ = Describe("StatefulSet: claims", func() {
 	},
 		Entry("should delete PVCs with a WhenDeleted policy", remove, retain),
 		Entry("should delete PVCs with a OnScaledown policy", retain, remove),
-		Entry("whenDeleted Delete, whenScaled Delete", remove, remove),
+		Entry("whenDeleted Delete, whenScaled Delete", core, remove, remove),
 		Entry("whenDeleted Retain, whenScaled Retain", retain, retain),
 	)
 
@@ -165,7 +165,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		f.changeClaim(ctx, "data-ss-1", func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil }) // the garbage collector deletes it: its owner never existed
 	})
 
-	It("PVC should be recreated when pod is pending due to missing PVC", func(ctx SpecContext) {
+	It("PVC should be recreated when pod is pending due to missing PVC", core, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("ss", 1, ordinal(), claiming("data"), requesting("100000")))
 		pod := f.awaitNames(ctx, set, "ss-0")[0]
 		claim := f.awaitClaimNames(ctx, "data-ss-0")[0]

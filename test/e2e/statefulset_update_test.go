@@ -46,7 +46,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		Expect(uids(f.claims())).To(Equal(claims), "an update keeps the claims")
 	},
 		Entry("should perform rolling updates and roll backs of template modifications"),
-		Entry("should perform rolling updates and roll backs of template modifications with PVCs", claiming("data")),
+		Entry("should perform rolling updates and roll backs of template modifications with PVCs", core, claiming("data")),
 	)
 
 	It("should perform canary updates and phased rolling updates of template modifications", func(ctx SpecContext) {

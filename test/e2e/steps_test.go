@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
 var _ = Describe("A rollout in steps", func() {
@@ -78,7 +77,7 @@ var _ = Describe("A rollout in steps", func() {
 		Expect(isUpdated(f.awaitReady(ctx, set))).To(Succeed())
 	})
 
-	It("waits for a gate, which is written with the shipped role and no other", func(ctx SpecContext) {
+	It("waits for a gate, which is written with the shipped role and no other", core, func(ctx SpecContext) {
 		judge := f.newJudge(ctx)
 		set := stepped(ctx, v1alpha1.RolloutStep{Updated: one, Gates: []v1alpha1.StepGate{{ConditionType: "Errors"}}})
 		set = f.change(ctx, set, release("2"))
@@ -145,8 +144,7 @@ func (f *fixture) expectAtRevision(ctx context.Context, set *v1alpha1.RollSet, n
 // newJudge returns a client of a user who has only the shipped role for writers of gates in the namespace.
 func (f *fixture) newJudge(ctx context.Context) client.Client {
 	GinkgoHelper()
-	root, err := assets.ModuleRoot()
-	Expect(err).NotTo(HaveOccurred())
+	root := inCheckout()
 	text, err := os.ReadFile(filepath.Join(root, "config", "rbac", "rollset_gate-writer_role.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	shipped := &rbacv1.ClusterRole{}

@@ -37,7 +37,7 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 		Expect(f.created(set, 0)).To(Equal(4), "one pod too much was created: the stuck one")
 	})
 
-	DescribeTable("is replaced at any ordinal", func(ctx SpecContext, broken string) {
+	DescribeTable("is replaced at any ordinal", core, func(ctx SpecContext, broken string) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal())))
 		from := f.mark()
 

@@ -11,6 +11,14 @@
 //
 //	make test-e2e KUBECONFIG=… E2E_FLAGS='-image=… -next-image=… -crashing-image=… -audit-log=…'
 //
+// The specs with the label core are those that are run on each supported version of Kubernetes:
+//
+//	make test-versions VERSIONS=1.34
+//
+// As one binary, they test the manager that a cluster has, however it was installed, and leave nothing behind:
+//
+//	make conformance-binary && KUBECONFIG=… bin/conformance -installed
+//
 // # How to write a spec
 //
 //	var _ = Describe("Scaling", func() {
@@ -54,10 +62,17 @@ var (
 	crashingImageFlag = flag.String("crashing-image", "", "image that exits with an error at once; simulated nodes need none")
 )
 
+// installedFlag makes the suite a test of conformance: it installs nothing, and runs the core unless it is given another filter.
+var installedFlag = flag.Bool("installed", false, "test the manager that the cluster of KUBECONFIG has, and report what was seen")
+
 // auditLogFlag is for a cluster whose API server runs on this machine.
 var auditLogFlag = flag.String("audit-log", "", "audit log of the API server of KUBECONFIG, in JSON, at level Metadata at least")
 
-// cluster is what all specs share.
+// core marks the specs that are run on each supported version of Kubernetes: create, roll out, break and repair, change in
+// place, claims, scale, adopt, and kubectl.
+var core = Label("core")
+
+// All specs share the cluster.
 var cluster *environment
 
 func TestE2E(t *testing.T) {
@@ -66,7 +81,11 @@ func TestE2E(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	log.SetLogger(GinkgoLogr)
-	RunSpecs(t, "RollSet end to end")
+	suite, reporter := GinkgoConfiguration()
+	if *installedFlag && suite.LabelFilter == "" {
+		suite.LabelFilter = core[0]
+	}
+	RunSpecs(t, "RollSet end to end", suite, reporter)
 }
 
 var _ = BeforeSuite(func() {
@@ -78,3 +97,11 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.stop)
 })
+
+var _ = AfterSuite(func(ctx SpecContext) {
+	if cluster == nil { // it did not start
+		return
+	}
+	expectRights()
+	expectNothingLeft(ctx)
+}, NodeTimeout(10*time.Minute))

@@ -17,7 +17,7 @@ import (
 var _ = Describe("Trouble", func() {
 	f := newFixture()
 
-	It("stops at maxUnavailable pods with an image that cannot be pulled, says so, and is repaired by the next edit", func(ctx SpecContext) {
+	It("stops at maxUnavailable pods with an image that cannot be pulled, says so, and is repaired by the next edit", core, func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 6, maxUnavailable("2"))))
 		from := f.mark()
 
@@ -68,7 +68,7 @@ var _ = Describe("Trouble", func() {
 		f.expectAvailableAtLeast(set, from, 3)
 	})
 
-	It("says that the quota is full, and goes on when there is room", func(ctx SpecContext) {
+	It("says that the quota is full, and goes on when there is room", core, func(ctx SpecContext) {
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Name: "few"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}},
@@ -125,7 +125,7 @@ var _ = Describe("Trouble", func() {
 		})
 	}
 
-	It("says of a new set that the API server refuses its template, and creates the pods once it is mended", func(ctx SpecContext) {
+	It("says of a new set that the API server refuses its template, and creates the pods once it is mended", core, func(ctx SpecContext) {
 		set := f.create(ctx, newSet("web", 2, template(func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Name = "Not_A_Name" })))
 		failure := f.awaitCondition(ctx, set, "ReplicaFailure", metav1.ConditionTrue, "")
 		Expect(failure.Message).To(ContainSubstring(`spec.containers[0].name: Invalid value: "Not_A_Name"`))

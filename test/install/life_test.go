@@ -31,7 +31,7 @@ type means struct {
 // step is one of the steps in the life of an installation.
 type step struct {
 	name string
-	// version is what is installed from now on; 0 is none.
+	// version is the version that is installed from now on; 0 is none.
 	version int
 	// updated is how many pods of the set are updated at the end of the step.
 	updated int32
@@ -201,7 +201,7 @@ func ownedBy(t *testing.T, set *v1alpha1.RollSet) map[string]types.UID {
 	return uids
 }
 
-// sameAs fails unless a set, its pods and its claims are those from before.
+// sameAs fails unless a set, its pods and its claims are the same as before.
 func sameAs(t *testing.T, after string, set *v1alpha1.RollSet, before map[string]types.UID) {
 	t.Helper()
 	if now := ownedBy(t, set); fmt.Sprint(now) != fmt.Sprint(before) {

@@ -239,7 +239,7 @@ func TestInstallModes(t *testing.T) {
 	}
 }
 
-// leases is what a Subscription sets for several namespaces: where the lease is only a pod knows by itself.
+// leases is the setting of a Subscription for several namespaces: where the lease is only a pod knows by itself.
 func leases(targets []string) []corev1.EnvVar {
 	if len(targets) < 2 {
 		return nil

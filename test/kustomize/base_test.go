@@ -98,7 +98,7 @@ const claims = `
       resources: {requests: {storage: 1Gi}}
 `
 
-// beside is what the workloads refer to.
+// beside has the objects that the workloads refer to.
 const beside = `
 apiVersion: v1
 kind: Service

@@ -25,7 +25,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
-// transformation is what an overlay asks for.
+// transformation is one request of an overlay.
 type transformation struct {
 	overlay string // its kustomization, without resources and components
 	patch   string // a file patch.yaml beside it

@@ -12,7 +12,7 @@ import (
 	"regexp"
 )
 
-// Metric is what the documentation says of one metric.
+// Metric is one metric as the documentation describes it.
 type Metric struct {
 	// Type is counter, gauge, histogram, info or stateset.
 	Type string

@@ -29,7 +29,7 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/realnode"
 )
 
-// bed is what all specs share.
+// All specs share the bed.
 var bed struct {
 	node   *realnode.Node
 	client client.WithWatch

@@ -185,7 +185,7 @@ func (b *bench) edit(t *testing.T, name string, options []option) {
 	}
 }
 
-// picture is what a change of managers must not change.
+// picture has everything that a change of managers must not change.
 type picture struct {
 	Pods   map[string]pod
 	Claims map[string]types.UID

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// set is what is known about a set and its pods.
+// set holds a set and its pods, as the cache shows them.
 type set struct {
 	name   cache.ObjectName
 	uid    types.UID
@@ -27,7 +27,7 @@ type set struct {
 	serial          int
 }
 
-// pod is what is known about a pod: what was seen, and what was requested and is not seen yet.
+// pod holds a pod as the cache shows it, and the requests that were sent for it and is not seen yet.
 type pod struct {
 	name, revision string
 	ready          bool

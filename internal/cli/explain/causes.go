@@ -27,7 +27,7 @@ type cause struct {
 	// Pods are the pods that wait for it; empty if the whole set does.
 	Pods   []string `json:"pods"`
 	Reason string   `json:"reason"`
-	// LiftedBy is what would end it, if possible a command.
+	// LiftedBy says how to end it, if possible a command.
 	LiftedBy string `json:"liftedBy"`
 }
 

@@ -34,12 +34,12 @@ import (
 // textLimit bounds what is shown of a text of unknown origin.
 const textLimit = 500
 
-// answer is what holds a set.
+// answer lists the causes that hold a set.
 type answer struct {
 	Set string `json:"set"`
-	// Waiting is what the controller last reported that it waits for.
+	// Waiting is the last message of the controller about what it waits for.
 	Waiting string `json:"waiting"`
-	// Causes are what the set waits for, the first one first.
+	// Causes lists the reasons to wait, the first one first.
 	Causes []cause `json:"causes"`
 	// Next are the writes that nothing holds.
 	Next  []string `json:"next"`
@@ -51,7 +51,7 @@ type hold struct {
 	Subject string `json:"subject"`
 	Kind    string `json:"kind"`
 	Reason  string `json:"reason"`
-	// LiftedBy is what would release it.
+	// LiftedBy says how to release it.
 	LiftedBy string `json:"liftedBy"`
 }
 

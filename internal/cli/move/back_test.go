@@ -27,7 +27,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// fate is what happens to a field of a RollSet in the old kind: the field that has its value, or nothing, because it has no
+// fate says what happens to a field of a RollSet in the old kind: the field that has its value, or nothing, because it has no
 // effect there. A field without fate is named as lost.
 type fate struct {
 	// value is a value of the field that is not the default, as JSON.
@@ -39,7 +39,7 @@ type fate struct {
 
 const nothingAtAll = "-"
 
-// fates are those of all fields, by path.
+// fates holds the fate of each field, by path.
 var fates = map[string]fate{
 	"replicas":                                           {`3`, "replicas", "replicas"},
 	"selector":                                           {`{"matchLabels":{"b":"c"}}`, "selector", "selector"},
@@ -77,7 +77,7 @@ var fates = map[string]fate{
 	"disruption.podDisruptionBudget":                     {`"Auto"`, "", ""},
 }
 
-// defaulted is what the API server makes of an empty spec.
+// defaulted is an empty spec with the defaults of the API server.
 const defaulted = `
 podIdentity: Random
 minReadySeconds: 0

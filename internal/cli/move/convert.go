@@ -88,7 +88,7 @@ func convert(s *session.Session, filenames []string, lossy bool) error {
 // conversion is a list of objects on its way to RollSets.
 type conversion struct {
 	objects []*unstructured.Unstructured
-	// refused is what no RollSet can have, lost what is left out, and left what looks like a workload and is not translated.
+	// refused lists what no RollSet can have, lost what is left out, and left what looks like a workload and is not translated.
 	refused, lost, left []string
 }
 

@@ -20,7 +20,7 @@ import (
 // recordKey is the key of a record in its ConfigMap.
 const recordKey = "record.json"
 
-// record is what a move needs to know about the object that it deletes, to resume after it was stopped and to go back. It is
+// record describes the object that a move deletes, to resume after it was stopped and to go back. It is
 // kept in a ConfigMap beside the objects.
 type record struct {
 	// Old is the workload of the other kind, as a manifest, and UID its UID.
@@ -30,7 +30,7 @@ type record struct {
 	Generation int64 `json:"generation"`
 	// Set is the RollSet that replaces it.
 	Set *unstructured.Unstructured `json:"set"`
-	// ReplicaSets are those of a Deployment, by name.
+	// ReplicaSets holds the ReplicaSets of a Deployment, by name.
 	ReplicaSets map[string]types.UID `json:"replicaSets,omitempty"`
 	// Pods are the pods that keep running, by name.
 	Pods map[string]types.UID `json:"pods"`

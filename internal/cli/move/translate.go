@@ -40,7 +40,7 @@ func versions(kind string) []string {
 // remains in the end has no counterpart.
 type translation struct {
 	old, spec map[string]any
-	// lost is what the other kind cannot express, each with the cause.
+	// lost lists what the other kind cannot express, each with the cause.
 	lost []string
 }
 

@@ -200,7 +200,7 @@ func (p *plan) warn(ctx context.Context, c client.Client, in forecast.Input) {
 	}
 }
 
-// samplePod sends a pod of the template as a dry run. A refusal is not an error: it is what will happen.
+// samplePod sends a pod of the template as a dry run. A refusal is not an error: it is part of the forecast.
 func samplePod(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (sample *corev1.Pod, refusal string, err error) {
 	pod := forecast.SamplePod(set)
 	err = c.Create(ctx, pod, client.DryRunAll)

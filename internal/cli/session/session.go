@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session is what every command of the plugin works with: the streams, the flags that select the cluster, the
+// Package session has what every command of the plugin works with: the streams, the flags that select the cluster, the
 // clients made from them, and the messages of failures.
 //
 // The rule: a command asks the API server only for what it needs. Kinds and resources are known without discovery.

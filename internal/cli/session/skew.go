@@ -23,7 +23,7 @@ func managerLabels() client.MatchingLabels {
 type Skew struct {
 	// Manager is the manager's version, or why it is unknown.
 	Manager string
-	// Warning is what may fail because the versions differ; empty if they do not, or if that is unknown.
+	// Warning says what may fail because the versions differ; empty if they do not, or if that is unknown.
 	Warning string
 }
 

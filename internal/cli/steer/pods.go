@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -112,13 +113,18 @@ func (d *podDeletion) find(ctx context.Context, c client.Client, args []string) 
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
 			return nil, fmt.Errorf("nothing was done: %w", err)
 		}
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil || owner.Kind != "RollSet" || owner.APIVersion != v1alpha1.GroupVersion.String() {
+		if !ofSet(pod) {
 			return nil, fmt.Errorf("nothing was done: pod %s belongs to no RollSet; use kubectl delete pod", name)
 		}
 		found = append(found, pod)
 	}
 	return found, nil
+}
+
+// ofSet reports whether a RollSet controls a pod. References made by other releases may name another version of the API.
+func ofSet(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == v1alpha1.GroupVersion.WithKind("RollSet").GroupKind()
 }
 
 // markPod labels a pod if it is the one that was seen.

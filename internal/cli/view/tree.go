@@ -64,7 +64,7 @@ type branch struct {
 	leaves             []leaf
 }
 
-// tree is what the command get shows of a set.
+// tree is a set in the form that the command get prints.
 type tree struct {
 	set      *v1alpha1.RollSet
 	limits   snapshot.Limits

@@ -4,10 +4,9 @@
 // Package backoff paces attempts that fail, each separately from all others.
 //
 // The rule: an attempt is a verb and an object. The first one is free. Then the wait doubles from one failure to the next,
-// up to a bound. It starts again after a success, when the attempted content changes, and after a long time without an
-// attempt. A refused write may be refused without end. An API server that fails recovers soon, so the bound for it is lower.
-// An attempt that lost against another writer is repeated a few times on what that one wrote. After that a conflict is a
-// refusal like any other.
+// up to a bound. The wait starts again from the shortest one after a success, when the content of the attempt changes, and after a long
+// time without an attempt. The bound is lower for failures of the API server, which end soon, than for refusals, which may last. An
+// attempt that conflicts with another writer is repeated a few times on the new version. After that, a conflict counts as a refusal.
 package backoff
 
 import (
@@ -20,38 +19,38 @@ import (
 // The shortest wait between two attempts, and the longest ones.
 const (
 	Shortest = time.Second
-	// ShortestAltered is the shortest wait after a write that was accepted and did not do what it says: a policy that rewrites
-	// objects stays for long.
+	// ShortestAltered is the shortest wait after a write that the API server accepted and altered. It is longer, because a policy
+	// that rewrites objects lasts.
 	ShortestAltered = 10 * time.Second
-	// LongestTrouble is the longest wait after a failure that says nothing about the attempt.
+	// LongestTrouble is the longest wait after a failure that is not about the attempt.
 	LongestTrouble = 30 * time.Second
 	Longest        = 5 * time.Minute
 )
 
-// patience is how many times in a row an attempt may be overtaken and be made again as soon as the object has changed.
+// patience is how many conflicts in a row may be followed by an attempt as soon as the object has changed.
 const patience = 3
 
 // Failure is a failed attempt.
 type Failure struct {
-	// Version is what was attempted. Another version waits for nothing.
+	// Version identifies the content of the attempt. An attempt with another version does not wait.
 	Version string
 	// Seen is the resource version on which the attempt was made, if it failed because the object has another.
 	Seen string
-	// Conflict is true if the API server spoke of a conflict though the object is as it was seen.
+	// Conflict is true if the API server reported a conflict although the object has not changed.
 	Conflict bool
-	// Unsettled is true if it is not known what came of the attempt.
+	// Unsettled is true if the result of the attempt is unknown.
 	Unsettled bool
-	// Message is what the API server said.
+	// Message is the API server's message.
 	Message string
-	// Refused is true if it understood the attempt and will not have it as things are.
+	// Refused is true if the API server understood the attempt and refuses it.
 	Refused bool
-	// ByRule is true if a quota or a policy refused it, which would refuse another object of the same content too.
+	// ByRule is true if a quota or a policy refused it. They would refuse another object with the same content too.
 	ByRule bool
-	// Altered is true if the API server accepted the write, and it did not do what it says.
+	// Altered is true if the API server accepted the write and stored something else.
 	Altered bool
-	// Longest bounds the wait in place of the bounds that are usual; zero if they will do.
+	// Longest replaces the usual bound of the wait; zero keeps it.
 	Longest time.Duration
-	// Overtaken is true if another writer seems to have been faster. That is not a refusal yet.
+	// Overtaken is true if another writer seems to have changed the object first. That is not a refusal yet.
 	Overtaken bool
 }
 
@@ -92,7 +91,7 @@ func (t *Table) Failed(k attempt.Key, f Failure, now time.Time) {
 	e.fails++
 }
 
-// Rest lets an attempt, of whatever outcome, not be made again before a while has passed.
+// Rest keeps an attempt from being made again for some time, whatever its result is.
 func (t *Table) Rest(k attempt.Key, f Failure, now time.Time, d time.Duration) {
 	*t.entry(k) = entry{Failure: f, last: now, delay: d}
 }
@@ -119,12 +118,12 @@ func (t *Table) Wait(k attempt.Key, version, seen string, now time.Time) time.Du
 	return min(max(0, e.last.Add(e.delay).Sub(now)), e.delay) // a clock that jumps back adds nothing
 }
 
-// Altered reports whether the last attempt was accepted and did not do what it says.
+// Altered reports whether the API server altered what the last attempt wrote.
 func (t *Table) Altered(k attempt.Key) bool {
 	return t.entries[k] != nil && t.entries[k].Altered
 }
 
-// Has reports whether anything is known of an attempt.
+// Has reports whether the table has an entry for an attempt.
 func (t *Table) Has(k attempt.Key) bool { return t.entries[k] != nil }
 
 // Failure returns the last failure of an attempt at a version; false if there is none.
@@ -144,7 +143,7 @@ func (t *Table) Keys() []attempt.Key {
 	return keys
 }
 
-// Forget drops what is too old to count, and what concerns objects that are gone.
+// Forget drops entries that are too old to count, and those of deleted objects.
 func (t *Table) Forget(gone func(attempt.Key) bool, now time.Time) {
 	maps.DeleteFunc(t.entries, func(k attempt.Key, e *entry) bool {
 		rested := e.fails == 0 && e.Message == "" && now.Sub(e.last) >= e.delay

@@ -26,25 +26,25 @@ const (
 	PatchingRevision attempt.Verb = "patch revision"
 	DeletingRevision attempt.Verb = "delete revision"
 	AdoptingRevision attempt.Verb = "adopt revision"
-	// Doubting asks the API server for what the cache does not show: pods, or that the set is gone.
+	// Doubting asks the API server what the cache may not show yet: pods, or the deletion of the set.
 	Doubting attempt.Verb = "ask for what the cache does not show"
 	// Replacing replaces pods that ended soon after they started.
 	Replacing attempt.Verb = "replace pods that keep ending"
 )
 
-// budgetCooldown is the minimum time between two identical writes to a disruption budget, so that two clients that keep changing
-// it do not make one another busy.
+// budgetCooldown is the minimum time between two identical writes to a disruption budget, so that two clients that change it in
+// turn do not cause each other work.
 const budgetCooldown = 10 * time.Second
 
-// gateCooldown is the minimum time between two identical writes to one gate, so that a client that keeps turning it cannot
-// make us write at every turn.
+// gateCooldown is the minimum time between two identical writes to one gate, so that a client that changes it repeatedly does
+// not cause as many writes.
 const gateCooldown = time.Second
 
-// Writes paces the attempts of one set during one reconcile. It knows the versions of what the cache shows.
+// Writes paces the attempts of one set during one reconcile, on the versions that the cache shows.
 type Writes struct {
 	table   *Table
 	objects *snapshot.Objects
-	// byUID are the objects by their UIDs, once they are asked for.
+	// byUID has the objects by their UIDs. It is filled when it is first needed.
 	byUID map[string]metav1.Object
 }
 
@@ -76,8 +76,8 @@ func (w *Writes) last(k attempt.Key) (f Failure, counts bool, wait time.Duration
 	return f, counts, w.table.Wait(k, version, seen, w.objects.Now)
 }
 
-// Note notes a failure of an attempt on what the cache shows. An attempt that was altered once stays so until it succeeds: a conflict
-// in between tells nothing about the policy.
+// Note notes a failure of an attempt on what the cache shows. An attempt that was altered stays marked as altered until it
+// succeeds: a conflict in between does not show that the policy is gone.
 func (w *Writes) Note(k attempt.Key, f Failure) {
 	f.Altered = f.Altered || w.table.Altered(k)
 	f.Version = w.version(k, f.Altered)
@@ -93,7 +93,7 @@ func (w *Writes) Failed(k attempt.Key, err error) {
 	})
 }
 
-// Overtaken notes an attempt on an object that is not as the cache shows it.
+// Overtaken notes an attempt on an object that has changed since the cache showed it.
 func (w *Writes) Overtaken(k attempt.Key, seen string, err error) {
 	w.Note(k, Failure{Seen: seen, Message: err.Error()})
 }
@@ -115,14 +115,14 @@ func (w *Writes) Attempted(a attempt.Result, namespaceGone bool) {
 		w.Note(a.Key, Failure{Refused: true})
 	case a.Overtaken:
 		w.Overtaken(a.Key, a.Seen, a.Err)
-	case a.Key.Verb == attempt.Creating && namespaceGone: // nothing can be created in the namespace, and the set is deleted with it
+	case a.Key.Verb == attempt.Creating && namespaceGone: // the set is deleted with the namespace
 		w.table.Rest(a.Key, Failure{Version: w.version(a.Key, false), Message: a.Err.Error(), Refused: true}, w.objects.Now, Longest)
 	default:
 		w.Failed(a.Key, a.Err)
 	}
 }
 
-// cooldown is how long a write rests after a success; zero if it does not.
+// cooldown returns how long a write waits after a success; zero if it does not.
 func cooldown(verb attempt.Verb) time.Duration {
 	switch {
 	case verb == attempt.Opening || verb == attempt.Closing:
@@ -144,8 +144,7 @@ func (w *Writes) ReplaceWait(revision string) time.Duration {
 	return w.table.Wait(attempt.Key{Verb: Replacing}, revision, "", w.objects.Now)
 }
 
-// Refusals are the writes that were refused a while ago and may be wanted still, as planners see them. What concerns objects
-// that are gone is forgotten.
+// Refusals returns the refused writes that may still be wanted, in the form that planners read. It drops those of deleted objects.
 func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 	gone := func(k attempt.Key) bool { return k.Object != "" && ofObject(k.Verb) && w.object(k) == nil }
 	w.table.Forget(gone, w.objects.Now)
@@ -164,12 +163,12 @@ func (w *Writes) Refusals() map[attempt.Key]snapshot.Refusal {
 	return refusals
 }
 
-// Retry is when to try again what failed; zero if nothing did. No event tells that the API server would accept it now.
+// Retry returns when to try a failed write again; zero if none failed. No event shows that the API server would accept it now.
 func (w *Writes) Retry() (next time.Duration) {
 	for _, k := range w.table.Keys() {
 		f, _, wait := w.last(k)
 		if cooldown(k.Verb) > 0 && f.Message == "" {
-			continue // it only rests, and may not be wanted again
+			continue // it succeeded, and may not be wanted again
 		}
 		next = action.Sooner(next, wait)
 	}
@@ -199,9 +198,9 @@ func (w *Writes) object(k attempt.Key) metav1.Object {
 	return w.byUID[k.Object]
 }
 
-// version is what an attempt is about: the spec and the object. What else is written on a pod changes all the time and makes
-// no difference, but for the labels by which policies select pods. Labels that hooks set and remove come and go with the
-// attempts. An attempt that was altered may have changed the object itself, so it is about the spec alone.
+// version identifies the content of an attempt: the spec and the object. Of a pod it includes the labels, because policies select pods
+// by them, but no other field that changes often, and no label of a lifecycle hook. After an attempt that was altered, the version
+// includes the spec only, because that attempt may have changed the object.
 func (w *Writes) version(k attempt.Key, altered bool) string {
 	generation := strconv.FormatInt(w.objects.Set.Generation, 10)
 	at := func(o metav1.Object) string { return generation + " " + strconv.FormatInt(o.GetGeneration(), 10) }
@@ -212,9 +211,9 @@ func (w *Writes) version(k attempt.Key, altered bool) string {
 		return generation + w.room()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion
-	case object == nil, attempt.OfBudget(k.Verb): // what other clients write on a budget makes no difference
+	case object == nil, attempt.OfBudget(k.Verb): // writes of other clients to a budget do not matter
 		return generation
-	case k.Verb == PatchingRevision: // what is written on it is wanted no more once it is there
+	case k.Verb == PatchingRevision: // once it is written, it is not wanted again
 		return object.GetResourceVersion()
 	case w.objects.Set.Spec.Lifecycle != nil:
 		return at(object)
@@ -223,7 +222,7 @@ func (w *Writes) version(k attempt.Key, altered bool) string {
 	}
 }
 
-// room tells apart what the pods of the set leave of a quota: it is another one as soon as one of them goes or ends.
+// room changes when a pod of the set ends or is deleted, because a quota may then have room for another pod.
 func (w *Writes) room() string {
 	var sum uint64
 	for _, pod := range w.objects.Pods {
@@ -236,14 +235,14 @@ func (w *Writes) room() string {
 	return " " + strconv.FormatUint(sum, 36)
 }
 
-// ofPlan reports whether planners are told of the refusals of a verb.
+// ofPlan reports whether planners read the refusals of a verb.
 func ofPlan(verb attempt.Verb) bool {
 	return !slices.Contains([]attempt.Verb{
 		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, AdoptingRevision, Doubting, Replacing, attempt.Preflighting,
 	}, verb)
 }
 
-// ofObject reports whether what a verb writes is an object that exists.
+// ofObject reports whether a verb writes to an object that exists.
 func ofObject(verb attempt.Verb) bool {
 	return !slices.Contains([]attempt.Verb{
 		WritingStatus, CreatingRevision, AdoptingRevision, Doubting, Replacing, attempt.Preflighting, attempt.Creating, attempt.MakingClaims,

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informer is the side of the caches: what they keep of objects, by which fields they find them, how far they have
-// come, and which changes of a pod matter.
+// Package informer configures the caches: which fields of objects they keep, their indexes, the resource versions that they have
+// reached, and which changes of a pod matter.
 package informer
 
 import (
@@ -19,7 +19,7 @@ import (
 	"rollset.dev/rollset/internal/expectations"
 )
 
-// Watched are the kinds whose caches are waited for after a write.
+// Watched returns the kinds whose caches a reconcile waits for after a write.
 func Watched() map[schema.GroupKind]client.Object {
 	return map[schema.GroupKind]client.Object{
 		SetKind():                &v1alpha1.RollSet{},
@@ -29,7 +29,7 @@ func Watched() map[schema.GroupKind]client.Object {
 	}
 }
 
-// ByObject returns the kinds that a manager's cache of some namespaces, or of all, trims.
+// ByObject returns the transforms of a manager's cache, by kind. No namespaces means all.
 func ByObject(namespaces map[string]cache.Config) map[client.Object]cache.ByObject {
 	trim := &Trim{Whole: len(namespaces) > 0}
 	return map[client.Object]cache.ByObject{
@@ -39,15 +39,15 @@ func ByObject(namespaces map[string]cache.Config) map[client.Object]cache.ByObje
 	}
 }
 
-// SetKind is the kind of sets.
+// SetKind returns the kind RollSet.
 func SetKind() schema.GroupKind { return v1alpha1.GroupVersion.WithKind("RollSet").GroupKind() }
 
-// RevisionKind is the kind of revisions.
+// RevisionKind returns the kind ControllerRevision.
 func RevisionKind() schema.GroupKind {
 	return appsv1.SchemeGroupVersion.WithKind("ControllerRevision").GroupKind()
 }
 
-// SetOf returns the set that controls an object; false if nothing or something else does.
+// SetOf returns the set that controls an object; false if it has no controller, or one of another kind.
 func SetOf(o client.Object) (set types.NamespacedName, ok bool) {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || !isSet(owner) {

@@ -20,28 +20,27 @@ import (
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
-// Trim takes out of pods what this program does not read, before they come into the cache: its Pod is the transform of a cache. Of
-// the pods of others, which are most of what a cluster has, little more is left than whose they are. Pods of one revision have in
-// common what is equal in their specs. That matters most while they start, because thousands may wait for a node.
+// Trim removes the fields of pods that this program does not read, before the pods enter the cache: its method Pod is the transform of
+// a cache. Of a pod of another controller, which most pods of a cluster are, it keeps the name, the owner and the labels. Pods of one
+// revision share the equal parts of their specs. Sharing saves most while pods start, because thousands may wait for a node.
 type Trim struct {
-	// Whole reports that strangers stay pods, because the cache is read by lists, which want all objects to be of one type.
-	// Otherwise their metadata is kept, in a fifth of the memory.
+	// Whole is true if pods of other controllers stay pods, because the cache is read by lists, which need objects of one type.
+	// Otherwise only their metadata is kept, which takes a fifth of the memory.
 	Whole bool
 
 	mu sync.Mutex
-	// known are the specs of the pods that were seen first.
+	// known holds the spec of the first pod of each revision.
 	known map[revisionOf]*seenSpec
-	// kin are what strangers have in common, by the UIDs of their controllers.
-	kin map[types.UID]kin
-	// labels are those of the orphan that was seen last.
+	// foreign holds the metadata that the pods of another controller share, by the UID of the controller.
+	foreign map[types.UID]foreignPods
+	// labels holds the labels of the last pod without a controller.
 	labels map[string]string
-	// buffer is for specs that are compared.
+	// buffer is for encoded specs that are compared.
 	buffer []byte
 }
 
-// kin is what the pods of a controller have in common, who is none of ours: the controller, as their only owner, and their
-// labels.
-type kin struct {
+// foreignPods is the metadata that the pods of another controller share: the controller as their only owner, and their labels.
+type foreignPods struct {
 	owners []metav1.OwnerReference
 	labels map[string]string
 }
@@ -51,8 +50,8 @@ type revisionOf struct {
 	revision string
 }
 
-// seenSpec is what a pod has in common with others of its revision, and its spec also in the form of the API, which is compared
-// several times as fast.
+// seenSpec is the spec that pods of one revision share. It is also kept encoded, because encoded specs are compared several times as
+// fast.
 type seenSpec struct {
 	common, volumes               corev1.PodSpec
 	encodedCommon, encodedVolumes []byte
@@ -60,22 +59,22 @@ type seenSpec struct {
 	labels                        map[string]string
 }
 
-// maxKnown is how many specs, and how many owners, are kept to be shared. They are a part of pods, and only what outlives
-// these takes memory.
+// maxKnown is the maximum number of specs, and of owners, that are kept to be shared. Only those that outlive their pods take memory
+// of their own.
 const maxKnown = 5_000
 
 // Pod trims a pod. It changes the pod that it is given.
 func (t *Trim) Pod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
-		return object, nil // what is known of a pod that is gone
+		return object, nil // the tombstone of a deleted pod
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch {
 	case owner == nil:
-		return t.orphanOf(pod), nil
+		return t.orphan(pod), nil
 	case !isSet(owner):
-		return t.strangerOf(pod, owner), nil
+		return t.foreignPod(pod, owner), nil
 	default:
 		trim(pod)
 		t.share(pod, owner.UID)
@@ -83,10 +82,10 @@ func (t *Trim) Pod(object any) (any, error) {
 	}
 }
 
-// strangerOf keeps of a pod that another object controls only its name, its owner and its labels. What it has in common with its
-// siblings is kept once.
-func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) client.Object {
-	shared := t.kinOf(owner, pod.Labels)
+// foreignPod returns the name, the owner and the labels of a pod of another controller. Owner and labels are shared by all pods of the
+// controller.
+func (t *Trim) foreignPod(pod *corev1.Pod, owner *metav1.OwnerReference) client.Object {
+	shared := t.shared(owner, pod.Labels)
 	bare := bareOf(pod)
 	bare.OwnerReferences, bare.Labels = shared.owners, shared.labels
 	if t.Whole {
@@ -95,7 +94,7 @@ func (t *Trim) strangerOf(pod *corev1.Pod, owner *metav1.OwnerReference) client.
 	return &metav1.PartialObjectMetadata{ObjectMeta: bare}
 }
 
-// bareOf is the metadata that is kept of any pod.
+// bareOf returns the metadata that is kept of every pod.
 func bareOf(pod *corev1.Pod) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: pod.Name, Namespace: unique.Make(pod.Namespace).Value(), UID: pod.UID,
@@ -103,8 +102,8 @@ func bareOf(pod *corev1.Pod) metav1.ObjectMeta {
 	}
 }
 
-// kinOf is what a pod of a controller has in common with its siblings. The labels that tell them apart are left out.
-func (t *Trim) kinOf(controller *metav1.OwnerReference, labels map[string]string) kin {
+// shared returns the metadata that the pods of a controller share. It removes the labels that differ from pod to pod.
+func (t *Trim) shared(controller *metav1.OwnerReference, labels map[string]string) foreignPods {
 	for _, key := range []string{
 		v1alpha1.PodNameLabel, v1alpha1.PodIndexLabel, v1alpha1.InstanceIDLabel, "apps.kruise.io/cloneset-instance-id",
 		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, // copied from nodes since Kubernetes 1.35
@@ -113,21 +112,20 @@ func (t *Trim) kinOf(controller *metav1.OwnerReference, labels map[string]string
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	shared, known := t.kin[controller.UID]
+	shared, known := t.foreign[controller.UID]
 	if known && reflect.DeepEqual(&shared.owners[0], controller) && maps.Equal(shared.labels, labels) {
 		return shared
 	}
-	if t.kin == nil || len(t.kin) >= maxKnown {
-		t.kin = map[types.UID]kin{}
+	if t.foreign == nil || len(t.foreign) >= maxKnown {
+		t.foreign = map[types.UID]foreignPods{}
 	}
-	shared = kin{owners: []metav1.OwnerReference{*controller}, labels: labels}
-	t.kin[controller.UID] = shared
+	shared = foreignPods{owners: []metav1.OwnerReference{*controller}, labels: labels}
+	t.foreign[controller.UID] = shared
 	return shared
 }
 
-// orphanOf keeps of a pod without a controller also what a set judges it by before an adoption. The rest comes with the event of
-// the adoption.
-func (t *Trim) orphanOf(pod *corev1.Pod) *corev1.Pod {
+// orphan returns a pod without a controller with the fields that adoption reads. The other fields come with the event of the adoption.
+func (t *Trim) orphan(pod *corev1.Pod) *corev1.Pod {
 	bare := &corev1.Pod{ObjectMeta: bareOf(pod)}
 	bare.OwnerReferences = pod.OwnerReferences
 	bare.Labels = t.labeled(pod.Labels)
@@ -135,8 +133,8 @@ func (t *Trim) orphanOf(pod *corev1.Pod) *corev1.Pod {
 	return bare
 }
 
-// labeled are the labels of an orphan. Where there are many they come from one hand, and in turn: a map for each would be a
-// sixth of what is kept.
+// labeled returns labels for a pod without a controller: those of the pod before it, if they are equal. Many such pods usually come
+// from one source, one after the other, and a map for each would be a sixth of their memory.
 func (t *Trim) labeled(labels map[string]string) map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,8 +144,8 @@ func (t *Trim) labeled(labels map[string]string) map[string]string {
 	return t.labels
 }
 
-// trim takes out of a pod of a set what says nothing about whether it is where it should be. The spec stays: pods that were
-// adopted are recognized by it.
+// trim removes the fields of a pod of a set that no decision reads. The spec stays whole, because adopted pods are compared with the
+// template by it.
 func trim(pod *corev1.Pod) {
 	pod.ManagedFields = nil
 	status := pod.Status
@@ -160,7 +158,7 @@ func trim(pod *corev1.Pod) {
 		InitContainerStatuses: status.InitContainerStatuses,
 		ContainerStatuses:     status.ContainerStatuses,
 	}
-	if _, ready := podstate.ReadySince(pod); !ready { // whether it ever was ready, and how long it served, is asked of no other
+	if _, ready := podstate.ReadySince(pod); !ready { // only of a pod that is not ready, the controller asks since when it runs
 		pod.Status.StartTime = status.StartTime
 	}
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -171,17 +169,17 @@ func trim(pod *corev1.Pod) {
 	}
 }
 
-// saysNothing reports whether nothing depends on a condition: what it says, others say as well.
+// saysNothing reports whether no decision depends on a condition, because other conditions have its content.
 func saysNothing(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers
 }
 
-// followsFromReady reports whether a condition of a ready pod says nothing more than Ready does.
+// followsFromReady reports whether a condition of a ready pod follows from its condition Ready.
 func followsFromReady(c corev1.PodCondition) bool {
 	return (c.Type == corev1.PodScheduled || c.Type == corev1.ContainersReady) && c.Status == corev1.ConditionTrue
 }
 
-// share lets a pod have its spec in common with the first pod of its revision that was seen, or the parts that are equal.
+// share replaces the spec of a pod by that of the first pod of its revision, or its parts where only parts are equal.
 func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 	podstate.PlainToken(&pod.Spec)
 	common, volumes := split(&pod.Spec)
@@ -206,22 +204,21 @@ func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 	if _, ready := podstate.ReadySince(pod); ready {
 		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, followsFromReady)
 	}
-	pod.Status.Conditions = slices.Clone(pod.Status.Conditions) // decoding leaves room for up to as many again
+	pod.Status.Conditions = slices.Clone(pod.Status.Conditions) // decoding allocates up to twice the length
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		c.Type, c.Status = unique.Make(c.Type).Value(), unique.Make(c.Status).Value()
 	}
 }
 
-// split separates a spec into the part that pods of a revision should share, and the volumes. Some volumes may be each pod's
-// own.
+// split splits a spec into the part that pods of a revision should share, and the volumes, which may differ from pod to pod.
 func split(spec *corev1.PodSpec) (common, volumes corev1.PodSpec) {
 	common = *spec
 	common.NodeName, common.Hostname, common.Volumes = "", "", nil
 	return common, corev1.PodSpec{Volumes: spec.Volumes}
 }
 
-// seen is what was seen first of the pods of a revision.
+// seen returns the spec of the first pod of a revision. If there is none, it keeps that of this pod.
 func (t *Trim) seen(key revisionOf, pod *corev1.Pod, common, volumes *corev1.PodSpec) *seenSpec {
 	known, ok := t.known[key]
 	if !ok {
@@ -251,7 +248,7 @@ func (t *Trim) encode(spec *corev1.PodSpec) []byte {
 	return t.buffer
 }
 
-// shareLabels lets labels have their texts in common with known ones. Each pod has a map of its own, because one label names it.
+// shareLabels replaces the strings of labels by equal known ones. Each pod keeps its own map, because one label names the pod.
 func shareLabels(labels, known map[string]string) {
 	for key, value := range known {
 		if labels[key] == value {
@@ -293,7 +290,7 @@ func shareContainers(containers, known []corev1.Container) {
 	}
 }
 
-// shareStatus lets statuses of containers have in common with their specs what came true.
+// shareStatus replaces the fields of container statuses by equal fields of the specs.
 func shareStatus(containers []corev1.Container, statuses []corev1.ContainerStatus) {
 	for i := range min(len(containers), len(statuses)) {
 		c, s := &containers[i], &statuses[i]
@@ -309,7 +306,7 @@ func shareStatus(containers []corev1.Container, statuses []corev1.ContainerStatu
 	}
 }
 
-// share replaces a value by an equal one.
+// share replaces a value by a known one if both are equal.
 func share[T any](mine *T, known T) {
 	if reflect.DeepEqual(*mine, known) {
 		*mine = known

@@ -109,11 +109,11 @@ func (m *Metrics) Wrote(creates, deletes, updates attempt.Tally) {
 
 // Shown is which series there are of a set. The zero Shown is that of a set that has none.
 type Shown struct {
-	// blocking is what the set was last seen waiting for.
+	// blocking is the last known reason to wait.
 	blocking string
 	// troubles are the conditions that were last seen as they should not be.
 	troubles []trouble
-	// phase is what a step of the set was last seen waiting for; empty if none was at work.
+	// phase is the last known reason of a step to wait; empty if none was at work.
 	phase v1alpha1.RolloutPhase
 	// revision is the one that pods are being moved to, and since when; empty if none is.
 	revision string
@@ -123,7 +123,7 @@ type Shown struct {
 // Observation is the state of a set.
 type Observation struct {
 	Set types.NamespacedName
-	// Status is what is reported, and Blocking the kind of the first thing that the set waits for; empty if there is none.
+	// Status is the new status, and Blocking the kind of the first thing that the set waits for; empty if there is none.
 	Status   *v1alpha1.RollSetStatus
 	Blocking string
 	// Replicas is how many pods are wanted.

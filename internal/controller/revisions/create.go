@@ -36,12 +36,12 @@ const (
 	made outcome = iota
 	// taken means that its name belongs to an object that is not the set's.
 	taken
-	// refused means that the API server will not have it.
+	// refused means that the API server refuses it.
 	refused
 )
 
-// create records a revision. What is in the way of it is asked about again only after a while: the pods may carry a
-// name that is taken, and then the set goes on under it.
+// create records a revision. If its name is taken, the next attempt waits: pods may have that name already, and then the set continues
+// with it.
 func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.ControllerRevision) (outcome, error) {
 	name := wanted.Name
 	k := attempt.Key{Verb: backoff.CreatingRevision, Object: name}
@@ -77,7 +77,7 @@ func (c *Control) create(ctx context.Context, v *Look, wanted *appsv1.Controller
 	return c.meet(ctx, v, k)
 }
 
-// meet returns what has the name of a revision that could not be recorded.
+// meet handles the object that has the name of a revision.
 func (c *Control) meet(ctx context.Context, v *Look, k attempt.Key) (outcome, error) {
 	name, existing := k.Object, &appsv1.ControllerRevision{}
 	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: v.Set.Namespace, Name: name}, existing); err != nil {
@@ -107,7 +107,7 @@ func checkRecorded(set *v1alpha1.RollSet, sent, answer *appsv1.ControllerRevisio
 	}
 }
 
-// sameJSON reports whether two texts mean the same, in whatever order their keys are.
+// sameJSON reports whether two JSON texts are equal, apart from the order of keys.
 func sameJSON(a, b []byte) bool {
 	var left, right any
 	return bytes.Equal(a, b) || json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
@@ -151,7 +151,7 @@ func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerR
 	}
 	switch {
 	case err == nil:
-	case attempt.InTrouble(err): // another revision in its place would be one too many
+	case attempt.InTrouble(err): // it may have been created, so no other one is created in its place
 		return false, fmt.Errorf("adopt revision %s: %w", object.Name, err)
 	default:
 		v.leave(keyOf(backoff.AdoptingRevision, object), object, fmt.Errorf("adopt revision %s: %w", object.Name, err))
@@ -161,7 +161,7 @@ func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerR
 	return true, nil
 }
 
-// unrecorded notes that a revision may not be recorded. A conflict has to stay before it counts as a refusal.
+// unrecorded notes that a revision may not be recorded. A conflict counts as a refusal only if it is repeated.
 func (v *Look) unrecorded(k attempt.Key, err error) (outcome, error) {
 	if !apierrors.IsConflict(err) {
 		v.Writes.Failed(k, err)

@@ -27,7 +27,7 @@ func (c *Control) Prove(ctx context.Context, v *Look, o *snapshot.Set) {
 	}
 }
 
-// Reject records on the update revision that its rollout was given up, so that the verdict outlives the status.
+// Reject records on the update revision that its rollout was given up, so that a lost status does not lose it.
 func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict string) {
 	for _, seen := range v.Revisions {
 		if seen.Name != o.Update.Name {
@@ -47,7 +47,7 @@ func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict 
 	}
 }
 
-// tellVerdict tells users that what they asked for was done to a revision: it was given up, or is tried again.
+// tellVerdict records the event that a revision was rejected, or is tried again, as a user asked.
 func (c *Control) tellVerdict(set *v1alpha1.RollSet, before, now *appsv1.ControllerRevision) {
 	was, is := before.Annotations[revision.RejectedAnnotation], now.Annotations[revision.RejectedAnnotation]
 	switch {

@@ -4,9 +4,8 @@
 // Package revisions is the only writer of ControllerRevisions.
 //
 // The rule: at most one revision is recorded or changed before the cache is waited for. The proof of the revision before it is written
-// before a new one takes effect. What the API server refuses is left
-// aside for a while, and the set lives on with the revisions that it has. What a user asked for is not done again, nor undone,
-// on the word of an old cache. The suite of package controller and the scenarios of the simulator test it.
+// before a new one takes effect. A write that the API server refuses waits, and the set continues with the revisions that it has. An
+// old cache does not cause a request of a user to be carried out twice, or taken back.
 package revisions
 
 import (
@@ -32,7 +31,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// maxCollisions is how many taken names are met in one reconcile; each of them costs a write and a read.
+// maxCollisions is how many taken names one reconcile tries; each of them costs a write and a read.
 const maxCollisions = 10
 
 // Control writes the revisions of sets.
@@ -40,7 +39,7 @@ type Control struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
-	// Stays returns an error unless the API server says that a set still exists and is not being deleted.
+	// Stays returns an error unless the set exists in the API server and is not being deleted.
 	Stays func(ctx context.Context, set *v1alpha1.RollSet) error
 	// Behind reports whether the API server has newer pods of the set than the cache shows. It is asked once for each template.
 	Behind       func(ctx context.Context) (bool, error)
@@ -48,15 +47,15 @@ type Control struct {
 	Events       events.EventRecorder
 }
 
-// Memory is what is remembered of the revisions of a set. It may be lost at any time. The zero Memory is ready to use.
+// Memory keeps facts about the revisions of a set between reconciles. It may be lost at any time. The zero Memory is ready to use.
 type Memory struct {
-	// Collisions is how many names of revisions were found taken; status has it only after the next report.
+	// Collisions is how many names of revisions were taken. The status has this number after the next report.
 	Collisions *int32
 	// New is true if this process has made the first revision of the set.
 	New bool
 	// recorded is the name of the revision that was written last.
 	recorded string
-	// unproven is the revision that was never proven, as the API server confirmed.
+	// unproven is the revision that was never proven, which the API server has confirmed.
 	unproven string
 	// proven is the revision whose proof could not be written.
 	proven string
@@ -64,7 +63,7 @@ type Memory struct {
 	pruned map[types.UID]string
 }
 
-// Look is what one reconcile knows of the revisions of a set.
+// Look holds the revisions of a set during one reconcile.
 type Look struct {
 	*snapshot.Objects
 
@@ -72,12 +71,12 @@ type Look struct {
 	Memory *Memory
 	// Orphans are the revisions of the namespace without a controller.
 	Orphans []appsv1.ControllerRevision
-	// Due are the writes that are wanted, whether they are tried now or not.
+	// Due lists the writes that are wanted, also those that wait.
 	Due []attempt.Key
 }
 
-// Resolve finds the revisions of a set and records what is not recorded yet. It reports whether anything was written; then the
-// cache is behind.
+// Resolve finds the revisions of a set and records those that are missing. It reports whether it wrote something, so that the cache is
+// behind.
 func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (found revision.Resolution, wrote bool, err error) {
 	if adopted, err := c.adoptNext(ctx, v); adopted || err != nil {
 		return found, adopted, err
@@ -91,7 +90,7 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 		if behind, err := c.judgeOnceMore(ctx, v, found); behind || err != nil {
 			return found, behind, err
 		}
-		if found.Create == nil { // the cache shows it, whatever came of an earlier attempt
+		if found.Create == nil { // the cache shows it, even if an earlier attempt failed
 			v.Writes.Succeeded(attempt.Key{Verb: backoff.CreatingRevision, Object: found.Update.Name})
 			break
 		}
@@ -99,7 +98,7 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 		switch became, err := c.create(ctx, v, found.Create); {
 		case err != nil, became == made:
 			return found, err == nil, err
-		case became == refused: // the set lives on at the current one
+		case became == refused: // the set continues at the current one
 			return found, false, nil
 		}
 		in.Taken.Insert(name)
@@ -109,8 +108,8 @@ func (c *Control) Resolve(ctx context.Context, v *Look, in revision.Input) (foun
 }
 
 // judgeOnceMore records that the revision before the update revision is proven. If that depends on pods whose newest state the cache
-// may not show, it reports that the cache is behind. A proof that cannot be written holds up nothing: it is remembered, the status
-// names the revision, and the proof is written later.
+// may not show, it reports that the cache is behind. A proof that cannot be written delays nothing: the status names the
+// revision, and the proof is written later.
 func (c *Control) judgeOnceMore(ctx context.Context, v *Look, found revision.Resolution) (behind bool, err error) {
 	if found.Proof == nil {
 		if !found.Near {
@@ -140,9 +139,9 @@ func (c *Control) settle(ctx context.Context, v *Look, found revision.Resolution
 	return c.bump(ctx, v, found.Bump)
 }
 
-// bump writes the changed number or annotations of a revision. Only the newest set gives a revision up or takes that
-// verdict back: an old one, in a cache that begins in the past, would see the revision that was made after it as one that was
-// left again, and do once more what a user asked for long ago. It reports whether the cache is behind.
+// bump writes the changed number or annotations of a revision. It reports whether the cache is behind. A revision is rejected, or its
+// rejection taken back, only if the cache shows the newest version of the set. On an old version, the controller would take a newer
+// revision for one that a user has left, and repeat an old request of that user.
 func (c *Control) bump(ctx context.Context, v *Look, wanted *appsv1.ControllerRevision) (behind bool, err error) {
 	for _, seen := range v.Revisions {
 		if seen.UID != wanted.UID {
@@ -167,8 +166,8 @@ func (c *Control) bump(ctx context.Context, v *Look, wanted *appsv1.ControllerRe
 	return behind, nil
 }
 
-// checkUnproven asks the API server, once, whether the current revision was really never proven: a cache that begins in
-// the past may not show the note, and pods that the partition keeps would be moved. It reports whether the cache is behind.
+// checkUnproven asks the API server, once, whether the current revision was never proven. An old cache may not show the annotation, and
+// then pods that the partition keeps would be moved. It reports whether the cache is behind.
 func (c *Control) checkUnproven(ctx context.Context, v *Look, name string) (behind bool, err error) {
 	if v.Memory.unproven == name {
 		return false, nil
@@ -186,12 +185,12 @@ func (c *Control) checkUnproven(ctx context.Context, v *Look, name string) (behi
 	return false, nil
 }
 
-// keyOf is the key of a write to a revision that exists.
+// keyOf returns the key of a write to a revision that exists.
 func keyOf(verb attempt.Verb, object *appsv1.ControllerRevision) attempt.Key {
 	return attempt.Key{Verb: verb, Object: string(object.UID)}
 }
 
-// patch changes a revision, if it is still as it was seen. If it cannot be changed now, it is left alone for a while.
+// patch changes a revision if it has not changed since it was read. If the write fails, the next attempt waits.
 func (c *Control) patch(ctx context.Context, v *Look, seen, wanted *appsv1.ControllerRevision) (done bool) {
 	k := keyOf(backoff.PatchingRevision, seen)
 	if v.Writes.Wait(k) > 0 {
@@ -214,7 +213,7 @@ func (c *Control) patch(ctx context.Context, v *Look, seen, wanted *appsv1.Contr
 	return false
 }
 
-// leave notes that a revision cannot be written now.
+// leave notes that a write to a revision failed.
 func (v *Look) leave(k attempt.Key, seen *appsv1.ControllerRevision, err error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		v.Writes.Overtaken(k, seen.ResourceVersion, err)
@@ -223,8 +222,8 @@ func (v *Look) leave(k attempt.Key, seen *appsv1.ControllerRevision, err error) 
 	}
 }
 
-// isNewest reports whether the API server has the same spec and the same requests of users. If not, or if the set is gone, the cache
-// is waited for.
+// isNewest reports whether the API server has the same spec and the same requests of users. If not, or if the set is deleted, the
+// reconcile waits for the cache.
 func (c *Control) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, error) {
 	live := &v1alpha1.RollSet{}
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil && !apierrors.IsNotFound(err) {
@@ -240,8 +239,8 @@ func (c *Control) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, er
 	return false, nil
 }
 
-// Prune deletes the revisions that are not needed, if they are still as they were seen: one that was given away is not the set's
-// to delete.
+// Prune deletes the revisions that are not needed, if they have not changed since they were read: one that has another owner now is
+// not deleted.
 func (c *Control) Prune(ctx context.Context, v *Look, names []string) {
 	for _, object := range v.Revisions {
 		if !slices.Contains(names, object.Name) || v.Memory.pruned[object.UID] == object.ResourceVersion {
@@ -267,7 +266,7 @@ func (c *Control) Prune(ctx context.Context, v *Look, names []string) {
 	}
 }
 
-// collided remembers how many names were found taken.
+// collided remembers how many names were taken.
 func (m *Memory) collided(n *int32) {
 	if n != nil && (m.Collisions == nil || *n > *m.Collisions) {
 		m.Collisions = n

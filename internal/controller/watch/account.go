@@ -5,8 +5,8 @@ package watch
 
 import "time"
 
-// What a look at a set costs: something, and something for each pod. The units are a hundred times the processor time
-// that it takes, so that no set, whatever happens to its pods, gets more than about a hundredth of a core.
+// A look at a set has a fixed cost and a cost for each pod. Both are a hundred times the processor time that they stand for, so that
+// no set takes more than about a hundredth of a core.
 const (
 	costOfLook = 10 * time.Millisecond
 	costOfPod  = 100 * time.Microsecond
@@ -16,7 +16,7 @@ const (
 	usefulPods = 200
 	// maxCost bounds how long events and timers of a very large set wait.
 	maxCost = time.Second
-	// credit is what a set may spend at once: a small set gets dozens of looks, one of thousands of pods one or two.
+	// credit is the cost that a set may spend at once: a small set gets dozens of looks, one of thousands of pods one or two.
 	credit = 500 * time.Millisecond
 )
 
@@ -31,7 +31,8 @@ func (l Look) cost() time.Duration {
 	return min(costOfLook+ofPods, maxCost)
 }
 
-// account is when its holder, a set or a namespace, will have paid for the looks at it. The past means that nothing is owed.
+// account is the time at which its holder, a set or a namespace, has paid for the looks at it. A time in the past means that it owes
+// nothing.
 type account struct{ paid time.Time }
 
 // charge charges the account. It owes at most credit and maxCost, also after a clock was set back.
@@ -46,7 +47,7 @@ func (a account) charge(now time.Time, cost time.Duration) account {
 	return account{paid}
 }
 
-// wait is how long its holder waits until it can afford a look.
+// wait returns how long its holder waits until it can afford a look.
 func (a account) wait(now time.Time) time.Duration {
 	return min(max(0, a.paid.Add(-credit).Sub(now)), maxCost)
 }

@@ -1,8 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch turns events into reconciles: it tells which sets an event concerns, and when they may be looked at because of
-// it.
+// Package watch turns events into reconciles: it finds the sets that an event concerns, and decides when they are reconciled.
 //
 // The rule: an event puts the sets that it concerns into one line, in the Order of this package. An update of a pod that no decision
 // depends on concerns no set. Among equals, a set that has lost a pod comes first, then edits, new sets and all other events.
@@ -35,15 +34,15 @@ type Source struct {
 	Handler handler.EventHandler
 }
 
-// Router tells what events mean for sets, and remembers what they showed that no later look can show. All of it may be lost
-// at any time. The zero Router is ready to use.
+// Router finds the sets that an event concerns, and remembers facts of events that a later look cannot show. All of it may be lost at
+// any time. The zero Router is ready to use.
 type Router struct {
 	sightings sightings
 	names     names
 	budgeted  budgeted
 }
 
-// Cluster is what a Router needs to know of the world around it.
+// Cluster gives a Router access to the cache, the clock and the queue.
 type Cluster struct {
 	// Cache has the indexes of package informer.
 	Cache client.Reader
@@ -51,14 +50,14 @@ type Cluster struct {
 	Gone func(set client.Object)
 }
 
-// events are those of one cluster.
+// events handles the events of one cluster.
 type events struct {
 	*Router
 	Cluster
 }
 
-// Sources are all the kinds that matter to sets, and which set an event of each concerns. Status updates of sets come back as
-// events too: they are what a reconcile waits for that finds its own last report not yet in the cache.
+// Sources returns the kinds that matter to sets, with handlers that find the sets of an event. Status updates of sets are events too: a
+// reconcile that does not find its last report in the cache waits for them.
 func (r *Router) Sources(c Cluster) []Source {
 	e := events{Router: r, Cluster: c}
 	return []Source{
@@ -70,14 +69,14 @@ func (r *Router) Sources(c Cluster) []Source {
 	}
 }
 
-// Forget drops what is known of a set that is gone.
+// Forget drops all entries of a deleted set.
 func (r *Router) Forget(set client.Object) {
 	r.names.forget(set.GetUID(), client.ObjectKeyFromObject(set))
 	r.budgeted.forget(set.GetUID())
 }
 
-// ofSets reconciles a set at once when it comes or a user edits it, and forgets all about one that is gone. Its status is the
-// controller's own: an update of nothing else is like an event of a pod.
+// ofSets reconciles a set at once when it is created or edited, and forgets it when it is deleted. The controller itself writes the
+// status, so an update of the status only has the priority of an event of a pod.
 func (e events) ofSets() handler.EventHandler {
 	enqueue := &handler.EnqueueRequestForObject{}
 	return handler.Funcs{
@@ -112,14 +111,14 @@ func edited(before, after client.Object) bool {
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
-// ofPods takes note of what each event shows of a pod, and wakes the sets that it concerns. Pods are written to by kubelets,
-// schedulers, network plugins and whatever else annotates them; an update without anything in it that a decision or a
-// message depends on concerns no set, because a look at a set costs as much as the set has pods.
+// ofPods notes the facts that each event of a pod shows, and puts the sets that it concerns into the line. Kubelets, schedulers and
+// network plugins write to pods often. An update that changes nothing that a decision or a message depends on concerns no set, because
+// the cost of a look grows with the number of pods.
 func (e events) ofPods() handler.EventHandler {
 	return podWatch{wakeUp{events: e, sets: e.setsOfPod, changed: e.podChanged, priority: priorityOfPod}}
 }
 
-// priorityOfPod is that of sets that may have lost a pod: it is gone, on its way out, or has ended.
+// priorityOfPod returns a higher priority for a set that may have lost a pod: the pod was deleted, terminates, or has ended.
 func priorityOfPod(before, after client.Object) int {
 	out := func(o client.Object) bool {
 		pod, ok := o.(*corev1.Pod)
@@ -138,7 +137,7 @@ func (e events) podChanged(ctx context.Context, before, after client.Object) boo
 	return !isPod || !isPodToo || informer.Changed(a, b, func() map[string]string { return e.templateAnnotations(ctx, b) })
 }
 
-// templateAnnotations are those of the template of a pod's set; nil if the pod has none.
+// templateAnnotations returns the annotations in the template of a pod's set; nil if the pod has no set.
 func (e events) templateAnnotations(ctx context.Context, pod *corev1.Pod) map[string]string {
 	key, ok := informer.SetOf(pod)
 	if !ok {
@@ -146,13 +145,13 @@ func (e events) templateAnnotations(ctx context.Context, pod *corev1.Pod) map[st
 	}
 	set := &v1alpha1.RollSet{}
 	if err := e.Cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // a set that is gone, or not yet known, is looked at when it comes
+		return nil // the event of the set itself leads to a reconcile
 	}
 	return set.Spec.Template.Annotations
 }
 
 // setsOfPod returns the set that controls a pod; for a pod without a controller, the sets that may adopt it; and for a
-// pod of others, the set that waits for its name.
+// pod of another controller, the set that waits for its name.
 func (e events) setsOfPod(ctx context.Context, pod client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	if set, ok := e.names.waiter(client.ObjectKeyFromObject(pod)); ok {
@@ -211,7 +210,7 @@ func (e events) exists(ctx context.Context, key types.NamespacedName) bool {
 	return e.Cache.Get(ctx, key, &v1alpha1.RollSet{}, client.UnsafeDisableDeepCopy) == nil
 }
 
-// setsWithClaims returns all sets that have claims: storage classes change too rarely to tell them apart.
+// setsWithClaims returns all sets that have claims: storage classes change too rarely to look for the sets that use one.
 func (e events) setsWithClaims(ctx context.Context, _ client.Object) []reconcile.Request {
 	return e.setsThat(ctx, "", func(set *v1alpha1.RollSet) bool { return len(set.Spec.VolumeClaimTemplates) > 0 })
 }

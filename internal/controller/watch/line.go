@@ -26,14 +26,14 @@ type Line struct {
 
 	// Workers is how many sets are worked on at a time.
 	Workers int
-	// Order is told what looks cost.
+	// Order decides which set is next. Reconciles charge their cost to it.
 	Order *Order
 
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 	clock   clock.WithTickerAndDelayedExecution
 
 	mu sync.Mutex
-	// later are the sets that are put into the line later.
+	// later holds the sets that are put into the line later.
 	later map[reconcile.Request]*delayed
 }
 

@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// names are those that sets wait for, and those of pods that have gone.
+// names holds the names that sets wait for, and the names of deleted pods.
 type names struct {
 	mu sync.Mutex
 	// waiting says which set waits for a pod of another to go, because it needs the name.
 	waiting map[types.NamespacedName]types.NamespacedName
-	// gone are the pods of sets with random names that have gone since the last look, which may have shown none of them.
+	// gone holds the pods of sets with random names that were deleted since the last look, which may have shown none of them.
 	gone map[types.UID][]string
 }
 
-// NoteGone notes that a pod of a set has gone.
+// NoteGone notes that a pod of a set was deleted.
 func (r *Router) NoteGone(set types.UID, pod string) {
 	n := &r.names
 	n.mu.Lock()
@@ -30,7 +30,7 @@ func (r *Router) NoteGone(set types.UID, pod string) {
 	n.gone[set] = append(n.gone[set], pod)
 }
 
-// TakeGone returns the pods of a set that have gone since it was last called.
+// TakeGone returns the pods of a set that were deleted since the last call.
 func (r *Router) TakeGone(set types.UID) []string {
 	n := &r.names
 	n.mu.Lock()
@@ -67,7 +67,7 @@ func (n *names) waiter(pod types.NamespacedName) (set types.NamespacedName, ok b
 	return set, ok
 }
 
-// forget drops what is known of a set that is gone.
+// forget drops all entries of a deleted set.
 func (n *names) forget(set types.UID, name types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

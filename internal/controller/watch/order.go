@@ -53,9 +53,9 @@ type Order struct {
 	// which namespaces pay: they wait for each other, and not for time.
 	least      time.Time
 	namespaces map[string]*branch
-	// accounts are those of sets that were looked at.
+	// accounts holds the accounts of sets that were looked at.
 	accounts map[types.NamespacedName]account
-	// priorities are those of the sets that wait, or will wait when they are no longer worked on. working are those of the sets
+	// priorities holds the priorities of the sets that wait, or will wait when they are no longer worked on. working holds those of the sets
 	// that are worked on.
 	priorities, working map[reconcile.Request]int
 }

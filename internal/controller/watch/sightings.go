@@ -18,7 +18,7 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// sightings are what events showed of pods that are updated in place. A look comes too late for that: a kubelet replaces a
+// sightings remembers the states of pods updated in place that events showed. A look comes too late for that: a kubelet replaces a
 // container within milliseconds. All of it may be lost at any time; then some updates have to be proven otherwise.
 type sightings struct {
 	mu   sync.Mutex

@@ -22,7 +22,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type wakeUp struct {
 	events
 
-	// sets are those that an object concerns.
+	// sets returns the sets that an object concerns.
 	sets handler.MapFunc
 	// changed reports whether an update concerns them; nil if every update does.
 	changed func(ctx context.Context, before, after client.Object) bool

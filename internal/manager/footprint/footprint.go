@@ -3,11 +3,10 @@
 
 // Package footprint keeps a manager's memory small.
 //
-// The rule: Go's collector lets the heap grow to twice what is in use before it runs. With little in use it runs all the
-// time during work, so the heap may grow by a fixed size instead. With tens of thousands of pods in use the heap may grow by
-// three tenths only, because short-lived objects between long-lived ones leave gaps that cannot be released. An idle manager
-// does not reach the next collection at all, and would keep for hours what it needed for a minute. So it collects once and
-// releases free memory as soon as it was idle for a while.
+// The rule: Go's collector runs when the heap has grown to twice the live heap. With a small live heap it would run all the time during
+// work, so the heap may grow by a fixed size instead. With tens of thousands of pods it may grow by three tenths only, because
+// short-lived objects between long-lived ones leave gaps that cannot be released. An idle manager does not reach the next collection, and
+// would keep its free memory for hours. So it collects once after ten idle seconds, and releases free memory.
 package footprint
 
 import (
@@ -26,11 +25,11 @@ import (
 const (
 	// period is how long a manager must have been idle.
 	period = 10 * time.Second
-	// little is how much an idle manager may allocate in that time, in bytes, because of its lease, probes and metrics.
-	little = 8 << 20
-	// room is by how much the heap may grow during work, in bytes. frugal is the percentage of what is in use by which it may
-	// grow if that is more. usual is Go's own percentage, which is the most for an idle manager.
-	room, frugal, usual = 64 << 20, 30, 100
+	// idleBytes is how many bytes an idle manager may allocate in that time, for its lease, probes and metrics.
+	idleBytes = 8 << 20
+	// growBytes is by how many bytes the heap may grow during work, and minPercent the percentage of the live heap by which it may
+	// always grow. goPercent is Go's own percentage, and the maximum for an idle manager.
+	growBytes, minPercent, goPercent = 64 << 20, 30, 100
 )
 
 // Runnable keeps the memory of a manager small, whether it leads or not.
@@ -43,16 +42,16 @@ func (runnable) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (runnable) Start(ctx context.Context) error {
-	normal := debug.SetGCPercent(frugal) // setting it is the only way to read it
+	normal := debug.SetGCPercent(minPercent) // setting it is the only way to read it
 	debug.SetGCPercent(normal)
 	var most atomic.Int64
-	if normal == usual { // otherwise a user set GOGC
+	if normal == goPercent { // otherwise a user set GOGC
 		afterEachCollection(ctx, func() { debug.SetGCPercent(growth(read("/gc/heap/live:bytes"), int(most.Load()))) })
 	}
 	var w watch
 	wait.UntilWithContext(ctx, func(context.Context) {
 		quiet := w.quiet(read("/gc/heap/allocs:bytes"))
-		most.Store(usual)
+		most.Store(goPercent)
 		if !w.done {
 			most.Store(math.MaxInt)
 		}
@@ -73,10 +72,10 @@ func afterEachCollection(ctx context.Context, do func()) {
 	})
 }
 
-// growth returns the percentage by which a heap with so many bytes in use may grow before the next collection: by its room, but
-// by no more than most percent, and always by at least frugal percent.
+// growth returns the percentage by which a heap with so many bytes in use may grow before the next collection: by growBytes, but
+// by no more than most percent, and always by at least minPercent percent.
 func growth(live uint64, most int) int {
-	return max(frugal, min(most, int(room*100/max(live, 1<<20))))
+	return max(minPercent, min(most, int(growBytes*100/max(live, 1<<20))))
 }
 
 // watch checks what was allocated in each period.
@@ -88,7 +87,7 @@ type watch struct {
 // quiet reports whether this period is the first with almost no allocations. It is given what was allocated since the
 // process began, in bytes.
 func (w *watch) quiet(allocated uint64) bool {
-	busy := allocated-w.before > little
+	busy := allocated-w.before > idleBytes
 	first := !busy && !w.done
 	w.before, w.done = allocated, !busy
 	return first

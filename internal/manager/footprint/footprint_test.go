@@ -33,11 +33,11 @@ func TestGrowth(t *testing.T) {
 	}{
 		"nothing yet":                  {live: 0, most: math.MaxInt, want: 6400},
 		"a small heap at work":         {live: 20 << 20, most: math.MaxInt, want: 320},
-		"a small heap at rest":         {live: 20 << 20, most: usual, want: 100},
+		"a small heap at rest":         {live: 20 << 20, most: goPercent, want: 100},
 		"one of middling size at work": {live: 80 << 20, most: math.MaxInt, want: 80},
-		"one of middling size at rest": {live: 80 << 20, most: usual, want: 80},
+		"one of middling size at rest": {live: 80 << 20, most: goPercent, want: 80},
 		"a large one at work":          {live: 300 << 20, most: math.MaxInt, want: 30},
-		"a large one at rest":          {live: 300 << 20, most: usual, want: 30},
+		"a large one at rest":          {live: 300 << 20, most: goPercent, want: 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

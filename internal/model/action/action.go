@@ -51,7 +51,7 @@ type Delete struct {
 	Reason string
 	// Cause is the kind of that reason.
 	Cause Cause
-	// To is the revision that the pod's replica moves to, if the cause is Move.
+	// To is the revision at which the pod's successor is to come, if the pod is taken for it.
 	To string
 	// Passed is the lifecycle hook that the deletion does not wait for any longer.
 	Passed snapshot.Passed

@@ -5,6 +5,7 @@ package desired
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -17,14 +18,15 @@ import (
 type guard struct {
 	// Unavailable is how many pods that are certain to stay at each revision are not available.
 	Unavailable map[string]int
-	// Allowed is how many more members may come at the update revision, at least 0. Those that are on their way back are counted.
-	// Instead is the revision of the others.
-	Allowed int
-	Instead string
 	// YieldsAt is when the guard lets broken pods pass; the zero time if it does not.
 	YieldsAt time.Time
 	// Holds is true if the guard holds the update revision.
 	Holds bool
+	// allowed is how many more members may come at the update revision, at least 0. back is how many of them are on their way back.
+	// instead is the revision of the others. works is true once a pod of the update revision is available.
+	allowed, back int
+	instead       string
+	works         bool
 	// surge is how many more surge pods may come at the update revision in addition, at least 0.
 	surge int
 }
@@ -39,13 +41,15 @@ func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
 // watch counts the pods that the guard counts.
 func (s *State) watch(o *snapshot.Set) {
 	s.Unavailable = map[string]int{}
-	surging, back := 0, 0
+	surging := 0
 	s.YieldsAt = yieldsAt(o)
-	passed := !s.YieldsAt.IsZero() && !o.Now.Before(s.YieldsAt)
+	passed := yielded(o, s.YieldsAt)
+	s.instead = obtainable(o, o.Current.Name)
+	s.works = passed || !guarded(o) || works(o)
 	for r := range o.Unsteady() {
 		switch {
 		case r.Terminating && s.returns(o, r) && r.OnItsWay(o.Now) > 0:
-			back++
+			s.back++
 			continue
 		case !r.Active() || s.Goes(r):
 			continue
@@ -57,14 +61,107 @@ func (s *State) watch(o *snapshot.Set) {
 		}
 	}
 	if !guarded(o) || passed {
-		s.Allowed, s.surge = math.MaxInt, math.MaxInt
+		s.allowed, s.surge = math.MaxInt, math.MaxInt
 		return
 	}
 	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
 	s.Holds = unavailable >= limit
-	s.Allowed = max(0, limit-unavailable-back)
-	s.Instead = obtainable(o, o.Current.Name)
+	s.allowed = max(0, limit-unavailable)
 	s.surge = max(0, max(1, o.Limits.MaxUnavailable+s.Surge)-unavailable)
+}
+
+// works reports whether a pod of the update revision is available.
+func works(o *snapshot.Set) bool {
+	if o.CountSteady()[o.Update.Name] > 0 {
+		return true
+	}
+	for r := range o.Unsteady() {
+		if r.Available && r.Revision == o.Update.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// moved reports whether the set took the pod of an identity for one that may come at the update revision.
+func moved(o *snapshot.Set, id string) bool {
+	revision, taken := o.Replacing[id]
+	return taken && revision != o.Current.Name
+}
+
+// emptied returns how many of the places without a pod of a set with random names were emptied by a move.
+func emptied(o *snapshot.Set) (n int) {
+	for id := range o.Replacing {
+		if moved(o, id) {
+			n++
+		}
+	}
+	for r := range o.Unsteady() {
+		if r.Terminating && moved(o, r.ID) && holdsPlace(o, r) {
+			n--
+		}
+	}
+	return n
+}
+
+// returnsAt returns the revision of the successor of an ordinal's pod that is terminating or has ended, given the wanted one.
+func (s *State) returnsAt(o *snapshot.Set, r *snapshot.Replica, revision string) string {
+	if revision == o.Update.Name && !moved(o, r.ID) && o.Unseen == 0 && s.blocks(o, r.Ordinal) {
+		return s.instead
+	}
+	return revision
+}
+
+// blocks reports whether a pod of the update revision could keep all others of an OrderedReady set from coming, because that revision
+// does not work yet. The highest ordinals, where moves begin, keep no more than maxUnavailable from coming.
+func (s *State) blocks(o *snapshot.Set, ordinal int) bool {
+	k, _ := o.InUse(ordinal)
+	return !s.works && o.OrderedReady() && k < o.Limits.Replicas-o.Limits.MaxUnavailable
+}
+
+// admitted returns how many of the members that are wanted at the update revision may come at it now. A move has emptied the places of
+// some of them, and has spent the budget for that. Of the others, which were lost or added, no more than maxUnavailable come at a
+// revision that does not work yet, unless nothing can come at the current one.
+func (s *State) admitted(o *snapshot.Set, wanted, moved int) int {
+	moved = min(wanted, moved, s.allowed)
+	others := min(wanted-moved, max(0, s.allowed-s.back-moved))
+	if !s.works && !o.RefusesCreate("") {
+		others = min(others, max(o.Limits.MaxUnavailable, o.Unseen))
+	}
+	return moved + others
+}
+
+// admit gives the current revision to the places of ordinals that may not come at the update revision. Those that a move emptied may
+// come first.
+func (s *State) admit(o *snapshot.Set) {
+	var wanted, others, lower []*Place
+	for i := range s.Places {
+		switch place := &s.Places[i]; {
+		case place.Revision != o.Update.Name:
+		case moved(o, place.ID) || o.RefusesCreate(place.ID):
+			wanted = append(wanted, place)
+		case s.blocks(o, place.Ordinal):
+			lower = append(lower, place)
+		default:
+			others = append(others, place)
+		}
+	}
+	slices.Reverse(lower)
+	n := min(s.admitted(o, len(wanted)+len(others)+len(lower), len(wanted)), len(wanted)+max(len(others), o.Unseen))
+	for i, place := range slices.Concat(wanted, others, lower) {
+		if i >= n {
+			place.Revision = s.instead
+		}
+	}
+}
+
+// ChanceLeft returns for how long a pod that came at the current revision instead of the update revision may still become ready before it
+// is moved there: until that works, a minute.
+func (s *State) ChanceLeft(o *snapshot.Set, r *snapshot.Replica) time.Duration {
+	if s.works || r.Revision != o.Current.Name || o.Update.Since <= 0 || r.Created < o.Update.Since {
+		return 0
+	}
+	return max(0, snapshot.Patience-o.Now.Sub(r.UnavailableSince()))
 }
 
 // yieldsAt returns when nothing is left to protect, and members that become ready only together must come at the update revision: when
@@ -88,6 +185,9 @@ func yieldsAt(o *snapshot.Set) time.Time {
 	}
 	return at.Add(snapshot.Patience)
 }
+
+// yielded reports whether the guard lets broken pods pass, given when it does.
+func yielded(o *snapshot.Set, at time.Time) bool { return !at.IsZero() && !o.Now.Before(at) }
 
 // chanceSince returns since when an active pod has its chance to become ready. Without a node it has the deadline: it runs when there is
 // one again.
@@ -120,7 +220,7 @@ func (s *State) returns(o *snapshot.Set, r *snapshot.Replica) bool {
 		return !r.Surge && holdsPlace(o, r) && s.next(o, claimsOf(o, r)) == o.Update.Name
 	}
 	k, used := o.InUse(r.Ordinal)
-	return used && at(o, k) == o.Update.Name
+	return used && s.returnsAt(o, r, at(o, k)) == o.Update.Name
 }
 
 // guardedAt returns the revision of a new pod, given the wanted one. It is the current revision while the guard holds pods of the

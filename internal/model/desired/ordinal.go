@@ -70,10 +70,12 @@ func (s *State) findPlaces(o *snapshot.Set, taken map[int]bool) {
 		}
 		if !taken[k] {
 			place := Place{ID: strconv.Itoa(ordinal), Ordinal: ordinal, Revision: comesBackAt(o, at(o, k))}
-			if revision, ok := o.Replacing[place.ID]; ok {
+			if revision, ok := o.Replacing[place.ID]; ok && o.Paused() {
 				place.Revision = revision
 			}
+			place.Wanted = place.Revision
 			s.Places = append(s.Places, place)
 		}
 	}
+	s.admit(o)
 }

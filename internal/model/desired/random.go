@@ -44,10 +44,10 @@ func random(o *snapshot.Set) *State {
 // standIns returns how many of the pods without a mark of surge are no members: those at the update revision that are not available,
 // and that the rollout could not have if it had no surge. Otherwise a lost pod had no successor because of a bad template.
 func (s *State) standIns(o *snapshot.Set, pods census) int {
-	if o.GivesBack() || !guarded(o) {
+	if o.GivesBack() || !guarded(o) || yielded(o, yieldsAt(o)) {
 		return 0
 	}
-	return min(s.Surge, max(0, pods.starting-o.Limits.MaxUnavailable))
+	return min(o.Limits.MaxSurge, max(0, pods.starting-o.Limits.MaxUnavailable))
 }
 
 // excess returns a State that holds only how many pods of each revision must be replaced. misplaced is how many others may
@@ -311,25 +311,30 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge, above int) {
 	if s.want[o.Update.Name] == 0 {
 		atCurrent = missing
 	}
-	surge = min(Batch-missing, max(0, surge), max(0, s.surge-min(s.Allowed, max(0, missing-atCurrent))))
+	members := s.admitted(o, max(0, missing-atCurrent), emptied(o))
+	surge = min(Batch-missing, max(0, surge), max(0, s.surge-members))
 	if missing+surge == 0 {
 		return
 	}
 	ids := identities(o, missing, surge)
 	addedLast(o, ids[:min(len(ids), missing)])
 	for i, id := range ids {
-		revision := o.Update.Name
+		wanted := o.Update.Name
 		if i < atCurrent || s.want[o.Update.Name] == 0 {
-			revision = o.Current.Name
+			wanted = o.Current.Name
 		}
-		revision = comesBackAt(o, revision)
-		if owed, ok := replaced(o, id, i); ok && i < missing {
-			revision = owed
+		wanted = comesBackAt(o, wanted)
+		if owed, ok := replaced(o, id, i); ok && i < missing && o.Paused() {
+			wanted = owed
 		}
 		if o.Paused() && i >= missing {
-			revision = s.named(above+i-missing, revision)
+			wanted = s.named(above+i-missing, wanted)
 		}
-		s.Places = append(s.Places, Place{ID: id, Ordinal: -1, Revision: revision, Surge: i >= missing})
+		place := Place{ID: id, Ordinal: -1, Revision: wanted, Wanted: wanted, Surge: i >= missing}
+		if i >= atCurrent+members && i < missing && wanted == o.Update.Name {
+			place.Revision = s.instead
+		}
+		s.Places = append(s.Places, place)
 	}
 }
 

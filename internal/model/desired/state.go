@@ -28,8 +28,8 @@ type Place struct {
 	ID string
 	// Ordinal is the number in ID in a set with ordinals; -1 otherwise.
 	Ordinal int
-	// Revision is the name of the revision that is wanted there, as long as the guard allows it.
-	Revision string
+	// Revision is the name of the revision at which the pod comes. Wanted is the one to which it moves as soon as the guard allows it.
+	Revision, Wanted string
 	// Surge is true for a place above spec.replicas in a rollout.
 	Surge bool
 }
@@ -120,10 +120,14 @@ func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision stri
 	if !used {
 		return "", false
 	}
-	if revision, ok := o.Replacing[r.ID]; ok {
+	if revision, ok := o.Replacing[r.ID]; ok && o.Paused() {
 		return revision, true
 	}
-	return s.guardedAt(o, at(o, k)), true
+	revision = s.guardedAt(o, at(o, k))
+	if !r.Active() {
+		revision = s.returnsAt(o, r, revision)
+	}
+	return revision, true
 }
 
 // IsOld reports whether the strategy Recreate wants a pod gone before any new one is created. Under that strategy all pods

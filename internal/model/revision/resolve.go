@@ -138,7 +138,7 @@ type record struct {
 // revision returns the revision of a record.
 func (r *resolver) revision(of record) snapshot.Revision {
 	return snapshot.Revision{
-		Name: of.object.Name, Number: of.object.Revision, Template: of.template,
+		Name: of.object.Name, Number: of.object.Revision, Since: of.object.CreationTimestamp.Unix(), Template: of.template,
 		Claims: claimTemplates(&r.Set.Spec, of.object, of.claims),
 	}
 }

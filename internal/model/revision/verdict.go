@@ -105,6 +105,11 @@ func (r *resolver) asks(key string, object *appsv1.ControllerRevision, mark stri
 	return true
 }
 
+// Aborts reports whether a user asks on a set to give up a revision, and not to retry it.
+func Aborts(set *v1alpha1.RollSet, revision string) bool {
+	return revision != "" && set.Annotations[v1alpha1.AbortAnnotation] == revision && set.Annotations[v1alpha1.RetryAnnotation] != revision
+}
+
 // canGoBack reports whether there is another revision that the pods can go back to.
 func (r *resolver) canGoBack() bool {
 	return r.out.Current.Name != r.out.Update.Name && !r.out.Unproven && r.out.Current.Template != nil

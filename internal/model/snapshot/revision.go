@@ -18,6 +18,8 @@ type Revision struct {
 	Name string
 	// Number orders revisions; the highest is the newest.
 	Number int64
+	// Since is when the ControllerRevision was made, in seconds since 1970; 0 if it is not known.
+	Since int64
 	// Template is nil if the ControllerRevision is lost: then no pod can be made from it.
 	Template *corev1.PodTemplateSpec
 	// Claims are the claims that each of its pods mounts, by the names of their templates.

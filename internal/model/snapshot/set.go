@@ -63,9 +63,11 @@ type Set struct {
 	// Vacated are the failure domains of pods that are gone and have no successor yet, by identity. Those that were gone when the
 	// manager started are not among them.
 	Vacated map[string]Domain
-	// Replacing are the revisions of pods that are replaced in a pause, and are terminating or gone, by identity. Those that were gone
-	// when the manager started are not among them.
+	// Replacing are the revisions of the successors of pods that the set took for them, and that are terminating or are gone, by
+	// identity. In a pause, they are those of all pods that are to be replaced, even if a user deleted them. Unseen is how many other places
+	// may be empty for the same reason, because they have been since before the manager started.
 	Replacing map[string]string
+	Unseen    int
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
 	FinishedWait time.Duration
 	// Blocked holds why no pod can be created for an identity now: a claim belongs to another owner, or a foreign pod has
@@ -179,6 +181,8 @@ type Judgment struct {
 	Steady bool
 	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
 	Available bool
+	// Served pods of a set with failure domains have been available, as far as this manager knows.
+	Served bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
 	Specified bool
 	// Updating pods are out of service for an update in place or a lifecycle hook, or have containers that an update

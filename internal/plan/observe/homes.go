@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -15,9 +17,10 @@ import (
 func (o *observer) vacated() map[string]snapshot.Domain {
 	m, spec := o.memory, o.out.Domains()
 	if spec == nil {
-		m.homes, m.homesKey = nil, ""
+		m.homes, m.homesKey, m.served = nil, "", nil
 		return nil
 	}
+	o.remember()
 	if m.homesKey != spec.LabelKey {
 		m.homes, m.homesKey = nil, spec.LabelKey
 	}
@@ -39,6 +42,17 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 	}
 	m.homes = homes
 	return vacated
+}
+
+// remember sets which pods have been available at any look. No pod tells that itself once it is ready again.
+func (o *observer) remember() {
+	served := make(map[types.UID]bool, len(o.out.Replicas))
+	for i := range o.out.Replicas {
+		if r := &o.out.Replicas[i]; r.Pod != nil && (r.Available || o.memory.served[r.Pod.UID]) {
+			r.Served, served[r.Pod.UID] = true, true
+		}
+	}
+	o.memory.served = served
 }
 
 // home returns the failure domain of a pod: where it is, or, before it is available, where its predecessor was.

@@ -43,8 +43,14 @@ type Memory struct {
 	// identity.
 	homes    map[string]snapshot.Domain
 	homesKey string
-	// replacing are the revisions of the pods that are to be replaced in a pause, by identity.
+	// served are the pods of a set with failure domains that have been available, by their UIDs.
+	served map[types.UID]bool
+	// replacing are the revisions of the successors of pods that are or were taken for them, by identity. paused is whether the set
+	// was paused at the last look.
 	replacing map[string]string
+	paused    bool
+	// unseen is how many places have been empty since before the first look.
+	unseen int
 	// issued is how many ids of its sequence the set has given out, and shown up to which of them the cache has shown all.
 	issued, shown int
 	// reached is how many pods the set has had at once, and toldReached what its status said of that at the last look.
@@ -132,6 +138,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Reached = o.reached()
 	o.judge()
 	o.out.FindSteady()
+	o.out.Unseen = o.unseen()
 	o.out.NoneSince = o.noneSince()
 	o.out.Vacated = o.vacated()
 	o.out.Replacing = o.replacing()

@@ -7,10 +7,10 @@ import "time"
 
 // reached returns how many pods the set has had at once since spec.replicas was lowered last, at most spec.replicas. Memory
 // knows it better than a status that is not written yet. A status that has changed knows better than memory: it was
-// written from memory, or by another manager. If both are lost, the pods that are there count.
+// written from memory, or by another manager. One that is lost says nothing. If both are lost, the pods that are there count.
 func (o *observer) reached() int {
 	m := o.memory
-	if told := int(o.Set.Status.ReachedReplicas); told != m.toldReached {
+	if told := int(o.Set.Status.ReachedReplicas); told != m.toldReached && o.Set.Status.ObservedGeneration > 0 {
 		m.reached, m.toldReached = told, told
 	}
 	if r := o.Set.Spec.Replicas; r != nil { // limits that cannot be resolved are 0, and lower nothing

@@ -30,7 +30,7 @@ func TestReached(t *testing.T) {
 		"a scale-down does":                                     {{replicas: 5, told: 5, pods: 5, want: 5}, {replicas: 2, told: 5, pods: 5, want: 2}},
 		"even if replicas rise again before the status says so": {{replicas: 5, told: 5, want: 5}, {replicas: 2, told: 5, want: 2}, {replicas: 5, told: 5, pods: 1, want: 2}},
 		"a status that another manager has written counts":      {{replicas: 5, told: 2, pods: 2, want: 2}, {replicas: 5, told: 4, pods: 2, want: 4}},
-		"a status that is lost leaves the pods":                 {{replicas: 5, told: 4, pods: 2, want: 4}, {replicas: 5, pods: 2, want: 2}},
+		"a status that is lost says nothing":                    {{replicas: 5, told: 4, pods: 2, want: 4}, {replicas: 5, pods: 2, want: 4}},
 	}
 	for name, sights := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +39,9 @@ func TestReached(t *testing.T) {
 			for i, s := range sights {
 				set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 				set.Spec.Replicas, set.Status.ReachedReplicas = &s.replicas, s.told
+				if s.told > 0 {
+					set.Status.ObservedGeneration = 1
+				}
 				pods := make([]*corev1.Pod, s.pods)
 				for n := range pods {
 					name := "web-" + string(rune('a'+n))

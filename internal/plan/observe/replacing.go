@@ -6,37 +6,66 @@ package observe
 import (
 	"maps"
 	"slices"
+
+	"rollset.dev/rollset/internal/model/action"
 )
 
-// replacing returns the revisions of the pods that are replaced in a pause and are on their way out, or are gone and have no
-// successor yet. A pause freezes the mix of revisions, so their successors get the same ones.
-func (o *observer) replacing() map[string]string {
-	m := o.memory
-	if !o.out.Paused() {
-		m.replacing = nil
-		return nil
-	}
-	going, gone := map[string]string{}, maps.Clone(m.replacing)
-	known := map[string]string{}
-	for i := range o.out.Replicas {
-		r := &o.out.Replicas[i]
-		if r.Pod == nil {
+// Planned remembers which pods a plan takes so that successors come at a revision.
+func (m *Memory) Planned(p *action.Plan) {
+	for _, a := range p.Actions {
+		d, ok := a.(action.Delete)
+		i, known := m.at[d.Pod]
+		if !ok || !known || d.To == "" || m.paused {
 			continue
 		}
-		delete(gone, r.ID)
-		switch revision, was := m.replacing[r.ID]; {
-		case r.Terminating && m.replacing == nil && r.ToReplace() && !r.Surge: // it was being replaced before the first look in this pause
-			going[r.ID], known[r.ID] = r.Revision, r.Revision
-		case r.Terminating && was:
-			going[r.ID], known[r.ID] = revision, revision
-		case r.Active() && r.ToReplace() && !r.Surge:
-			known[r.ID] = r.Revision
+		if m.replacing == nil {
+			m.replacing = map[string]string{}
+		}
+		m.replacing[m.replicas[i].ID] = d.To
+	}
+}
+
+// replacing returns the revisions of the successors of pods that were taken for them, and that are terminating or are gone. A pause
+// freezes the mix of revisions: there, each pod that is to be replaced has a successor of its own revision, even if a user deletes it.
+func (o *observer) replacing() map[string]string {
+	m := o.memory
+	first := m.paused != o.out.Paused()
+	if m.paused = o.out.Paused(); first {
+		m.replacing = nil
+	}
+	taken, next := map[string]string{}, map[string]string{}
+	maps.Copy(taken, m.replacing)
+	for i := range o.out.Replicas {
+		r := &o.out.Replicas[i]
+		replaced := m.paused && r.Pod != nil && !r.Finished && r.ToReplace() && !r.Surge
+		switch {
+		case r.Pod == nil:
+		case !r.Terminating:
+			delete(taken, r.ID)
+			if replaced {
+				next[r.ID] = r.Revision
+			}
+		case first && replaced: // it was being replaced before the first look in this pause
+			taken[r.ID] = r.Revision
 		}
 	}
-	ids := slices.Sorted(maps.Keys(gone))
-	for _, id := range ids[:min(len(ids), o.out.Limits.Replicas-o.out.Placed())] {
-		going[id], known[id] = gone[id], gone[id]
+	maps.DeleteFunc(taken, func(id, _ string) bool { return o.out.Ordinal() && !o.inUse(id) })
+	ids := slices.Sorted(maps.Keys(taken))
+	for _, id := range ids[min(len(ids), o.out.Limits.Replicas-o.out.Placed()):] {
+		delete(taken, id)
 	}
-	m.replacing = known
-	return going
+	maps.Copy(next, taken)
+	m.replacing = next
+	return taken
+}
+
+// unseen returns how many of the places without a pod may have been emptied by a move before the first look.
+func (o *observer) unseen() int {
+	m := o.memory
+	empty := max(0, o.out.Reached-o.out.Placed())
+	if m.looked {
+		empty = min(empty, m.unseen)
+	}
+	m.unseen = empty
+	return empty
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Verb is what a write does.
+// Verb is the verb of a write.
 type Verb string
 
 // The verbs.
@@ -34,7 +34,7 @@ type Write struct {
 	Key Key
 	// Subresource is "status", "resize", or empty.
 	Subresource string
-	// DeleteOptions are those of a delete.
+	// DeleteOptions has the options of a delete.
 	DeleteOptions client.DeleteOptions
 	// Body is the patch of a patch.
 	Body []byte

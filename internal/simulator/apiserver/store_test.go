@@ -20,7 +20,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// user and namespace are those of all writes in these tests.
+// All writes in these tests have this user and namespace.
 const (
 	user      = "user"
 	namespace = "default"

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Memory is what a kubelet knows about a pod and does not report: what it waits for since when, and how often
+// Memory holds what a kubelet knows about a pod and does not report: what it waits for since when, and how often
 // containers crashed. Callers keep it from one Step to the next and do not look inside.
 //
 // The zero value is the memory of a kubelet that has just started: it takes the containers as the pod's status has

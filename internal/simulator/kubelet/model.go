@@ -81,7 +81,7 @@ type Model struct {
 	// BackOff is the first delay of a crash loop, doubled at every crash up to 30 times as long, and the time between
 	// two attempts to pull a missing image. Zero means 10 s.
 	BackOff time.Duration
-	// Allocatable is what the node has for one pod. A resize that requests more is infeasible. Resources that are not
+	// Allocatable is the resources of the node for one pod. A resize that requests more is infeasible. Resources that are not
 	// listed have no limit.
 	Allocatable corev1.ResourceList
 	// HostIP is the node's address. Empty means one of the addresses kept for documentation.
@@ -103,11 +103,11 @@ func Recorded() Model {
 	}
 }
 
-// Outcome is what a kubelet does about one pod at one instant.
+// Outcome is the work of a kubelet on one pod at one instant.
 type Outcome struct {
 	// Status is the status to write; nil if it has not changed.
 	Status *corev1.PodStatus
-	// Memory is what the kubelet remembers of the pod from now on. It goes with Status: a caller that could not
+	// Memory is the memory of the pod from now on. It goes with Status: a caller that could not
 	// write the status keeps the memory it had.
 	Memory Memory
 	// Remove is true when the pod has ended and its object is to be deleted with grace period 0.

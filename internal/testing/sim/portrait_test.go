@@ -6,6 +6,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,9 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
+
+// randomName is the name of a pod with a random identity in a message.
+var randomName = regexp.MustCompile(SetName + `-[a-z0-9]{5}\b`)
 
 // outline returns what of a set never depends on where it comes from: how many pods there are, and which ordinals. Whether
 // they are available does, if a spec keeps pods of a template that was no good.
@@ -48,6 +52,7 @@ func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 //   - the number and the count of revisions, and how many ids were given out, which tell a history by purpose;
 //   - claims that no pod mounts, which were kept because a user may want them back;
 //   - the readiness gate, which a pod has from its creation or never: a later policy does not recreate it for that;
+//   - in place of which pod a pod was created;
 //   - the state label of hooks and its date, which stay behind when a set no longer uses them;
 //   - without replicas, the current revision, because nothing proves another one then.
 func (w *World) portrait() []string {
@@ -63,6 +68,9 @@ func (w *World) portrait() []string {
 	if *set.Spec.Replicas == 0 {
 		status.CurrentRevision = ""
 	}
+	if r := status.Rollout; r != nil {
+		r.Revision, r.Since, r.Until = w.contentOf(r.Revision), nil, nil
+	}
 	for i := range status.Revisions {
 		status.Revisions[i].Name = w.contentOf(status.Revisions[i].Name)
 	}
@@ -70,7 +78,7 @@ func (w *World) portrait() []string {
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{}
 		status.Conditions[i].ObservedGeneration = 0
-		lines = append(lines, inJSON(status.Conditions[i]))
+		lines = append(lines, randomName.ReplaceAllString(inJSON(status.Conditions[i]), "a pod"))
 	}
 	status.Conditions = nil
 	return append(lines, inJSON(status))
@@ -89,6 +97,7 @@ func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 	delete(p.Labels, corev1.LabelTopologyZone)
 	delete(p.Annotations, inplace.StateAnnotation)
 	delete(p.Annotations, v1alpha1.LifecycleSinceAnnotation)
+	delete(p.Annotations, v1alpha1.OriginAnnotation)
 	p.Spec.NodeName, p.Spec.ReadinessGates = "", nil
 	var claims []string
 	for i := range p.Spec.Volumes {

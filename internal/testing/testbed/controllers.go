@@ -18,8 +18,8 @@ type Controllers struct {
 }
 
 // StartControllers starts a controller manager that runs the named controllers and nothing else, without a limit of
-// requests. It reaches the API server at the given URL; empty means directly. Its metrics show when it has started.
-func (c *Cluster) StartControllers(names, server string) (*Controllers, error) {
+// requests. Its metrics show when it has started.
+func (c *Cluster) StartControllers(names string) (*Controllers, error) {
 	p := &Controllers{cluster: c}
 	if err := findPorts(&p.port); err != nil {
 		return nil, err
@@ -30,9 +30,6 @@ func (c *Cluster) StartControllers(names, server string) (*Controllers, error) {
 		"--tls-cert-file="+c.authority.serverCertFile, "--tls-private-key-file="+c.authority.serverKeyFile,
 		"--authorization-always-allow-paths=/metrics",
 	)
-	if server != "" {
-		args = append(args, "--master="+server)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {

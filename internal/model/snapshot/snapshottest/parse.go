@@ -71,6 +71,7 @@ func Parse(config, state string) *snapshot.Set {
 	}
 	FindNone(o)
 	o.Reached = min(max(o.Reached, o.Placed()), o.Limits.Replicas)
+	o.Unseen = o.Reached - o.Placed()
 	return o
 }
 

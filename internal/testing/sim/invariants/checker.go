@@ -110,13 +110,14 @@ func (c *Checker) Restart(manager string) {
 	c.managers[manager] = true
 	c.bounds.restart(manager)
 	delete(c.done, manager)
+	delete(c.places.served, manager)
 }
 
 // Begin notes that a manager reconciles from now on.
 func (c *Checker) Begin(r *Reconcile) {
 	c.reconcile = r
 	c.born[r.Manager] = r.Born
-	c.places.look(r.View)
+	c.places.look(r)
 	c.watchProofs()
 }
 

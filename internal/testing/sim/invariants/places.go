@@ -27,6 +27,9 @@ type places struct {
 	added map[types.UID]bool
 	// settled are the versions of the pods in homes and added at which they became available. A manager may know an earlier one.
 	settled map[types.UID]int64
+	// served are the pods that each manager has seen available since it started, and atWork is the manager that looks.
+	served map[string]map[types.UID]bool
+	atWork string
 	// bound are the pods that the manager at work has seen on a node.
 	bound map[types.UID]bool
 }
@@ -41,17 +44,26 @@ type vacancy struct {
 }
 
 func newPlaces() places {
-	return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}, settled: map[types.UID]int64{}, bound: map[types.UID]bool{}}
+	return places{homes: map[types.UID]string{}, added: map[types.UID]bool{}, settled: map[types.UID]int64{}, served: map[string]map[types.UID]bool{}, bound: map[types.UID]bool{}}
 }
 
-// look notes which pods a manager sees on nodes.
-func (p *places) look(view *apiserver.View) {
-	if p.key == "" {
+// look notes which pods a manager sees on nodes, and which available.
+func (p *places) look(r *Reconcile) {
+	p.atWork = r.Manager
+	set := r.set()
+	if p.key == "" || set == nil {
 		return
 	}
-	for obj := range view.Cache(apiserver.Pods) {
-		if pod := apiserver.MustBe[*corev1.Pod](obj); pod.Spec.NodeName != "" {
+	if p.served[r.Manager] == nil {
+		p.served[r.Manager] = map[types.UID]bool{}
+	}
+	for obj := range r.View.Cache(apiserver.Pods) {
+		pod := apiserver.MustBe[*corev1.Pod](obj)
+		if pod.Spec.NodeName != "" {
 			p.bound[pod.UID] = true
+		}
+		if IsAvailable(pod, set.Spec.MinReadySeconds, r.Clock.Now()) && !IsUpdating(pod) && !preparing(pod) && !restarts(pod) {
+			p.served[r.Manager][pod.UID] = true
 		}
 	}
 }
@@ -65,8 +77,15 @@ func (p *places) home(pod *corev1.Pod) (home string, moved bool) {
 // adds reports whether a pod took no place and has not been available yet, as its manager knows it.
 func (p *places) adds(pod *corev1.Pod) bool { return p.added[pod.UID] && p.starts(pod) }
 
-// starts reports whether a version of a pod is from before it became available.
+// starts reports whether a version of a pod is from before it became available. A pod that is ready again and not available yet
+// looks like one that is ready for the first time, unless the manager has seen it available.
 func (p *places) starts(pod *corev1.Pod) bool {
+	switch {
+	case p.served[p.atWork][pod.UID]:
+		return false
+	case IsReady(pod) && !IsUpdating(pod) && !preparing(pod):
+		return true
+	}
 	settled, ok := p.settled[pod.UID]
 	version, err := strconv.ParseInt(pod.ResourceVersion, 10, 64)
 	return !ok || err == nil && version < settled

@@ -54,6 +54,8 @@ type Fleet struct {
 	options Options
 	log     logr.Logger
 	names   []string
+	// version is that of the API server, which the kubelets report as theirs.
+	version string
 	pods    corelisters.PodLister
 	claims  corelisters.PersistentVolumeClaimLister
 	looks   podQueue
@@ -121,8 +123,12 @@ func newFleet(ctx context.Context, config *rest.Config, options Options) (*Fleet
 	if options.Model.Allocatable == nil {
 		options.Model.Allocatable = capacity()
 	}
+	info, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask for the version: %w", err)
+	}
 	f := &Fleet{
-		client: client, options: options, log: logr.FromContextOrDiscard(ctx),
+		client: client, options: options, log: logr.FromContextOrDiscard(ctx), version: info.GitVersion,
 		looks: newPodQueue(), seen: map[podKey]*sighting{}, silent: map[string]bool{},
 	}
 	for i := range options.Count {

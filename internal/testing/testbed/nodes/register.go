@@ -85,7 +85,7 @@ func (f *Fleet) node(name string) *corev1.Node {
 			Capacity:    capacity(),
 			Allocatable: f.options.Model.Allocatable,
 			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}},
-			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: "v1.37.2", OperatingSystem: "linux", Architecture: "amd64"},
+			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: f.version, OperatingSystem: "linux", Architecture: "amd64"},
 			// What a kubelet of this version declares, as far as admission asks for it.
 			DeclaredFeatures: []string{"InPlacePodVerticalScalingInitContainers"},
 		},

@@ -28,20 +28,20 @@ import (
 	"rollset.dev/rollset/internal/plan/observe"
 )
 
-// view is what the cache shows of a set and of all that it owns.
+// view is a set and all that it owns, as the cache shows them.
 type view struct {
 	snapshot.Objects
 
-	// memory is what is remembered of the set.
+	// memory holds what earlier reconciles of the set found out.
 	memory *setMemory
 	// writes paces what is written.
 	writes *backoff.Writes
-	// spec is what the spec says, and invalid what is wrong with it if it cannot be understood.
+	// spec is the spec in the form of planners. invalid says why it cannot be understood; nil if it can.
 	spec    observe.Spec
 	invalid error
 	// budgeted is true if the set had a disruption budget, as far as events showed.
 	budgeted bool
-	// revisions is what is known of the revisions.
+	// revisions holds the revisions of the set.
 	revisions *revisions.Look
 	// replicas are the pods and claims by identity.
 	replicas []snapshot.Replica

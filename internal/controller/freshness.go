@@ -26,11 +26,11 @@ import (
 	"rollset.dev/rollset/internal/model/attempt"
 )
 
-// outdated returns how long to wait because the cache shows the set from before its newest status, or a set that is gone; zero if
-// there is nothing to wait for. It asks the API server once in the life of this process: before the first pod is made, and at the
-// first sight of a rollout in steps. Some of what the status says is nowhere else: how many ids were given out, and which step is at
-// work. A cache from before would give ids once more, and take pods back that a step has moved. What this process writes itself its
-// cache is waited for to show.
+// outdated returns how long to wait because the cache shows a version of the set from before its newest status, or a deleted set; zero
+// if the cache is up to date. It asks the API server once in the life of this process: before the first pod is created, and before the
+// first rollout in steps is planned. Only the status says how many ids were given out, and which step is at work. With an older status
+// the controller would give ids out again, and move pods back that a step has moved. The expectations cover the later writes of this
+// process.
 func (s *step) outdated(ctx context.Context, live client.Reader, store *expectations.Store) (time.Duration, error) {
 	m := s.memory
 	if m.sawStatus || m.revisions.New || s.observed.Rollout.Next == nil && !slices.ContainsFunc(s.plan.Actions, isCreate) {
@@ -43,7 +43,7 @@ func (s *step) outdated(ctx context.Context, live client.Reader, store *expectat
 	if err := live.Get(ctx, client.ObjectKeyFromObject(s.Set), set); err != nil && !apierrors.IsNotFound(err) {
 		return 0, fmt.Errorf("ask for the newest status of the set: %w", err)
 	}
-	if set.UID != s.Set.UID { // no version of the cache can be waited for
+	if set.UID != s.Set.UID { // the cache will show no version of this set
 		return s.doubt(), nil
 	}
 	m.sawStatus = true
@@ -54,12 +54,12 @@ func (s *step) outdated(ctx context.Context, live client.Reader, store *expectat
 	return lookAgain, nil
 }
 
-// unseen returns how long to wait because a set has pods that the cache does not show; zero if there is nothing to wait
-// for. Acting on such a cache would mean to create all pods once more, and to report that there are none.
+// unseen returns how long to wait because a set has pods that the cache does not show; zero if it shows them. On such a cache the
+// controller would create all pods again, and report that there are none.
 //
-// A cache only goes forward. So it is doubted until it has shown a pod of the set for the first time in the life of
-// this process, and only if the status speaks of pods: they were lost while no manager ran, or the cache was filled by an
-// API server that lags behind. One look past the cache tells.
+// A cache never goes back. So this asks the API server only until the cache has shown a pod of the set for the first time in the life of
+// this process, and only if the status counts pods. Either they were lost while no manager ran, or the cache was filled by an API server
+// that lags behind.
 func (v *view) unseen(ctx context.Context, live client.Reader) (time.Duration, error) {
 	m := v.memory
 	if len(v.Pods) > 0 {
@@ -94,10 +94,9 @@ func doubting() attempt.Key { return attempt.Key{Verb: backoff.Doubting} }
 // page is how many pods are asked for at a time.
 const page = 500
 
-// unshown returns how long to wait before a plan that makes pods is carried out, because ids were given out that the
-// cache has never shown: their pods are gone, or the cache is behind, and the plan would make those pods once more under
-// other names. A create that timed out leaves such an id. One look past the cache tells. A manager that made all pods of a
-// set itself has seen them.
+// unshown returns how long to wait before a plan that creates pods, because ids were given out that the cache has never shown. Either
+// their pods were deleted, or the cache is behind, and the plan would create those pods again under other names. A create that timed
+// out leaves such an id. It asks the API server, unless this process has created all pods of the set.
 func (v *view) unshown(ctx context.Context, live client.Reader, p action.Plan) (time.Duration, error) {
 	m := &v.memory.seen
 	issued, shown, some := m.Unshown(v.Set)
@@ -125,8 +124,8 @@ func isCreate(a action.Action) bool {
 }
 
 // behind reports whether the API server has newer versions of the set's pods than the cache shows, and lets the set wait for them. A
-// template may come with the event that makes the last pod of the one before it available, and overtake it in the caches. It asks once
-// for each generation of the set.
+// new template may reach the cache before the event that makes the last pod of the template before it available. It asks once for each
+// generation of the set.
 func (v *view) behind(ctx context.Context, live client.Reader, store *expectations.Store) (behind bool, err error) {
 	if v.memory.judged == v.Set.Generation {
 		return false, nil
@@ -181,8 +180,8 @@ func (v *view) eachPod(ctx context.Context, live client.Reader, call func(*corev
 	}
 }
 
-// hasPod asks the API server for one pod that the set controls. Revisions are what tells its pods from those of others
-// that its selector matches as well.
+// hasPod asks the API server for one pod that the set controls. Its pods have a revision
+// label of the set, unlike others that its selector matches.
 func (v *view) hasPod(ctx context.Context, live client.Reader) (bool, error) {
 	selector := v.Selector
 	if names := revisionNames(v.Set); len(names) > 0 {
