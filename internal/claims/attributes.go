@@ -63,7 +63,7 @@ func nextAttributes(template, claim *corev1.PersistentVolumeClaim) string {
 	case *next.Class == "":
 		return fmt.Sprintf("the volume attributes class %s, which was not applied, is taken off", attributesOf(claim))
 	default:
-		return fmt.Sprintf("it gets the volume attributes class %s", *next.Class)
+		return "it gets the volume attributes class " + *next.Class
 	}
 }
 

@@ -39,12 +39,7 @@ func change(o *snapshot.Set, p *action.Plan) {
 func (k kind) plan(o *snapshot.Set, p *action.Plan) {
 	written := map[string]bool{}
 	for _, a := range p.Actions {
-		switch a := a.(type) {
-		case action.OwnClaim:
-			written[a.Claim.Name] = true
-		case action.ChangeClaim:
-			written[a.Claim.Name] = true
-		}
+		written[action.Subject(o.Name, a)] = true
 	}
 	free := o.Limits.AtOnce()
 	var due [][]action.ChangeClaim

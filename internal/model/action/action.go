@@ -317,7 +317,7 @@ func (a OwnClaim) String() string {
 func (a ChangeClaim) String() string {
 	switch {
 	case a.Class != nil && *a.Class == "":
-		return fmt.Sprintf("take the volume attributes class off claim %s", a.Claim.Name)
+		return "take the volume attributes class off claim " + a.Claim.Name
 	case a.Class != nil:
 		return fmt.Sprintf("give claim %s the volume attributes class %s", a.Claim.Name, *a.Class)
 	case a.Size.Cmp(a.Claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0:

@@ -72,10 +72,7 @@ func parts(a Action) (verb attempt.Verb, object metav1.Object, id string) {
 	case OwnClaim:
 		return attempt.OwningClaim, a.Claim, ""
 	case ChangeClaim:
-		if a.Class != nil {
-			return attempt.ModifyingClaim, a.Claim, ""
-		}
-		return attempt.GrowingClaim, a.Claim, ""
+		return a.verb(), a.Claim, ""
 	case DeleteClaim:
 		return attempt.DeletingClaim, a.Claim, ""
 	case Preflight:
@@ -88,6 +85,14 @@ func parts(a Action) (verb attempt.Verb, object metav1.Object, id string) {
 		return attempt.DeletingBudget, a.Budget, ""
 	}
 	return "", nil, ""
+}
+
+// verb tells the two kinds of changes apart, which the API server may refuse separately.
+func (a ChangeClaim) verb() attempt.Verb {
+	if a.Class != nil {
+		return attempt.ModifyingClaim
+	}
+	return attempt.GrowingClaim
 }
 
 // Adopt makes the set the controller of a pod that has none.

@@ -64,7 +64,7 @@ func TestPlannedMoves(t *testing.T) {
 	look("when one is back", nil, 0, pod("web-0", "2"))
 	look("when it is lost", nil, 0)
 	memory = &Memory{}
-	set.Status.ReachedReplicas = 2
+	set.Status.ObservedGeneration, set.Status.ReachedReplicas = 1, 2
 	look("after a restart", nil, 2)
 	look("until it is back", nil, 1, pod("web-0", "2"))
 	look("and for ever", nil, 1)
