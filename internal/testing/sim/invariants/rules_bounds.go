@@ -243,10 +243,11 @@ func guardsMoves(v *verdict) string {
 func (v *verdict) brokenAt(version string, l Limits) int {
 	surge := v.count(isSurge)
 	goes := func(pod *corev1.Pod) bool { return isSurge(pod) && surge > l.maxSurge } // as the same plan may have it
-	return v.count(func(pod *corev1.Pod) bool {
+	broken := func(pod *corev1.Pod) bool {
 		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && v.runsSpec(pod) && !v.isAvailable(pod) &&
 			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
-	})
+	}
+	return v.count(broken) - v.going(broken)
 }
 
 // keepsTheGood checks the guard for new pods: while as many pods at the update revision are unavailable as an update and its

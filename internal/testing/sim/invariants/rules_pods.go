@@ -80,6 +80,13 @@ func (v *verdict) comesBack() bool {
 // stays reports whether a pod is active, and its ordinal in use if it has one.
 func (v *verdict) stays(pod *corev1.Pod) bool { return IsActive(pod) && !v.outside(pod) }
 
+// going counts the surplus pods among those given. Unavailable ones go first.
+func (v *verdict) going(among func(*corev1.Pod) bool) int {
+	l := v.world.Limits(v.set)
+	surplus := v.count(IsActive) - l.Replicas - l.maxSurge
+	return max(0, min(surplus, v.count(func(pod *corev1.Pod) bool { return among(pod) && (!v.isAvailable(pod) || restarts(pod)) })))
+}
+
 // mayServe reports whether a pod may serve: it is ready, or not ready although its containers are and its gates are open,
 // because its node does not answer.
 func mayServe(pod *corev1.Pod) bool {
@@ -277,7 +284,7 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 		return IsActive(pod) && v.world.Version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
 			pod.Labels[v1alpha1.RevisionLabel] == created.Labels[v1alpha1.RevisionLabel] // a default makes another revision of the same version
 	}
-	n := v.count(staysThere) + 1
+	n := v.count(staysThere) - v.going(staysThere) + 1
 	if n > l.Replicas-l.Partition {
 		return fmt.Sprintf("%d pods at the update revision, at most %d-%d wanted", n, l.Replicas, l.Partition)
 	}
