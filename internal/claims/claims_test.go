@@ -15,6 +15,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/claims"
+	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -80,6 +81,11 @@ func mount(pod *corev1.Pod, claim string) {
 func plan(o *snapshot.Set) string {
 	w := desired.Of(o)
 	p := claims.Plan(o, w, scale.Down(o, w))
+	for _, a := range p.Actions { // a claim is not deleted while there is a pod with the name of its identity
+		if d, ok := a.(action.DeleteClaim); ok && d.Claim.Name != identity.ClaimName(o.Name, "data", d.ID) {
+			return "claim " + d.Claim.Name + " is taken for one of identity " + d.ID
+		}
+	}
 	return strings.TrimSuffix(p.String(), "\n")
 }
 

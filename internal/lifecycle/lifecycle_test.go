@@ -73,6 +73,8 @@ func planned(o *snapshot.Set, do string) action.Plan {
 		p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2"})
 	case "update":
 		p.Add(action.UpdateInPlace{Pod: pod, Revision: "v2", Change: restart})
+	case "ask":
+		p.Add(action.Preflight{Revision: "v2"})
 	}
 	hooks := lifecycle.New(o)
 	p = hooks.Apply(p)
@@ -136,6 +138,13 @@ func TestHooks(t *testing.T) {
 			hook: "inPlaceUpdate", state: "PreparingUpdate", marks: "L",
 			want: "set web-a to Normal (it is no longer to be updated)\n",
 		},
+		"is still prepared while the API server is asked": {
+			hook: "inPlaceUpdate", state: "PreparingUpdate", marks: "L", do: "ask", want: "preflight v2\n",
+		},
+		"what is no move goes on meanwhile": {
+			hook: "preNormal", state: "PreparingNormal", marks: "LF", do: "ask",
+			want: "preflight v2\nset web-a to Normal (the hook has its marks)\n",
+		},
 		"an updated pod waits for all marks": {
 			hook: "inPlaceUpdate", state: "Updating", marks: "L", want: "set web-a to Updated (the update is done)\n",
 		},
@@ -160,6 +169,36 @@ func TestHooks(t *testing.T) {
 			t.Parallel()
 			o := observe(tt.hook, tt.state, tt.marks)
 			p := planned(o, tt.do)
+			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestKeep has a pod that is prepared for its update, and an update that holds it.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		held []action.HoldKind
+		want string
+	}{
+		"out of service for its grace period, it stays prepared": {held: []action.HoldKind{action.HeldByGrace}},
+		"whatever else holds it":                                 {held: []action.HoldKind{action.HeldByGrace, action.HeldByBudget}},
+		"otherwise it goes back": {
+			held: []action.HoldKind{action.HeldByBudget}, want: "set web-a to Normal (it is no longer to be updated)\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe("inPlaceUpdate", "PreparingUpdate", "L")
+			var update action.Plan
+			for _, kind := range tt.held {
+				update.Hold(kind, "web-a", "why")
+			}
+			hooks := lifecycle.New(o)
+			hooks.Keep(&desired.State{Candidates: []desired.Candidate{{Replica: &o.Replicas[0], To: "v2"}}}, update)
+			p := hooks.Settle()
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

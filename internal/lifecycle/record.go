@@ -25,7 +25,6 @@ const (
 
 // record is the content of the annotation about the state of a pod.
 type record struct {
-	state v1alpha1.LifecycleState
 	since time.Time
 	// passed is the hook that the pod did not wait for when it entered the state, and seconds its limit.
 	passed  string
@@ -52,7 +51,6 @@ func recordOf(pod *corev1.Pod) (r record, ok bool) {
 		return record{}, false
 	}
 	var err error
-	r.state = v1alpha1.LifecycleState(fields[0])
 	if r.since, err = time.Parse(time.RFC3339, fields[1]); err != nil {
 		return record{}, false
 	}

@@ -180,6 +180,13 @@ func TestNext(t *testing.T) {
 				"hold web-d and 3 more: maxUnavailable 1: 0 of 4 pods are available, web-a and 3 more are not",
 			},
 		},
+		"a missing pod is told of where no other is unavailable": {
+			config: "random R=3 v1", state: "a:v1+@ b:v1+",
+			want: []string{
+				"create qkmvw at v1 (missing)",
+				"hold web-a: maxUnavailable 1: 2 of 3 pods are available, 1 missing",
+			},
+		},
 		"where no pod is available broken pods pass the guard that has held for a minute": {
 			config: "random R=3 v1>v2", state: "a:v1, b:v1, c:v2,",
 			want: []string{"delete web-b (recreate at v2)", "delete web-a (recreate at v2)"},

@@ -88,7 +88,7 @@ func removeSurplus(o *snapshot.Set, w *desired.State, p *action.Plan) {
 // after it started, and would come back unchanged, waits for the back-off.
 func removeFinished(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	for r := range o.Unsteady() {
-		if r.Pod == nil || !r.Finished || r.Terminating {
+		if !r.Finished || r.Terminating {
 			continue
 		}
 		if back, _ := w.ComesBackAt(o, r); o.FinishedWait > 0 && back == r.Revision && podstate.EndedSoon(r.Pod, o.Now) {

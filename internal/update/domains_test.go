@@ -14,6 +14,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -32,13 +33,17 @@ func TestDomains(t *testing.T) {
 	t.Parallel()
 	const (
 		six    = "ordinal R=6 mu=2 soak=0 v1>v2"
+		four   = "ordinal R=4 mu=1 soak=0 v1>v2"
 		random = "random R=6 mu=2 soak=0 v1>v2"
 	)
 	tests := map[string]struct {
 		config, state string
 		// young are pods that became ready a minute ago or, without a node, replace others.
 		young string
-		want  string
+		// origins are what pods were created for. waiting are those that are changed in place, refused those that cannot be deleted.
+		origins          map[string]snapshot.Origin
+		waiting, refused string
+		want             string
 	}{
 		"the first by name begins, and may use the whole budget": {
 			config: six, state: "b/0:v1+ a/1:v1+ b/2:v1+ a/3:v1+ b/4:v1+ a/5:v1+",
@@ -96,6 +101,30 @@ func TestDomains(t *testing.T) {
 			config: "ordinal R=10 mu=1 soak=0 v1>v2", state: "a/0:v1+ b/1:v1+ c/2:v1+ d/3:v1+ e/4:v1+ f/5:v1+ g/6:v1+ h/7:v1+ i/8:v1+ j/9:v1+",
 			want: "delete 0, 1: zone b waits for zone a; zone a: 0 of 1 pods moved, zone b: 0 of 1 pods moved, zone c: 0 of 1 pods moved, " +
 				"zone d: 0 of 1 pods moved, zone e: 0 of 1 pods moved, zone f: 0 of 1 pods moved, zone g: 0 of 1 pods moved, zone h: 0 of 1 pods moved, and 2 more",
+		},
+		"a pod that is changed in place holds the other domains": {
+			config: six, state: "a/0:v2+ b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+", waiting: "2",
+			want: "5: zone b waits for web-2 in zone a, which is being changed in place; zone a: 3 of 3 pods moved, zone b: 0 of 3 pods moved",
+		},
+		"a pod that cannot be deleted has not moved": {
+			config: six, state: "b/0:v1+ a/1:v1+ b/2:v1+ a/3:v1+ b/4:v1+ a/5:v1+", refused: "4",
+			want: "delete 5, delete 3, 2: zone b waits for zone a; zone a: 0 of 3 pods moved, zone b: 0 of 2 pods moved",
+		},
+		"a pod has moved in the domain of the one that it replaces": {
+			config: four, state: "c/0:v2+ b/1:v1+ a/2:v1+ b/3:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v2", Known: true, Domain: snapshot.Domain{Value: "b"}}},
+			want: "delete 3, 2: zone a waits for zone b; zone b: 1 of 3 pods moved, zone a: 0 of 1 pods moved",
+		},
+		"in its own if that is not known": {
+			config: four, state: "b/0:v2+ b/1:v1+ a/2:v1+ b/3:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v2"}},
+			want: "delete 3, 2: zone a waits for zone b; zone b: 1 of 3 pods moved, zone a: 0 of 1 pods moved",
+		},
+		"nowhere if it was added to the set": {
+			config: four, state: "b/0:v2+ b/1:v1+ a/2:v1+ b/3:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v2", Added: true}},
+			want: "delete 2, 3: zone b waits for zone a; zone a: 0 of 1 pods moved, zone b: 0 of 2 pods moved",
+		},
+		"unless it was changed in place since": {
+			config: four, state: "b/0:v2+ b/1:v1+ a/2:v1+ b/3:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v1", Added: true}},
+			want: "delete 3, 2: zone a waits for zone b; zone b: 1 of 3 pods moved, zone a: 0 of 1 pods moved",
 		},
 		"a pod on its way to a node keeps another domain from beginning": {
 			config: six, state: "?/0:v2. b/1:v1+ a/2:v2+ b/3:v1+ a/4:v2+ b/5:v1+", young: "0",
@@ -165,6 +194,21 @@ func TestDomains(t *testing.T) {
 			config: "ordinal R=4 mu=1 soak=300 v1>v2", state: "a/0:v1+ b/1:v1+ a/2:v1+ b/3:v1+", young: "0 1 2 3",
 			want: "delete 2, 3: zone b waits for zone a; zone a: 0 of 2 pods moved, zone b: 0 of 2 pods moved",
 		},
+		"of the pods of a domain the last one counts": {
+			config: "ordinal R=4 mu=2 soak=300 v1>v2", state: "a/0:v2+ b/1:v1+ a/2:v2+ b/3:v1+", young: "0",
+			want: "3: zone b waits for soakSeconds to pass until 03:08:05Z; zone a: 2 of 2 pods moved, zone b: 0 of 2 pods moved, wakes in 4m0s",
+		},
+		"between replacements at one revision too": {
+			config: "ordinal R=2 mu=1 soak=300 v1", state: "a/0:v1+ b/1:v1+@", young: "0", origins: map[string]snapshot.Origin{"0": {Revision: "v1", Known: true, Domain: snapshot.Domain{Value: "a"}}},
+			want: "1: zone b waits for soakSeconds to pass until 03:08:05Z; zone b: 1 to replace, wakes in 4m0s",
+		},
+		"where nobody knows which domain has begun": {
+			config: "ordinal R=3 mu=1 soak=300 v1", state: "a/0:v1+ b/1:v1+ b/2:v1+@", young: "0 1",
+			origins: map[string]snapshot.Origin{
+				"0": {Revision: "v1", Known: true, Domain: snapshot.Domain{Value: "a"}}, "1": {Revision: "v1", Known: true, Domain: snapshot.Domain{Value: "b"}},
+			},
+			want: "2: zone b waits for soakSeconds to pass until 03:08:05Z; zone b: 1 to replace, wakes in 4m0s",
+		},
 		"a soak to another day has its date": {
 			config: "ordinal R=2 mu=1 soak=86400 v1>v2", state: "a/0:v2+ b/1:v1+",
 			want: "1: zone b waits for soakSeconds to pass until 2026-01-03T02:04:05Z; zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved, wakes in 23h0m0s",
@@ -185,8 +229,19 @@ func TestDomains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := snapshottest.Parse(tt.config, tt.state)
+			o.Refusals = map[attempt.Key]snapshot.Refusal{}
 			for i := range o.Replicas {
-				switch r := &o.Replicas[i]; {
+				r := &o.Replicas[i]
+				if origin, ok := tt.origins[r.ID]; ok {
+					r.Pod.Annotations = map[string]string{v1alpha1.OriginAnnotation: origin.String(snapshottest.Zone)}
+				}
+				if strings.Contains(tt.waiting, r.ID) {
+					r.Waiting = "container app is to be resized"
+				}
+				if strings.Contains(tt.refused, r.ID) {
+					o.Refusals[attempt.OfPod(attempt.Deleting, r.Pod)] = snapshot.Refusal{Message: "no", Retry: time.Minute}
+				}
+				switch {
 				case !strings.Contains(tt.young, r.ID):
 				case r.Node == "":
 					unknown := snapshot.Origin{Revision: r.Revision}
@@ -223,14 +278,63 @@ func summary(p action.Plan) string {
 	return strings.Join(words, ", ")
 }
 
-// TestSoakCountsRestarts restarts a container of an updated pod, which keeps its readiness.
+// TestSoakCountsRestarts restarts a container of an updated pod, which keeps its readiness. A clock that is ahead says nothing.
 func TestSoakCountsRestarts(t *testing.T) {
 	t.Parallel()
-	o := snapshottest.Parse("ordinal R=2 mu=1 soak=300 v1>v2", "a/0:v2+ b/1:v1+")
-	started := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(o.Now.Add(-time.Minute))}}
-	o.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: started}}
-	p := update.Plan(o, desired.Of(o), action.Plan{})
-	if want := o.Now.Add(4 * time.Minute); !p.SoaksUntil.Equal(want) {
-		t.Errorf("soaks until %s, want %s", p.SoaksUntil, want)
+	for started, want := range map[time.Duration]string{
+		-time.Minute: "1: zone b waits for soakSeconds to pass until 03:08:05Z; zone a: 1 of 1 pods moved, zone b: 0 of 1 pods moved, wakes in 4m0s",
+		time.Hour:    "delete 1",
+	} {
+		o := snapshottest.Parse("ordinal R=2 mu=1 soak=300 v1>v2", "a/0:v2+ b/1:v1+")
+		running := &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(o.Now.Add(started))}
+		o.Replicas[0].Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: running}}}
+		if diff := cmp.Diff(want, summary(update.Plan(o, desired.Of(o), action.Plan{}))); diff != "" {
+			t.Errorf("started in %s (-want +got):\n%s", started, diff)
+		}
+	}
+}
+
+// TestOriginate creates pods, and says in place of which of them.
+func TestOriginate(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ config, state, want string }{
+		"surge that stays replaces a pod of the domain in turn": {
+			config: "random R=3 mu=0 surge=1 soak=0 v1>v2", state: "b/a:v1+ a/b:v1+ b/c:v1+", want: "v2 zone=a",
+		},
+		"surge that is deleted again replaces none": {
+			config: "random R=3 mu=0 surge=1 claims soak=0 v1>v2", state: "b/a:v1+$ a/b:v1+$ b/c:v1+$", want: "v2 +",
+		},
+		"nor does surge for a pod that no node has": {
+			config: "random R=1 mu=0 surge=1 soak=0 v1>v2", state: "?/a:v1.", want: "v2 +",
+		},
+		"nor do pods that are added": {
+			config: "random R=4 p=4 soak=0 v1>v2", state: "a/a:v1+ b/b:v2+", want: "v1 +, v1 +",
+		},
+		"a lost pod is of the domain that has begun": {
+			config: "ordinal R=4 reached=4 soak=0 v1>v2", state: "b/0:v2+ a/1:v1+ b/2:v1+", want: "v2 zone=b",
+		},
+		"if none has nobody knows": {
+			config: "ordinal R=4 reached=4 soak=0 v1>v2", state: "a/0:v1+ a/1:v1+ b/2:v1+", want: "v2 zone?",
+		},
+		"nor if no pod is left": {
+			config: "ordinal R=2 reached=2 soak=0 v1", want: "v1 zone?, v1 zone?",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := snapshottest.Parse(tt.config, tt.state)
+			w := desired.Of(o)
+			p := scaled(o, w)
+			update.Originate(o, w, &p)
+			var origins []string
+			for _, a := range p.Actions {
+				if created, ok := a.(action.Create); ok {
+					origins = append(origins, strings.ReplaceAll(created.Origin, snapshottest.Zone, "zone"))
+				}
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(origins, ", ")); diff != "" {
+				t.Errorf("%s of %s (-want +got):\n%s", tt.config, tt.state, diff)
+			}
+		})
 	}
 }

@@ -131,7 +131,7 @@ func servingUnproven(o *snapshot.Set) (n int) {
 
 // servesUnproven reports whether a pod serves although its update in place is not known to be done.
 func servesUnproven(r *snapshot.Replica) bool {
-	return r.Active() && r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
+	return r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
 }
 
 // giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to

@@ -369,6 +369,50 @@ func TestPlanEnd(t *testing.T) {
 	}
 }
 
+// TestPlanUnproven covers a pod that serves although it is not known which images it runs. It is recreated within the budget, to
+// which it still counts.
+func TestPlanUnproven(t *testing.T) {
+	t.Parallel()
+	const (
+		waits   = "hold web-0: no proof; it is recreated when enough other pods are available"
+		deleted = "delete web-0 (recreate at cpu2: no proof)"
+	)
+	for name, tt := range map[string]struct {
+		config, state string
+		change        func(*snapshot.Set)
+		want          []string
+	}{
+		"the only pod stays": {config: "ordinal R=1 mu=0 cpu2", state: "0:cpu2+", want: []string{waits}},
+		"it does not serve behind its gate": {
+			config: "ordinal R=1 mu=0 cpu2", state: "0:cpu2+",
+			change: func(o *snapshot.Set) { o.Replicas[0].Gate.Status = corev1.ConditionFalse },
+			want:   []string{deleted},
+		},
+		"nor unless it is ready": {
+			config: "ordinal R=1 mu=0 cpu2", state: "0:cpu2+",
+			change: func(o *snapshot.Set) { o.Replicas[0].Ready = false },
+			want:   []string{deleted},
+		},
+		"another counts when it is available": {config: "ordinal R=2 mu=1 cpu2", state: "0:cpu2+ 1:cpu2r", want: []string{waits}},
+		"and once": {
+			config: "ordinal R=2 mu=0 cpu2", state: "0:cpu2+ 1:cpu2+",
+			change: func(o *snapshot.Set) { o.Replicas[1].Unproven = "not resized" },
+			want:   []string{"hold web-0 and 1 more: no proof; it is recreated when enough other pods are available"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe("InPlaceIfPossible", tt.config, tt.state)
+			r := &o.Replicas[0]
+			r.Available, r.Updating, r.Restarting, r.Unproven = false, true, true, "no proof"
+			if tt.change != nil {
+				tt.change(o)
+			}
+			checkPlan(t, o, tt.want)
+		})
+	}
+}
+
 // TestPlanReader covers a label that a container reads and that another client added to the running pod.
 func TestPlanReader(t *testing.T) {
 	t.Parallel()

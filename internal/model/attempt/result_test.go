@@ -17,6 +17,25 @@ import (
 	"rollset.dev/rollset/internal/model/attempt"
 )
 
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	for err, want := range map[error]bool{
+		&attempt.AlteredError{}: true,
+		apierrors.NewForbidden(pods, "web", errors.New("exceeded quota: pods")):                                     true,
+		apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil):                                             true,
+		apierrors.NewBadRequest("a webhook denied the request"):                                                     true,
+		apierrors.NewForbidden(pods, "web", errors.New(`User "web" cannot create resource "pods" in API group ""`)): false,
+		apierrors.NewNotFound(pods, "web"):                                                                          false,
+		apierrors.NewConflict(pods, "web", errors.New("it changed")):                                                false,
+		errors.New("context deadline exceeded"):                                                                     false,
+	} {
+		if got := attempt.Refused(err); got != want {
+			t.Errorf("Refused(%v) = %v, want %v", err, got, want)
+		}
+	}
+}
+
 func TestMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("exceeded quota: pods"))

@@ -58,6 +58,68 @@ func TestSame(t *testing.T) {
 			},
 			want: true,
 		},
+		"a limit between two thousandths": {
+			a: func(_ *corev1.PodSpec, c *corev1.Container) {
+				c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("100500u")}
+			},
+			b: func(_ *corev1.PodSpec, c *corev1.Container) {
+				c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("101m")}
+			},
+			want: true,
+		},
+		"the protocol of a port": {
+			a: func(_ *corev1.PodSpec, c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80}} },
+			b: func(_ *corev1.PodSpec, c *corev1.Container) {
+				c.Ports = []corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP"}}
+			},
+			want: true,
+		},
+		"what volumes leave out": {
+			a: func(s *corev1.PodSpec, _ *corev1.Container) {
+				for _, source := range []corev1.VolumeSource{
+					{},
+					{Secret: &corev1.SecretVolumeSource{}},
+					{ConfigMap: &corev1.ConfigMapVolumeSource{}},
+					{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{FieldRef: &corev1.ObjectFieldSelector{}}}}},
+					{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}},
+						{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{FieldRef: &corev1.ObjectFieldSelector{}}}}},
+					}}},
+					{Image: &corev1.ImageVolumeSource{Reference: "data:v1"}},
+					{HostPath: &corev1.HostPathVolumeSource{}},
+					{ISCSI: &corev1.ISCSIVolumeSource{}},
+					{RBD: &corev1.RBDVolumeSource{}},
+					{AzureDisk: &corev1.AzureDiskVolumeSource{}},
+					{ScaleIO: &corev1.ScaleIOVolumeSource{}},
+				} {
+					s.Volumes = append(s.Volumes, corev1.Volume{VolumeSource: source})
+				}
+			},
+			b: func(s *corev1.PodSpec, _ *corev1.Container) {
+				mode, field := new(int32(0o644)), &corev1.ObjectFieldSelector{APIVersion: "v1"}
+				for _, source := range []corev1.VolumeSource{
+					{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+					{Secret: &corev1.SecretVolumeSource{DefaultMode: mode}},
+					{ConfigMap: &corev1.ConfigMapVolumeSource{DefaultMode: mode}},
+					{DownwardAPI: &corev1.DownwardAPIVolumeSource{DefaultMode: mode, Items: []corev1.DownwardAPIVolumeFile{{FieldRef: field}}}},
+					{Projected: &corev1.ProjectedVolumeSource{DefaultMode: mode, Sources: []corev1.VolumeProjection{
+						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: new(int64(3600))}},
+						{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{FieldRef: field}}}},
+					}}},
+					{Image: &corev1.ImageVolumeSource{Reference: "data:v1", PullPolicy: corev1.PullIfNotPresent}},
+					{HostPath: &corev1.HostPathVolumeSource{Type: new(corev1.HostPathUnset)}},
+					{ISCSI: &corev1.ISCSIVolumeSource{ISCSIInterface: "default"}},
+					{RBD: &corev1.RBDVolumeSource{RBDPool: "rbd", RadosUser: "admin", Keyring: "/etc/ceph/keyring"}},
+					{AzureDisk: &corev1.AzureDiskVolumeSource{
+						CachingMode: new(corev1.AzureDataDiskCachingReadWrite), FSType: new("ext4"), ReadOnly: new(false), Kind: new(corev1.AzureSharedBlobDisk),
+					}},
+					{ScaleIO: &corev1.ScaleIOVolumeSource{StorageMode: "ThinProvisioned", FSType: "xfs"}},
+				} {
+					s.Volumes = append(s.Volumes, corev1.Volume{VolumeSource: source})
+				}
+			},
+			want: true,
+		},
 		"a request that is not the limit": {
 			a: func(_ *corev1.PodSpec, c *corev1.Container) {
 				c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}

@@ -27,7 +27,7 @@ type guard struct {
 	allowed, back int
 	instead       string
 	works         bool
-	// surge is how many more surge pods may come at the update revision in addition, at least 0.
+	// surge is how many more surge pods may come at the update revision in addition; none if it is negative.
 	surge int
 }
 
@@ -67,7 +67,7 @@ func (s *State) watch(o *snapshot.Set) {
 	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
 	s.Holds = unavailable >= limit
 	s.allowed = max(0, limit-unavailable)
-	s.surge = max(0, max(1, o.Limits.MaxUnavailable+s.Surge)-unavailable)
+	s.surge = o.Limits.MaxUnavailable + s.Surge - unavailable
 }
 
 // works reports whether a pod of the update revision is available.

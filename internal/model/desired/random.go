@@ -156,7 +156,7 @@ func (s *State) countSurge(o *snapshot.Set) (useful, spent int) {
 // Spent reports whether a surge pod is no longer useful: a user named it, or it is broken at another revision than the one
 // at which surge pods are created now. In a pause that may be any.
 func (s *State) Spent(o *snapshot.Set, r *snapshot.Replica) bool {
-	return r.Surge && r.Active() && (r.ToReplace() || r.Broken() && !o.Paused() && r.Revision != comesBackAt(o, s.lacking))
+	return r.Active() && (r.ToReplace() || r.Broken() && !o.Paused() && r.Revision != comesBackAt(o, s.lacking))
 }
 
 // short returns how many pods of a revision are missing.

@@ -178,7 +178,7 @@ func obtainable(o *snapshot.Set, revision string) string {
 // replaceable reports whether a pod can be replaced now if a user asks for it. During a pause it is replaced at its own revision,
 // and cannot be if that is lost.
 func replaceable(o *snapshot.Set, r *snapshot.Replica) bool {
-	return !o.Paused() || o.Known[r.Revision].Template != nil || comesBackAt(o, r.Revision) == r.Revision
+	return !o.Paused() || o.Known[r.Revision].Template != nil
 }
 
 // at returns the revision wanted at the k-th place of a set with ordinals.

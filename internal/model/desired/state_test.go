@@ -72,20 +72,39 @@ func TestOf(t *testing.T) {
 		"ordinals: under OnDelete a pod that a user named comes back at the update revision": {
 			"ordinal R=2 ondelete v1>v2", "0:v1+@ 1:v1+", "0>v2@",
 		},
+		"ordinals: in a pause it comes back at its own":     {"ordinal R=2 paused v1>v2", "0:v1+@ 1:v2+@", "0>v1@, 1>v2@"},
+		"ordinals: if no template of that is left it stays": {"ordinal R=2 paused v1>v2", "0:gone+@ 1:v1+", ""},
 		"ordinals: a lost template is wanted of no new pod": {"ordinal R=2 p=2 forgotten v1>v2", "0:v1+", "+1:v2"},
 
-		"random: nothing differs":                       {"random R=2 v1", "a:v1+ b:v1+", ""},
-		"random: a pod is missing":                      {"random R=2 v1", "a:v1+", "+new:v1"},
-		"random: a terminating pod is missed at once":   {"random R=2 v1", "a:v1x b:v1+", "+new:v1"},
-		"random: one with claims holds its place":       {"random R=2 claims v1", "a:v1x$ b:v1+$", ""},
-		"random: a finished pod holds its place":        {"random R=2 v1", "a:v1! b:v1+", ""},
-		"random: too many are above":                    {"random R=1 v1", "a:v1+ b:v1+", "b goes"},
-		"random: all of the old revision may move":      {"random R=2 v1>v2", "a:v1+ b:v1+", "a>v2, b>v2, 2 too many at v1"},
-		"random: any pods satisfy the partition":        {"random R=3 p=1 v1>v2", "a:v1+ b:v1+ c:v2+", "a>v2, b>v2, 1 too many at v1"},
-		"random: surge comes for those that move":       {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+", "+new:v2*, a>v2, b>v2, 2 too many at v1"},
-		"random: surge that is there is not above":      {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+ c:v2.", "a>v2, b>v2, 2 too many at v1"},
-		"random: no surge when nothing moves":           {"random R=2 surge=1 v1>v2", "a:v2+ b:v2+", ""},
-		"random: strays move to where pods are lacking": {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
+		"random: nothing differs":                     {"random R=2 v1", "a:v1+ b:v1+", ""},
+		"random: a pod is missing":                    {"random R=2 v1", "a:v1+", "+new:v1"},
+		"random: a terminating pod is missed at once": {"random R=2 v1", "a:v1x b:v1+", "+new:v1"},
+		"random: one with claims holds its place":     {"random R=2 claims v1", "a:v1x$ b:v1+$", ""},
+		"random: a finished pod holds its place":      {"random R=2 v1", "a:v1! b:v1+", ""},
+		"random: too many are above":                  {"random R=1 v1", "a:v1+ b:v1+", "b goes"},
+		"random: all of the old revision may move":    {"random R=2 v1>v2", "a:v1+ b:v1+", "a>v2, b>v2, 2 too many at v1"},
+		"random: any pods satisfy the partition":      {"random R=3 p=1 v1>v2", "a:v1+ b:v1+ c:v2+", "a>v2, b>v2, 1 too many at v1"},
+		"random: surge comes for those that move":     {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+", "+new:v2*, a>v2, b>v2, 2 too many at v1"},
+		"random: surge that is there is not above":    {"random R=2 surge=1 v1>v2", "a:v1+ b:v1+ c:v2.", "a>v2, b>v2, 2 too many at v1"},
+		"random: as much surge comes as maxSurge says": {
+			"random R=4 surge=3 v1>v2", "a:v1+ b:v1+ c:v1+ d:v1+", "+new:v2*, +new:v2*, +new:v2*, a>v2, b>v2, c>v2, d>v2, 4 too many at v1",
+		},
+		"random: none comes while as many pods are not available": {
+			"random R=4 surge=1 claims v1>v2", "a:v1+$ b:v1+$ c:v2.$ d:v2.$", "a>v2, b>v2, 2 too many at v1",
+		},
+		"random: none comes while one is not where none may be": {
+			"random R=4 mu=0 surge=1 claims v1>v2", "a:v1+$ b:v1+$ c:v1+$ d:v2.$", "a>v2, b>v2, c>v2, 3 too many at v1",
+		},
+		"random: surge that has ended is not deleted for surge that a user named": {
+			"random R=2 surge=2 claims v1>v2", "a:v1+$ b:v1+$ c:v2!@$* d:v2+$*", "a>v2, b>v2, 2 too many at v1",
+		},
+		"random: in a pause surge stays for a pod that a user named": {
+			"random R=2 surge=1 paused claims v1>v2", "a:v1+@$ b:v0.$* c:v1+$", "a>v1@",
+		},
+		"random: the newest goes in a pause that stops no rollout": {"random R=1 surge=1 paused v1", "a:v1+ b:v0+", "b goes"},
+		"random: and in one that stops a rollout with claims":      {"random R=2 surge=1 paused claims v1>v2", "a:v1+$ b:v2+$ c:v1+$", "c goes"},
+		"random: no surge when nothing moves":                      {"random R=2 surge=1 v1>v2", "a:v2+ b:v2+", ""},
+		"random: strays move to where pods are lacking":            {"random R=2 v1>v2", "a:v0+ b:v2+", "a>v2, 1 too many at v0"},
 		"random: a stray moves to the revision that mounts its claims": {
 			"random R=3 p=2 claims claimless v1>v3", "a:v1+ b:v1! c:v2+$", "c>v3, 1 too many at v2",
 		},
@@ -149,6 +168,24 @@ func TestComesBackAt(t *testing.T) {
 				t.Errorf("ComesBackAt = %q, %t; want %q, %t", got, same, tt.want, tt.wantSame)
 			}
 		})
+	}
+}
+
+// TestYieldsAt breaks all pods of a set. Each that is at the current revision has a minute, or the deadline if it has no node.
+func TestYieldsAt(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]time.Duration{
+		"a:v1, b:v1, c:v2,":   -59 * time.Minute,
+		"a:v1. b:v1, c:v2,":   time.Minute,
+		"a:v1, b:v1. c:v2,":   time.Minute,
+		"!/a:v1, b:v1, c:v2,": -50 * time.Minute,
+		"a:v1, !/b:v1, c:v2,": -50 * time.Minute,
+		"a:v1, b:v1, !/c:v2,": -59 * time.Minute,
+	} {
+		o := snapshottest.Parse("random R=3 v1>v2", state)
+		if got := desired.Of(o).YieldsAt.Sub(o.Now); got != want {
+			t.Errorf("%s: the guard yields in %s, want %s", state, got, want)
+		}
 	}
 }
 

@@ -397,6 +397,11 @@ func TestDiffCannot(t *testing.T) {
 			},
 			want: "spec.containers[web].resources: the QoS class would change from Burstable to Guaranteed",
 		},
+		"from a limit of one resource to Guaranteed": {
+			before: func(t *corev1.PodTemplateSpec) { onlyWeb(t).Resources = requirements("", "memory=1Gi") },
+			edit:   func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("", "cpu=1 memory=1Gi") },
+			want:   "spec.containers[web].resources: the QoS class would change from Burstable to Guaranteed",
+		},
 		"from BestEffort to Burstable": {
 			before: func(t *corev1.PodTemplateSpec) { onlyWeb(t).Resources = requirements("", "") },
 			edit:   func(t *corev1.PodTemplateSpec) { web(t).Resources = requirements("cpu=1", "") },

@@ -201,6 +201,7 @@ func TestResizePatch(t *testing.T) {
 	t.Parallel()
 	to := template()
 	web(to).Resources = requirements("memory=3Gi", "cpu=2 memory=4Gi")
+	to.Spec.InitContainers[1].Resources = requirements("cpu=1", "")
 	tests := map[string]struct {
 		pod        func(*corev1.Pod)
 		containers []string
@@ -211,6 +212,10 @@ func TestResizePatch(t *testing.T) {
 			containers: []string{"web"},
 			want: `{"metadata":{"uid":"u0"},"spec":{"containers":[{"name":"web","resources":{` +
 				`"limits":{"cpu":"2","memory":"4Gi"},"requests":{"cpu":"2","memory":"3Gi"}}}]}}`,
+		},
+		"an init container": {
+			containers: []string{"proxy"},
+			want:       `{"metadata":{"uid":"u0"},"spec":{"initContainers":[{"name":"proxy","resources":{"requests":{"cpu":"1"}}}]}}`,
 		},
 		"a container that has it all": {
 			pod: func(p *corev1.Pod) {

@@ -40,11 +40,9 @@ func (s *Set) DifferenceAsWritten(r *Replica, of Revision) string {
 	}
 	defaults.Fill(have)
 	podstate.WithoutAdmission(have, want)
-	for _, spec := range []*corev1.PodSpec{have, want} {
-		spec.ReadinessGates = withoutControllers(spec.ReadinessGates)
-		withoutMatched(spec)
-		slices.SortFunc(spec.Volumes, func(a, b corev1.Volume) int { return cmp.Compare(a.Name, b.Name) })
-	}
+	want.ReadinessGates = withoutControllers(want.ReadinessGates)
+	withoutMatched(want)
+	slices.SortFunc(want.Volumes, func(a, b corev1.Volume) int { return cmp.Compare(a.Name, b.Name) })
 	return cmp.Or(
 		missing("metadata.labels", r.Pod.Labels, of.Template.Labels),
 		missing("metadata.annotations", r.Pod.Annotations, of.Template.Annotations),

@@ -24,6 +24,9 @@ func TestDifference(t *testing.T) {
 		"a label":              {change: func(p *corev1.Pod) { p.Labels = nil }, want: "metadata.labels[app]: added"},
 		"an injection":         {change: func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{}} }, want: "spec.tolerations: removed"},
 		"the order of volumes": {change: func(p *corev1.Pod) { slices.Reverse(p.Spec.Volumes) }},
+		"the gate of another controller": {change: func(p *corev1.Pod) {
+			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "KruisePodReady"}}
+		}},
 		"a spread constraint that names the hash of a Deployment": {
 			change: func(p *corev1.Pod) {
 				p.Spec.TopologySpreadConstraints[0].MatchLabelKeys = []string{"pod-template-hash"}

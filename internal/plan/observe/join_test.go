@@ -76,3 +76,38 @@ func TestReplicasAreRemembered(t *testing.T) {
 		set.Spec.ScaleStrategy = nil
 	}
 }
+
+// TestClaimsOfNoIdentity joins claims of a set with ordinals. Only one has a name that the set would give.
+func TestClaimsOfNoIdentity(t *testing.T) {
+	t.Parallel()
+	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	o := &snapshot.Objects{Set: set, Selector: labels.Everything()}
+	for _, name := range []string{"data-web-07", "data-web-7", "data-web-x", "logs-web-7"} {
+		o.Claims = append(o.Claims, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	all := (&Memory{}).Join(o)
+	if len(all) != 1 || all[0].ID != "7" || len(all[0].Claims) != 1 {
+		t.Errorf("replicas = %v, want 7 with its claim", all)
+	}
+}
+
+// TestVacated loses a pod. Its failure domain is known until the set divides its pods by another label.
+func TestVacated(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]map[string]snapshot.Domain{"zone": {"1": {Value: "b"}}, "rack": {}} {
+		set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1alpha1.OrdinalIdentity
+		set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: "zone"}
+		stays, goes := seenPod("0", "0", 1, 900), seenPod("1", "1", 1, 900)
+		stays.Labels, stays.Spec.NodeName = map[string]string{"app": "web", "zone": "a", "rack": "r"}, "node-0"
+		goes.Labels, goes.Spec.NodeName = map[string]string{"app": "web", "zone": "b", "rack": "r"}, "node-1"
+		memory := &Memory{}
+		lookAgain(memory, set, stays, goes)
+		set.Spec.UpdateStrategy.RollingUpdate.Domains.LabelKey = key
+		if diff := cmp.Diff(want, lookAgain(memory, set, stays).Vacated); diff != "" {
+			t.Errorf("vacated under %s (-want +got):\n%s", key, diff)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (p *planner) keeps(step int) int {
 // exceeding returns how many pods at the update revision stay although the last step has fewer; 0 if none do. The status tells how
 // many there were when the steps were edited. Those that are lost since come back at the current revision.
 func (p *planner) exceeding(step int) int {
-	if step < len(p.sizes) || p.was == nil || int(p.was.Step) != step || p.was.Updated == nil || p.was.Updated.Type != intstr.Int {
+	if step < len(p.sizes) || p.was == nil || p.was.Updated == nil {
 		return 0
 	}
 	return min(p.was.Updated.IntValue(), p.reach())

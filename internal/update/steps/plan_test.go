@@ -139,6 +139,8 @@ func TestPlan(t *testing.T) {
 		"given up":                                {config: four + " rejected", state: "a:v1+", steps: "1", was: "1 Failed 1m", want: "keeps 0, step 0 Failed"},
 		"tried again, with pods of the first try": {config: four, state: "a:v2+ b:v2+ c:v1+ d:v1+", steps: "1 2 3", was: "0 Failed 1m", want: "keeps 3, step 1 Rolling"},
 
+		"tried again in one step": {config: four, state: "a:v2+ b:v2+ c:v1+ d:v1+", steps: "1", was: "0 Failed 1m", want: "keeps 3, step 1 Rolling"},
+
 		"percentages round down":   {config: "random R=10 v1>v2", steps: "19% 20%", want: "keeps 9, step 1 Rolling"},
 		"but to one":               {config: "random R=3 v1>v2", steps: "1%", want: "keeps 2, step 1 Rolling"},
 		"more pods than there are": {config: "random R=3 v1>v2", steps: "7", want: "keeps 0, step 1 Rolling"},
@@ -242,6 +244,11 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 			"random R=8 v1>v2", "a:v2+ b:v2+ c:v2+ d:v2+ e:v1+ f:v1+ g:v1+ h:v1+", "1 50% 75%", "1,pause",
 			"a:v2+ b:v2+ c:v2+ e:v1+ f:v1+ g:v1+ h:v1+",
 			"keeps 4, step 1 Rolling", "keeps 5, step 1 Paused",
+		},
+		"one that is not the last": {
+			"random R=4 v1>v2", "a:v2+ b:v2+ c:v2+ d:v1+", "1 3 4", "1 2 4",
+			"a:v2+ b:v2+ c:v2+ d:v1+",
+			"keeps 0, step 3 Rolling", "keeps 0, step 3 Rolling",
 		},
 		"ordinals": {
 			"ordinal R=4 v1>v2", "0:v1+ 1:v2+ 2:v2+ 3:v2+", "1 3 4", "1,pause",
