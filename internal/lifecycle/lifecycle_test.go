@@ -19,7 +19,8 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
-// observe returns a set of one pod, web-a, with one hook. The marks of the pod are L for the label and F for the finalizer.
+// observe returns a set of one pod, web-a, with one hook. The marks of the pod are L for the label and F for the finalizer,
+// and ! for one that has failed.
 func observe(hook, state, marks string) *snapshot.Set {
 	o := snapshottest.Parse("random R=1 v1", "a:v1+")
 	name, withdraws := strings.CutSuffix(hook, "!")
@@ -47,6 +48,7 @@ func observe(hook, state, marks string) *snapshot.Set {
 	if strings.Contains(marks, "F") {
 		r.Pod.Finalizers = []string{"example.com/hook"}
 	}
+	r.Finished = strings.Contains(marks, "!")
 	r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
 	show(o)
 	return o
@@ -162,6 +164,7 @@ func TestHooks(t *testing.T) {
 		"and is normal with them": {
 			hook: "preNormal", state: "PreparingNormal", marks: "LF", want: "set web-a to Normal (the hook has its marks)\n",
 		},
+		"one that has failed is not":     {hook: "preNormal", state: "PreparingNormal", marks: "LF!"},
 		"an unknown state means nothing": {hook: "preNormal", state: "Confused"},
 	}
 	for name, tt := range tests {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -82,9 +81,7 @@ func TestVictimsInARollout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := snapshottest.Parse(c.config, c.state)
-			if c.claims {
-				o.Spec.VolumeClaimTemplates = make([]corev1.PersistentVolumeClaim, 1)
-			}
+			o.Claimed = o.Claimed || c.claims
 			for i := range o.Replicas {
 				r := &o.Replicas[i]
 				r.Created = int64(1_000 + i)

@@ -107,8 +107,8 @@ func TestDomains(t *testing.T) {
 			want: "5: zone b waits for web-2 in zone a, which is being changed in place; zone a: 3 of 3 pods moved, zone b: 0 of 3 pods moved",
 		},
 		"a pod that cannot be deleted has not moved": {
-			config: six, state: "b/0:v1+ a/1:v1+ b/2:v1+ a/3:v1+ b/4:v1+ a/5:v1+", refused: "4",
-			want: "delete 5, delete 3, 2: zone b waits for zone a; zone a: 0 of 3 pods moved, zone b: 0 of 2 pods moved",
+			config: four, state: "b/0:v1+ a/1:v0+ b/2:v0+ a/3:v0+", refused: "0",
+			want: "delete 3, 2: zone b waits for zone a; zone a: 0 of 2 pods moved, zone b: 0 of 1 pods moved",
 		},
 		"a pod has moved in the domain of the one that it replaces": {
 			config: four, state: "c/0:v2+ b/1:v1+ a/2:v1+ b/3:v1+", origins: map[string]snapshot.Origin{"0": {Revision: "v2", Known: true, Domain: snapshot.Domain{Value: "b"}}},

@@ -74,6 +74,7 @@ func TestOf(t *testing.T) {
 		},
 		"ordinals: in a pause it comes back at its own":     {"ordinal R=2 paused v1>v2", "0:v1+@ 1:v2+@", "0>v1@, 1>v2@"},
 		"ordinals: if no template of that is left it stays": {"ordinal R=2 paused v1>v2", "0:gone+@ 1:v1+", ""},
+		"ordinals: outside of a pause it comes at another":  {"ordinal R=2 v1", "0:gone+@ 1:v1+", "0>v1@"},
 		"ordinals: a lost template is wanted of no new pod": {"ordinal R=2 p=2 forgotten v1>v2", "0:v1+", "+1:v2"},
 
 		"random: nothing differs":                     {"random R=2 v1", "a:v1+ b:v1+", ""},
