@@ -294,7 +294,7 @@ func TestSoakCountsRestarts(t *testing.T) {
 	}
 }
 
-// TestOriginate creates pods, and says in place of which of them.
+// TestOriginate creates pods. Each says what it replaces.
 func TestOriginate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ config, state, want string }{

@@ -58,7 +58,7 @@ func holdFrozen(o *snapshot.Set, p *action.Plan) {
 	}
 	for i := range o.Replicas {
 		r := &o.Replicas[i]
-		waits := r.Revision != o.Update.Name && !r.ToReplace() || o.Paused() && r.ToReplace() && o.Known[r.Revision].Template == nil
+		waits := r.Revision != o.Update.Name && !r.ToReplace() || o.Paused() && o.Known[r.Revision].Template == nil
 		if !r.Active() || !waits {
 			continue
 		}
