@@ -91,8 +91,8 @@ type planner struct {
 	// surplus are the identities of terminating pods that spec.replicas leaves no place for: the pods were lost before the set was
 	// scaled down.
 	surplus sets.Set[string]
-	// waiting are the identities without a pod whose claims are those of a replica all the same: a pod that has none stands in
-	// for it, such as one that was adopted, or one of a revision without claims.
+	// waiting are the identities without a pod whose claims still belong to a replica: a pod that has none stands in for it, such
+	// as one that was adopted, or one of a revision without claims.
 	waiting sets.Set[string]
 	// crowded is true if there are more pods than spec.replicas. stoodIn are the identities of pods that are scaled away because
 	// as many pods came back for which they, or others, stand in.

@@ -55,17 +55,17 @@ var _ = Describe("With failures,", func() {
 	It("a pod of another owner keeps its name, and blocks no other identity", func() {
 		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
 		f.set.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
-		stranger := &corev1.Pod{
+		foreign := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: f.namespace},
 			Spec:       f.set.Spec.Template.Spec,
 		}
-		Expect(shared.client.Create(f, stranger)).To(Succeed())
+		Expect(shared.client.Create(f, foreign)).To(Succeed())
 		Expect(shared.client.Create(f, f.set)).To(Succeed())
 		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "the name is taken by a pod that has no controller")
 		Eventually(func() []string { return names(f.pods()) }).Should(Equal([]string{"web-0", "web-2"}))
 		attempts := f.requests("create")
 		Consistently(func() int { return f.requests("create") }, 2*time.Second).Should(Equal(attempts))
-		Expect(shared.client.Delete(f, stranger)).To(Succeed())
+		Expect(shared.client.Delete(f, foreign)).To(Succeed())
 		f.eventuallyComplete()
 	})
 

@@ -274,7 +274,7 @@ func (f *fixture) podWrites() writes {
 	return all
 }
 
-// since tells what was written since.
+// since returns the writes since then, by verb.
 func (w writes) since(before writes) string {
 	var parts []string
 	for _, verb := range slices.Sorted(maps.Keys(w)) {

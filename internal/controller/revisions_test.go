@@ -94,14 +94,14 @@ var _ = Describe("Revisions", func() {
 		f.set.UID, f.set.ResourceVersion = "", ""
 		resolution, err := revision.Resolve(revision.Input{Set: f.set})
 		Expect(err).NotTo(HaveOccurred())
-		stranger := &appsv1.ControllerRevision{
+		foreign := &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{Name: resolution.Create.Name, Namespace: f.namespace},
 			Data:       runtime.RawExtension{Raw: []byte(`{}`)},
 		}
-		Expect(shared.client.Create(f, stranger)).To(Succeed())
+		Expect(shared.client.Create(f, foreign)).To(Succeed())
 		f.create()
 		Expect(f.get().Status.CollisionCount).To(HaveValue(BeEquivalentTo(1)))
-		Expect(f.set.Status.UpdateRevision).NotTo(Equal(stranger.Name))
+		Expect(f.set.Status.UpdateRevision).NotTo(Equal(foreign.Name))
 	})
 
 	It("can be lost without a restart of pods", func() {

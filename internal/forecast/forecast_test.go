@@ -319,7 +319,7 @@ func TestSampleCompletesNewPods(t *testing.T) {
 	in.Sample = SamplePod(in.After)
 	in.Sample.Spec.Containers = append(in.Sample.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 	r, err := simulate(t.Context(), in, Surroundings{
-		Kubelet: newLifelike(nil, measure(nil, &in.After.Spec.Template.Spec), "", in.Now), Nodes: []string{"a"}, Refuses: schedulerOf(nil),
+		Kubelet: newPodKubelet(nil, measure(nil, &in.After.Spec.Template.Spec), "", in.Now), Nodes: []string{"a"}, Refuses: schedulerOf(nil),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,8 +34,8 @@ func Down(o *snapshot.Set, w *desired.State) action.Plan {
 	return p
 }
 
-// Up returns what to create so that the set has the pods it should have. down is what is deleted, without what waits for a
-// lifecycle hook.
+// Up plans the creates by which the set gets the pods it should have. down has the deletes of this plan, without those that wait
+// for a lifecycle hook.
 func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
 	if len(w.Places) > 0 {

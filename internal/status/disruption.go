@@ -16,10 +16,10 @@ import (
 	"rollset.dev/rollset/internal/plan/disruption"
 )
 
-// install is what to do about missing rights.
+// install says how to give the manager the rights that it lacks.
 const install = "; install the manager's component disruption, which has the rights"
 
-// finding is what has come of one thing that spec.disruption asks for.
+// finding reports whether one thing that spec.disruption asks for is in force.
 type finding struct {
 	// reason is why it is not in force; empty if it is.
 	reason, message string

@@ -77,7 +77,7 @@ func (f *facts) beginning() bool {
 	return f.reason == "" || f.reason == v1alpha1.ReasonNewRevision || f.reason == v1alpha1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
 }
 
-// message tells in numbers how far the set has come, and what it waits for.
+// message says in numbers how far the set has come, and what it waits for.
 func (f *facts) message(v verdict, b blocker) string {
 	s := f.headline(v) + f.lostRevision() + f.unheard()
 	switch {

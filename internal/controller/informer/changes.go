@@ -15,8 +15,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// Changed reports whether a decision or a message could depend on the difference between two versions of a pod. In doubt it
-// does: one look too many costs little, one too few leaves a set waiting. Of the annotations that no set reads for their own
+// Changed reports whether a decision or a message could depend on the difference between two versions of a pod. If that is
+// unknown, it does: one look too many costs little, one too few leaves a set waiting. Of the annotations that no set reads for their own
 // sake only those of the set's template matter, by which pods that came from somewhere else are recognized; they are asked
 // for only if annotations differ.
 func Changed(a, b *corev1.Pod, template func() map[string]string) bool {

@@ -21,8 +21,8 @@ import (
 )
 
 // Trim removes the fields of pods that this program does not read, before the pods enter the cache: its method Pod is the transform of
-// a cache. Of a pod of another controller, which most pods of a cluster are, it keeps the name, the owner and the labels. Pods of one
-// revision share the equal parts of their specs. Sharing saves most while pods start, because thousands may wait for a node.
+// a cache. Most pods of a cluster belong to other controllers. Of these it keeps the name, the owner and the labels. Pods of one
+// revision share the equal parts of their specs, even before they have a node, because thousands may wait for one.
 type Trim struct {
 	// Whole is true if pods of other controllers stay pods, because the cache is read by lists, which need objects of one type.
 	// Otherwise only their metadata is kept, which takes a fifth of the memory.
@@ -133,8 +133,8 @@ func (t *Trim) orphan(pod *corev1.Pod) *corev1.Pod {
 	return bare
 }
 
-// labeled returns labels for a pod without a controller: those of the pod before it, if they are equal. Many such pods usually come
-// from one source, one after the other, and a map for each would be a sixth of their memory.
+// labeled returns labels for a pod without a controller: the map of the previous pod, if it is equal. Many such pods usually come
+// from one source, one after the other, and a map for each would take a sixth of their memory.
 func (t *Trim) labeled(labels map[string]string) map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +158,7 @@ func trim(pod *corev1.Pod) {
 		InitContainerStatuses: status.InitContainerStatuses,
 		ContainerStatuses:     status.ContainerStatuses,
 	}
-	if _, ready := podstate.ReadySince(pod); !ready { // only of a pod that is not ready, the controller asks since when it runs
+	if _, ready := podstate.ReadySince(pod); !ready { // the controller reads the time only of a pod that is not ready
 		pod.Status.StartTime = status.StartTime
 	}
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -169,7 +169,7 @@ func trim(pod *corev1.Pod) {
 	}
 }
 
-// saysNothing reports whether no decision depends on a condition, because other conditions have its content.
+// saysNothing reports whether no decision depends on a condition, because other conditions imply it.
 func saysNothing(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers
 }

@@ -50,7 +50,7 @@ type Kinds struct {
 	// Shown is called when the watch of a kind has begun, Hidden when it has ended.
 	Shown  func(ctx context.Context, kind client.Object) error
 	Hidden func(kind client.Object)
-	// Clock tells when to ask again.
+	// Clock times the questions for rights that are missing.
 	Clock clock.WithTicker
 
 	mu     sync.Mutex

@@ -66,7 +66,7 @@ func (m *memory) allow(c client) {
 	m.allowed[c] = m.clock.Now()
 }
 
-// forgetOld makes room: it forgets the clients that are no longer known, and all of them if that is not enough.
+// forgetOld forgets the clients that are no longer known, or all of them if there are still too many.
 func (m *memory) forgetOld() {
 	maps.DeleteFunc(m.allowed, func(_ client, at time.Time) bool { return m.clock.Since(at) >= knownFor })
 	if m.allowed == nil || len(m.allowed) >= maxClients {

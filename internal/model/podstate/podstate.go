@@ -3,7 +3,7 @@
 
 // Package podstate interprets a pod's status.
 //
-// The rule: what the status says counts, and nothing that it omits is guessed. Every answer that depends on time also tells
+// The rule: what the status says counts, and nothing that it omits is guessed. Every answer that depends on time also says
 // when it changes. Every text is stable while nothing changes, bounded, and safe to print.
 package podstate
 

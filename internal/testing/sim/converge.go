@@ -86,7 +86,7 @@ func (w *World) checkWanted() error {
 	if set == nil || set.DeletionTimestamp != nil || !w.satisfiable() {
 		return nil
 	}
-	return w.CheckWanted(set, w.willing)
+	return w.CheckWanted(set, w.letsPass)
 }
 
 // satisfiable reports whether the set can reach its wanted state in this cluster.

@@ -54,7 +54,7 @@ func newCourt(t *testing.T, edit func(*v1alpha1.RollSet)) *court {
 	c.checker = NewChecker(c.cluster)
 	c.store.OnWrite(c.checker.Observe)
 	c.client = apiserver.NewClient(c.view, manager, apiserver.NewScheme())
-	c.client.Tried, c.client.Vain = c.checker.Tried, c.checker.Vain
+	c.client.Tried, c.client.NoChange = c.checker.Tried, c.checker.NoChange
 	c.checker.Restart(manager)
 
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
