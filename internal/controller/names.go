@@ -23,8 +23,8 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// claimRecheck is how often the cache is asked about a claim that is in the way and carries no label of the set, so that
-// no event of it leads here.
+// claimRecheck is how often the cache is read for a claim that blocks an identity and has no label of the set, because its events
+// do not lead to a reconcile.
 const claimRecheck = 30 * time.Second
 
 // takenNames tracks the identities whose names or claims belong to objects that the set does not own.

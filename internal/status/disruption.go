@@ -77,7 +77,7 @@ func (f *facts) drains() finding {
 	return finding{message: "pods of nodes that leave are replaced"}
 }
 
-// budget returns what has come of podDisruptionBudget; false if nothing is asked for and no budget is left.
+// budget returns the finding about podDisruptionBudget; false if none is wanted and no budget is left.
 func (f *facts) budget() (is finding, asked bool) {
 	wanted := f.set.Spec.WantsBudget()
 	if denied := f.set.Budgets.Denied; denied != "" {

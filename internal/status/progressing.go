@@ -120,7 +120,7 @@ func (f *facts) lostRevision() string {
 	return "; ControllerRevision " + f.set.Current.Name + " is missing or was edited, and no pod can be made from it"
 }
 
-// unheard says why a rollout goes on that a user aborts.
+// unheard says why a rollout continues that a user aborts.
 func (f *facts) unheard() string {
 	switch {
 	case !f.in.Aborts || f.set.Rejected || f.in.Invalid != "" || !f.set.Rolling():

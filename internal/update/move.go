@@ -90,8 +90,8 @@ func (v *mover) takesTurn(r *snapshot.Replica) bool {
 	return r.Waited < resizeTurn
 }
 
-// move makes a move or its next step, or adds the hold that blocks it. It returns false if the pod cannot move, whatever
-// other pods do.
+// move makes a move or its next step, or adds the hold that blocks it. It returns false if the pod cannot move for a reason of its
+// own.
 func (v *mover) move(m desired.Candidate) bool {
 	how := v.method(m)
 	if v.cannot(m, how) {

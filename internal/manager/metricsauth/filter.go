@@ -5,7 +5,7 @@
 // controller-runtime's own filter asks, without the authentication and authorization chain of an API server, which is a
 // third of the binary.
 //
-// The rule: a client that may read the metrics gets them, whatever others send. An answer that allows a client is used for a minute.
+// The rule: a client that may read the metrics gets them, even if others send many requests. An answer that allows a client is used for a minute.
 // A client that was allowed before does not wait behind unknown clients. A client that is refused gets its answer late,
 // so that it asks less often, and leaves at most one line a minute in the log.
 package metricsauth

@@ -16,7 +16,7 @@ import (
 const (
 	// acceptedFor is how long an answer that allows a request is used again. A right that is withdrawn ends that much later.
 	acceptedFor = time.Minute
-	// knownFor is how long a client that was allowed is asked about before unknown clients.
+	// knownFor is how long a client that was allowed has priority over unknown clients.
 	knownFor = time.Hour
 	// maxClients bounds the clients that are remembered. A cluster has a few that read metrics.
 	maxClients = 1000

@@ -1,14 +1,13 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revision computes which revision the spec of a set is, what to write to record it, and which ControllerRevisions
-// to delete.
+// Package revision computes the revision of a set's spec, the writes that record it, and the ControllerRevisions to delete.
 //
-// The rule: two revisions are equal if they mean the same, whatever their bytes and hashes. While the generation of a set is
-// the one last observed, its update revision is the one that the status names, and nothing can change that: not a new
-// version of this program, a re-ordered map, or a lost or forged ControllerRevision. Otherwise an equal revision is used
-// again, as the newest. Only if there is none, a new one is made. A content that differs in the generation that was last
-// observed, such as after a new default of the API server, is recorded as equal to the update revision.
+// The rule: two revisions are equal if they mean the same, even if their bytes and hashes differ. While the generation of a set is
+// the one last observed, its update revision is the one that the status names. Nothing can change that: no new version of this
+// program, no re-ordered map, and no lost or forged ControllerRevision. Otherwise an equal revision is used again, as the newest. A
+// new one is made only if there is none. A content that differs in the generation that was last observed, such as after a new
+// default of the API server, is recorded as equal to the update revision.
 //
 // This relies on the caller: it must raise status.observedGeneration only together with status.updateRevision, even if the
 // resolution could not be applied.
@@ -279,8 +278,8 @@ func (r *resolver) newest(except string) int64 {
 	return newest
 }
 
-// successor returns the number after n. If n is the highest number, revisions are told apart by name, and the status names
-// the newest.
+// successor returns the number after n. If n is the highest number, revisions have the same number and different names, and the
+// status names the newest.
 func successor(n int64) int64 {
 	if n == math.MaxInt64 {
 		return n
