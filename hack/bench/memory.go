@@ -16,12 +16,12 @@ const (
 	// memorySets and memoryPods are the size of the trial: this many sets of this many pods. memoryForeign is how many
 	// foreign pods there are at the end.
 	memorySets, memoryPods = 1000, 10
-	memoryForeign        = 10000
+	memoryForeign          = 10000
 	// idleTime is how long the idle manager is watched.
 	idleTime = 30 * time.Second
 	// quietFor is how long nothing may have been written before that.
 	quietFor = 5 * time.Second
-	mega = 1e6
+	mega     = 1e6
 )
 
 // memoryTrial is one run of the trial.

@@ -35,7 +35,7 @@ const (
 	workMetadata    = "metadata"
 	workInPlace     = "in-place"
 	workSets        = "sets"
-	workForeign   = "foreign"
+	workForeign     = "foreign"
 )
 
 // work is a task for every competitor.

@@ -56,8 +56,8 @@ type cluster struct {
 	manager *simulator.Solo
 
 	tracked map[types.UID]*tracked
-	seen   int
-	due    visits
+	seen    int
+	due     visits
 	// scheduler counts the pods of the set on each node.
 	scheduler *actors.Scheduler
 	claims    *actors.Claims
@@ -86,7 +86,7 @@ func newCluster(around Surroundings, owner types.UID, objects []client.Object, n
 		Surroundings: around,
 		owner:        owner,
 		clock:        simulator.NewClock(now),
-		tracked:       map[types.UID]*tracked{},
+		tracked:      map[types.UID]*tracked{},
 		wrote:        now,
 		onWork:       func() {},
 		onIdle:       func() (bool, error) { return false, nil },

@@ -287,7 +287,7 @@ func (w *world) successors(s state) []state {
 		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue
 		}
-		moving = moving || !w.hopeless(i, k) || w.quorum && w.set.Now.Sub(podstate.UnreadySince(w.replicas[i][k].Pod)) < time.Minute
+		moving = moving || !w.isBroken(i, k) || w.quorum && w.set.Now.Sub(podstate.UnreadySince(w.replicas[i][k].Pod)) < time.Minute
 		after := c
 		after[i] = w.next[k]
 		next = append(next, w.packed(&after))
@@ -364,9 +364,9 @@ func (w *world) complete(c *cells) bool {
 	return n >= w.set.Limits.Replicas
 }
 
-// hopeless reports whether a pod is permanently broken: an old pod that never becomes ready unless it is replaced. A pod
+// isBroken reports whether a pod is permanently broken: an old pod that never becomes ready unless it is replaced. A pod
 // that waits for its hook recovers.
-func (w *world) hopeless(index int, k kind) bool {
+func (w *world) isBroken(index int, k kind) bool {
 	r := &w.replicas[index][k]
 	return r.Broken() && !strings.HasSuffix(w.kinds[k], "^") && !w.facts.frozen() && w.facts.misplaced(r)
 }

@@ -93,7 +93,7 @@ func TestUpdateFails(t *testing.T) {
 		do             func(*corev1.Pod) action.Action
 		wantFailed     int
 		wantInfeasible bool
-		wantUnsettled      bool
+		wantUnsettled  bool
 	}{
 		"a pod that is gone is no failure": {
 			err: apierrors.NewNotFound(schema.GroupResource{}, "web-a"), do: closing,

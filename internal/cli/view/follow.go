@@ -19,8 +19,8 @@ import (
 
 // An API server that does not answer is asked again for outage. Failures further apart than outageGap are two outages.
 const (
-	outage = 30 * time.Second
-	outageGap   = 75 * time.Second
+	outage    = 30 * time.Second
+	outageGap = 75 * time.Second
 )
 
 // follower keeps copies of objects up to date, and signals when one changes.

@@ -89,7 +89,7 @@ func (k *kubelets) hasQuorum(pod *corev1.Pod) bool {
 	members := 0
 	_, live := k.world.OwnPods(set)
 	for _, other := range live {
-		if other.Spec.NodeName != "" && !hopeless(&corev1.PodTemplateSpec{Spec: other.Spec}) {
+		if other.Spec.NodeName != "" && !neverAvailable(&corev1.PodTemplateSpec{Spec: other.Spec}) {
 			members++
 		}
 	}
@@ -214,8 +214,8 @@ func uidOf(obj client.Object) types.UID {
 	return obj.GetUID()
 }
 
-// isTended reports whether a kubelet runs a pod.
-func (w *World) isTended(pod types.UID) bool {
+// hasKubelet reports whether a kubelet runs a pod.
+func (w *World) hasKubelet(pod types.UID) bool {
 	t := w.kubelets.find(pod)
 	return t != nil && !t.lost && !w.kubelets.isDown(t)
 }

@@ -132,7 +132,7 @@ const idleAfter = 15 * time.Minute
 // CheckService checks I17: a healthy pod is out of service only while it is being updated. Sets with hooks are left
 // out, because other programs decide there. Under InPlaceOnly a failed update may leave a pod out of service. The time
 // before a check that found such a reason does not count.
-func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
+func (c *Cluster) CheckService(hasKubelet func(pod types.UID) bool) error {
 	set := c.Set()
 	if set == nil || set.DeletionTimestamp != nil {
 		return nil
@@ -142,7 +142,7 @@ func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 	for _, pod := range active {
 		closed, since := gateClosed(pod)
 		if set.Spec.Lifecycle != nil || only && pod.Annotations[inPlaceState] != "" ||
-			!closed || !isTrue(pod, corev1.ContainersReady) || !isTended(pod.UID) || runsOldImage(pod) != "" {
+			!closed || !isTrue(pod, corev1.ContainersReady) || !hasKubelet(pod.UID) || runsOldImage(pod) != "" {
 			c.excused[pod.UID] = c.now()
 			continue
 		}
