@@ -68,7 +68,7 @@ func TestForgetIfGone(t *testing.T) {
 	}
 }
 
-// TestStatusOfSetsThatAreGone checks that a status that cannot be written because its set was deleted is no error.
+// TestStatusOfSetsThatAreGone checks that a refused status is not logged as an error if the set was deleted or changed.
 func TestStatusOfSetsThatAreGone(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}
