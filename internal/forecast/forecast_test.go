@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
@@ -184,7 +185,7 @@ func onSimulatedNode(t *testing.T, pod *corev1.Pod) {
 			pod.Status = *out.Status
 		}
 	}
-	if _, ready := readySince(pod); !ready {
+	if _, ready := podstate.ReadySince(pod); !ready {
 		t.Fatalf("%s is not ready: %+v", pod.Name, pod.Status)
 	}
 }

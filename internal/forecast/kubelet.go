@@ -18,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
@@ -61,7 +62,7 @@ func measure(pods []*corev1.Pod, spec *corev1.PodSpec) Times {
 	}
 	var starts, readies []time.Duration
 	for _, pod := range pods {
-		ready, _ := readySince(pod)
+		ready, _ := podstate.ReadySince(pod)
 		running := runningSince(pod)
 		starts = append(starts, max(0, running.Sub(pod.CreationTimestamp.Time)))
 		readies = append(readies, max(0, ready.Sub(running)))
@@ -72,7 +73,7 @@ func measure(pods []*corev1.Pod, spec *corev1.PodSpec) Times {
 
 // undisturbed reports whether a pod became ready once, and nothing happened to it since.
 func undisturbed(pod *corev1.Pod) bool {
-	since, ready := readySince(pod)
+	since, ready := podstate.ReadySince(pod)
 	if !ready || pod.DeletionTimestamp != nil || pod.Annotations[inplace.StateAnnotation] != "" || since.Before(pod.CreationTimestamp.Time) {
 		return false
 	}
@@ -126,7 +127,7 @@ func newPodKubelet(pods []*corev1.Pod, times Times, bad string, now time.Time) *
 	patience := max(time.Minute, 3*(times.Start+times.Ready))
 	for _, pod := range pods {
 		revision := pod.Labels[v1alpha1.RevisionLabel]
-		switch _, ready := readySince(pod); {
+		switch _, ready := podstate.ReadySince(pod); {
 		case ready:
 			working[revision] = true
 			k.well[pod.UID] = pod.Generation
@@ -144,7 +145,7 @@ func newPodKubelet(pods []*corev1.Pod, times Times, bad string, now time.Time) *
 
 // isStuck reports whether a pod has a node and does not become ready by itself.
 func isStuck(pod *corev1.Pod, patience time.Duration, now time.Time) bool {
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || apiserver.HasEnded(pod) || gateClosed(pod) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || apiserver.HasEnded(pod) || inplace.GateOf(pod).Closed() {
 		return false
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -192,7 +193,7 @@ func (k *podKubelet) forModel(pod *corev1.Pod, broken bool) *corev1.Pod {
 	shown.Status.InitContainerStatuses = k.statuses(pod, pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
 	shown.Status.ContainerStatuses = k.statuses(pod, pod.Spec.Containers, pod.Status.ContainerStatuses)
 	for _, gate := range pod.Spec.ReadinessGates {
-		if gate.ConditionType != v1alpha1.InPlaceUpdateReady && condition(&shown, gate.ConditionType) == nil {
+		if gate.ConditionType != v1alpha1.InPlaceUpdateReady && podstate.Condition(&shown, gate.ConditionType) == nil {
 			shown.Status.Conditions = append(slices.Clone(shown.Status.Conditions), corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
 		}
 	}
@@ -283,7 +284,7 @@ func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 		case pod.Spec.NodeName != "":
 			bound[revision] = true
 		case isUnschedulable(pod):
-			waiting[pod.UID] = condition(pod, corev1.PodScheduled).Message
+			waiting[pod.UID] = podstate.Condition(pod, corev1.PodScheduled).Message
 			refused[revision] = waiting[pod.UID]
 		}
 	}
