@@ -68,9 +68,6 @@ func finish(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := schema.Change(root, "spec.template.spec", dropDebugging); err != nil {
-		return nil, err
-	}
 	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
 		boundStrings(s)
 		boundIntegers(s)
@@ -88,9 +85,6 @@ func finish(raw []byte) ([]byte, error) {
 	crd.Annotations = kept()
 	return write(&crd)
 }
-
-// dropDebugging drops ephemeral containers. The API server refuses them in new pods: they are added to a pod that runs.
-func dropDebugging(s *apiextensionsv1.JSONSchemaProps) { delete(s.Properties, "ephemeralContainers") }
 
 // kept returns the annotations that make tools leave the CRD in place when they remove the operator: deleting a CRD deletes every
 // RollSet of the cluster, and every pod of theirs. OLM v1 installs by the rules of Helm.
