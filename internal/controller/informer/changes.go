@@ -18,7 +18,7 @@ import (
 // it returns true: a look too many costs little, but a look too few leaves a set waiting. Most annotations of other programs do not
 // matter. Those of the set's template do, because adopted pods are recognized by them. The template is read only if annotations differ.
 func Changed(a, b *corev1.Pod, template func() map[string]string) bool {
-	return !sameObject(a, b) || !equality.Semantic.DeepEqual(kept(&a.Status), kept(&b.Status)) || !sameAnnotations(a.Annotations, b.Annotations, template)
+	return !sameObject(a, b) || !equality.Semantic.DeepEqual(keptStatus(&a.Status), keptStatus(&b.Status)) || !sameAnnotations(a.Annotations, b.Annotations, template)
 }
 
 // sameObject compares metadata and spec. No field of a spec but the node can change without a new generation. API servers older than

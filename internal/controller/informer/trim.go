@@ -149,15 +149,15 @@ func (t *Trim) labeled(labels map[string]string) map[string]string {
 func trim(pod *corev1.Pod) {
 	pod.ManagedFields = nil
 	start := pod.Status.StartTime
-	pod.Status = *kept(&pod.Status)
+	pod.Status = *keptStatus(&pod.Status)
 	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, saysNothing)
 	if _, ready := podstate.ReadySince(pod); !ready { // the controller reads the time only of a pod that is not ready
 		pod.Status.StartTime = start
 	}
 }
 
-// kept returns the fields of a status that decisions and messages depend on, but for StartTime, which changes only with others.
-func kept(status *corev1.PodStatus) *corev1.PodStatus {
+// keptStatus returns the fields of a status that decisions and messages depend on, but for StartTime, which changes only with others.
+func keptStatus(status *corev1.PodStatus) *corev1.PodStatus {
 	k := &corev1.PodStatus{
 		ObservedGeneration:    status.ObservedGeneration,
 		Phase:                 status.Phase,

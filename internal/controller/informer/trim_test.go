@@ -309,7 +309,7 @@ func testTrim(t *testing.T, set *v1alpha1.RollSet, trimming *Trim, tests map[str
 				if diff := cmp.Diff(full.ObjectMeta, trimmed.ObjectMeta) + cmp.Diff(full.Spec, trimmed.Spec); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(kept(&full.Status), kept(&trimmed.Status)); diff != "" {
+				if diff := cmp.Diff(keptStatus(&full.Status), keptStatus(&trimmed.Status)); diff != "" {
 					t.Errorf("its status (-want +got):\n%s", diff)
 				}
 			}
