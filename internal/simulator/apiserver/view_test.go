@@ -77,7 +77,7 @@ func TestListSelects(t *testing.T) {
 		opts []client.ListOption
 		want []string
 	}{
-		"all":             {want: []string{"mine", "orphan", "foreign"}},
+		"all":             {want: []string{"foreign", "mine", "orphan"}},
 		"by label":        {opts: []client.ListOption{client.MatchingLabels{"app": "web"}}, want: []string{"mine", "orphan"}},
 		"by index":        {opts: []client.ListOption{client.MatchingFields{ownerIndex: string(set.GetUID())}}, want: []string{"mine"}},
 		"by both":         {opts: []client.ListOption{client.MatchingFields{ownerIndex: ""}, client.MatchingLabels{"app": "web"}}, want: []string{"orphan"}},
