@@ -33,7 +33,7 @@ var _ = Describe("Before pods are moved, the API server", func() {
 			f.eventuallyReason("Ready", metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, words)
 			Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
 			Expect(f.requests("delete")).To(Equal(deletes))
-			Expect(f.warnings()).To(ConsistOf(And(HavePrefix("InvalidTemplate: "), ContainSubstring(words))))
+			Eventually(f.warnings).Should(ConsistOf(And(HavePrefix("InvalidTemplate: "), ContainSubstring(words))))
 			f.edit(func(set *v1alpha1.RollSet) {
 				set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:v3"}}
 			})
