@@ -22,7 +22,7 @@ const nullableDepth = 4
 // names, and would have to ask for null.
 func allowNulls(path string, s *apiextensionsv1.JSONSchemaProps) {
 	depth := max(schema.Depth(path, "spec.template"), schema.Depth(path, "spec.volumeClaimTemplates"))
-	if depth < 0 || path == "spec.volumeClaimTemplates" || strings.Contains(path, "ephemeralContainers") {
+	if depth < 0 || path == "spec.volumeClaimTemplates" {
 		return
 	}
 	for name, property := range s.Properties {
