@@ -41,7 +41,7 @@ type options struct {
 	fromEnvironment, ignored []string
 }
 
-// flags returns those of the command line.
+// flags returns the flags of the manager. Parsing them fills the options.
 func (o *options) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are returned
@@ -60,7 +60,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.version, versionFlag, false, "Print the version and exit.")
 	clientconfig.RegisterFlags(f)
 	o.logging.BindFlags(f)
-	// These are flags of libraries, in the words of ours.
+	// The flags of libraries get help texts in the style of the others.
 	for name, usage := range map[string]string{
 		"kubeconfig":           "The kubeconfig `file` for a manager outside of a cluster.",
 		"zap-devel":            "Log for developers: on the console, at level debug, with a panic at programming errors.",
@@ -81,7 +81,7 @@ const (
 	prefix = "ROLLSET_"
 )
 
-// variable returns the environment variable that sets a flag. An Operator Lifecycle Manager lets its users set variables, and no
+// variable returns the environment variable that sets a flag. Users of the Operator Lifecycle Manager can set variables, but no
 // arguments.
 func variable(flagName string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
@@ -111,7 +111,8 @@ func (o *options) readEnvironment(flags *flag.FlagSet, environment []string) err
 	return nil
 }
 
-// limitMemory makes the collector work harder before the kernel would end the manager for its use of memory.
+// limitMemory sets a soft limit below the container's limit, so that garbage is collected more often before the kernel would end the
+// manager.
 func (o *options) limitMemory() {
 	if o.memoryLimit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
@@ -196,8 +197,8 @@ func isLoopback(host string) bool {
 // ownNamespaceFile is where a pod finds the name of its namespace.
 const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// leaseNamespace returns where managers that could meet look for the same lease: two that watch all namespaces do not act
-// both, wherever they are installed, nor do two that watch the same one.
+// leaseNamespace returns the namespace of the lease. Managers that watch the same namespace, or all namespaces, compete for one lease,
+// wherever they are installed.
 func (o *options) leaseNamespace() (string, error) {
 	switch {
 	case !o.leaderElect:

@@ -3,7 +3,7 @@
 
 package v1alpha1
 
-// DrainPolicy is what happens to pods on a node that leaves.
+// DrainPolicy determines what happens to pods on a node that leaves.
 // +kubebuilder:validation:Enum=Ignore;Replace
 type DrainPolicy string
 

@@ -21,7 +21,7 @@ const (
 	LifecyclePreparingDelete LifecycleState = "PreparingDelete"
 )
 
-// HookTimeoutPolicy is what happens when a pod has waited for a lifecycle hook as long as it may.
+// HookTimeoutPolicy determines what happens when a pod has waited for a lifecycle hook as long as it may.
 // +kubebuilder:validation:Enum=Hold;Proceed
 type HookTimeoutPolicy string
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// StepFailurePolicy is what happens when a gate of a step fails.
+// StepFailurePolicy determines what happens when a gate of a step fails.
 // +kubebuilder:validation:Enum=Hold;Rollback
 type StepFailurePolicy string
 
@@ -64,7 +64,7 @@ type StepGate struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// RolloutPhase is what a step waits for.
+// RolloutPhase names what a step waits for.
 // +kubebuilder:validation:Enum=Rolling;Soaking;Gated;Paused;Failed
 type RolloutPhase string
 
@@ -104,7 +104,7 @@ type RolloutStatus struct {
 	// +optional
 	Updated *intstr.IntOrString `json:"updated,omitempty"`
 
-	// phase is what the step waits for.
+	// phase names what the step waits for.
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
 

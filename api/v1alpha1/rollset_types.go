@@ -32,7 +32,7 @@ const (
 	ParallelPodManagement PodManagementPolicy = "Parallel"
 )
 
-// ClaimRetentionPolicy is what happens to claims that are no longer needed.
+// ClaimRetentionPolicy determines what happens to claims that are no longer needed.
 // +kubebuilder:validation:Enum=Retain;Delete
 type ClaimRetentionPolicy string
 
@@ -72,7 +72,7 @@ const (
 	InPlaceOnlyPod PodUpdatePolicy = "InPlaceOnly"
 )
 
-// DeadlinePolicy is what happens when a rollout exceeds progressDeadlineSeconds.
+// DeadlinePolicy determines what happens when a rollout exceeds progressDeadlineSeconds.
 // +kubebuilder:validation:Enum=Hold;Rollback
 type DeadlinePolicy string
 
@@ -163,7 +163,7 @@ type RollSetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.metadata.name == t.metadata.name))",message="no two templates may have the same metadata.name"
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// persistentVolumeClaimRetentionPolicy is what happens to claims when the set is deleted and when it is scaled down.
+	// persistentVolumeClaimRetentionPolicy specifies what happens to claims when the set is deleted and when it is scaled down.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *PersistentVolumeClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
@@ -216,15 +216,15 @@ type Ordinals struct {
 	Start int32 `json:"start,omitempty"`
 }
 
-// PersistentVolumeClaimRetentionPolicy is what happens to the claims of a set.
+// PersistentVolumeClaimRetentionPolicy determines what happens to the claims of a set.
 type PersistentVolumeClaimRetentionPolicy struct {
-	// whenDeleted is what happens to all claims when the set is deleted. Default: Retain for podIdentity Ordinal, Delete for
-	// Random.
+	// whenDeleted specifies what happens to all claims when the set is deleted. Default: Retain for podIdentity Ordinal, Delete
+	// for Random.
 	// +optional
 	WhenDeleted ClaimRetentionPolicy `json:"whenDeleted,omitempty"`
 
-	// whenScaled is what happens to a pod's claims when the pod is deleted by a scale-down. Default: Retain for podIdentity
-	// Ordinal, Delete for Random.
+	// whenScaled specifies what happens to a pod's claims when the pod is deleted by a scale-down. Default: Retain for
+	// podIdentity Ordinal, Delete for Random.
 	// +optional
 	WhenScaled ClaimRetentionPolicy `json:"whenScaled,omitempty"`
 }
@@ -314,7 +314,7 @@ type RollingUpdate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u == t))",message="no two terms may be equal"
 	ScatterStrategy []UpdateScatterTerm `json:"scatterStrategy,omitempty"`
 
-	// onDeadlineExceeded is what happens when a rollout makes no progress for progressDeadlineSeconds: Hold (report
+	// onDeadlineExceeded specifies what happens when a rollout makes no progress for progressDeadlineSeconds: Hold (report
 	// it, keep trying) or Rollback (move all pods back to the current revision until the template changes).
 	// +optional
 	// +kubebuilder:default=Hold
@@ -330,8 +330,8 @@ type RollingUpdate struct {
 	// +kubebuilder:validation:XValidation:rule="self.map(s, type(s.updated) == string && s.updated.matches('^[0-9]{1,3}%$'), int(s.updated.substring(0, s.updated.size() - 1))).isSorted()",message="updated must not fall from one step to the next"
 	Steps []RolloutStep `json:"steps,omitempty"`
 
-	// onStepFailed is what happens when a gate of a step is False or times out: Hold (report it, and continue if the gate
-	// becomes True later) or Rollback (move all pods back to the current revision until the template changes).
+	// onStepFailed specifies what happens when a gate of a step is False or times out: Hold (report it, and continue if the
+	// gate becomes True later) or Rollback (move all pods back to the current revision until the template changes).
 	// +optional
 	// +kubebuilder:default=Hold
 	OnStepFailed StepFailurePolicy `json:"onStepFailed,omitempty"`
@@ -454,8 +454,8 @@ type LifecycleHook struct {
 	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// onTimeout is what happens when a pod has waited for timeoutSeconds: Hold (report it, and keep waiting) or Proceed (report
-	// it, and continue as if the program behind the hook had agreed). Proceed needs timeoutSeconds and excludes
+	// onTimeout specifies what happens when a pod has waited for timeoutSeconds: Hold (report it, and keep waiting) or Proceed
+	// (report it, and continue as if the program behind the hook had agreed). Proceed needs timeoutSeconds and excludes
 	// finalizersHandler.
 	// +optional
 	// +kubebuilder:default=Hold
@@ -615,7 +615,7 @@ type VolumeClaimStatus struct {
 // pods' hostnames. So it has at most 52 characters, none of them a dot.
 // ---
 // The name is validated once, at creation, because it is immutable. Pods are named <set>-<ordinal>, with up to ten digits,
-// and labeled with their revision, <set>-<hash>, with ten characters. Hostnames and labels have room for 63.
+// and labeled with their revision, <set>-<hash>, with ten characters. Hostnames and labels have at most 63.
 // +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || size(self.metadata.name) <= 52",message="must have at most 52 characters, so that pods' hostnames and the revision label stay within 63"
 // +kubebuilder:validation:XValidation:fieldPath=".metadata.name",optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS label, since it begins the pods' hostnames: lower case letters, digits and '-', beginning and ending with a letter or digit"
 // +kubebuilder:object:root=true

@@ -31,7 +31,7 @@ func (b *bed) createPods(ctx context.Context, w wish, pods int) error {
 	}
 	template := w.template()
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(strangerWriters)
+	group.SetLimit(foreignWriters)
 	for i := range pods {
 		group.Go(func() error {
 			pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: template.Spec}
@@ -43,9 +43,9 @@ func (b *bed) createPods(ctx context.Context, w wish, pods int) error {
 	return group.Wait()
 }
 
-// bringStrangers creates pods without an owner, in their own namespace, and waits until they are ready.
-func (b *bed) bringStrangers(ctx context.Context, w wish, pods int) (err error) {
-	w.name.Name = "stranger"
+// bringForeign creates pods without an owner, in their own namespace, and waits until they are ready.
+func (b *bed) bringForeign(ctx context.Context, w wish, pods int) (err error) {
+	w.name.Name = "foreign"
 	if w.name.Namespace, err = b.namespace(ctx); err != nil {
 		return err
 	}
@@ -63,5 +63,5 @@ func (b *bed) bringStrangers(ctx context.Context, w wish, pods int) (err error) 
 	return watcher.await(ctx, nil)
 }
 
-// strangerWriters is how many strangers are created at a time.
-const strangerWriters = 16
+// foreignWriters is how many foreign pods are created at a time.
+const foreignWriters = 16

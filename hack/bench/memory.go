@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// memorySets and memoryPods are the size of the trial: this many sets of this many pods. memoryStrangers is how many
+	// memorySets and memoryPods are the size of the trial: this many sets of this many pods. memoryForeign is how many
 	// foreign pods there are at the end.
 	memorySets, memoryPods = 1000, 10
-	memoryStrangers        = 10000
+	memoryForeign          = 10000
 	// idleTime is how long the idle manager is watched.
 	idleTime = 30 * time.Second
-	// calm is how long nothing may have been written before that.
-	calm = 5 * time.Second
-	mega = 1e6
+	// quietFor is how long nothing may have been written before that.
+	quietFor = 5 * time.Second
+	mega     = 1e6
 )
 
 // memoryTrial is one run of the trial.
@@ -66,7 +66,7 @@ func (t *memoryTrial) noteMemory(name string, limit float64) error {
 
 // empty measures a manager without any sets.
 func (t *memoryTrial) empty(ctx context.Context) error {
-	if err := sleep(ctx, calm); err != nil {
+	if err := sleep(ctx, quietFor); err != nil {
 		return err
 	}
 	return t.noteMemory("with 0 sets", 40)
@@ -100,7 +100,7 @@ func (t *memoryTrial) own(ctx context.Context) (err error) {
 
 // idle measures a manager with nothing to do.
 func (t *memoryTrial) idle(ctx context.Context) error {
-	if err := t.awaitCalm(ctx); err != nil {
+	if err := t.awaitQuiet(ctx); err != nil {
 		return err
 	}
 	log, err := audit.From(t.bed.AuditLog)
@@ -117,14 +117,14 @@ func (t *memoryTrial) idle(ctx context.Context) error {
 	return err
 }
 
-// awaitCalm waits until nothing has been written for a while.
-func (t *memoryTrial) awaitCalm(ctx context.Context) error {
+// awaitQuiet waits until nothing has been written for a while.
+func (t *memoryTrial) awaitQuiet(ctx context.Context) error {
 	for {
 		log, err := audit.From(t.bed.AuditLog)
 		if err != nil {
 			return err
 		}
-		if err := sleep(ctx, calm); err != nil {
+		if err := sleep(ctx, quietFor); err != nil {
 			return err
 		}
 		if n, err := writes(log); n == 0 || err != nil {
@@ -167,12 +167,12 @@ func (t *memoryTrial) foreign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	strangers := memoryStrangers * t.percent / 100
-	if err := t.bed.bringStrangers(ctx, wish{image: "app:v1", note: "1", sidecar: true}, strangers); err != nil {
+	foreign := memoryForeign * t.percent / 100
+	if err := t.bed.bringForeign(ctx, wish{image: "app:v1", note: "1", sidecar: true}, foreign); err != nil {
 		return err
 	}
 	after, err := quietHeap(ctx, t.process)
-	t.note(fmt.Sprintf("live heap of %d foreign pods", strangers), (after-before)/mega, "MB", 20)
+	t.note(fmt.Sprintf("live heap of %d foreign pods", foreign), (after-before)/mega, "MB", 20)
 	return err
 }
 
@@ -182,11 +182,11 @@ const busyPart = 20
 // quietHeap waits until the manager has nothing to do, lets it collect its garbage, and returns what is in use then, in bytes.
 func quietHeap(ctx context.Context, p process) (float64, error) {
 	for {
-		used, err := cpuDuring(p, func() error { return sleep(ctx, calm) })
+		used, err := cpuDuring(p, func() error { return sleep(ctx, quietFor) })
 		if err != nil {
 			return 0, err
 		}
-		if used < calm/busyPart {
+		if used < quietFor/busyPart {
 			break
 		}
 	}

@@ -61,7 +61,7 @@ func (t *memoryTrial) replaceOnDrain(ctx context.Context, name types.NamespacedN
 // bringNodes creates nodes without a kubelet, each as large as that of a real one.
 func (b *bed) bringNodes(ctx context.Context, n int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(strangerWriters)
+	group.SetLimit(foreignWriters)
 	for i := range n {
 		group.Go(func() error {
 			_, err := b.api.CoreV1().Nodes().Create(ctx, largeNode("large-"+strconv.Itoa(i)), metav1.CreateOptions{})

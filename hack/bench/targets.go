@@ -77,9 +77,9 @@ func targets() []target {
 			list = append(list, target{of: row{work, basePods, by}, metric: metricStatusRate(), limit: 2})
 		}
 	}
-	const strangers, growth = 1.1, 1.15
+	const foreign, growth = 1.1, 1.15
 	for _, by := range []string{nameRollSet, nameOrdinal} {
-		list = append(list, target{of: row{workStrangers, basePods, by}, metric: metricCPU(), against: &row{workSets, basePods, by}, limit: strangers})
+		list = append(list, target{of: row{workForeign, basePods, by}, metric: metricCPU(), against: &row{workSets, basePods, by}, limit: foreign})
 		for _, work := range []string{workCreate, workRecreate, workInPlace, workMetadata, workScaleIn, workNoop} {
 			list = append(list, target{of: row{work, 3000, by}, metric: metricCPU(), against: &row{work, basePods, by}, limit: growth})
 		}

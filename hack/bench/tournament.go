@@ -31,7 +31,7 @@ func (t *tournament) play(ctx context.Context) (err error) {
 // repeat plays one sequence, with all numbers of pods and as often as requested.
 func (t *tournament) repeat(ctx context.Context, s sequence, works []work) (err error) {
 	if s.foreign {
-		if err := t.bringStrangers(ctx); err != nil {
+		if err := t.bringForeign(ctx); err != nil {
 			return fmt.Errorf("create foreign pods: %w", err)
 		}
 	}
@@ -103,8 +103,8 @@ func (t *tournament) report(s *sample) {
 	say(line)
 }
 
-// bringStrangers fills the cluster with pods that belong to none of the competitors.
-func (t *tournament) bringStrangers(ctx context.Context) error {
+// bringForeign fills the cluster with pods that belong to none of the competitors.
+func (t *tournament) bringForeign(ctx context.Context) error {
 	say(fmt.Sprintf("creating %d foreign pods", foreignCount))
-	return t.bed.bringStrangers(ctx, wish{image: "app:v1", note: "1"}, foreignCount)
+	return t.bed.bringForeign(ctx, wish{image: "app:v1", note: "1"}, foreignCount)
 }

@@ -35,7 +35,7 @@ const (
 	workMetadata    = "metadata"
 	workInPlace     = "in-place"
 	workSets        = "sets"
-	workStrangers   = "strangers"
+	workForeign     = "foreign"
 )
 
 // work is a task for every competitor.
@@ -67,7 +67,7 @@ func sequences() []sequence {
 		{sets: 1, works: []work{creation(workCreate), noop(), recreation(workRecreate), scaleIn()}},
 		{sets: 1, inPlace: true, works: []work{inPlaceOnly(creation(workCreateGated)), metadata(), inPlace()}},
 		{sets: setCount, one: true, works: []work{creation(workSets)}},
-		{sets: setCount, one: true, foreign: true, works: []work{creation(workStrangers)}},
+		{sets: setCount, one: true, foreign: true, works: []work{creation(workForeign)}},
 	}
 }
 

@@ -30,7 +30,7 @@ import (
 // crdPath is the path of the CRD in the project, and in the source of a kept release.
 const crdPath = "config/crd/bases/apps.rollset.dev_rollsets.yaml"
 
-// advice tells the developer what to do when an upgrade from the last release would be refused.
+// advice says what to do when an upgrade from the last release would be refused.
 const advice = `
 OLM would refuse the upgrade from %s to this CRD. What a release has stays: rules, messages, defaults, limits, required fields.
   A new field: put its rules on itself, or on a new object around it, never on a parent that was released.
@@ -49,7 +49,7 @@ func TestUpgradeOfTheCRD(t *testing.T) {
 	}
 }
 
-// TestWhatAnUpgradeMayChange shows that the comparison tells what OLM v1 allows from what it refuses.
+// TestWhatAnUpgradeMayChange shows that the comparison accepts what OLM v1 allows, and finds what it refuses.
 func TestWhatAnUpgradeMayChange(t *testing.T) {
 	rule := apiextensionsv1.ValidationRule{Rule: "true", Message: "must be true"}
 	for name, c := range map[string]struct {

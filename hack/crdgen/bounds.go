@@ -45,6 +45,7 @@ func bounds() []bound {
 		{"spec.lifecycle.inPlaceUpdate.labelsHandler{}", boundLabelValue},
 		{"spec.lifecycle.preDelete.labelsHandler{}", boundLabelValue},
 		{"spec.template.metadata", boundMetadata},
+		{"spec.template.spec", dropDebugging},
 		{"spec.template.spec.restartPolicy", requireRestart},
 		{"spec.template.spec.activeDeadlineSeconds", forbid("must not be set: a pod of a set is meant to run until it is replaced")},
 		{"spec.volumeClaimTemplates[]", boundClaimTemplate},
@@ -55,6 +56,9 @@ func bounds() []bound {
 		{"status.rollout.until", boundTime},
 	}
 }
+
+// dropDebugging drops ephemeral containers. The API server refuses them in new pods: they are added to a pod that runs.
+func dropDebugging(s *apiextensionsv1.JSONSchemaProps) { delete(s.Properties, "ephemeralContainers") }
 
 // nameName lets rules about the name refer to it: the fieldPath of a rule must exist in the schema. A schema may describe
 // only name and generateName of metadata.

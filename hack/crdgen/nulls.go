@@ -13,7 +13,7 @@ import (
 )
 
 // nullableDepth is the depth down to which fields of templates may be null. Charts leave fields of the pod and of its containers
-// empty, seldom those below. Each costs room that the CRD has not much of.
+// empty, seldom those below. Each makes the CRD larger, and its size is limited.
 const nullableDepth = 4
 
 // allowNulls lets the optional fields of an embedded template be null, as in a Deployment, where null means absent. Charts
@@ -22,7 +22,7 @@ const nullableDepth = 4
 // names, and would have to ask for null.
 func allowNulls(path string, s *apiextensionsv1.JSONSchemaProps) {
 	depth := max(schema.Depth(path, "spec.template"), schema.Depth(path, "spec.volumeClaimTemplates"))
-	if depth < 0 || path == "spec.volumeClaimTemplates" || strings.Contains(path, "ephemeralContainers") {
+	if depth < 0 || path == "spec.volumeClaimTemplates" {
 		return
 	}
 	for name, property := range s.Properties {

@@ -161,8 +161,8 @@ func (m *mutator) folder(dir string) error {
 	return nil
 }
 
-// edit is what is written at an offset: the ends of what stops there, the beginnings of what starts there, and what stands
-// instead of so many bytes.
+// edit is the text to write at an offset: the ends of the mutants that stop there, the beginnings of those that start there, and
+// the replacement of so many bytes.
 type edit struct {
 	ends, begins, instead string
 	length                int

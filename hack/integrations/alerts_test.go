@@ -49,7 +49,7 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 }
 
 // TestAlertsAreDocumented checks that each alert uses documented metrics, has a severity, names only labels that it has, and
-// links to a section that tells what to do.
+// links to a section that says what to do.
 func TestAlertsAreDocumented(t *testing.T) {
 	t.Parallel()
 	metrics := documented(t)
@@ -262,7 +262,7 @@ func firing(t *testing.T, rule rulefmt.Rule, played storage.Queryable, minute in
 			continue
 		}
 		if found != nil {
-			t.Fatalf("%s tells more than one thing: %v", rule.Alert, matrix)
+			t.Fatalf("%s fires for more than one series: %v", rule.Alert, matrix)
 		}
 		found = series.Metric.Map()
 	}

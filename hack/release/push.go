@@ -19,7 +19,7 @@ import (
 )
 
 // pushImage pushes an image in a folder to a registry, byte for byte, so that it has the digest that the installer names.
-// Credentials are those of docker login, or podman login.
+// It uses the credentials of docker login or podman login.
 func pushImage(ctx context.Context, out, image, to string) error {
 	target, err := name.NewTag(to, name.StrictValidation)
 	if err != nil {

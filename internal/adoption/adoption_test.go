@@ -44,7 +44,7 @@ func TestPlan(t *testing.T) {
 		preflights map[string]snapshot.Preflight
 		want       string
 	}{
-		"pods of known revisions are what they say": {
+		"pods of known revisions keep their label": {
 			state: "0:v1+ 1:v1+", pods: []*corev1.Pod{snapshottest.Admitted("0"), snapshottest.Admitted("1")},
 		},
 		"the API server is asked what the template gives": {

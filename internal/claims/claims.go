@@ -9,8 +9,8 @@
 //
 // A claim that the retention policy wants deleted gets an owner, and the garbage collector deletes it with that owner: the
 // set for whenDeleted, the scaled-down pod for whenScaled. A claim that was made for a surge pod goes with that pod under
-// any policy, because the replicas of the set keep the claims they had. Nothing else deletes a claim. That another identity
-// stands in for a pod is no scale-down: claims that no pod needs meanwhile are marked, and used before new ones are made.
+// any policy, because the replicas of the set keep the claims they had. Nothing else deletes a claim. If a pod with another
+// identity takes the place of a pod, this is no scale-down: unneeded claims are marked, and used before new ones are made.
 //
 // A claim grows when its template asks for more, and gets another volume attributes class, in the order of an update. It never
 // shrinks; only a growth that is not done is taken back. A pod's revision decides which claims it mounts.
@@ -91,8 +91,8 @@ type planner struct {
 	// surplus are the identities of terminating pods that spec.replicas leaves no place for: the pods were lost before the set was
 	// scaled down.
 	surplus sets.Set[string]
-	// waiting are the identities without a pod whose claims are those of a replica all the same: a pod that has none stands in
-	// for it, such as one that was adopted, or one of a revision without claims.
+	// waiting are the identities without a pod whose claims still belong to a replica: a pod that has none stands in for it, such
+	// as one that was adopted, or one of a revision without claims.
 	waiting sets.Set[string]
 	// crowded is true if there are more pods than spec.replicas. stoodIn are the identities of pods that are scaled away because
 	// as many pods came back for which they, or others, stand in.

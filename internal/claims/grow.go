@@ -21,7 +21,7 @@ import (
 type kind struct {
 	// underway reports whether the storage behind a claim is still being changed.
 	underway func(*corev1.PersistentVolumeClaim) bool
-	// due returns the write by which a claim comes to be as its template asks; nil if there is none.
+	// due returns the write by which a claim gets the values of its template; nil if it has them.
 	due func(o *snapshot.Set, template, claim *corev1.PersistentVolumeClaim) *action.ChangeClaim
 }
 

@@ -32,7 +32,7 @@ const completer = "kubectl_complete-rollset"
 
 // Run runs the command line of a process, args[0] being the program's name, and returns the exit code.
 func Run(ctx context.Context, s *session.Session, args []string) int {
-	root := newRoot(s)
+	root := New(s)
 	root.SetArgs(args[1:])
 	if strings.TrimSuffix(filepath.Base(args[0]), ".exe") == completer {
 		root.SetArgs(slices.Concat([]string{cobra.ShellCompRequestCmd}, args[1:]))
@@ -54,7 +54,8 @@ func Run(ctx context.Context, s *session.Session, args []string) int {
 	return session.ExitFailed
 }
 
-func newRoot(s *session.Session) *cobra.Command {
+// New returns the command line.
+func New(s *session.Session) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-rollset",
 		Short: "See and steer RollSets",

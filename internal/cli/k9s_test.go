@@ -65,7 +65,7 @@ func TestK9s(t *testing.T) {
 		if !slices.Equal(plugin.Scopes, []string{"rollsets"}) || plugin.Description == "" {
 			t.Errorf("%s is described as %q for %v", name, plugin.Description, plugin.Scopes)
 		}
-		found, rest, err := newRoot(session.New(streams, clocktesting.NewFakeClock(time.Time{}))).Find(plugin.verb())
+		found, rest, err := New(session.New(streams, clocktesting.NewFakeClock(time.Time{}))).Find(plugin.verb())
 		if err != nil || !found.HasParent() {
 			t.Errorf("%s runs %q: %v", name, plugin.verb(), err)
 			continue

@@ -90,7 +90,7 @@ func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	address := silence(t)
 	arguments := argumentsOf()
-	for name, cmd := range verbs(newRoot(session.New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{}))) {
+	for name, cmd := range verbs(New(session.New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{}))) {
 		args, known := arguments[name]
 		if strings.HasPrefix(cmd.Name(), "__") || slices.Contains(asksNobody(), name) {
 			continue

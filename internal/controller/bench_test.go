@@ -32,11 +32,11 @@ const maxBytes = 700
 // TestCostOfAnIdleReconcile counts what a look at a settled set costs. Time grows with the pods, as BenchmarkReconcile
 // shows; it does not decide a test.
 func TestCostOfAnIdleReconcile(t *testing.T) { // not parallel: allocations are counted for the whole process
-	const strangers = 1_000
+	const others = 1_000
 	allocations := map[int]float64{}
 	sizes := []int{10, 100, 1_000, 10_000}
 	for _, n := range sizes {
-		s := newRestingSet(t, n, strangers)
+		s := newRestingSet(t, n, others)
 		s.client.pods = 0
 		s.reconcile(t)
 		if got := s.client.pods; got != n {
@@ -116,12 +116,12 @@ func benchmarkReconcile(b *testing.B, happened func(*restingSet, testing.TB)) {
 	}
 }
 
-// BenchmarkReconcileBesideStrangers looks at a set of 100 pods in a namespace with more and more pods of others, which
+// BenchmarkReconcileBesideOthers looks at a set of 100 pods in a namespace with more and more pods of others, which
 // must not matter.
-func BenchmarkReconcileBesideStrangers(b *testing.B) {
-	for _, strangers := range []int{0, 10_000} {
-		b.Run(strconv.Itoa(strangers), func(b *testing.B) {
-			s := newRestingSet(b, 100, strangers)
+func BenchmarkReconcileBesideOthers(b *testing.B) {
+	for _, others := range []int{0, 10_000} {
+		b.Run(strconv.Itoa(others), func(b *testing.B) {
+			s := newRestingSet(b, 100, others)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.reconcile(b)
@@ -142,7 +142,7 @@ func BenchmarkPodEvents(b *testing.B) {
 		{"readiness", s.pods[0], func(p *corev1.Pod) { p.Status.Conditions[3].Status = corev1.ConditionFalse }},
 		{"address", s.pods[0], func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }},
 		{"annotation", s.pods[0], func(p *corev1.Pod) { p.Annotations = map[string]string{"example.com/seen": "yes"} }},
-		{"stranger", s.pods[n], func(p *corev1.Pod) { p.Status.Conditions[3].Status = corev1.ConditionFalse }},
+		{"foreign", s.pods[n], func(p *corev1.Pod) { p.Status.Conditions[3].Status = corev1.ConditionFalse }},
 		{"orphan", s.pods[0], func(p *corev1.Pod) { p.OwnerReferences = nil }},
 	}
 	for _, u := range updates {

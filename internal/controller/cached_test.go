@@ -160,7 +160,7 @@ type restingSet struct {
 }
 
 // newRestingSet lets the controller itself bring the set to where it has nothing left to write.
-func newRestingSet(tb testing.TB, n, strangers int) *restingSet {
+func newRestingSet(tb testing.TB, n, others int) *restingSet {
 	tb.Helper()
 	s := &restingSet{set: settled.Set(n)}
 	s.restart(tb, s.set)
@@ -171,10 +171,10 @@ func newRestingSet(tb testing.TB, n, strangers int) *restingSet {
 	}
 	revision.Annotations["apps.rollset.dev/completed"] = "1"
 	objects := []client.Object{revision}
-	for i := range n + strangers {
+	for i := range n + others {
 		set := s.set
 		if i >= n {
-			set = settled.Set(strangers)
+			set = settled.Set(others)
 			set.Name, set.UID = "api", "another"
 		}
 		pod := settled.Pod(set, revision.Name, i)

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
@@ -62,65 +60,6 @@ var _ = Describe("Claims", func() {
 			set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = v1alpha1.RetainClaims
 		})
 		Eventually(claim("data-web-0")).Should(HaveField("OwnerReferences", BeEmpty()))
-	})
-
-	It("are deleted with a pod that scaling deletes, if the policy asks for it", func() {
-		f.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
-			WhenScaled: v1alpha1.DeleteClaims,
-		}
-		f.create()
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(2)) })
-		f.eventuallyComplete()
-		// There is no garbage collector here; it would follow this reference.
-		Expect(claim("data-web-2")(Default).OwnerReferences).To(ConsistOf(And(HaveField("Kind", "Pod"), HaveField("Name", "web-2"))))
-		Expect(claim("data-web-1")(Default).OwnerReferences).To(BeEmpty())
-	})
-
-	It("of another owner hold back one pod, and the status names it", func() {
-		other := &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: "data-web-1", Namespace: f.namespace, Labels: map[string]string{v1alpha1.SetLabel: "b-web"},
-			},
-			Spec: f.set.Spec.VolumeClaimTemplates[0].Spec,
-		}
-		Expect(shared.client.Create(f, other)).To(Succeed())
-		Expect(shared.client.Create(f, f.set)).To(Succeed())
-		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "claim data-web-1 belongs to the set b-web")
-		Eventually(func() []string { return names(f.pods()) }).Should(Equal([]string{"web-0", "web-2"}))
-		Expect(claim("data-web-1")(Default).Labels).To(HaveKeyWithValue(v1alpha1.SetLabel, "b-web"))
-	})
-
-	It("are mounted by the pods of a revision after the spec has lost their template", func() {
-		f.set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
-		f.create()
-		before := claim("data-web-0")(Default)
-		f.edit(func(set *v1alpha1.RollSet) {
-			set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(2))
-			set.Spec.VolumeClaimTemplates = nil
-			set.Spec.Template.Spec.Containers[0].VolumeMounts = nil
-		})
-		f.eventuallyCondition("Progressing", metav1.ConditionTrue, "1 of 3 pods updated, as the partition wants it")
-		Expect(f.pods()[2].Spec.Volumes).NotTo(ContainElement(HaveField("Name", "data")))
-		lost := f.pods()[0]
-		Expect(shared.client.Delete(f, &lost, client.GracePeriodSeconds(0))).To(Succeed())
-		Eventually(f.pods).Should(ContainElement(And(
-			HaveField("Name", "web-0"), HaveField("UID", Not(Equal(lost.UID))),
-			HaveField("Spec.Volumes", ContainElement(HaveField("PersistentVolumeClaim.ClaimName", "data-web-0"))))))
-		Expect(claim("data-web-0")(Default).UID).To(Equal(before.UID))
-
-		// A user takes the note of the templates off the revision, and the claim away: no pod comes without its data.
-		gone := claim("data-web-1")(Default)
-		Expect(shared.client.Delete(f, gone)).To(Succeed())
-		Expect(shared.client.Patch(f, gone, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
-		for _, revision := range f.revisions() {
-			edited := revision.DeepCopy()
-			delete(edited.Annotations, "apps.rollset.dev/claim-templates")
-			Expect(shared.client.Patch(f, edited, client.MergeFrom(&revision))).To(Succeed())
-		}
-		lost = f.pods()[1]
-		Expect(shared.client.Delete(f, &lost, client.GracePeriodSeconds(0))).To(Succeed())
-		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "claim data-web-1 does not exist, and the claim template data")
-		Expect(names(f.pods())).To(Equal([]string{"web-0", "web-2"}))
 	})
 
 	It("grow when their template does, without a restart", func() {

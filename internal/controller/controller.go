@@ -32,8 +32,8 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// lookAgain is how soon a cache that is behind is asked again. An event usually comes first; a cache can catch up
-// without one, though, when what was written is gone before it was seen.
+// lookAgain is the longest wait for a cache that is behind. An event usually ends the wait. There is none if the written object is
+// deleted before the cache shows it.
 const lookAgain = 200 * time.Millisecond
 
 const controllerName = "rollset"
@@ -43,15 +43,15 @@ func NewLine(concurrency int, c clock.WithTickerAndDelayedExecution) *watch.Line
 	return watch.NewLine(controllerName, 2*concurrency, c)
 }
 
-// Reconciler brings one set after another to its wanted state. Its exported fields are all that it depends on; they are
-// set before the first Reconcile and not changed afterwards.
+// Reconciler brings sets to their wanted state. It depends on its exported fields only; they are set before the first Reconcile and not
+// changed afterwards.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server. The cache needs the indexes of package informer.
 	Client client.Client
-	// Live reads past the cache. It is asked
+	// Live reads past the cache. It is used
 	//   - before an adoption, and before a new pod uses a claim that exists;
 	//   - before a revision is recorded again, and before it is given up or tried again for a user;
-	//   - before the first pod is created, and at the first sight of a rollout in steps;
+	//   - before the first pod is created, and before the first plan of a rollout in steps;
 	//   - before the partition is ignored because its revision was never proven;
 	//   - when a new template takes effect, and one pod more would have proven the revision before it;
 	//   - after the API server said that a name is taken, or that a pod changed before it could be written;
@@ -71,7 +71,7 @@ type Reconciler struct {
 	// ClockAhead returns by how much it is ahead of the API server's; zero for less than a few seconds. Nil means that it is not
 	// known.
 	ClockAhead func() time.Duration
-	// Events tell users what was done.
+	// Events records events for users.
 	Events events.EventRecorder
 	// Runner runs the writes of a batch.
 	Runner podcontrol.Runner
@@ -162,8 +162,8 @@ func (r *Reconciler) forget(set client.Object) {
 	r.Metrics.Forget(client.ObjectKeyFromObject(set))
 }
 
-// forgetIfGone forgets a set whose deletion was handled during its reconcile; what the reconcile noted would stay forever. If
-// the cache still shows the set, its deletion is yet to be handled.
+// forgetIfGone forgets a set whose deletion was handled during its reconcile; the entries of the reconcile would stay forever. If
+// the cache still shows the set, the event of its deletion follows.
 func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
 	now := &v1alpha1.RollSet{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), now, client.UnsafeDisableDeepCopy)
@@ -172,7 +172,7 @@ func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
 	}
 }
 
-// SetupWithManager registers the Reconciler. Its events come from Sources, and from what else is given.
+// SetupWithManager registers the Reconciler. Its events come from Sources and from the other sources.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, others ...source.Source) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(controller.Options{
 		MaxConcurrentReconciles: r.Line.Workers,

@@ -4,8 +4,6 @@
 package controller
 
 import (
-	"context"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,9 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/podcontrol"
-	"rollset.dev/rollset/internal/simulator/kubelet"
 )
 
 var _ = Describe("With failures,", func() {
@@ -55,50 +51,18 @@ var _ = Describe("With failures,", func() {
 	It("a pod of another owner keeps its name, and blocks no other identity", func() {
 		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
 		f.set.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
-		stranger := &corev1.Pod{
+		foreign := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: f.namespace},
 			Spec:       f.set.Spec.Template.Spec,
 		}
-		Expect(shared.client.Create(f, stranger)).To(Succeed())
+		Expect(shared.client.Create(f, foreign)).To(Succeed())
 		Expect(shared.client.Create(f, f.set)).To(Succeed())
 		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "the name is taken by a pod that has no controller")
 		Eventually(func() []string { return names(f.pods()) }).Should(Equal([]string{"web-0", "web-2"}))
 		attempts := f.requests("create")
 		Consistently(func() int { return f.requests("create") }, 2*time.Second).Should(Equal(attempts))
-		Expect(shared.client.Delete(f, stranger)).To(Succeed())
+		Expect(shared.client.Delete(f, foreign)).To(Succeed())
 		f.eventuallyComplete()
-	})
-
-	It("a pod that ended is replaced, and each successor that ends waits longer", func() {
-		f.set.Spec.Replicas = new(int32(1))
-		f.create()
-		evict := func() {
-			GinkgoHelper()
-			pod := &f.pods()[0]
-			uid := pod.UID
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+kubelet.EvictAnnotation+`":""}}}`))
-			Expect(shared.client.Patch(f, pod, patch)).To(Succeed())
-			Eventually(f.pods).ShouldNot(ContainElement(HaveField("UID", uid)))
-			f.eventuallyComplete()
-		}
-		evict()
-		began := time.Now()
-		evict()
-		evict()
-		Expect(time.Since(began)).To(BeNumerically(">", 2*backoff.Shortest))
-	})
-
-	It("creates with an unknown result lead to no surplus pod", func() {
-		var failures atomic.Int32
-		shared.faults.setCreates(f.namespace, func(_ *corev1.Pod, create func() error) error {
-			if err := create(); err != nil || failures.Add(1) > 3 {
-				return err
-			}
-			return context.DeadlineExceeded
-		})
-		witness := f.watch(3)
-		f.create()
-		Expect(witness.extremes()).To(HavePrefix("most 3,"))
 	})
 
 	It("a cache that lags leads to no surplus pod, and to no read", func() {
@@ -116,38 +80,6 @@ var _ = Describe("With failures,", func() {
 		Expect(f.requests("get")).To(BeZero())
 	})
 
-	It("a manager that forgets everything in the middle of a rollout keeps within the limits", func() {
-		f.set.Spec.Replicas = new(int32(5))
-		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(2))
-		f.create()
-		witness := f.watch(5)
-		Eventually(witness.extremes).Should(Equal("most 5, least available 5"))
-		stop := make(chan struct{})
-		forgotten := make(chan struct{})
-		gone := f.set.DeepCopy() // each edit writes to the fixture's own
-		go func() {
-			defer close(forgotten)
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(20 * time.Millisecond):
-					shared.reconciler.forget(gone)
-				}
-			}
-		}()
-		f.setImage("v2")
-		Eventually(func(g Gomega) {
-			set := &v1alpha1.RollSet{}
-			g.Expect(shared.client.Get(f, client.ObjectKeyFromObject(f.set), set)).To(Succeed())
-			g.Expect(set.Status.UpdatedAvailableReplicas).To(BeEquivalentTo(5))
-		}).Should(Succeed())
-		close(stop)
-		<-forgotten
-		f.eventuallyComplete()
-		Expect(witness.extremes()).To(HavePrefix("most 5,"))
-	})
-
 	It("each batch has one event", func() {
 		f.create()
 		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(0)) })
@@ -161,21 +93,5 @@ var _ = Describe("With failures,", func() {
 				HaveField("Reason", podcontrol.SuccessfulDelete), HaveField("Note", HavePrefix("Deleted 3 pods web-")))))
 			g.Expect(list.Items).To(HaveLen(2))
 		}).Should(Succeed())
-	})
-
-	It("a template that the API server refuses touches no pod", func() {
-		f.create()
-		before := names(f.pods())
-		f.edit(func(set *v1alpha1.RollSet) {
-			set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "missing", MountPath: "/data"}}
-		})
-		f.eventuallyCondition("ReplicaFailure", metav1.ConditionTrue, "missing")
-		Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
-		Expect(f.warnings()).To(ConsistOf(And(HavePrefix("InvalidTemplate: "), ContainSubstring(`volumeMounts[0].name: Not found: "missing"`))))
-		f.edit(func(set *v1alpha1.RollSet) {
-			set.Spec.Template.Spec.Containers[0].VolumeMounts = nil
-			set.Spec.Template.Spec.Containers[0].Image = "example.com/app:v3"
-		})
-		f.eventuallyComplete()
 	})
 })

@@ -18,8 +18,6 @@ type faults struct {
 	mu sync.Mutex
 	// lags is how long the cache takes to show an event of a pod.
 	lags map[string]time.Duration
-	// creates decides the result of each create of a pod.
-	creates map[string]func(pod *corev1.Pod, create func() error) error
 	// requests counts by namespace and verb.
 	requests map[string]map[string]int
 }
@@ -31,15 +29,6 @@ func (f *faults) setLag(namespace string, lag time.Duration) {
 		f.lags = map[string]time.Duration{}
 	}
 	f.lags[namespace] = lag
-}
-
-func (f *faults) setCreates(namespace string, rule func(pod *corev1.Pod, create func() error) error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.creates == nil {
-		f.creates = map[string]func(*corev1.Pod, func() error) error{}
-	}
-	f.creates[namespace] = rule
 }
 
 func (f *faults) count(namespace, verb string) {
@@ -80,20 +69,12 @@ type faultyClient struct {
 	faults *faults
 }
 
+// Create counts the creates of pods. A preflight creates nothing.
 func (c *faultyClient) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	create := func() error { return c.Client.Create(ctx, object, options...) }
-	pod, ok := object.(*corev1.Pod)
-	if !ok || len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 { // a preflight creates nothing
-		return create()
+	if pod, ok := object.(*corev1.Pod); ok && len((&client.CreateOptions{}).ApplyOptions(options).DryRun) == 0 {
+		c.faults.count(pod.Namespace, "create")
 	}
-	c.faults.count(pod.Namespace, "create")
-	c.faults.mu.Lock()
-	rule := c.faults.creates[pod.Namespace]
-	c.faults.mu.Unlock()
-	if rule != nil {
-		return rule(pod, create)
-	}
-	return create()
+	return c.Client.Create(ctx, object, options...)
 }
 
 func (c *faultyClient) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {

@@ -39,7 +39,7 @@ func (s showing) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// TestForgetIfGone tells of sets that were reconciled while they went: what a reconcile noted last must not stay.
+// TestForgetIfGone checks that nothing stays in memory of a set that was deleted while it was reconciled.
 func TestForgetIfGone(t *testing.T) {
 	t.Parallel()
 	set := settled.Set(1)
@@ -68,7 +68,7 @@ func TestForgetIfGone(t *testing.T) {
 	}
 }
 
-// TestStatusOfSetsThatAreGone tells of statuses that are written while their set goes: an operator need not hear of it.
+// TestStatusOfSetsThatAreGone checks that a refused status is not logged as an error if the set was deleted or changed.
 func TestStatusOfSetsThatAreGone(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}

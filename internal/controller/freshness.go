@@ -36,7 +36,7 @@ func (s *step) outdated(ctx context.Context, live client.Reader, store *expectat
 	if m.sawStatus || m.revisions.New || s.observed.Rollout.Next == nil && !slices.ContainsFunc(s.plan.Actions, isCreate) {
 		return 0, nil
 	}
-	if wait := s.writes.Wait(doubting()); wait > 0 {
+	if wait := s.writes.Wait(asking()); wait > 0 {
 		return wait, nil
 	}
 	set := &v1alpha1.RollSet{}
@@ -44,7 +44,7 @@ func (s *step) outdated(ctx context.Context, live client.Reader, store *expectat
 		return 0, fmt.Errorf("ask for the newest status of the set: %w", err)
 	}
 	if set.UID != s.Set.UID { // the cache will show no version of this set
-		return s.doubt(), nil
+		return s.askLater(), nil
 	}
 	m.sawStatus = true
 	if set.ResourceVersion == s.Set.ResourceVersion {
@@ -68,7 +68,7 @@ func (v *view) unseen(ctx context.Context, live client.Reader) (time.Duration, e
 	if m.sawPods || v.Set.Status.Replicas == 0 {
 		return 0, nil
 	}
-	if wait := v.writes.Wait(doubting()); wait > 0 {
+	if wait := v.writes.Wait(asking()); wait > 0 {
 		return wait, nil
 	}
 	exists, err := v.hasPod(ctx, live)
@@ -80,16 +80,16 @@ func (v *view) unseen(ctx context.Context, live client.Reader) (time.Duration, e
 		return 0, nil
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that shows no pods", "replicas", v.Set.Status.Replicas)
-	return v.doubt(), nil
+	return v.askLater(), nil
 }
 
-// doubt notes that the cache does not show what the API server said, and returns when to ask again.
-func (v *view) doubt() time.Duration {
-	v.writes.Note(doubting(), backoff.Failure{Refused: true})
-	return v.writes.Wait(doubting())
+// askLater notes that the cache is behind the API server, and returns when to ask again.
+func (v *view) askLater() time.Duration {
+	v.writes.Note(asking(), backoff.Failure{Refused: true})
+	return v.writes.Wait(asking())
 }
 
-func doubting() attempt.Key { return attempt.Key{Verb: backoff.Doubting} }
+func asking() attempt.Key { return attempt.Key{Verb: backoff.AskingLive} }
 
 // page is how many pods are asked for at a time.
 const page = 500
@@ -103,7 +103,7 @@ func (v *view) unshown(ctx context.Context, live client.Reader, p action.Plan) (
 	if !some || !slices.ContainsFunc(p.Actions, isCreate) {
 		return 0, nil
 	}
-	if wait := v.writes.Wait(doubting()); wait > 0 {
+	if wait := v.writes.Wait(asking()); wait > 0 {
 		return wait, nil
 	}
 	behind, err := v.hasPodsUnshown(ctx, live)
@@ -115,7 +115,7 @@ func (v *view) unshown(ctx context.Context, live client.Reader, p action.Plan) (
 		return 0, nil
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("waiting for a cache that does not show all pods", "issued", issued, "shown", shown)
-	return v.doubt(), nil
+	return v.askLater(), nil
 }
 
 func isCreate(a action.Action) bool {

@@ -62,8 +62,8 @@ func livePod(owner metav1.OwnerReference) corev1.Pod {
 	}}
 }
 
-// doubtful is a view in which a set of 100 pods has none.
-func doubtful(t *testing.T) *view {
+// empty is a view in which a set of 100 pods has none.
+func empty(t *testing.T) *view {
 	t.Helper()
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "set", Generation: 1}}
 	set.Spec.Replicas = new(int32(100))
@@ -80,7 +80,7 @@ func doubtful(t *testing.T) *view {
 
 func TestUnseen(t *testing.T) {
 	t.Parallel()
-	ours, strangers := livePod(claims.Owner("web", "set")), livePod(claims.Owner("web", "another"))
+	ours, others := livePod(claims.Owner("web", "set")), livePod(claims.Owner("web", "another"))
 	asked := []string{"app=web,controller-revision-hash in (web-1)"}
 	tests := map[string]struct {
 		live   []corev1.Pod
@@ -92,7 +92,7 @@ func TestUnseen(t *testing.T) {
 	}{
 		"the API server has pods that the cache does not show": {live: []corev1.Pod{ours}, want: true, wantAsked: asked},
 		"the pods are lost":              {wantAsked: asked},
-		"the pods are another set's":     {live: []corev1.Pod{strangers}, wantAsked: asked},
+		"the pods are another set's":     {live: []corev1.Pod{others}, wantAsked: asked},
 		"the API server does not answer": {err: errors.New("cut"), wantAsked: asked},
 		"the cache shows a pod":          {live: []corev1.Pod{ours}, change: func(v *view) { v.Pods = []*corev1.Pod{&ours} }},
 		"the cache has shown a pod once": {live: []corev1.Pod{ours}, change: func(v *view) { v.memory.sawPods = true }},
@@ -109,7 +109,7 @@ func TestUnseen(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := doubtful(t)
+			v := empty(t)
 			if tt.change != nil {
 				tt.change(v)
 			}
@@ -128,9 +128,9 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
+func TestAnEmptyCacheIsCheckedLessAndLessOften(t *testing.T) {
 	t.Parallel()
-	v := doubtful(t)
+	v := empty(t)
 	live := &liveList{pods: []corev1.Pod{livePod(claims.Owner("web", "set"))}}
 	look := func() time.Duration {
 		t.Helper()
@@ -159,7 +159,7 @@ func TestAnEmptyCacheIsDoubtedLessAndLessOften(t *testing.T) {
 	}
 	v.Pods, v.Set.Generation = nil, 2
 	if look(); len(live.asked) != 4 {
-		t.Error("a cache that has shown pods is doubted")
+		t.Error("a cache that has shown pods is checked again")
 	}
 }
 
@@ -182,7 +182,7 @@ func TestOutdated(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &step{view: doubtful(t), observed: &snapshot.Set{}, plan: tt.plan}
+			s := &step{view: empty(t), observed: &snapshot.Set{}, plan: tt.plan}
 			s.Set.ResourceVersion = "7"
 			live := showing{set: s.Set.DeepCopy()}
 			if tt.change != nil {
@@ -204,7 +204,7 @@ func TestOutdated(t *testing.T) {
 
 func TestASetThatIsGoneIsAskedForLessAndLessOften(t *testing.T) {
 	t.Parallel()
-	s := &step{view: doubtful(t), observed: &snapshot.Set{}, plan: action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}}
+	s := &step{view: empty(t), observed: &snapshot.Set{}, plan: action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}}
 	gone := &asked{}
 	var waits []time.Duration
 	for range 4 {

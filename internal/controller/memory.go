@@ -47,8 +47,8 @@ type setMemory struct {
 
 // reportMemory is the memory of the reports on one set.
 type reportMemory struct {
-	// written is when the status was last written. By hurried, all urgent writes that did not wait are paid for.
-	written, hurried time.Time
+	// written is when the status was last written. urgentPaid is the time until which urgent writes have used up their limit.
+	written, urgentPaid time.Time
 	// altered is the status that the API server accepted and altered when it was last written; nil if it did not.
 	altered *v1alpha1.RollSetStatus
 	// progress is the progress of the rollout as of the last report.
@@ -88,16 +88,16 @@ func (m *reportMemory) hold(now time.Time) time.Duration {
 	return hold
 }
 
-// hurry reports whether an urgent write need not wait, and charges it.
-func (m *reportMemory) hurry(now time.Time) bool {
-	const credit = maxHurried * reportEvery
-	paid := m.hurried
+// allowsUrgent reports whether an urgent write need not wait, and charges it.
+func (m *reportMemory) allowsUrgent(now time.Time) bool {
+	const credit = maxUrgent * reportEvery
+	paid := m.urgentPaid
 	if paid.Before(now) || paid.After(now.Add(credit)) { // the second is a clock that was set back
 		paid = now
 	}
 	if paid = paid.Add(reportEvery); paid.After(now.Add(credit)) {
 		return false
 	}
-	m.hurried = paid
+	m.urgentPaid = paid
 	return true
 }

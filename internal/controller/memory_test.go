@@ -26,7 +26,7 @@ func TestStatusWritesAreRationed(t *testing.T) {
 	start := time.Unix(1_000, 0)
 	writes, atOnce := 0, 0
 	for now := start; now.Before(start.Add(during)); now = now.Add(every) {
-		if m.hold(now) > 0 && !m.hurry(now) {
+		if m.hold(now) > 0 && !m.allowsUrgent(now) {
 			continue
 		}
 		if now.Sub(start) == time.Duration(writes)*every {
@@ -35,13 +35,13 @@ func TestStatusWritesAreRationed(t *testing.T) {
 		m.written = now
 		writes++
 	}
-	if atOnce != 1+maxHurried {
-		t.Errorf("%d writes before the first that waits, want %d", atOnce, 1+maxHurried)
+	if atOnce != 1+maxUrgent {
+		t.Errorf("%d writes before the first that waits, want %d", atOnce, 1+maxUrgent)
 	}
-	if most := maxHurried + 2*int(during/reportEvery); writes > most {
+	if most := maxUrgent + 2*int(during/reportEvery); writes > most {
 		t.Errorf("%d writes in %s, want %d at most", writes, during, most)
 	}
-	if before := start.Add(-time.Hour); m.hold(before) > 0 || !m.hurry(before) {
+	if before := start.Add(-time.Hour); m.hold(before) > 0 || !m.allowsUrgent(before) {
 		t.Error("a write waits after the clock was set back")
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// claimRecheck is how often the cache is asked about a claim that is in the way and carries no label of the set, so that
-// no event of it leads here.
+// claimRecheck is how often the cache is read for a claim that blocks an identity and has no label of the set, because its events
+// do not lead to a reconcile.
 const claimRecheck = 30 * time.Second
 
 // takenNames tracks the identities whose names or claims belong to objects that the set does not own.
@@ -73,7 +73,7 @@ func (n takenNames) forget(id string) {
 // stillTaken asks the cache whether the name of an identity, or of one of its claims, is still taken.
 func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) (snapshot.Block, bool) {
 	if pod, err := n.pods.Named(ctx, n.pod(id)); err == nil && pod != nil && !metav1.IsControlledBy(pod, n.Set) {
-		return snapshot.Block{Reason: podcontrol.Stranger(pod)}, true // its deletion leads here
+		return snapshot.Block{Reason: podcontrol.TakenBy(pod)}, true // its deletion leads here
 	}
 	_, ordinal := observe.Identify(n.Set, o.PodName(id))
 	replica := &snapshot.Replica{Content: snapshot.Content{ID: id, Ordinal: ordinal}}

@@ -65,19 +65,6 @@ var _ = Describe("Ownership", func() {
 		Expect(f.requests("create")).To(Equal(2))
 	})
 
-	It("with ordinals extends only to pods whose names have an ordinal", func() {
-		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
-		f.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
-		for _, name := range []string{"web-1", "web-007", "lonely"} {
-			Expect(shared.client.Create(f, bare(name, map[string]string{"app": "web"}))).To(Succeed())
-		}
-		Expect(shared.client.Create(f, f.set)).To(Succeed())
-		Eventually(f.pods).Should(HaveLen(3))
-		Expect(names(f.pods())).To(Equal([]string{"web-0", "web-1", "web-2"}))
-		Consistently(controllerOfPod("web-007")).Should(BeEmpty())
-		Expect(controllerOfPod("lonely")(Default)).To(BeEmpty())
-	})
-
 	It("never extends to pods of another controller", func() {
 		other := bare("taken", map[string]string{"app": "web"})
 		other.OwnerReferences = []metav1.OwnerReference{{

@@ -31,10 +31,10 @@ import (
 // reportEvery is how often the status of a set that changes all the time is written, unless users wait for the change.
 const reportEvery = time.Second
 
-// maxHurried is how many urgent writes may follow one another faster than that; each is paid for in reportEvery, so that a
-// set whose readiness comes and goes makes two writes a second. Two managers that both think they lead, and do not agree on
-// what is urgent, would else write as fast as they can.
-const maxHurried = 5
+// maxUrgent is how many urgent writes may follow one another faster than that. Afterwards there is one in each reportEvery, so that a
+// set whose readiness comes and goes makes two writes a second. Without this limit, two managers that both think they lead, and
+// disagree on what is urgent, would write as fast as they can.
+const maxUrgent = 5
 
 // reporter reports the result of a reconcile: in the status, in events and in metrics.
 type reporter struct {
@@ -72,7 +72,7 @@ func (r *reporter) report(ctx context.Context, s *step) time.Duration {
 // writeInTime writes the status, unless it was written a moment ago: then it returns how long to wait. A status that the API server
 // altered is not written again before its back-off ends, but another one is.
 func (r *reporter) writeInTime(ctx context.Context, s *step, report status.Report) (hold time.Duration) {
-	if hold = s.memory.reports.hold(s.Now); hold > 0 && status.Urgent(&s.Set.Status, &report.Status) && s.memory.reports.hurry(s.Now) {
+	if hold = s.memory.reports.hold(s.Now); hold > 0 && status.Urgent(&s.Set.Status, &report.Status) && s.memory.reports.allowsUrgent(s.Now) {
 		hold = 0
 	}
 	altered := s.memory.reports.altered
@@ -82,7 +82,7 @@ func (r *reporter) writeInTime(ctx context.Context, s *step, report status.Repor
 	return hold
 }
 
-// statusInput is all that a status depends on.
+// statusInput returns the input of the status.
 func (s *step) statusInput() status.Input {
 	in := status.Input{
 		Set:            s.observed,
@@ -102,15 +102,15 @@ func (s *step) statusInput() status.Input {
 	return in
 }
 
-// statusTimeout is the time that a write of the status has, whatever the writes before it have left of that of a reconcile.
+// statusTimeout is the timeout of a write of the status. It does not depend on the time that the writes before it have taken.
 const statusTimeout = 10 * time.Second
 
 // statusRetry is the longest wait between two attempts to write the status.
 const statusRetry = 20 * time.Second
 
-// writeStatus replaces the status, if the set is still as it was seen. If it cannot be done now, it is tried again: at once
-// when the cache shows another version of the set, else soon, however often it was refused. Nothing else waits for it, so it
-// counts as no failure of the reconcile.
+// writeStatus replaces the status, if the set has not changed since it was read. A write that fails is tried again: at once when the
+// cache shows another version of the set, otherwise soon, however often it was refused. Nothing else depends on the status, so a
+// failure is no failure of the reconcile.
 func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Report) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()

@@ -4,8 +4,6 @@
 package controller
 
 import (
-	"fmt"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,79 +49,6 @@ var _ = Describe("A set", func() {
 		for _, c := range status.Conditions {
 			Expect(c.ObservedGeneration).To(Equal(f.set.Generation), c.Type)
 		}
-	})
-
-	It("scales up and down", func() {
-		f.create()
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(7)) })
-		f.eventuallyComplete()
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(2)) })
-		f.eventuallyComplete()
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(0)) })
-		f.eventuallyComplete()
-	})
-
-	DescribeTable("moves its pods to a new template within its limits",
-		func(limits func(*v1alpha1.RollingUpdate), want string) {
-			f.set.Spec.Replicas = new(int32(5))
-			limits(&f.set.Spec.UpdateStrategy.RollingUpdate)
-			f.create()
-			old := f.get().Status.CurrentRevision
-			witness := f.watch(5)
-			Eventually(witness.extremes).Should(Equal("most 5, least available 5"))
-			f.setImage("v2")
-			f.eventuallyComplete()
-			Expect(f.set.Status.CurrentRevision).NotTo(Equal(old))
-			Expect(witness.extremes()).To(Equal(want))
-		},
-		Entry("one at a time", func(r *v1alpha1.RollingUpdate) {
-			r.MaxUnavailable = new(intstr.FromInt32(1))
-		}, "most 5, least available 4"),
-		Entry("with surge, and never fewer than before", func(r *v1alpha1.RollingUpdate) {
-			r.MaxUnavailable, r.MaxSurge = new(intstr.FromInt32(0)), new(intstr.FromInt32(2))
-		}, "most 7, least available 5"),
-	)
-
-	It("stops at the partition, and goes back when it is raised", func() {
-		f.set.Spec.Replicas = new(int32(4))
-		f.set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(3))
-		f.create()
-		old := f.get().Status.CurrentRevision
-		atOld := func() int {
-			n := 0
-			for _, pod := range f.pods() {
-				if pod.Labels[v1alpha1.RevisionLabel] == old && pod.DeletionTimestamp == nil {
-					n++
-				}
-			}
-			return n
-		}
-		f.setImage("v2")
-		Eventually(func() string {
-			s := f.get().Status
-			return fmt.Sprintf("%d of %d", s.UpdatedAvailableReplicas, s.ExpectedUpdatedReplicas)
-		}).Should(Equal("1 of 1"))
-		Consistently(atOld).Should(Equal(3))
-		f.edit(func(set *v1alpha1.RollSet) {
-			set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(4))
-		})
-		Eventually(atOld).Should(Equal(4))
-		f.edit(func(set *v1alpha1.RollSet) {
-			set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(0))
-		})
-		f.eventuallyComplete()
-		Expect(f.set.Status.CurrentRevision).To(Equal(f.set.Status.UpdateRevision))
-	})
-
-	It("is repaired by the next template after a bad one", func() {
-		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
-		f.create()
-		f.setImage("broken")
-		Eventually(func() int32 { return f.get().Status.AvailableReplicas }).Should(BeEquivalentTo(2))
-		f.eventuallyCondition("Progressing", metav1.ConditionTrue, "waiting for web-")
-		Consistently(func() int32 { return f.get().Status.AvailableReplicas }).Should(BeEquivalentTo(2))
-		f.setImage("v3")
-		f.eventuallyComplete()
 	})
 
 	It("with ordinals names its pods by them and keeps the order", func() {

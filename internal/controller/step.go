@@ -29,7 +29,7 @@ import (
 // phase is a part of a reconcile. A result that asks for another reconcile ends this one, as does an error.
 type phase func(ctx context.Context, s *step) (ctrl.Result, error)
 
-// step is one reconcile: what was seen, decided and done.
+// step is the state of one reconcile.
 type step struct {
 	*view
 
@@ -42,7 +42,7 @@ type step struct {
 	observed *snapshot.Set
 	plan     action.Plan
 	result   podcontrol.Result
-	// wrote is how many pods wait for what is written.
+	// wrote is how many pods wait for the writes.
 	wrote int
 }
 
@@ -66,8 +66,7 @@ func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
 // cost returns the cost of the look at the set.
 func (s *step) cost() watch.Look { return watch.Look{Pods: len(s.Pods), Writes: s.wrote} }
 
-// see reads what the set owns, unless the cache is behind. Whether the cache shows the set's own writes can most often be told
-// without a list.
+// see reads what the set owns, unless the cache is behind. Most often the resource versions show this without a list.
 func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 	if reached, remaining := r.Expectations.Reached(s.Set.UID, s.cache.Synced); !reached {
 		return later(min(remaining, lookAgain)), nil
@@ -85,8 +84,7 @@ func (r *Reconciler) see(ctx context.Context, s *step) (ctrl.Result, error) {
 	return later(wait), err
 }
 
-// record joins pods and claims, and brings the revisions up to date. Of a set whose spec cannot be understood nothing is
-// touched.
+// record joins pods and claims, and brings the revisions up to date. If the spec of the set cannot be understood, nothing is written.
 func (r *Reconciler) record(ctx context.Context, s *step) (ctrl.Result, error) {
 	s.replicas = s.memory.seen.Join(&s.Objects)
 	in := s.memory.seen.RevisionInput(&s.Objects, s.replicas)
@@ -171,7 +169,7 @@ func (r *Reconciler) apply(ctx context.Context, s *step) ctrl.Result {
 		s.plan.Wake(lookAgain)
 	}
 	if !s.plan.Empty() { // a write that had no effect brings no event
-		s.plan.Wake(expectations.DoubtTimeout)
+		s.plan.Wake(expectations.UnsettledTimeout)
 	}
 	r.revisions(s).Prune(ctx, s.revisions, s.found.Prune)
 	return ctrl.Result{}

@@ -12,7 +12,7 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// tellStep tells users that a step has begun, waits for a gate or a person, or has failed, once the status says so.
+// tellStep records an event when a step has begun, waits for a gate or a person, or has failed, once the status says so.
 func (r *reporter) tellStep(s *step, now *v1alpha1.RolloutStatus) {
 	before := s.Set.Status.Rollout
 	if now == nil || now.Step == 0 || equality.Semantic.DeepEqual(before, now) {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rollset.dev/rollset/api/v1alpha1"
-	"rollset.dev/rollset/internal/model/revision"
 )
 
 var _ = Describe("Before pods are moved, the API server", func() {
@@ -34,6 +33,7 @@ var _ = Describe("Before pods are moved, the API server", func() {
 			f.eventuallyReason("Ready", metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, words)
 			Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
 			Expect(f.requests("delete")).To(Equal(deletes))
+			Eventually(f.warnings).Should(ConsistOf(And(HavePrefix("InvalidTemplate: "), ContainSubstring(words))))
 			f.edit(func(set *v1alpha1.RollSet) {
 				set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:v3"}}
 			})
@@ -84,50 +84,13 @@ var _ = Describe("Before pods are moved, the API server", func() {
 	})
 })
 
-var _ = Describe("The deadline", func() {
+var _ = Describe("A set that waits", func() {
 	var f *fixture
-	BeforeEach(func(ctx SpecContext) {
-		f = newFixture(ctx)
-		f.set.Spec.ProgressDeadlineSeconds = new(int32(2))
-		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
-	})
+	BeforeEach(func(ctx SpecContext) { f = newFixture(ctx) })
 
-	It("is reported when it has passed, and the next template starts it again", func() {
-		f.create()
-		f.setImage("broken")
-		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1alpha1.ReasonProgressDeadlineExceeded, "no progress for 2 seconds; 1 of 3 pods updated; waiting for web-")
-		f.eventuallyReason("Stalled", metav1.ConditionTrue, v1alpha1.ReasonProgressDeadlineExceeded, "no progress")
-		f.eventuallyReason("Ready", metav1.ConditionFalse, v1alpha1.ReasonProgressDeadlineExceeded, "no progress")
-		f.setImage("v3")
-		f.eventuallyComplete()
-		Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
-	})
-
-	It("moves the pods back if the spec asks for it, until there is another template", func() {
-		f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1alpha1.RollbackOnDeadline
-		f.create()
-		good := f.get().Status.UpdateRevision
-		f.setImage("broken")
-		f.eventuallyReason("Stalled", metav1.ConditionTrue, v1alpha1.ReasonRolledBack, "3 of 3 pods at revision "+good)
-		bad := f.set.Status.UpdateRevision
-		for _, pod := range f.pods() {
-			Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, good))
-		}
-		Expect(f.revisions()).To(ContainElement(And(HaveField("Name", bad),
-			HaveField("Annotations", HaveKeyWithValue(revision.RejectedAnnotation, v1alpha1.ReasonProgressDeadlineExceeded)))))
-		Expect(f.set.Spec.Template.Spec.Containers[0].Image).To(HaveSuffix("broken"), "the spec is the user's")
-
-		shared.reconciler.forget(f.set)
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(4)) })
-		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1alpha1.ReasonRolledBack, "4 of 4 pods at revision "+good)
-
-		f.setImage("v3")
-		f.eventuallyComplete()
-		Expect(meta.FindStatusCondition(f.set.Status.Conditions, "Stalled")).To(BeNil())
-	})
-
-	It("does not write the status of a waiting set repeatedly", func() {
+	It("does not write its status repeatedly", func() {
 		f.set.Spec.ProgressDeadlineSeconds = new(int32(600))
+		f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 		f.create()
 		f.setImage("missing") // the kubelet reports in turns that it pulls, fails and backs off
 		f.eventuallyCondition("Progressing", metav1.ConditionTrue, "1 of 3 pods updated; waiting for web-")

@@ -121,8 +121,8 @@ func (v *view) answers(update string) map[string]snapshot.Preflight {
 	return answers
 }
 
-// rememberPreflights notes what the API server answered to preflights. A dry run that shows nothing wrong does not tell that the next
-// pod will not be altered, if the last one was.
+// rememberPreflights notes the API server's answers to preflights. If the last pod was altered, a dry run that shows nothing wrong
+// does not mean that the next one will not be.
 func (v *view) rememberPreflights(answers map[string]snapshot.Preflight) {
 	for name, answer := range answers {
 		k := attempt.Key{Verb: attempt.Preflighting, Object: name}

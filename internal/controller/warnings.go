@@ -21,8 +21,8 @@ import (
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
-// tellStalled tells users that nothing will move until they act, and why. A verdict on a revision is reported where it is
-// made.
+// tellStalled records an event when nothing will move until a user acts, and says why. A verdict on a revision is reported where it
+// is made.
 func (r *reporter) tellStalled(s *step, now []metav1.Condition) {
 	is, was := meta.FindStatusCondition(now, v1alpha1.ConditionStalled), meta.FindStatusCondition(s.Set.Status.Conditions, v1alpha1.ConditionStalled)
 	if is == nil || was != nil && was.Reason == is.Reason {

@@ -27,8 +27,8 @@ import (
 const (
 	// Timeout is how long to wait for a write that certainly happened.
 	Timeout = 5 * time.Minute
-	// DoubtTimeout is how long to wait for a write that may have happened.
-	DoubtTimeout = 10 * time.Second
+	// UnsettledTimeout is how long to wait for a write that may have happened.
+	UnsettledTimeout = 10 * time.Second
 )
 
 // Cache holds the answers of the cache to one reconcile.
@@ -97,25 +97,25 @@ func (s *Store) Unfulfillable(owner, pod types.UID) {
 	delete(s.entry(owner).deleted, pod)
 }
 
-// DoubtDelete marks an expected delete as one that may not have happened.
-func (s *Store) DoubtDelete(owner, pod types.UID) {
+// UnsettledDelete marks an expected delete as one that may not have happened.
+func (s *Store) UnsettledDelete(owner, pod types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entry(owner).deleted[pod] = s.clock.Now().Add(DoubtTimeout)
+	s.entry(owner).deleted[pod] = s.clock.Now().Add(UnsettledTimeout)
 }
 
-// DoubtCreate expects a pod that may have been created.
-func (s *Store) DoubtCreate(owner types.UID, podName string) {
+// UnsettledCreate expects a pod that may have been created.
+func (s *Store) UnsettledCreate(owner types.UID, podName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entry(owner).created[podName] = s.clock.Now().Add(DoubtTimeout)
+	s.entry(owner).created[podName] = s.clock.Now().Add(UnsettledTimeout)
 }
 
-// DoubtUpdate expects a pod that may have been changed since a resourceVersion.
-func (s *Store) DoubtUpdate(owner, pod types.UID, seen string) {
+// UnsettledUpdate expects a pod that may have been changed since a resourceVersion.
+func (s *Store) UnsettledUpdate(owner, pod types.UID, seen string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entry(owner).updated[pod] = write{resourceVersion: seen, until: s.clock.Now().Add(DoubtTimeout)}
+	s.entry(owner).updated[pod] = write{resourceVersion: seen, until: s.clock.Now().Add(UnsettledTimeout)}
 }
 
 // Met reports whether the cache shows everything that is expected of the owner. If not, remaining is the longest time that

@@ -72,7 +72,7 @@ func TestMet(t *testing.T) {
 			write: func(s *Store) { s.Wrote(owner, pods, "100"); s.Wrote(owner, claims, "101") },
 			cache: Cache{Synced: map[schema.GroupKind]string{pods: "101", claims: "100"}}, wantRemaining: Timeout,
 		},
-		"a cache that tells no resourceVersion is not waited for": {
+		"a cache that reports no resourceVersion is not waited for": {
 			write: func(s *Store) { s.Wrote(owner, pods, "100") }, want: true,
 		},
 		"a resourceVersion that is no number is not waited for": {
@@ -99,44 +99,44 @@ func TestMet(t *testing.T) {
 			write: func(s *Store) { s.Deleting(owner, "a"); s.Unfulfillable(owner, "a") },
 			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, want: true,
 		},
-		"an update in doubt is waited for": {
-			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
-			cache: Cache{Pods: []*corev1.Pod{changed("a", "7")}}, wantRemaining: DoubtTimeout,
+		"an update without an answer is waited for": {
+			write: func(s *Store) { s.UnsettledUpdate(owner, "a", "7") },
+			cache: Cache{Pods: []*corev1.Pod{changed("a", "7")}}, wantRemaining: UnsettledTimeout,
 		},
-		"an update in doubt is seen": {
-			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
+		"an update without an answer is seen": {
+			write: func(s *Store) { s.UnsettledUpdate(owner, "a", "7") },
 			cache: Cache{Pods: []*corev1.Pod{changed("a", "8")}}, want: true,
 		},
-		"a pod is gone whose update was in doubt": {
-			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") },
+		"a pod is gone whose update had no answer": {
+			write: func(s *Store) { s.UnsettledUpdate(owner, "a", "7") },
 			cache: Cache{Pods: []*corev1.Pod{alive("b")}}, want: true,
 		},
-		"an update in doubt that never happened": {
-			write: func(s *Store) { s.DoubtUpdate(owner, "a", "7") }, wait: DoubtTimeout,
+		"an update without an answer that never happened": {
+			write: func(s *Store) { s.UnsettledUpdate(owner, "a", "7") }, wait: UnsettledTimeout,
 			cache: Cache{Pods: []*corev1.Pod{changed("a", "7")}}, want: true, wantExpired: 1,
 		},
-		"a delete in doubt is waited for": {
-			write: func(s *Store) { s.Deleting(owner, "a"); s.DoubtDelete(owner, "a") },
-			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, wantRemaining: DoubtTimeout,
+		"a delete without an answer is waited for": {
+			write: func(s *Store) { s.Deleting(owner, "a"); s.UnsettledDelete(owner, "a") },
+			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, wantRemaining: UnsettledTimeout,
 		},
-		"a delete in doubt expires soon": {
-			write: func(s *Store) { s.Deleting(owner, "a"); s.DoubtDelete(owner, "a") }, wait: DoubtTimeout,
+		"a delete without an answer expires soon": {
+			write: func(s *Store) { s.Deleting(owner, "a"); s.UnsettledDelete(owner, "a") }, wait: UnsettledTimeout,
 			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, want: true, wantExpired: 1,
 		},
-		"a create in doubt is waited for": {
-			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") }, wait: time.Second,
-			cache: Cache{Pods: []*corev1.Pod{alive("b")}}, wantRemaining: DoubtTimeout - time.Second,
+		"a create without an answer is waited for": {
+			write: func(s *Store) { s.UnsettledCreate(owner, "pod-a") }, wait: time.Second,
+			cache: Cache{Pods: []*corev1.Pod{alive("b")}}, wantRemaining: UnsettledTimeout - time.Second,
 		},
-		"a create in doubt has happened": {
-			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") },
+		"a create without an answer has happened": {
+			write: func(s *Store) { s.UnsettledCreate(owner, "pod-a") },
 			cache: Cache{Pods: []*corev1.Pod{alive("a")}}, want: true,
 		},
-		"a create in doubt expires soon": {
-			write: func(s *Store) { s.DoubtCreate(owner, "pod-a") }, wait: DoubtTimeout, want: true, wantExpired: 1,
+		"a create without an answer expires soon": {
+			write: func(s *Store) { s.UnsettledCreate(owner, "pod-a") }, wait: UnsettledTimeout, want: true, wantExpired: 1,
 		},
 		"the last expectation to expire is the one that counts": {
-			write: func(s *Store) { s.DoubtCreate(owner, "pod-a"); s.Wrote(owner, pods, "100") }, wait: DoubtTimeout,
-			cache: Cache{Synced: at("99")}, wantRemaining: Timeout - DoubtTimeout, wantExpired: 1,
+			write: func(s *Store) { s.UnsettledCreate(owner, "pod-a"); s.Wrote(owner, pods, "100") }, wait: UnsettledTimeout,
+			cache: Cache{Synced: at("99")}, wantRemaining: Timeout - UnsettledTimeout, wantExpired: 1,
 		},
 		"what is expected of another owner does not matter": {
 			write: func(s *Store) { s.Wrote("another", pods, "100") },
@@ -174,7 +174,7 @@ func TestNothingIsKeptOfWhatWasMet(t *testing.T) {
 	s := New(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 	s.Wrote(owner, pods, "100")
 	s.Deleting(owner, "a")
-	s.DoubtCreate(owner, "pod-b")
+	s.UnsettledCreate(owner, "pod-b")
 	if got := s.Unmet(); got != 1 {
 		t.Errorf("Unmet() = %d before the cache has caught up, want 1", got)
 	}
@@ -191,7 +191,7 @@ func TestReached(t *testing.T) {
 	s := New(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 	s.Deleting(owner, "a")
 	if all, _ := s.Reached(owner, at("99")); !all {
-		t.Error("Reached = false, though only a list can tell of deletes")
+		t.Error("Reached = false, though only a list shows deletes")
 	}
 	s.Wrote(owner, pods, "100")
 	if all, remaining := s.Reached(owner, at("99")); all || remaining != Timeout {

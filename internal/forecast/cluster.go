@@ -55,9 +55,9 @@ type cluster struct {
 	clock   *simulator.Clock
 	manager *simulator.Solo
 
-	tended map[types.UID]*tended
-	seen   int
-	due    visits
+	tracked map[types.UID]*tracked
+	seen    int
+	due     visits
 	// scheduler counts the pods of the set on each node.
 	scheduler *actors.Scheduler
 	claims    *actors.Claims
@@ -69,8 +69,8 @@ type cluster struct {
 	onIdle func() (acted bool, err error)
 }
 
-// tended is a pod with the memory of its kubelet.
-type tended struct {
+// tracked is a pod with the memory of its kubelet.
+type tracked struct {
 	key    apiserver.Key
 	uid    types.UID
 	number int
@@ -86,7 +86,7 @@ func newCluster(around Surroundings, owner types.UID, objects []client.Object, n
 		Surroundings: around,
 		owner:        owner,
 		clock:        simulator.NewClock(now),
-		tended:       map[types.UID]*tended{},
+		tracked:      map[types.UID]*tracked{},
 		wrote:        now,
 		onWork:       func() {},
 		onIdle:       func() (bool, error) { return false, nil },
@@ -120,7 +120,7 @@ func newCluster(around Surroundings, owner types.UID, objects []client.Object, n
 func (c *cluster) takeOver(pod *corev1.Pod) {
 	c.scheduler.Load(pod)
 	c.claims.Load(pod)
-	t := c.tend(pod)
+	t := c.track(pod)
 	switch {
 	case isLost(pod), c.isForeign(pod): // what others do with their pods is not known
 		t.lost = true
@@ -142,18 +142,18 @@ func (c *cluster) isForeign(pod *corev1.Pod) bool {
 	return metav1.GetControllerOfNoCopy(pod) != nil && !isOf(pod, c.owner) && pod.DeletionTimestamp == nil
 }
 
-func (c *cluster) tend(pod *corev1.Pod) *tended {
-	t := &tended{key: apiserver.KeyOf(pod), uid: pod.UID, number: c.seen}
+func (c *cluster) track(pod *corev1.Pod) *tracked {
+	t := &tracked{key: apiserver.KeyOf(pod), uid: pod.UID, number: c.seen}
 	c.seen++
 	if c.NewestFirst {
 		t.number = -t.number
 	}
-	c.tended[pod.UID] = t
+	c.tracked[pod.UID] = t
 	return t
 }
 
 // visit plans the next visit of a kubelet to a pod, in place of any other.
-func (c *cluster) visit(t *tended, at time.Time) {
+func (c *cluster) visit(t *tracked, at time.Time) {
 	t.planned++
 	heap.Push(&c.due, visit{at: at, pod: t, planned: t.planned})
 }
@@ -169,12 +169,12 @@ func (c *cluster) observe(e *apiserver.Entry) {
 	old, _ := e.Old.(*corev1.Pod)
 	pod, ok := e.New.(*corev1.Pod)
 	if !ok {
-		delete(c.tended, old.UID)
+		delete(c.tracked, old.UID)
 		return
 	}
-	t, ok := c.tended[pod.UID]
+	t, ok := c.tracked[pod.UID]
 	if !ok {
-		t = c.tend(pod)
+		t = c.track(pod)
 	}
 	if pod.Spec.NodeName != "" && !t.lost {
 		c.visit(t, e.At)
@@ -242,7 +242,7 @@ func (c *cluster) turn(ctx context.Context) (acted bool, err error) {
 }
 
 // step lets a kubelet look at a pod.
-func (c *cluster) step(t *tended) error {
+func (c *cluster) step(t *tracked) error {
 	pod, ok := c.store.Get(t.key).(*corev1.Pod)
 	if !ok || pod.UID != t.uid {
 		return nil

@@ -111,7 +111,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	pods := slices.DeleteFunc(podsAmong(in.Objects), func(pod *corev1.Pod) bool { return !isOf(pod, owner) })
 	times, nodes := measure(pods, &in.After.Spec.Template.Spec), nodesAmong(in.Objects)
 	around := Surroundings{
-		Kubelet: newLifelike(pods, times, "", in.Now), Nodes: nodesOf(pods, nodes), Labels: domainsOf(pods, nodes, domainKey(in.After)),
+		Kubelet: newPodKubelet(pods, times, "", in.Now), Nodes: nodesOf(pods, nodes), Labels: domainsOf(pods, nodes, domainKey(in.After)),
 		Refuses: schedulerOf(pods), Judged: true,
 	}
 	good, err := simulate(ctx, in, around)
@@ -129,11 +129,11 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	f.Revisions = revisionsOf(good, in.Before)
 	good.store = nil // the first run can be large, and the others do not need it
 	f.CannotKnow = assumptions(in, times)
-	around.Kubelet, around.Refuses = newLifelike(pods, times, "", in.Now), schedulerOf(pods)
-	if doubt, err := inDoubt(ctx, in, around, f.Writes); err != nil {
+	around.Kubelet, around.Refuses = newPodKubelet(pods, times, "", in.Now), schedulerOf(pods)
+	if chance, err := ofOrder(ctx, in, around, f.Writes); err != nil {
 		return nil, err
-	} else if doubt != "" {
-		f.CannotKnow = append(f.CannotKnow, doubt)
+	} else if chance != "" {
+		f.CannotKnow = append(f.CannotKnow, chance)
 	}
 	if f.asksOthers() {
 		f.CannotKnow = append(f.CannotKnow, "steps: each gate is assumed to become True, and each pause to be promoted, as soon as it is waited for")
@@ -141,7 +141,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	if good.set == nil {
 		return f, nil
 	}
-	around.Kubelet = newLifelike(pods, times, good.set.Status.UpdateRevision, in.Now)
+	around.Kubelet = newPodKubelet(pods, times, good.set.Status.UpdateRevision, in.Now)
 	around.Refuses = schedulerOf(pods)
 	bad, err := simulate(ctx, in, around)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
@@ -184,7 +185,7 @@ func onSimulatedNode(t *testing.T, pod *corev1.Pod) {
 			pod.Status = *out.Status
 		}
 	}
-	if _, ready := readySince(pod); !ready {
+	if _, ready := podstate.ReadySince(pod); !ready {
 		t.Fatalf("%s is not ready: %+v", pod.Name, pod.Status)
 	}
 }
@@ -319,7 +320,7 @@ func TestSampleCompletesNewPods(t *testing.T) {
 	in.Sample = SamplePod(in.After)
 	in.Sample.Spec.Containers = append(in.Sample.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 	r, err := simulate(t.Context(), in, Surroundings{
-		Kubelet: newLifelike(nil, measure(nil, &in.After.Spec.Template.Spec), "", in.Now), Nodes: []string{"a"}, Refuses: schedulerOf(nil),
+		Kubelet: newPodKubelet(nil, measure(nil, &in.After.Spec.Template.Spec), "", in.Now), Nodes: []string{"a"}, Refuses: schedulerOf(nil),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -75,13 +75,13 @@ func fromMiddle(t *testing.T, script sim.Script, seed uint64, chance *rand.Rand)
 	ctx := t.Context()
 	w := sim.NewWorld(ctx, seed)
 	w.Managers[0].Client.Faults = faults(chance)
-	if err := w.Play(ctx, script[:beforePause(script, chance)].Hurry(w)); err != nil {
+	if err := w.Play(ctx, script[:beforePause(script, chance)].CutPauses(w)); err != nil {
 		t.Fatalf("%v\n%s", err, w.Film)
 	}
 	if err := w.Run(ctx, time.Duration(chance.IntN(3000))*time.Millisecond); err != nil {
 		t.Fatalf("%v\n%s", err, w.Film)
 	}
-	w.Calm(ctx)
+	w.EndFaults(ctx)
 	from := w.Store.Version()
 	got, err := plan(ctx, w, from, w.Now())
 	if err != nil {

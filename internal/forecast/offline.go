@@ -29,7 +29,7 @@ func Offline(ctx context.Context, before, after *v1alpha1.RollSet, now time.Time
 	prepare(before)
 	times := measure(nil, &before.Spec.Template.Spec)
 	around := Surroundings{
-		Kubelet: newLifelike(nil, times, "", now), Nodes: nodesOf(nil, nil), Labels: domainsOf(nil, nil, domainKey(after)), Refuses: schedulerOf(nil),
+		Kubelet: newPodKubelet(nil, times, "", now), Nodes: nodesOf(nil, nil), Labels: domainsOf(nil, nil, domainKey(after)), Refuses: schedulerOf(nil),
 	}
 	r, err := simulate(ctx, Input{After: before, Now: now.Add(-age)}, around)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -214,7 +216,7 @@ func (r *record) see(at time.Time, pod *corev1.Pod) {
 	}
 	span := Span{From: at.Sub(r.start), State: stateOf(pod), Revision: pod.Labels[v1alpha1.RevisionLabel], open: true, order: r.order}
 	if span.State == Ready {
-		span.ready, _ = readySince(pod)
+		span.ready, _ = podstate.ReadySince(pod)
 	}
 	if n := len(lane.Spans); n > 0 && lane.Spans[n-1].open {
 		if last := &lane.Spans[n-1]; last.State == span.State && last.Revision == span.Revision {
@@ -235,13 +237,13 @@ func (r *record) end(lane *Lane, at time.Time) {
 
 // stateOf returns the state of a pod. It is Ready for a pod that may also be available.
 func stateOf(pod *corev1.Pod) State {
-	_, ready := readySince(pod)
+	_, ready := podstate.ReadySince(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return Terminating
 	case apiserver.HasEnded(pod):
 		return Failed
-	case gateClosed(pod):
+	case inplace.GateOf(pod).Closed():
 		return Updating
 	case ready:
 		return Ready

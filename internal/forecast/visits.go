@@ -14,7 +14,7 @@ type visits []visit
 
 type visit struct {
 	at      time.Time
-	pod     *tended
+	pod     *tracked
 	planned int
 }
 

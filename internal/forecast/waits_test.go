@@ -192,7 +192,7 @@ func TestStepsCostNoWritesOfPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := simulate(t.Context(), in, Surroundings{
-			Kubelet: newLifelike(nil, measure(nil, &in.After.Spec.Template.Spec), "", in.Now), Nodes: []string{"a"}, Refuses: schedulerOf(nil), Judged: true,
+			Kubelet: newPodKubelet(nil, measure(nil, &in.After.Spec.Template.Spec), "", in.Now), Nodes: []string{"a"}, Refuses: schedulerOf(nil), Judged: true,
 		})
 		if err != nil {
 			t.Fatal(err)

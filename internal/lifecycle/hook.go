@@ -5,11 +5,11 @@
 //
 // The rule: a pod that carries a mark of the hook preDelete is not deleted until its marks are gone. A pod that carries a
 // mark of inPlaceUpdate has no container restarted by an update until its marks are gone. After such an update, and after
-// its creation under preNormal, a pod is not available until it carries all marks. An update that the containers do not
-// notice waits for no hook. A label holds the state of a pod, and only in sets that use the hook in question. Without the
-// hook the label means nothing, so removing a hook from the spec releases every pod. An annotation, written together with the
-// label, says since when. It is the only memory of a wait, so the limit of a hook counts on over restarts of the manager. A pod
-// whose hook has passed its limit goes on only if the hook says so, and never past a finalizer.
+// its creation under preNormal, a pod is not available until it carries all marks. An update that restarts no container waits
+// for no hook. In sets that use a hook, a label holds the state of a pod. Without the hook the label has no effect, so removing a
+// hook from the spec releases every pod. An annotation, written together with the label, has the time of the change. The limit of a
+// hook is counted from it, also after restarts of the manager. A pod whose hook has passed its limit continues only if the hook
+// says so, and never with a finalizer.
 package lifecycle
 
 import (

@@ -185,7 +185,7 @@ func at(now time.Time, text string) string {
 	return before + now.Add(shift).UTC().Format(time.RFC3339) + after
 }
 
-// TestPassed shows for how long a pod tells that it went on without a hook.
+// TestPassed shows for how long a pod is reported as one that went on without a hook.
 func TestPassed(t *testing.T) {
 	t.Parallel()
 	passed := snapshot.Passed{Hook: "preNormal", Seconds: 60}

@@ -80,7 +80,7 @@ func (w wait) overdue() bool {
 // limits prepared the pod, or another client changed the label or the annotation.
 func (w wait) unrecorded() bool { return w.mark != "" && w.limit() > 0 && w.since.IsZero() }
 
-// proceeds reports whether a pod goes on although its hook has not let it go. The API server refuses to combine this with
+// proceeds reports whether a pod continues although its hook has not released it. The API server refuses to combine this with
 // finalizers, but an object may be older than that validation.
 func (w wait) proceeds() bool {
 	return w.overdue() && w.OnTimeout == v1alpha1.ProceedOnTimeout && len(w.FinalizersHandler) == 0

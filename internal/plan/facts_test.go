@@ -31,7 +31,7 @@ type tally [sides]int
 
 func (t tally) sum() int { return t[stray] + t[current] + t[update] }
 
-// facts is what the rules need to know of an observation and its plan. They are counted in the simplest way, without the
+// facts are the numbers of an observation and its plan that the rules compare. They are counted in the simplest way, without the
 // packages under test.
 type facts struct {
 	set  *snapshot.Set

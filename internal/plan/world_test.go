@@ -61,8 +61,8 @@ type world struct {
 	// kinds holds each kind in the notation of package snapshottest. replicas holds each kind at each index.
 	kinds    []string
 	replicas [len(cells{})][]snapshot.Replica
-	// next is what a pod of a kind becomes by itself, deleted what it becomes when it is deleted, prepared and normal what
-	// it becomes when its lifecycle state is written.
+	// A pod of a kind becomes next by itself, deleted when it is deleted, and prepared or normal when its lifecycle state is
+	// written.
 	next, deleted, prepared, normal []kind
 	rules                           []rule
 	facts                           facts
@@ -75,8 +75,8 @@ type world struct {
 	err     error
 }
 
-// newWorld returns the world of a configuration, which may begin with the word quorum. Its kinds are those that states start
-// from, and all that follow from them.
+// newWorld returns the world of a configuration, which may begin with the word quorum. It has the kinds that states start from, and
+// all that follow from them.
 func newWorld(config string, start []string) *world {
 	alone := strings.Replace(config, "quorum ", "", 1)
 	quorum := alone != config
@@ -108,7 +108,7 @@ func (w *world) add(text string) kind {
 	}
 	k := kind(len(w.kinds))
 	if k > 31 {
-		panic("more kinds than a state can tell apart")
+		panic("more kinds than a state can distinguish")
 	}
 	w.kinds = append(w.kinds, text)
 	w.next, w.deleted = append(w.next, k), append(w.deleted, k)
@@ -221,7 +221,7 @@ func (w *world) view(s state) cells {
 	return c
 }
 
-// remember lets all places without an active pod be those of moves. States do not tell which of them are.
+// remember lets all places without an active pod be those of moves. States do not show which of them are.
 func (w *world) remember() {
 	w.set.Replacing = nil
 	w.set.Unseen = w.set.Limits.Replicas - w.set.Placed()
@@ -287,7 +287,7 @@ func (w *world) successors(s state) []state {
 		if w.next[k] == k || w.twin(&c, i) || !w.inCompany(&c, i) {
 			continue
 		}
-		moving = moving || !w.hopeless(i, k) || w.quorum && w.set.Now.Sub(podstate.UnreadySince(w.replicas[i][k].Pod)) < time.Minute
+		moving = moving || !w.isBroken(i, k) || w.quorum && w.set.Now.Sub(podstate.UnreadySince(w.replicas[i][k].Pod)) < time.Minute
 		after := c
 		after[i] = w.next[k]
 		next = append(next, w.packed(&after))
@@ -364,9 +364,9 @@ func (w *world) complete(c *cells) bool {
 	return n >= w.set.Limits.Replicas
 }
 
-// hopeless reports whether a pod is permanently broken: an old pod that never becomes ready unless it is replaced. A pod
+// isBroken reports whether a pod is permanently broken: an old pod that never becomes ready unless it is replaced. A pod
 // that waits for its hook recovers.
-func (w *world) hopeless(index int, k kind) bool {
+func (w *world) isBroken(index int, k kind) bool {
 	r := &w.replicas[index][k]
 	return r.Broken() && !strings.HasSuffix(w.kinds[k], "^") && !w.facts.frozen() && w.facts.misplaced(r)
 }

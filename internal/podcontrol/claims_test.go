@@ -145,8 +145,8 @@ func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 	t.Parallel()
 	w := withClaims(v1alpha1.RandomIdentity)
 	gone := w.pod("web-0")
-	stranger := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
-	c := claim(map[string]string{v1alpha1.SetLabel: "web"}, claims.Owner("web", "set"), stranger)
+	foreign := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
+	c := claim(map[string]string{v1alpha1.SetLabel: "web"}, claims.Owner("web", "set"), foreign)
 	w.server.store(c)
 	w.observe.Replicas = replicas(gone.Pod, c)
 	owner := metav1.NewControllerRef(gone.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
@@ -168,7 +168,7 @@ func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch data-web-0", "delete web-0"}, w.server.log); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]metav1.OwnerReference{stranger, *owner}, w.server.objects["data-web-0"].GetOwnerReferences()); diff != "" {
+	if diff := cmp.Diff([]metav1.OwnerReference{foreign, *owner}, w.server.objects["data-web-0"].GetOwnerReferences()); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
 	if len(c.OwnerReferences) != 2 || c.OwnerReferences[0].UID != "set" {

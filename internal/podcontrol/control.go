@@ -10,8 +10,8 @@
 //
 // Before data is used or deleted, podcontrol reads past the cache: a claim before a new pod uses it, and a pod's name before
 // its claim is deleted. Otherwise it reads from the API server only if a name is taken, or if a pod changed before it was
-// written. One read then tells who owns the object, or what happened to it. The set's own object is what was wanted. A
-// foreign object blocks its identity and no other.
+// written. One read then shows who owns the object, or what happened to it. If the set owns it, the write is done. A foreign
+// object blocks its identity and no other.
 package podcontrol
 
 import (
@@ -34,7 +34,7 @@ import (
 type Runner func(namespace string, n int, f func(i int))
 
 // Bounded returns a Runner that runs at most each calls at a time for one caller, and at most total calls for all callers. Calls for
-// one namespace never hold more of these than are free, so that there is room for others even if all of them hang.
+// one namespace never hold more of these than are free, so that others find a free one even if all of them hang.
 func Bounded(each, total int) Runner {
 	s := &slots{free: total, held: map[string]int{}}
 	s.changed = sync.NewCond(&s.mu)

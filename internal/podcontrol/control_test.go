@@ -83,7 +83,7 @@ func TestCreatesStopAtTheFirstFailingBatch(t *testing.T) {
 		t.Errorf("creates = %+v, want 2 done and the quota's refusal", result.Creates)
 	}
 	if met, _ := w.store.Met("set", expectations.Cache{Synced: synced("2")}); !met {
-		t.Error("a refusal that leaves no doubt is waited for")
+		t.Error("a definite refusal is waited for")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestCreateIsExpected(t *testing.T) {
 	}
 }
 
-func TestCreateInDoubt(t *testing.T) {
+func TestCreateUnsettled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(v1alpha1.RandomIdentity)
 	w.server.lose = func(string, client.Object) error { return errCut }
@@ -113,8 +113,8 @@ func TestCreateInDoubt(t *testing.T) {
 		t.Errorf("creates = %+v, want the cut connection", result.Creates)
 	}
 	met, remaining := w.store.Met("set", expectations.Cache{})
-	if met || remaining != expectations.DoubtTimeout {
-		t.Errorf("Met() = %v, %v, want to wait for %v", met, remaining, expectations.DoubtTimeout)
+	if met || remaining != expectations.UnsettledTimeout {
+		t.Errorf("Met() = %v, %v, want to wait for %v", met, remaining, expectations.UnsettledTimeout)
 	}
 
 	// The next plan wants the same pod again, and finds it.
@@ -129,12 +129,12 @@ func TestCreateInDoubt(t *testing.T) {
 	}
 }
 
-func TestNameOfAStranger(t *testing.T) {
+func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(v1alpha1.OrdinalIdentity)
-	stranger := w.pod("web-1").Pod
-	stranger.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "other", Controller: new(true)}}
-	w.server.store(stranger)
+	foreign := w.pod("web-1").Pod
+	foreign.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "other", Controller: new(true)}}
+	w.server.store(foreign)
 	result := w.apply(t, creates(3)...)
 	if result.Creates.Done != 2 || result.Creates.Err != nil {
 		t.Errorf("creates = %+v, want the two others", result.Creates)

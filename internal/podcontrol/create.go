@@ -73,7 +73,7 @@ func (w *writer) askWhether(ctx context.Context, revision string, refusal error)
 	if _, asked := w.result.Preflights[revision]; asked {
 		return
 	}
-	altered := attempt.IsAltered(refusal) // it was made, so no dry run can tell more
+	altered := attempt.IsAltered(refusal) // it was made, so no dry run can show more
 	if altered || w.observation.Preflights[revision].Refuses() {
 		w.answered(revision, snapshot.Preflight{Refusal: refusal.Error(), Altered: altered})
 		return
@@ -112,7 +112,7 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	case apierrors.IsAlreadyExists(err):
 		return w.lookAtTakenName(ctx, pod.Name)
 	case attempt.MayHaveHappened(err):
-		w.Expectations.DoubtCreate(w.set.UID, pod.Name)
+		w.Expectations.UnsettledCreate(w.set.UID, pod.Name)
 	}
 	return outcome{pod: true, err: fmt.Errorf("create pod %s: %w", pod.Name, err)}
 }
@@ -140,12 +140,12 @@ func (w *writer) lookAtTakenName(ctx context.Context, name string) outcome {
 		w.Expectations.Wrote(w.set.UID, expectations.PodKind(), pod.ResourceVersion)
 		return outcome{}
 	default:
-		return outcome{block: &snapshot.Block{Reason: Stranger(pod)}}
+		return outcome{block: &snapshot.Block{Reason: TakenBy(pod)}}
 	}
 }
 
-// Stranger describes why a pod that the set does not own blocks its name.
-func Stranger(pod client.Object) string {
+// TakenBy says that a pod that the set does not own has the name.
+func TakenBy(pod client.Object) string {
 	whose := "has no controller"
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		whose = fmt.Sprintf("%s %s controls", owner.Kind, owner.Name)

@@ -31,13 +31,13 @@ func (w *writer) deleteAll(ctx context.Context, deletes []action.Delete) {
 	looks := 0
 	for i, out := range outcomes {
 		judged := deletes[i].Pod
-		switch doubted := w.doubted(deletes[i], out); {
+		switch unsettled := w.unsettled(deletes[i], out); {
 		case looks == maxLooks:
-			out.stale = out.stale || doubted
+			out.stale = out.stale || unsettled
 		case out.stale:
 			looks++
 			out = w.deleteChanged(ctx, judged, out)
-		case doubted:
+		case unsettled:
 			looks++
 			out.stale = w.changed(ctx, judged)
 		}
@@ -66,7 +66,7 @@ func (w *writer) delete(ctx context.Context, seen *corev1.Pod) outcome {
 	case apierrors.IsNotFound(err):
 		return outcome{} // the judged pod is gone, and the cache is about to show it
 	case attempt.MayHaveHappened(err):
-		w.Expectations.DoubtDelete(w.set.UID, seen.UID)
+		w.Expectations.UnsettledDelete(w.set.UID, seen.UID)
 	default:
 		w.Expectations.Unfulfillable(w.set.UID, seen.UID)
 	}

@@ -26,9 +26,9 @@ type outcome struct {
 	pod bool
 }
 
-// doubted reports whether a write was refused that may have happened when it was tried before. The refusal says nothing about
+// unsettled reports whether a write was refused that may have happened when it was tried before. The refusal says nothing about
 // that, such as one by an API server that has just started.
-func (w *writer) doubted(a action.Action, out outcome) bool {
+func (w *writer) unsettled(a action.Action, out outcome) bool {
 	return out.err != nil && !attempt.MayHaveHappened(out.err) && !attempt.InTrouble(out.err) && w.observation.Refusals[action.KeyOf(a)].Unsettled
 }
 

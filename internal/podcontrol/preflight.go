@@ -89,13 +89,13 @@ func (w *writer) freeIdentity() string {
 }
 
 // quotaExceeded reports whether a pod was refused only because the namespace has none of a resource left. Only the message of
-// the API server tells.
+// the API server shows this.
 func quotaExceeded(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 // cannotPretend reports whether a dry run failed because an admission webhook has side effects. Only the message of the API
-// server tells.
+// server shows this.
 func cannotPretend(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }

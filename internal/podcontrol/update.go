@@ -93,7 +93,7 @@ func (w *writer) updateAll(ctx context.Context, updates []action.Action, tally *
 	})
 	looks := 0
 	for i, out := range outcomes {
-		if out.stale = out.stale || w.doubted(updates[i], out); out.stale && looks < maxLooks {
+		if out.stale = out.stale || w.unsettled(updates[i], out); out.stale && looks < maxLooks {
 			looks++
 			out.stale = w.changed(ctx, changes[i].pod)
 		}
@@ -139,7 +139,7 @@ func (w *writer) update(ctx context.Context, c change) outcome {
 	case c.subresource == "resize" && attempt.Refused(err):
 		return outcome{err: err}
 	case attempt.MayHaveHappened(err):
-		w.Expectations.DoubtUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
+		w.Expectations.UnsettledUpdate(w.set.UID, c.pod.UID, c.pod.ResourceVersion)
 	}
 	return outcome{err: c.failure(err)}
 }

@@ -93,7 +93,7 @@ func TestUpdateFails(t *testing.T) {
 		do             func(*corev1.Pod) action.Action
 		wantFailed     int
 		wantInfeasible bool
-		wantDoubt      bool
+		wantUnsettled  bool
 	}{
 		"a pod that is gone is no failure": {
 			err: apierrors.NewNotFound(schema.GroupResource{}, "web-a"), do: closing,
@@ -108,7 +108,7 @@ func TestUpdateFails(t *testing.T) {
 			err: errWebhook, do: closing, wantFailed: 1,
 		},
 		"a refusal is":                         {err: errDenied, do: closing, wantFailed: 1},
-		"what may have happened is waited for": {err: errServer, do: closing, wantFailed: 1, wantDoubt: true},
+		"what may have happened is waited for": {err: errServer, do: closing, wantFailed: 1, wantUnsettled: true},
 		"a resize that a policy refuses is": {
 			err: errDenied, do: resizing, wantFailed: 1, wantInfeasible: true,
 		},
@@ -122,7 +122,7 @@ func TestUpdateFails(t *testing.T) {
 			err: errRights, do: resizing, wantFailed: 1,
 		},
 		"nor is one with an unknown result": {
-			err: errCut, do: resizing, wantFailed: 1, wantDoubt: true,
+			err: errCut, do: resizing, wantFailed: 1, wantUnsettled: true,
 		},
 	}
 	for name, tt := range tests {
@@ -140,13 +140,13 @@ func TestUpdateFails(t *testing.T) {
 				t.Errorf("result %+v, want %d failed", result.Updates, tt.wantFailed)
 			}
 			if tt.wantFailed > 0 && !errors.Is(result.Updates.Err, tt.err) {
-				t.Errorf("error %v does not tell of %v", result.Updates.Err, tt.err)
+				t.Errorf("error %v does not wrap %v", result.Updates.Err, tt.err)
 			}
 			if got := slices.ContainsFunc(result.Attempts, attempt.Result.RefusesResize); got != tt.wantInfeasible {
 				t.Errorf("infeasible: %v", result.Attempts)
 			}
 			met, remaining := w.store.Met("set", expectations.Cache{Pods: []*corev1.Pod{pod}})
-			if met == tt.wantDoubt || tt.wantDoubt && remaining > 10*time.Second {
+			if met == tt.wantUnsettled || tt.wantUnsettled && remaining > 10*time.Second {
 				t.Errorf("expectations met: %v, %v remaining", met, remaining)
 			}
 		})

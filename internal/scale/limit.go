@@ -15,7 +15,7 @@ import (
 // revision separately, so that broken pods of one revision do not keep pods of another from being created.
 //
 // It limits only the creation of more pods than the set has had. A place below that number is empty because its pod was lost,
-// named, or taken by a rollout, and is filled whatever is unavailable. So is a place of surge, once no other is empty: surge
+// named, or taken by a rollout, and is filled even if pods are unavailable. So is a place of surge, once no other is empty: surge
 // belongs to a rollout, and maxSurge limits it.
 type limit struct {
 	set *snapshot.Set

@@ -34,8 +34,8 @@ func Down(o *snapshot.Set, w *desired.State) action.Plan {
 	return p
 }
 
-// Up returns what to create so that the set has the pods it should have. down is what is deleted, without what waits for a
-// lifecycle hook.
+// Up plans the creates by which the set gets the pods it should have. down has the deletes of this plan, without those that wait
+// for a lifecycle hook.
 func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 	p := action.Plan{EveryHold: o.EveryHold}
 	if len(w.Places) > 0 {
@@ -46,8 +46,8 @@ func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 
 // Rests reports whether surplus pods are being deleted, so that no pod in service is updated meanwhile: availability is given
 // up for one reason at a time. A deletion holds nothing up while it waits: because of a hook, a refusal, its order, a
-// finalizer or a lost node. A terminating pod with a random name cannot be told from one that was moved. left is how long until a
-// pod that terminates counts as stuck.
+// finalizer or a lost node. A terminating pod with a random name looks like one that was moved. left is how long until a
+// terminating pod counts as stuck.
 func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
 	for r := range o.Unsteady() {
 		if r.Terminating && o.Condemned(r) && !r.Stuck(o.Now) {
@@ -191,7 +191,7 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 
 // room returns how many pods may be created now, and adds the hold for the others. When the range of ordinals moves, a pod goes
 // before another comes: one that goes now, or once enough other pods are available, makes a new one wait. If none goes and none
-// is about to become available, one comes all the same.
+// is about to become available, one is created nevertheless.
 func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) int {
 	if !o.Ordinal() {
 		return len(w.Places)

@@ -145,13 +145,13 @@ func changes(r *snapshot.Replica) bool {
 }
 
 // changingPod returns the first pod whose update in place is not done, or that waits for a lifecycle hook. If its resize was not
-// sent, the refusal tells why.
+// sent, the refusal says why.
 func (f *facts) changingPod() blocker {
 	for r := range f.set.Unsteady() {
 		if r.Progress.Resize != "" && f.set.Refusal(attempt.OfPod(attempt.Resizing, r.Pod)).Message != "" {
 			continue
 		}
-		if r.Active() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold tells why it stays
+		if r.Active() && changes(r) && r.Infeasible == "" && r.Unproven == "" { // otherwise a hold says why it stays
 			kind := BlockedByChange
 			if r.Overdue {
 				kind = Blocking(action.HeldByTimeout)

@@ -23,7 +23,7 @@ type Progress struct {
 	since time.Time // zero while the clock is stopped
 }
 
-// goal is what is wanted.
+// goal is the state that the set moves to.
 type goal struct {
 	target              string
 	replicas, partition int
@@ -132,7 +132,7 @@ func (m marks) best(before marks) marks {
 	}
 }
 
-// reconstruct returns when the clock last started, as far as conditions and pods tell. If they tell nothing, it starts now,
+// reconstruct returns when the clock last started, as far as conditions and pods show it. If they do not, it starts now,
 // because a late deadline is better than an early one.
 func (f *facts) reconstruct() time.Time {
 	now := f.set.Now

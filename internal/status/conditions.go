@@ -136,7 +136,7 @@ func (f *facts) stalled(t timing, progress string) (reason, message string) {
 	case f.stepHolds():
 		return v1alpha1.ReasonStepFailed, progress
 	case t.exceeded && f.failure() != nil && !f.failed():
-		return f.failure().Reason, f.failure().Message // its words tell more than that time has passed
+		return f.failure().Reason, f.failure().Message // its words say more than that time has passed
 	case t.exceeded && (!f.canRollBack() || !f.failed()):
 		return v1alpha1.ReasonProgressDeadlineExceeded, progress
 	default:

@@ -16,10 +16,10 @@ import (
 	"rollset.dev/rollset/internal/plan/disruption"
 )
 
-// install is what to do about missing rights.
+// install says how to give the manager the rights that it lacks.
 const install = "; install the manager's component disruption, which has the rights"
 
-// finding is what has come of one thing that spec.disruption asks for.
+// finding reports whether one thing that spec.disruption asks for is in force.
 type finding struct {
 	// reason is why it is not in force; empty if it is.
 	reason, message string
@@ -77,7 +77,7 @@ func (f *facts) drains() finding {
 	return finding{message: "pods of nodes that leave are replaced"}
 }
 
-// budget returns what has come of podDisruptionBudget; false if nothing is asked for and no budget is left.
+// budget returns the finding about podDisruptionBudget; false if none is wanted and no budget is left.
 func (f *facts) budget() (is finding, asked bool) {
 	wanted := f.set.Spec.WantsBudget()
 	if denied := f.set.Budgets.Denied; denied != "" {

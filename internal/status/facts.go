@@ -15,7 +15,7 @@ import (
 // count is a number of pods. Ready pods are active, and available ones are ready. Gated ones are active, and wait for a scheduling gate.
 type count struct{ active, ready, available, gated int }
 
-// facts is what is derived from the input once and used by every part of the status. It has many methods because each is one
+// facts are derived from the input once, and every part of the status uses them. The type has many methods because each is one
 // fact or one condition. They only read, so smaller types would share all of it.
 type facts struct {
 	in       *Input
@@ -28,7 +28,7 @@ type facts struct {
 	changing int
 	// surge is how many active surge pods will be deleted, condemned how many active pods whose ordinal is not in use.
 	surge, condemned int
-	// serving is how many available pods stay, as far as their ordinals tell.
+	// serving is how many available pods stay, judged by their ordinals.
 	serving int
 	// total and revisions count the pods; gone counts those that are terminating or finished.
 	total     count

@@ -77,7 +77,7 @@ func (f *facts) beginning() bool {
 	return f.reason == "" || f.reason == v1alpha1.ReasonNewRevision || f.reason == v1alpha1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
 }
 
-// message tells in numbers how far the set has come, and what it waits for.
+// message says in numbers how far the set has come, and what it waits for.
 func (f *facts) message(v verdict, b blocker) string {
 	s := f.headline(v) + f.lostRevision() + f.unheard()
 	switch {
@@ -120,7 +120,7 @@ func (f *facts) lostRevision() string {
 	return "; ControllerRevision " + f.set.Current.Name + " is missing or was edited, and no pod can be made from it"
 }
 
-// unheard says why a rollout goes on that a user aborts.
+// unheard says why a rollout continues that a user aborts.
 func (f *facts) unheard() string {
 	switch {
 	case !f.in.Aborts || f.set.Rejected || f.in.Invalid != "" || !f.set.Rolling():

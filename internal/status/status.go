@@ -31,14 +31,14 @@ type Input struct {
 	Generation int64
 	// Previous is the status that the API server has; nil if there is none.
 	Previous *v1alpha1.RollSetStatus
-	// Plan is what this reconcile writes and holds.
+	// Plan is the plan of this reconcile.
 	Plan action.Plan
 	// Failure is the write that the API server refused last, until a write of its kind succeeds; nil if there is none.
 	// Refusals in the Set need not be repeated.
 	Failure *Failure
 	// Aborts is true if a user asks to give up the update revision, and has not asked to retry it.
 	Aborts bool
-	// Invalid is what is wrong with a spec that is older than the validation that would have refused it; empty for any
+	// Invalid says what is wrong with a spec that is older than the validation that would have refused it; empty for any
 	// other. Nothing is planned for such a set.
 	Invalid string
 	// Deleting is true for a set that is being deleted. Nothing is planned for it.
@@ -47,7 +47,7 @@ type Input struct {
 	CollisionCount *int32
 	// VolumeClaims is how many claims match their templates.
 	VolumeClaims []v1alpha1.VolumeClaimStatus
-	// Progress is what the report of this set's last reconcile returned; the zero value if that is lost.
+	// Progress is the Progress that the set's last reconcile returned; the zero value if it is lost.
 	Progress Progress
 }
 
@@ -55,7 +55,7 @@ type Input struct {
 type Failure struct {
 	// Reason is one of FailedCreate, FailedDelete, FailedUpdate, ClaimConflict, NameConflict and InvalidTemplate.
 	Reason string
-	// Message is what the API server said.
+	// Message is the API server's message.
 	Message string
 }
 

@@ -62,7 +62,7 @@ func (v *mover) graceLeft(r *snapshot.Replica) time.Duration {
 }
 
 // settle completes the last change in place of pods that are at their revision. It also puts every pod back into service
-// that is not being moved now: a pod that waits to be moved serves until then, whatever it waits for.
+// that is not being moved now: a pod that waits to be moved serves until then.
 func (v *mover) settle(w *desired.State) {
 	isCandidate := map[*snapshot.Replica]bool{}
 	for _, m := range w.Candidates {

@@ -39,7 +39,7 @@ type mover struct {
 // transition is a move from one revision to another.
 type transition struct{ from, to string }
 
-// difference is what differs between two revisions: a change, or why it cannot be made in place.
+// difference is the change from one revision to another, or the reason why it cannot be made in place.
 type difference struct {
 	change inplace.Change
 	cannot string
@@ -47,7 +47,7 @@ type difference struct {
 
 // method is how a pod is moved.
 type method struct {
-	// change is what changes in place; nil if the pod is recreated.
+	// change is the change in place; nil if the pod is recreated.
 	change *inplace.Change
 	// cannot is why a pod is recreated although the policy prefers a change in place.
 	cannot string
@@ -90,8 +90,8 @@ func (v *mover) takesTurn(r *snapshot.Replica) bool {
 	return r.Waited < resizeTurn
 }
 
-// move makes a move or its next step, or adds the hold that blocks it. It returns false if the pod cannot move, whatever
-// other pods do.
+// move makes a move or its next step, or adds the hold that blocks it. It returns false if the pod cannot move for a reason of its
+// own.
 func (v *mover) move(m desired.Candidate) bool {
 	how := v.method(m)
 	if v.cannot(m, how) {

@@ -64,8 +64,8 @@ func (v *mover) askAgain() {
 	}
 }
 
-// unvetted returns why no pod is moved to a revision. While the server is asked again its last answer stands, so that the
-// message stays the same.
+// unvetted returns why no pod is moved to a revision. During another preflight the last answer stays in force, so that the message
+// does not change.
 func unvetted(revision string, answer snapshot.Preflight) string {
 	switch {
 	case answer.Failed:

@@ -69,10 +69,8 @@ func TestWhateverIsAdmittedIsDecoded(t *testing.T) {
 	}
 }
 
-// repeated reports whether a path lies in a kind of containers whose schema is that of ordinary ones.
-func repeated(path string) bool {
-	return strings.Contains(path, "initContainers") || strings.Contains(path, "ephemeralContainers")
-}
+// repeated reports whether a path lies in the init containers, whose schema is that of ordinary ones.
+func repeated(path string) bool { return strings.Contains(path, "initContainers") }
 
 // strange returns values, in JSON, at the limits of a type and beyond.
 func strange(s *apiextensionsv1.JSONSchemaProps) []string {

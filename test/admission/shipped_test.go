@@ -24,8 +24,8 @@ import (
 func TestShipped(t *testing.T) {
 	kubectl := startKubectl(t)
 
-	// Client-side apply keeps the whole CRD in an annotation, which has room for 256 KiB. kubectl reads the
-	// kustomization, so that this is what "kubectl apply -k config/crd" does.
+	// Client-side apply keeps the whole CRD in an annotation, which holds at most 256 KiB. kubectl reads the
+	// kustomization, as in "kubectl apply -k config/crd".
 	kubectl.must("apply", "-k", filepath.Join(kubectl.root, "config", "crd"))
 	crd, err := shipped()
 	if err != nil {
@@ -72,7 +72,7 @@ func TestShipped(t *testing.T) {
 			"rollset.status.conditions":                                     "conditions are Ready, Available, Progressing",
 			"rollset.spec.lifecycle.preDelete.labelsHandler":                "labelsHandler are labels that mark a pod as hooked",
 			"rollset.spec.updateStrategy.rollingUpdate.priorityStrategy":    "priorityStrategy selects which pods are updated first",
-			"rollset.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "whenDeleted is what happens to all claims",
+			"rollset.spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "whenDeleted specifies what happens to all claims",
 		} {
 			text := strings.Join(strings.Fields(kubectl.on(t).must("explain", field)), " ")
 			kubectl.on(t).contains(text, want)

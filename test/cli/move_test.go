@@ -178,7 +178,7 @@ func TestAdoptCloneSet(t *testing.T) {
 	before := u.awaitPods(t, "web", 3)
 
 	dry := u.run(t, "adopt", "cloneset/web")
-	contains(t, dry, "cloneset/web becomes rollset/web; 3 of 3 pods are what its template gives", "1. keep the manifest", "Nothing was done; --yes does it.")
+	contains(t, dry, "cloneset/web becomes rollset/web; 3 of 3 pods match its template", "1. keep the manifest", "Nothing was done; --yes does it.")
 	err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "web"}, &v1alpha1.RollSet{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a dry run made a set: %v", err)

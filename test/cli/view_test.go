@@ -177,12 +177,12 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	admin := newUser(t)
 	admin.newSet(t, "web", nil)
-	editor, viewer, stranger := *admin, *admin, *admin
+	editor, viewer, outsider := *admin, *admin, *admin
 	for _, who := range []struct {
 		user  *user
 		name  string
 		roles []string
-	}{{&editor, "editor", []string{"edit", "rollset-editor"}}, {&viewer, "viewer", []string{"view", "rollset-viewer"}}, {&stranger, "stranger", nil}} {
+	}{{&editor, "editor", []string{"edit", "rollset-editor"}}, {&viewer, "viewer", []string{"view", "rollset-viewer"}}, {&outsider, "outsider", nil}} {
 		var err error
 		name := who.name + "-" + admin.namespace
 		if who.user.kubeconfig, err = shared.KubeconfigFor(name); err != nil {
@@ -207,7 +207,7 @@ func TestRights(t *testing.T) {
 	contains(t, viewer.run(t, "history", "web"), "nginx:1.28")
 	contains(t, viewer.run(t, "plan", "web"), "web: nothing", "admission: one pod of the template could not be sent as a dry run")
 	viewer.fails(t, 1, []string{"pause", "web"}, `cannot patch resource "rollsets"`, "rollset-editor-role")
-	stranger.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace, "rollset-viewer-role")
+	outsider.fails(t, 1, []string{"get", "web"}, `cannot get resource "rollsets"`, admin.namespace, "rollset-viewer-role")
 }
 
 // bind gives a user a cluster role in a namespace. The roles of this project are created from the shipped manifests.

@@ -87,7 +87,7 @@ func newJourney(t *testing.T, file string, kill bool) *journey {
 		t.Fatal(err)
 	}
 	documents := strings.Split(string(text), "\n---\n")
-	workload := &appsv1.StatefulSet{} // the fields that are read are those of a Deployment too
+	workload := &appsv1.StatefulSet{} // a Deployment has all fields that are read
 	if err := yaml.Unmarshal([]byte(documents[len(documents)-1]), workload); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (j *journey) remember(t *testing.T) {
 	j.claims = now
 }
 
-// same fails unless pods and claims are those of before, and a kind of object controls the pods.
+// same fails unless pods and claims are the same as before, and a kind of object controls the pods.
 func (j *journey) same(t *testing.T, when, kind string) {
 	t.Helper()
 	before := maps.Clone(j.pods)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// better tells which side a difference speaks for.
+// better is the side that did better, by a difference.
 type better int
 
 const (
@@ -96,7 +96,7 @@ func compareShots(scene int, ours, theirs *shot) []difference {
 	return all
 }
 
-// truthful tells for whom it speaks that only one says to be done.
+// truthful names the side that is better if only one says that it is done.
 func truthful(ours *shot) better { return oneOfTwo(ours.verdict.done == ours.full) }
 
 func oneOfTwo(ours bool) better {

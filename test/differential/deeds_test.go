@@ -241,8 +241,8 @@ func endQuarantine(ctx context.Context, s *side, _ string) error {
 	return s.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{appLabel: s.set.GetName() + "-quarantine"})
 }
 
-// calm undoes all that keeps pods from changing.
-func (s *side) calm(ctx context.Context) error {
+// undo takes back all that keeps pods from changing.
+func (s *side) undo(ctx context.Context) error {
 	for _, undo := range []deed{bringBack, makeReady, letGo, uncordon, unlimitPods, freeNames, endQuarantine} {
 		if err := undo(ctx, s, ""); err != nil {
 			return err

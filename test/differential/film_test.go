@@ -93,7 +93,7 @@ func (f *film) begin() {
 	f.shots = append(f.shots, shot{low: f.serving()})
 }
 
-// wishFor tells how many replicas are wished for from now on.
+// wishFor notes how many replicas are wanted from now on.
 func (f *film) wishFor(replicas int32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

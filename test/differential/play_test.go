@@ -81,9 +81,9 @@ func (p *pair) play(ctx context.Context, w wish) error {
 		}
 		w = next
 	}
-	err = p.scene(ctx, w.calmed(), func() error {
+	err = p.scene(ctx, w.undone(), func() error {
 		return p.each(func(s *side) error {
-			return errors.Join(insist(ctx, func() error { return s.calm(ctx) }), s.edit(ctx, w.calmed()))
+			return errors.Join(insist(ctx, func() error { return s.undo(ctx) }), s.edit(ctx, w.undone()))
 		})
 	})
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *side) edit(ctx context.Context, w wish) error {
 	return insist(ctx, func() error { return s.Patch(ctx, next, client.MergeFrom(before)) })
 }
 
-// settle waits until both sides are at rest, and tells which came to rest at all.
+// settle waits until both sides are at rest, and returns which came to rest at all.
 func (p *pair) settle(ctx context.Context) [2]bool {
 	var settled [2]bool
 	deadline := time.Now().Add(patience.For(mostOfScene))
@@ -235,7 +235,7 @@ func (s *slot) clear(ctx context.Context, p *pair) error {
 
 // clear deletes what is left on a side; an error says that something still is.
 func (s *side) clear(ctx context.Context) error {
-	err := errors.Join(s.calm(ctx), client.IgnoreNotFound(s.Delete(ctx, s.set, client.PropagationPolicy(metav1.DeletePropagationBackground))))
+	err := errors.Join(s.undo(ctx), client.IgnoreNotFound(s.Delete(ctx, s.set, client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	for _, kind := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
 		err = errors.Join(err, s.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace), client.GracePeriodSeconds(0)))
 	}

@@ -11,7 +11,7 @@
 //
 //   - A sh block has to succeed.
 //   - A console block is a transcript. Lines that begin with "$ " are commands, and indented lines go on with them; the
-//     lines below are what they print. "…" stands for any text, and alone on a line for any lines. Spaces, ages, random
+//     lines below are their output. "…" stands for any text, and alone on a line for any lines. Spaces, ages, random
 //     names and hashes need not be equal. What kubectl get and kubectl events print is waited for. A command may fail if
 //     the page shows how.
 //   - A yaml block with a file name behind the word yaml is written to that file.

@@ -6,7 +6,6 @@ package docs
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,22 +14,30 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"rollset.dev/rollset/hack/crdgen/schema"
+	"rollset.dev/rollset/internal/cli"
+	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/test/metricsdoc"
 )
 
 // updatePromises rewrites the list of what is promised.
 var updatePromises = flag.Bool("update-promises", false, "write testdata/promises.txt")
 
-// TestPromises compares what docs/api-promises.md promises with the list of what was promised: a line for each field, condition,
-// reason, label, annotation and metric. A line that is new is a new promise. One that goes, or becomes another, breaks one.
+// TestPromises compares what docs/api-promises.md promises with the list of what was promised: a line for each name. A line that
+// is new is a new promise. One that goes, or becomes another, breaks one.
 func TestPromises(t *testing.T) {
 	root, _ := pages(t)
 	var lines []string
-	for _, part := range [][]string{promisedFields(t, root), promisedWords(t, root), promisedMetrics(t, root)} {
+	for _, part := range [][]string{
+		promisedFields(t, root), promisedWords(t, root), promisedMetrics(t, root), promisedOptions(t, root), promisedVerbs(),
+	} {
 		if len(part) < 15 {
 			t.Errorf("only %d promises of a kind were found: %q", len(part), part)
 		}
@@ -54,7 +61,8 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// promisedFields returns a line for each field of RollSet's own, with what the CRD requires of it, and for each column.
+// promisedFields returns a line for each field of RollSet's own, with what the CRD requires of it, for each column, for the names of
+// the resource and for its subresource scale.
 func promisedFields(t *testing.T, root string) (lines []string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "config/crd/bases/apps.rollset.dev_rollsets.yaml"))
@@ -69,8 +77,15 @@ func promisedFields(t *testing.T, root string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := crd.Spec.Names
+	for _, name := range slices.Concat([]string{names.Kind, names.ListKind, names.Plural, names.Singular}, names.ShortNames, names.Categories) {
+		lines = append(lines, "resource "+name)
+	}
 	for _, version := range crd.Spec.Versions {
 		lines = append(lines, fmt.Sprintf("version %s/%s", crd.Spec.Group, version.Name))
+		if scale := version.Subresources.Scale; scale != nil {
+			lines = append(lines, fmt.Sprintf("scale: %s %s %s", scale.SpecReplicasPath, scale.StatusReplicasPath, *scale.LabelSelectorPath))
+		}
 		for _, column := range version.AdditionalPrinterColumns {
 			lines = append(lines, fmt.Sprintf("column %s: %s", column.Name, column.JSONPath))
 		}
@@ -111,7 +126,13 @@ func shape(s *apiextensionsv1.JSONSchemaProps, required bool) string {
 		}
 		text = append(text, "one of "+strings.Join(values, " "))
 	}
-	for name, limit := range map[string]*int64{"at most items": s.MaxItems, "at most characters": s.MaxLength, "at most keys": s.MaxProperties} {
+	if s.Pattern != "" {
+		text = append(text, "pattern "+s.Pattern)
+	}
+	for name, limit := range map[string]*int64{
+		"at least items": s.MinItems, "at least characters": s.MinLength, "at least keys": s.MinProperties,
+		"at most items": s.MaxItems, "at most characters": s.MaxLength, "at most keys": s.MaxProperties,
+	} {
 		if limit != nil {
 			text = append(text, fmt.Sprintf("%s %d", name, *limit))
 		}
@@ -128,7 +149,8 @@ func shape(s *apiextensionsv1.JSONSchemaProps, required bool) string {
 	return strings.TrimSpace(strings.Join(text, ", "))
 }
 
-// promisedWords returns a line for each condition, reason, label, annotation and gate.
+// promisedWords returns a line for each condition, reason, label, annotation and gate, and for each value of the label and of the
+// metric that programs compare.
 func promisedWords(t *testing.T, root string) (lines []string) {
 	t.Helper()
 	api := filepath.Dir(apiFile(t, root))
@@ -137,10 +159,10 @@ func promisedWords(t *testing.T, root string) (lines []string) {
 		"reason":          constants(t, root, filepath.Join(api, "conditions.go"), "Reason"),
 		"reason of event": constants(t, root, "internal/podcontrol/events.go", ""),
 		"key":             constants(t, root, filepath.Join(api, "labels.go"), ""),
+		"lifecycle state": constants(t, root, filepath.Join(api, "lifecycle.go"), "Lifecycle"),
+		"reason of rollset_blocked": append(constants(t, root, "internal/model/action/action.go", "HeldBy"),
+			constants(t, root, "internal/status/blocker.go", "BlockedBy")...),
 	} {
-		if len(words) == 0 {
-			t.Errorf("no %s was found", kind)
-		}
 		for _, word := range words {
 			lines = append(lines, kind+" "+word)
 		}
@@ -162,16 +184,53 @@ func apiFile(t *testing.T, root string) string {
 	return relative
 }
 
-// promisedMetrics returns a line for each metric of the manager. Another test compares the page with what a manager serves.
+// promisedMetrics returns a line for each metric of RollSet's own. Another test compares the page with what a manager serves.
 func promisedMetrics(t *testing.T, root string) (lines []string) {
 	t.Helper()
 	metrics, err := metricsdoc.Read(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(metrics)) {
-		lines = append(lines, fmt.Sprintf("metric %s: %s %s", name, metrics[name].Type, strings.Join(metrics[name].Labels, " ")))
+	for name, metric := range metrics {
+		if strings.Contains(name, "rollset_") {
+			lines = append(lines, fmt.Sprintf("metric %s: %s %s", name, metric.Type, strings.Join(metric.Labels, " ")))
+		}
 	}
+	return lines
+}
+
+// promisedOptions returns a line for each flag of the manager, with its variable and default. `make generate` writes the table.
+func promisedOptions(t *testing.T, root string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `(--[a-z-]+)` \\| (?:`([A-Z_]+)`)? ?\\| (?:`([^`]*)`)? ?\\|")
+	for _, cells := range row.FindAllStringSubmatch(string(text), -1) {
+		lines = append(lines, joined("manager", cells[1], cells[2], cells[3]))
+	}
+	return lines
+}
+
+// joined returns the words that are not empty, with spaces between them.
+func joined(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
+}
+
+// promisedVerbs returns a line for each verb of the plugin and for each flag that kubectl does not have, with its default.
+func promisedVerbs() (lines []string) {
+	var walk func(*cobra.Command)
+	walk = func(verb *cobra.Command) {
+		lines = append(lines, "verb "+verb.CommandPath())
+		verb.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			lines = append(lines, joined("verb", verb.CommandPath(), "--"+f.Name, f.Shorthand, f.Value.Type(), f.DefValue))
+		})
+		for _, next := range verb.Commands() {
+			walk(next)
+		}
+	}
+	walk(cli.New(session.New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{})))
 	return lines
 }
 

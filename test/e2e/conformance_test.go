@@ -23,7 +23,7 @@ import (
 // runLabel is on each namespace that the suite makes, with a value of its own for each run.
 const runLabel = "e2e.rollset.dev/run"
 
-// conformance is what the report says of the cluster.
+// conformance holds the facts of the cluster for the report.
 var conformance struct {
 	server, image string
 	left          []string

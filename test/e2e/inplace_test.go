@@ -258,7 +258,7 @@ var _ = Describe("An update in place", func() {
 		}
 	})
 
-	It("comes to its end although a stranger turns the gates fifty times a second, and writes no faster for it", func(ctx SpecContext) {
+	It("comes to its end although another client changes the gates fifty times a second, and writes no faster for it", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, inPlace(), maxUnavailable("1"))))
 		pods, bill, begin := f.pods(set), f.openBill(), time.Now()
 		set = f.change(ctx, set, withImage(cluster.nextImage()))

@@ -78,14 +78,14 @@ var _ = Describe("Ownership", func() {
 		set = f.awaitReady(ctx, set)
 
 		By("taking the first name that the set would use")
-		stranger := barePod(newSet("another", 0), firstName(set))
-		f.createObject(ctx, stranger)
+		other := barePod(newSet("another", 0), firstName(set))
+		f.createObject(ctx, other)
 		set = f.awaitReady(ctx, f.change(ctx, set, scaledTo(3)))
 		f.awaitPods(ctx, set, "three pods of its own", func(pods []*corev1.Pod) bool { return count(pods, isAvailable) == 3 })
 
 		set = f.awaitReady(ctx, f.change(ctx, set, scaledTo(0)))
 		f.awaitPods(ctx, set, "no pods of its own", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
-		for _, pod := range []*corev1.Pod{foreign, stranger} {
+		for _, pod := range []*corev1.Pod{foreign, other} {
 			now := f.pod(pod.Name)
 			Expect(now).NotTo(BeNil(), pod.Name)
 			Expect(now.UID).To(Equal(pod.UID))

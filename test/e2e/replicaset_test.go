@@ -16,8 +16,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// The specs are those of Kubernetes' own end-to-end tests, with their names (test/e2e/apps/replica_set.go of Kubernetes
-// 1.37), except for the one that needs an image in a private registry.
+// The specs follow Kubernetes' own end-to-end tests, with their names (test/e2e/apps/replica_set.go of Kubernetes 1.37), except for
+// the one that needs an image in a private registry.
 
 var _ = Describe("ReplicaSet", func() {
 	f := newFixture()

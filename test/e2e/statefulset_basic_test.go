@@ -22,9 +22,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// The specs of the containers called StatefulSet are those of Kubernetes' own end-to-end tests, with their names
-// (test/e2e/apps/statefulset.go of Kubernetes 1.37), as far as they need no application. If a RollSet is meant to do better,
-// the spec says how.
+// The specs of the containers called StatefulSet follow Kubernetes' own end-to-end tests that need no application, with their names
+// (test/e2e/apps/statefulset.go of Kubernetes 1.37). If a RollSet is meant to do better, the spec says how.
 
 var _ = Describe("StatefulSet: basic functionality", func() {
 	f := newFixture()

@@ -80,29 +80,29 @@ var _ = Describe("StatefulSet: scaling", func() {
 
 	It("leaves alone the pods whose names only look like its own", func(ctx SpecContext) {
 		set := newSet("ss", 2, ordinal(), parallel())
-		strangers := []*corev1.Pod{
+		others := []*corev1.Pod{
 			barePod(set, "ss-007"), barePod(set, "ss-99999999999"), barePod(set, "ss-x"), barePod(set, "other-0"),
 		}
-		for _, pod := range strangers {
+		for _, pod := range others {
 			f.createObject(ctx, pod)
 		}
 		set = f.awaitReady(ctx, f.create(ctx, set))
 		f.awaitNames(ctx, set, numbered(set, 0, 1)...)
-		f.expectNoPodLost(strangers)
+		f.expectNoPodLost(others)
 	})
 
-	It("waits only with the ordinal whose name a stranger has", func(ctx SpecContext) {
+	It("waits only with the ordinal whose name a foreign pod has", func(ctx SpecContext) {
 		set := newSet("ss", 3, ordinal(), parallel())
-		stranger := barePod(set, "ss-1")
-		stranger.Labels = map[string]string{"app": "other"}
-		f.createObject(ctx, stranger)
+		foreign := barePod(set, "ss-1")
+		foreign.Labels = map[string]string{"app": "other"}
+		f.createObject(ctx, foreign)
 		set = f.create(ctx, set)
 		f.awaitNames(ctx, set, numbered(set, 0, 2)...)
 		failure := f.awaitCondition(ctx, set, "ReplicaFailure", metav1.ConditionTrue, "NameConflict")
 		Expect(failure.Message).To(ContainSubstring("ss-1"))
-		f.expectNoPodLost([]*corev1.Pod{stranger})
+		f.expectNoPodLost([]*corev1.Pod{foreign})
 
-		f.delete(ctx, stranger)
+		f.delete(ctx, foreign)
 		f.awaitNames(ctx, set, numbered(set, 0, 1, 2)...)
 		f.awaitReady(ctx, set)
 	})

@@ -11,7 +11,7 @@
 //
 //	make test-e2e KUBECONFIG=… E2E_FLAGS='-image=… -next-image=… -crashing-image=… -audit-log=…'
 //
-// The specs with the label core are those that are run on each supported version of Kubernetes:
+// The specs with the label core run on each supported version of Kubernetes:
 //
 //	make test-versions VERSIONS=1.34
 //

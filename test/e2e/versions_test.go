@@ -75,7 +75,7 @@ func abilities() []ability {
 var _ = Describe("A version of Kubernetes", core, func() {
 	f := newFixture()
 
-	BeforeEach(onLocalCluster) // whose features are those of the version
+	BeforeEach(onLocalCluster) // another cluster may have other feature gates
 
 	It("has what docs/kubernetes.md says", func(ctx SpecContext) {
 		page, err := loadTable(versionsPage)
@@ -245,7 +245,7 @@ func fieldsOf(ctx context.Context, definition string) (map[string]bool, error) {
 	return fields, nil
 }
 
-// openAPI is what is read of a schema.
+// openAPI has the fields of a schema that are read.
 type openAPI struct {
 	Ref                  string              `json:"$ref"`
 	AllOf                []*openAPI          `json:"allOf"`

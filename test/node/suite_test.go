@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package node tests RollSets on a real node: the manager runs as its own process, and the pods run under a real kubelet and
-// containerd, which package realnode starts. It proves what no model of a kubelet can: that what the controller reads in a
-// pod's status is what a runtime writes there.
+// containerd, which package realnode starts. It proves what no model of a kubelet can: that a runtime writes to a pod's status
+// what the controller reads there.
 //
 // Specs wait for what the API server shows, never for time to pass. Interesting times are reported at the end, and decide nothing.
 package node

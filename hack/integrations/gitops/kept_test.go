@@ -42,8 +42,8 @@ func TestFluxKeepsTheCRD(t *testing.T) {
 }
 
 // TestArgoCDKeepsTheCRD looks for the options by which Argo CD neither prunes an object that is no more among the manifests, nor deletes
-// it with its Application. Its own module cannot be imported here: the names are those of AnnotationSyncOptions, SyncOptionDisablePrune
-// and SyncOptionDisableDeletion in gitops-engine/pkg/sync/common, which splits the annotation at its commas.
+// it with its Application. Its own module cannot be imported here: the names are copied from AnnotationSyncOptions,
+// SyncOptionDisablePrune and SyncOptionDisableDeletion in gitops-engine/pkg/sync/common, which splits the annotation at its commas.
 func TestArgoCDKeepsTheCRD(t *testing.T) {
 	t.Parallel()
 	crd := &unstructured.Unstructured{}

@@ -33,8 +33,8 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// newState returns an interpreter without the libraries that reach out of it. Its modules are those that Argo CD and Karmada
-// give to scripts: os with a date, and kube.
+// newState returns an interpreter without the libraries that reach out of it. It has the modules that Argo CD and Karmada give to
+// scripts: os with a date, and kube.
 func newState(t *testing.T) *lua.LState {
 	t.Helper()
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})

@@ -40,7 +40,7 @@ func unobserved(set *v1alpha1.RollSet) cause {
 	}
 }
 
-// causesOf returns what a set waits for: what its status tells, then what the plan holds back, then its pods that are not
+// causesOf returns what a set waits for: the causes in its status, then what the plan holds back, then its pods that are not
 // available.
 func causesOf(o *snapshot.Objects, holds []hold) []cause {
 	causes := slices.Concat(ofVerdicts(o.Set), ofStep(o.Set), ofFailure(o.Set, holds), grouped(o.Set, holds))

@@ -62,8 +62,8 @@ func New(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why [NAME | -f FILE]",
 		Short: "Say what is held back now, and what would let it go on",
-		Long: templates.LongDesc(`Say what a set waits for now, and what would let it go on, a paragraph for each cause. The status tells of
-			steps, verdicts and refused writes; the controller's own planners judge the objects as they are. Without a name all
+		Long: templates.LongDesc(`Say what a set waits for now, and what would let it go on, a paragraph for each cause. Steps, verdicts and
+			refused writes come from the status; the controller's own planners judge the objects as they are. Without a name all
 			sets of the namespace are judged. The exit code is 0 also when nothing waits.`),
 		Example: templates.Examples(`
 			kubectl rollset why web

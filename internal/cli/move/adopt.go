@@ -161,7 +161,7 @@ func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.session.Out, "%s becomes rollset/%s; %d of %d pods are what its template gives\n",
+	fmt.Fprintf(a.session.Out, "%s becomes rollset/%s; %d of %d pods match its template\n",
 		describe(old), set.GetName(), len(pods)-len(different), len(pods))
 	if len(different) == 0 {
 		return nil

@@ -3,8 +3,8 @@
 
 // Package predict is the verb that predicts a rollout.
 //
-// The rule: nothing is changed. The edit and one pod of it are sent as dry runs, so that defaults and admission are those of
-// the API server. Everything else is read.
+// The rule: nothing is changed. The edit and one pod of it are sent as dry runs, so that the API server sets defaults and
+// admits them. Everything else is read.
 package predict
 
 import (
@@ -47,15 +47,15 @@ func NewPlan(s *session.Session, version string) *cobra.Command {
 	p := &plan{session: s, version: version}
 	cmd := &cobra.Command{
 		Use:   "plan [NAME] [--set-image CONTAINER=IMAGE] [-f FILE]",
-		Short: "Tell what an edit will do before it is made",
-		Long: templates.LongDesc(`Tell what an edit will do before it is made.
+		Short: "Show what an edit will do before it is made",
+		Long: templates.LongDesc(`Show what an edit will do before it is made.
 
 			The controller of this plugin's version runs on a copy of the set, its pods, claims and revisions, on a clock that
-			jumps from one event to the next. Printed is what it writes, and what that means: the class of the change, the lowest
-			availability, the time, and what happens if the new pods never become ready. Nothing is changed: the edit and one pod
-			of it are sent to the API server as dry runs.
+			jumps from one event to the next. The plan lists its writes, the class of the change, the lowest availability, the
+			time, and what happens if the new pods never become ready. Nothing is changed: the edit and one pod of it are sent to
+			the API server as dry runs.
 
-			Without an edit the plan is what the controller has still to do.`),
+			Without an edit, the plan lists the writes that the controller still has to make.`),
 		Example: templates.Examples(`
 			# What will a new image do?
 			kubectl rollset plan web --set-image app=web:2.0

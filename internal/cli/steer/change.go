@@ -5,7 +5,7 @@
 // partition and delete-pod.
 //
 // The rule: a verb sends one patch of the spec, or of an annotation, and only if the fields that it is about have not
-// changed since it read them. Then it tells what happens next. Errors are found before anything is written.
+// changed since it read them. Then it says what happens next. Errors are found before anything is written.
 package steer
 
 import (

@@ -48,7 +48,7 @@ func partition(n int32) func(*v1alpha1.RollSet) {
 	}
 }
 
-// TestRollsNext tells no more pods to move than do.
+// TestRollsNext announces no more pods than move.
 func TestRollsNext(t *testing.T) {
 	t.Parallel()
 	surge := func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(2)) }
@@ -84,7 +84,7 @@ func TestRollsNext(t *testing.T) {
 	}
 }
 
-// TestPartitionNext tells what a new partition moves, in a rollout and without one.
+// TestPartitionNext announces the pods that a new partition moves, in a rollout and without one.
 func TestPartitionNext(t *testing.T) {
 	t.Parallel()
 	same := func(s *v1alpha1.RollSet) { s.Status.UpdateRevision = "a" }

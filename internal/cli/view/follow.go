@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An API server that does not answer is asked again for outage. Failures further apart than calm are two outages.
+// An API server that does not answer is asked again for outage. Failures further apart than outageGap are two outages.
 const (
-	outage = 30 * time.Second
-	calm   = 75 * time.Second
+	outage    = 30 * time.Second
+	outageGap = 75 * time.Second
 )
 
 // follower keeps copies of objects up to date, and signals when one changes.
@@ -110,7 +110,7 @@ func (f *follower) tell() {
 // fail judges a failure. One that is permanent ends the following, and so does an outage that lasts.
 func (f *follower) fail(err error) {
 	now := f.clock.Now()
-	if now.Sub(f.lastFailure) > calm {
+	if now.Sub(f.lastFailure) > outageGap {
 		f.firstFailure = now
 	}
 	f.lastFailure = now

@@ -56,7 +56,7 @@ func newStatus(s *session.Session) *cobra.Command {
 type verdict struct {
 	done, failed bool
 	message      string
-	// rests is the exit code of a rollout that goes on only if a user does something; 0 if it does not wait for that.
+	// rests is the exit code of a rollout that continues only if a user does something; 0 if it does not wait for that.
 	rests int
 }
 

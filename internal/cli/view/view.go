@@ -3,7 +3,8 @@
 
 // Package view is the verbs that read: get, status, history, diff and logs.
 //
-// The rule: the output is what the API server says now, and the sentences are the controller's own. Nothing is written.
+// The rule: the output shows the objects as the API server has them now, and the sentences of the controller's status. Nothing is
+// written.
 package view
 
 import (

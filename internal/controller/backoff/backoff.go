@@ -27,7 +27,7 @@ const (
 	Longest        = 5 * time.Minute
 )
 
-// patience is how many conflicts in a row may be followed by an attempt as soon as the object has changed.
+// patience is how many conflicts in a row do not delay the next attempt, once the object has changed.
 const patience = 3
 
 // Failure is a failed attempt.
@@ -38,7 +38,7 @@ type Failure struct {
 	Seen string
 	// Conflict is true if the API server reported a conflict although the object has not changed.
 	Conflict bool
-	// Unsettled is true if the result of the attempt is unknown.
+	// Unsettled is true if the outcome of the attempt is unknown.
 	Unsettled bool
 	// Message is the API server's message.
 	Message string

@@ -31,12 +31,12 @@ func TestWait(t *testing.T) {
 		"the second waits":                           {fails: 1, failure: refused, version: "a", want: backoff.Shortest},
 		"each waits twice as long":                   {fails: 4, failure: refused, version: "a", want: 8 * backoff.Shortest},
 		"but up to a bound":                          {fails: 30, failure: refused, version: "a", want: backoff.Longest},
-		"trouble is soon over":                       {fails: 30, failure: trouble, version: "a", want: backoff.LongestTrouble},
-		"time passes":                                {fails: 3, failure: refused, pause: 3 * time.Second, version: "a", want: time.Second},
+		"a failure of the API server waits less":     {fails: 30, failure: trouble, version: "a", want: backoff.LongestTrouble},
+		"the wait passes with time":                  {fails: 3, failure: refused, pause: 3 * time.Second, version: "a", want: time.Second},
 		"another version is free":                    {fails: 5, failure: refused, version: "b"},
 		"a clock that jumps back adds nothing":       {fails: 1, failure: refused, pause: -time.Hour, version: "a", want: backoff.Shortest},
-		"one that was overtaken waits":               {fails: 1, failure: overtaken, version: "a", seen: "7", want: backoff.Shortest},
-		"until it has seen what overtook it":         {fails: 3, failure: overtaken, version: "a", seen: "8"},
+		"an overtaken attempt waits":                 {fails: 1, failure: overtaken, version: "a", seen: "7", want: backoff.Shortest},
+		"until it has seen the new version":          {fails: 3, failure: overtaken, version: "a", seen: "8"},
 		"but an attempt that always conflicts waits": {fails: 4, failure: overtaken, version: "a", seen: "8", want: 8 * backoff.Shortest},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestBeingOvertakenNowAndThenIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestAlteredAttemptsRestForLonger tells of attempts that were accepted and did not do what they say.
+// TestAlteredAttemptsRestForLonger checks the waits after writes that the API server accepted and altered.
 func TestAlteredAttemptsRestForLonger(t *testing.T) {
 	t.Parallel()
 	var table backoff.Table

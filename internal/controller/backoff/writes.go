@@ -26,8 +26,8 @@ const (
 	PatchingRevision attempt.Verb = "patch revision"
 	DeletingRevision attempt.Verb = "delete revision"
 	AdoptingRevision attempt.Verb = "adopt revision"
-	// Doubting asks the API server what the cache may not show yet: pods, or the deletion of the set.
-	Doubting attempt.Verb = "ask for what the cache does not show"
+	// AskingLive reads objects that the cache may not show yet: pods, or the newest version of the set.
+	AskingLive attempt.Verb = "read past the cache"
 	// Replacing replaces pods that ended soon after they started.
 	Replacing attempt.Verb = "replace pods that keep ending"
 )
@@ -76,7 +76,7 @@ func (w *Writes) last(k attempt.Key) (f Failure, counts bool, wait time.Duration
 	return f, counts, w.table.Wait(k, version, seen, w.objects.Now)
 }
 
-// Note notes a failure of an attempt on what the cache shows. An attempt that was altered stays marked as altered until it
+// Note notes a failure of an attempt on the version that the cache shows. An attempt that was altered stays marked as altered until it
 // succeeds: a conflict in between does not show that the policy is gone.
 func (w *Writes) Note(k attempt.Key, f Failure) {
 	f.Altered = f.Altered || w.table.Altered(k)
@@ -208,7 +208,7 @@ func (w *Writes) version(k attempt.Key, altered bool) string {
 	case altered:
 		return generation
 	case k == attempt.AnyCreate(), k == attempt.Any(attempt.Resizing):
-		return generation + w.room()
+		return generation + w.running()
 	case k.Verb == WritingStatus:
 		return w.objects.Set.ResourceVersion
 	case object == nil, attempt.OfBudget(k.Verb): // writes of other clients to a budget do not matter
@@ -222,8 +222,8 @@ func (w *Writes) version(k attempt.Key, altered bool) string {
 	}
 }
 
-// room changes when a pod of the set ends or is deleted, because a quota may then have room for another pod.
-func (w *Writes) room() string {
+// running changes when a pod of the set ends or is deleted, because a quota may then admit another pod.
+func (w *Writes) running() string {
 	var sum uint64
 	for _, pod := range w.objects.Pods {
 		if !podstate.Finished(pod) {
@@ -238,14 +238,14 @@ func (w *Writes) room() string {
 // ofPlan reports whether planners read the refusals of a verb.
 func ofPlan(verb attempt.Verb) bool {
 	return !slices.Contains([]attempt.Verb{
-		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, AdoptingRevision, Doubting, Replacing, attempt.Preflighting,
+		WritingStatus, CreatingRevision, PatchingRevision, DeletingRevision, AdoptingRevision, AskingLive, Replacing, attempt.Preflighting,
 	}, verb)
 }
 
 // ofObject reports whether a verb writes to an object that exists.
 func ofObject(verb attempt.Verb) bool {
 	return !slices.Contains([]attempt.Verb{
-		WritingStatus, CreatingRevision, AdoptingRevision, Doubting, Replacing, attempt.Preflighting, attempt.Creating, attempt.MakingClaims,
+		WritingStatus, CreatingRevision, AdoptingRevision, AskingLive, Replacing, attempt.Preflighting, attempt.Creating, attempt.MakingClaims,
 		attempt.CreatingBudget,
 	}, verb)
 }

@@ -58,7 +58,8 @@ func TestWhatEndsAWait(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfObjectsThatAreGone are forgotten; planners are told of the others, but for what they do not plan.
+// TestRefusalsOfObjectsThatAreGone checks that refusals of deleted objects are forgotten, and that planners get the others, except for
+// writes that they do not plan.
 func TestRefusalsOfObjectsThatAreGone(t *testing.T) {
 	t.Parallel()
 	o := &snapshot.Objects{

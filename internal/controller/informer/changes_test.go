@@ -61,9 +61,9 @@ func TestChanged(t *testing.T) {
 			p.ResourceVersion = "11"
 			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 		}},
-		"an annotation of a stranger comes":    {change: func(p *corev1.Pod) { p.Annotations["example.com/seen"] = "yes" }},
-		"an annotation of a stranger changes":  {change: func(p *corev1.Pod) { p.Annotations["example.com/network"] = "10.0.0.2" }},
-		"an annotation of a stranger goes":     {change: func(p *corev1.Pod) { delete(p.Annotations, "example.com/network") }},
+		"a foreign annotation comes":           {change: func(p *corev1.Pod) { p.Annotations["example.com/seen"] = "yes" }},
+		"a foreign annotation changes":         {change: func(p *corev1.Pod) { p.Annotations["example.com/network"] = "10.0.0.2" }},
+		"a foreign annotation goes":            {change: func(p *corev1.Pod) { delete(p.Annotations, "example.com/network") }},
 		"an annotation of the template goes":   {change: func(p *corev1.Pod) { delete(p.Annotations, "team") }, want: true},
 		"an annotation of the template varies": {change: func(p *corev1.Pod) { p.Annotations["team"] = "red" }, want: true},
 		"an annotation of ours comes":          {change: func(p *corev1.Pod) { p.Annotations["apps.rollset.dev/in-place-update"] = "{}" }, want: true},

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informer configures the caches: which fields of objects they keep, their indexes, the resource versions that they have
-// reached, and which changes of a pod matter.
+// Package informer configures the caches: the fields of objects that they keep, their indexes, the resource versions that they have
+// reached, and the changes of a pod that matter.
 package informer
 
 import (

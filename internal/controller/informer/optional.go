@@ -85,5 +85,5 @@ func BudgetChanged(a, b *policyv1.PodDisruptionBudget) bool {
 	return a.UID != b.UID ||
 		a.Generation != b.Generation ||
 		!a.DeletionTimestamp.Equal(b.DeletionTimestamp) ||
-		!slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, sameOwner)
+		!equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences)
 }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pods reads the pods in a cache. What it returns belongs to the cache and must not be changed. Of a pod that is a stranger's, a
-// cache may keep only the metadata.
+// Pods reads the pods in a cache. The returned objects belong to the cache and must not be changed. Of a pod of another controller,
+// a cache may keep only the metadata.
 type Pods interface {
 	// With returns the pods of a namespace that have a value in ControllerIndex.
 	With(ctx context.Context, namespace, controller string) ([]*corev1.Pod, error)

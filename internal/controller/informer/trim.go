@@ -21,8 +21,8 @@ import (
 )
 
 // Trim removes the fields of pods that this program does not read, before the pods enter the cache: its method Pod is the transform of
-// a cache. Of a pod of another controller, which most pods of a cluster are, it keeps the name, the owner and the labels. Pods of one
-// revision share the equal parts of their specs. Sharing saves most while pods start, because thousands may wait for a node.
+// a cache. Most pods of a cluster belong to other controllers. Of these it keeps the name, the owner and the labels. Pods of one
+// revision share the equal parts of their specs, even before they have a node, because thousands may wait for one.
 type Trim struct {
 	// Whole is true if pods of other controllers stay pods, because the cache is read by lists, which need objects of one type.
 	// Otherwise only their metadata is kept, which takes a fifth of the memory.
@@ -133,8 +133,8 @@ func (t *Trim) orphan(pod *corev1.Pod) *corev1.Pod {
 	return bare
 }
 
-// labeled returns labels for a pod without a controller: those of the pod before it, if they are equal. Many such pods usually come
-// from one source, one after the other, and a map for each would be a sixth of their memory.
+// labeled returns labels for a pod without a controller: the map of the previous pod, if it is equal. Many such pods usually come
+// from one source, one after the other, and a map for each would take a sixth of their memory.
 func (t *Trim) labeled(labels map[string]string) map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,28 +148,38 @@ func (t *Trim) labeled(labels map[string]string) map[string]string {
 // template by it.
 func trim(pod *corev1.Pod) {
 	pod.ManagedFields = nil
-	status := pod.Status
-	pod.Status = corev1.PodStatus{
+	start := pod.Status.StartTime
+	pod.Status = *keptStatus(&pod.Status)
+	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, saysNothing)
+	if _, ready := podstate.ReadySince(pod); !ready { // the controller reads the time only of a pod that is not ready
+		pod.Status.StartTime = start
+	}
+}
+
+// keptStatus returns the fields of a status that decisions and messages depend on, but for StartTime, which changes only with others.
+func keptStatus(status *corev1.PodStatus) *corev1.PodStatus {
+	k := &corev1.PodStatus{
 		ObservedGeneration:    status.ObservedGeneration,
 		Phase:                 status.Phase,
-		Conditions:            slices.DeleteFunc(status.Conditions, saysNothing),
+		Conditions:            slices.Clone(status.Conditions),
 		Message:               status.Message,
 		Reason:                status.Reason,
-		InitContainerStatuses: status.InitContainerStatuses,
-		ContainerStatuses:     status.ContainerStatuses,
+		InitContainerStatuses: slices.Clone(status.InitContainerStatuses),
+		ContainerStatuses:     slices.Clone(status.ContainerStatuses),
 	}
-	if _, ready := podstate.ReadySince(pod); !ready { // only of a pod that is not ready, the controller asks since when it runs
-		pod.Status.StartTime = status.StartTime
+	for i := range k.Conditions {
+		k.Conditions[i].LastProbeTime = metav1.Time{}
 	}
-	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+	for _, containers := range [][]corev1.ContainerStatus{k.InitContainerStatuses, k.ContainerStatuses} {
 		for i := range containers {
 			c := &containers[i]
 			c.AllocatedResources, c.AllocatedResourcesStatus, c.VolumeMounts, c.User, c.StopSignal = nil, nil, nil, nil, nil
 		}
 	}
+	return k
 }
 
-// saysNothing reports whether no decision depends on a condition, because other conditions have its content.
+// saysNothing reports whether no decision depends on a condition, because other conditions imply it.
 func saysNothing(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers
 }

@@ -138,7 +138,7 @@ func TestMemoryOfPods(t *testing.T) { // not parallel: memory is measured for th
 	}{
 		"of a set":                     {change: func(*corev1.Pod) {}, most: 3_500},
 		"of a set, waiting for a node": {change: waiting, most: 3_200},
-		"of a stranger": {change: func(p *corev1.Pod) {
+		"of a ReplicaSet": {change: func(p *corev1.Pod) {
 			p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "apps/v1", "ReplicaSet"
 		}, most: 1_200},
 		"of a ReplicaSet over many zones": {change: func(p *corev1.Pod) {
@@ -236,7 +236,7 @@ func TestTrim(t *testing.T) {
 		"of another kind of ours":   func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "RollSetClass" },
 		"of a RollSet of elsewhere": func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "example.com/v1" },
 	}
-	for name, trimming := range map[string]*Trim{"metadata of strangers": {}, "strangers as pods": {Whole: true}} {
+	for name, trimming := range map[string]*Trim{"metadata of other controllers' pods": {}, "other controllers' pods": {Whole: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testTrim(t, set, trimming, tests)
@@ -266,7 +266,7 @@ func testTrim(t *testing.T, set *v1alpha1.RollSet, trimming *Trim, tests map[str
 			if got, want := metav1.GetControllerOf(kept), metav1.GetControllerOf(full); !cmp.Equal(got, want) {
 				t.Errorf("the controller is %v, want %v", got, want)
 			}
-			if got, want := podcontrol.Stranger(kept), podcontrol.Stranger(full); got != want {
+			if got, want := podcontrol.TakenBy(kept), podcontrol.TakenBy(full); got != want {
 				t.Errorf("whose it is: %q, want %q", got, want)
 			}
 			if diff := cmp.Diff(controllerOf(full), controllerOf(kept)); diff != "" {
@@ -309,8 +309,8 @@ func testTrim(t *testing.T, set *v1alpha1.RollSet, trimming *Trim, tests map[str
 				if diff := cmp.Diff(full.ObjectMeta, trimmed.ObjectMeta) + cmp.Diff(full.Spec, trimmed.Spec); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				if !sameStatus(&full.Status, &trimmed.Status) {
-					t.Errorf("what matters of its status is not the same: %v", trimmed.Status)
+				if diff := cmp.Diff(keptStatus(&full.Status), keptStatus(&trimmed.Status)); diff != "" {
+					t.Errorf("its status (-want +got):\n%s", diff)
 				}
 			}
 		})

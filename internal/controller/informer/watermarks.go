@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watermarks returns the resourceVersion that the cache of a kind has reached for a namespace: whatever was written up
-// to it is in the cache. It is empty where that is unknown.
+// Watermarks returns the resourceVersion that the cache of a kind has reached for a namespace: the cache shows all writes up to
+// it. It is empty where that is unknown.
 type Watermarks func(kind schema.GroupKind, namespace string) string
 
 // Marks knows the watermarks of a manager's cache.
@@ -77,8 +77,8 @@ func (m *Marks) Hide(kind client.Object) {
 	delete(m.kinds, KindOf(kind))
 }
 
-// markOf returns the watermark of an informer. A cache of several namespaces has one store for each and shows none of them.
-// What its handlers have been told is in the store already.
+// markOf returns the watermark of an informer. A cache of several namespaces has one store for each and exposes none of them. But
+// the store contains an object before the handlers get its event.
 func markOf(informer cache.Informer) (Watermark, error) {
 	if shared, ok := informer.(toolscache.SharedIndexInformer); ok {
 		return func(string) string { return shared.GetStore().LastStoreSyncResourceVersion() }, nil
@@ -88,7 +88,7 @@ func markOf(informer cache.Informer) (Watermark, error) {
 	return seen.in, err
 }
 
-// seen remembers the newest resourceVersion of each namespace that a handler was told of.
+// seen remembers the newest resourceVersion in the events of each namespace.
 type seen struct {
 	mu     sync.RWMutex
 	newest map[string]string

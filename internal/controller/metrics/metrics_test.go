@@ -72,7 +72,7 @@ func TestUnhealthy(t *testing.T) {
 		condition("Ready", metav1.ConditionFalse, "RollingUpdate"),
 		condition("Available", metav1.ConditionTrue, "MinimumPodsAvailable"),
 		condition("Progressing", metav1.ConditionFalse, "RolledBack"),
-		condition("Strangers", metav1.ConditionFalse, "Anything"),
+		condition("Foreign", metav1.ConditionFalse, "Anything"),
 	})
 	few := condition("Available", metav1.ConditionFalse, "TooFewPodsAvailable")
 	failure := func(reason string) metav1.Condition {

@@ -50,7 +50,7 @@ type Kinds struct {
 	// Shown is called when the watch of a kind has begun, Hidden when it has ended.
 	Shown  func(ctx context.Context, kind client.Object) error
 	Hidden func(kind client.Object)
-	// Clock tells when to ask again.
+	// Clock paces the checks of rights.
 	Clock clock.WithTicker
 
 	mu     sync.Mutex

@@ -123,8 +123,8 @@ func (c *Control) adoptNext(ctx context.Context, v *Look) (adopted bool, err err
 	return false, nil
 }
 
-// adopt takes over a revision without a controller that an earlier set of the same name left behind, so that history, the note of what
-// was complete, and the way back survive an orphaning delete. The selector has to match its labels, and its content its name.
+// adopt takes over a revision without a controller that an earlier set of the same name left behind, so that the history, the record of
+// the completed revision, and the rollback survive an orphaning delete. The selector has to match its labels, and its content its name.
 func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerRevision) (adopted bool, err error) {
 	left := metav1.GetControllerOfNoCopy(object) == nil && object.DeletionTimestamp == nil &&
 		strings.HasPrefix(object.Name, v.Set.Name+"-") && v.Selector.Matches(labels.Set(object.Labels))
@@ -132,7 +132,7 @@ func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerR
 		return false, nil
 	}
 	if _, _, err := revision.Decode(object); err != nil {
-		return false, nil //nolint:nilerr // it is another workload's, such as a StatefulSet's
+		return false, nil //nolint:nilerr // it belongs to another workload, such as a StatefulSet
 	}
 	if err := c.Stays(ctx, v.Set); err != nil {
 		return false, fmt.Errorf("adopt revision %s: %w", object.Name, err)
@@ -154,7 +154,7 @@ func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerR
 	case attempt.InTrouble(err): // it may have been created, so no other one is created in its place
 		return false, fmt.Errorf("adopt revision %s: %w", object.Name, err)
 	default:
-		v.leave(keyOf(backoff.AdoptingRevision, object), object, fmt.Errorf("adopt revision %s: %w", object.Name, err))
+		v.failed(keyOf(backoff.AdoptingRevision, object), object, fmt.Errorf("adopt revision %s: %w", object.Name, err))
 		return false, nil
 	}
 	logr.FromContextOrDiscard(ctx).Info("adopted revision", "revision", object.Name, "number", object.Revision)

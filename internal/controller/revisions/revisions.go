@@ -3,9 +3,9 @@
 
 // Package revisions is the only writer of ControllerRevisions.
 //
-// The rule: at most one revision is recorded or changed before the cache is waited for. The proof of the revision before it is written
-// before a new one takes effect. A write that the API server refuses waits, and the set continues with the revisions that it has. An
-// old cache does not cause a request of a user to be carried out twice, or taken back.
+// The rule: after one revision was recorded or changed, nothing else is written until the cache shows it. Before a new revision takes
+// effect, the proof of the one before it is written. A write that the API server refuses waits, and the set continues with the revisions
+// that it has. An old cache does not cause a request of a user to be carried out twice, or taken back.
 package revisions
 
 import (
@@ -41,7 +41,7 @@ type Control struct {
 	Live client.Reader
 	// Stays returns an error unless the set exists in the API server and is not being deleted.
 	Stays func(ctx context.Context, set *v1alpha1.RollSet) error
-	// Behind reports whether the API server has newer pods of the set than the cache shows. It is asked once for each template.
+	// Behind reports whether the API server has newer pods of the set than the cache shows. It is called once for each template.
 	Behind       func(ctx context.Context) (bool, error)
 	Expectations *expectations.Store
 	Events       events.EventRecorder
@@ -140,8 +140,8 @@ func (c *Control) settle(ctx context.Context, v *Look, found revision.Resolution
 }
 
 // bump writes the changed number or annotations of a revision. It reports whether the cache is behind. A revision is rejected, or its
-// rejection taken back, only if the cache shows the newest version of the set. On an old version, the controller would take a newer
-// revision for one that a user has left, and repeat an old request of that user.
+// rejection taken back, only if the cache shows the newest version of the set. With an old version, the controller would mistake a newer
+// revision for one that a user has abandoned, and repeat an old request of that user.
 func (c *Control) bump(ctx context.Context, v *Look, wanted *appsv1.ControllerRevision) (behind bool, err error) {
 	for _, seen := range v.Revisions {
 		if seen.UID != wanted.UID {
@@ -209,12 +209,12 @@ func (c *Control) patch(ctx context.Context, v *Look, seen, wanted *appsv1.Contr
 		v.Writes.Succeeded(k)
 		return true
 	}
-	v.leave(k, seen, fmt.Errorf("patch revision %s: %w", seen.Name, err))
+	v.failed(k, seen, fmt.Errorf("patch revision %s: %w", seen.Name, err))
 	return false
 }
 
-// leave notes that a write to a revision failed.
-func (v *Look) leave(k attempt.Key, seen *appsv1.ControllerRevision, err error) {
+// failed notes that a write to a revision failed.
+func (v *Look) failed(k attempt.Key, seen *appsv1.ControllerRevision, err error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		v.Writes.Overtaken(k, seen.ResourceVersion, err)
 	} else {
@@ -255,7 +255,7 @@ func (c *Control) Prune(ctx context.Context, v *Look, names []string) {
 		target.Name, target.Namespace = object.Name, object.Namespace
 		err := c.Client.Delete(ctx, target, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
 		if err != nil && !apierrors.IsNotFound(err) { // it may still be there
-			v.leave(k, object, fmt.Errorf("delete revision %s: %w", object.Name, err))
+			v.failed(k, object, fmt.Errorf("delete revision %s: %w", object.Name, err))
 			continue
 		}
 		if v.Memory.pruned == nil {

@@ -10,9 +10,9 @@ import "time"
 const (
 	costOfLook = 10 * time.Millisecond
 	costOfPod  = 100 * time.Microsecond
-	// vain is how many times as much each pod costs if the look leads to fewer writes than one for every usefulPods pods: a
+	// idleFactor is how many times as much each pod costs if the look leads to fewer writes than one for every usefulPods pods: a
 	// large set is looked at when there is something to do for several of its pods.
-	vain       = 4
+	idleFactor = 4
 	usefulPods = 200
 	// maxCost bounds how long events and timers of a very large set wait.
 	maxCost = time.Second
@@ -26,7 +26,7 @@ type Look struct{ Pods, Writes int }
 func (l Look) cost() time.Duration {
 	ofPods := time.Duration(l.Pods) * costOfPod
 	if l.Writes*usefulPods < l.Pods {
-		ofPods *= vain
+		ofPods *= idleFactor
 	}
 	return min(costOfLook+ofPods, maxCost)
 }

@@ -3,8 +3,8 @@
 
 // Package watch turns events into reconciles: it finds the sets that an event concerns, and decides when they are reconciled.
 //
-// The rule: an event puts the sets that it concerns into one line, in the Order of this package. An update of a pod that no decision
-// depends on concerns no set. Among equals, a set that has lost a pod comes first, then edits, new sets and all other events.
+// The rule: an event puts the sets that it concerns into one line, in the Order of this package. An update of a pod on which no
+// decision depends concerns no set. Among equals, a set that has lost a pod comes first, then edits, new sets and all other events.
 package watch
 
 import (
@@ -111,9 +111,9 @@ func edited(before, after client.Object) bool {
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 
-// ofPods notes the facts that each event of a pod shows, and puts the sets that it concerns into the line. Kubelets, schedulers and
-// network plugins write to pods often. An update that changes nothing that a decision or a message depends on concerns no set, because
-// the cost of a look grows with the number of pods.
+// ofPods records the Sighting that each event of a pod shows, and puts the sets that it concerns into the line. Kubelets, schedulers and
+// network plugins write to pods often, and the cost of a look grows with the number of pods. So updates are ignored unless a decision or
+// a message depends on them.
 func (e events) ofPods() handler.EventHandler {
 	return podWatch{wakeUp{events: e, sets: e.setsOfPod, changed: e.podChanged, priority: priorityOfPod}}
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // Line is the queue in which sets wait to be reconciled: a workqueue in the Order of this package. It holds a set once, at the
-// earliest time and with the highest priority that were asked for, but not before the set can afford the look.
+// earliest requested time and with the highest requested priority, but not before the set can afford the look.
 type Line struct {
 	*workqueue.Typed[reconcile.Request]
 
@@ -120,8 +120,8 @@ func (l *Line) GetWithPriority() (set reconcile.Request, priority int, shutdown 
 	return set, l.Order.Priority(set), shutdown
 }
 
-// Done implements workqueue.TypedInterface. The worker that calls it asks for the next set, so no other one is woken for what may be
-// taken now.
+// Done implements workqueue.TypedInterface. The worker that calls it takes the next set itself, so no other worker is woken for the
+// sets that may be taken now.
 func (l *Line) Done(set reconcile.Request) {
 	l.Order.Done(set)
 	l.Typed.Done(set)

@@ -13,7 +13,7 @@ import (
 // names holds the names that sets wait for, and the names of deleted pods.
 type names struct {
 	mu sync.Mutex
-	// waiting says which set waits for a pod of another to go, because it needs the name.
+	// waiting maps the names of other owners' pods to the sets that wait for these names.
 	waiting map[types.NamespacedName]types.NamespacedName
 	// gone holds the pods of sets with random names that were deleted since the last look, which may have shown none of them.
 	gone map[types.UID][]string

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Priorities of sets in line, in steps. What happens around a set has Priority, if it is not that the set has lost a pod. Users'
-// edits have 0, and new sets come next: a thousand may come at once. What is there at the start, and resyncs, have
+// Priorities of sets in line, in steps. An event of another object has Priority, or lostPriority if the set has lost a pod. Users'
+// edits have 0. New sets come next, because a thousand may be created at once. Sets that exist at the start, and resyncs, have
 // handler.LowPriority and come last.
 const (
 	Priority     = handler.LowPriority / 2
@@ -24,7 +24,7 @@ const (
 	newPriority  = -1
 )
 
-// What a step of priority counts.
+// The value of a step of priority.
 const (
 	// stepInLine is how many later arrivals a set stands before, among the sets of its namespace.
 	stepInLine = 10
@@ -32,13 +32,13 @@ const (
 	stepOfNamespace = time.Millisecond
 )
 
-// Order is when sets are looked at, in which order, and how many of a namespace at a time.
+// Order decides when sets are looked at, in which order, and how many of a namespace at a time.
 //
-// The rule: a set and its namespace pay for each look at the set. What happens around a set puts it into the line when the set can
-// afford a look; an edit puts it there at once. The namespace that owes least is next. One that waits for nothing gains nothing by
-// that. In a namespace, a set stands by when it came and by its priority: the lower its number of arrival, and the higher its priority,
-// the earlier. So every set is passed by a bounded number of others. A namespace has at most as many workers as are free: however many
-// of its requests hang, others find a worker.
+// The rule: a set and its namespace pay for each look at the set. An event of another object puts a set into the line when the set can
+// afford a look; an edit puts it there at once. The namespace that owes least is next. A namespace without waiting sets saves nothing.
+// Within a namespace, sets are ordered by their arrival, and each step of priority moves a set before some earlier ones. So every set is
+// passed by a bounded number of others. A namespace has at most as many workers as are free: however many of its requests hang, others
+// find a worker.
 //
 // It is the order of a workqueue, which calls Push, Pop, Touch and Len one at a time.
 type Order struct {
@@ -47,10 +47,10 @@ type Order struct {
 	mu sync.Mutex
 	// free is how many workers are free.
 	free int
-	// arrivals counts what was put into the line.
+	// arrivals is how many sets have been put into the line.
 	arrivals int
-	// least is when the namespace that owed least will have paid, of those that waited when the last set was taken. It is the clock by
-	// which namespaces pay: they wait for each other, and not for time.
+	// least is the lowest account of the namespaces that waited when the last set was taken. It is the clock by which namespaces pay:
+	// they wait for each other, and not for time.
 	least      time.Time
 	namespaces map[string]*branch
 	// accounts holds the accounts of sets that were looked at.
@@ -90,7 +90,7 @@ func (o *Order) Wait(set reconcile.Request, priority int) time.Duration {
 	return o.accounts[set.NamespacedName].wait(o.clock.Now())
 }
 
-// Charge charges a look at a set to the set and its namespace. The namespace has paid what every look costs.
+// Charge charges a look at a set to the set and its namespace. The namespace has already paid the fixed cost.
 func (o *Order) Charge(set types.NamespacedName, l Look) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,7 +127,7 @@ func (o *Order) Waits(set reconcile.Request) bool {
 func (o *Order) Push(set reconcile.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, ok := o.priorities[set]; !ok { // it was taken, and came again, since its priority was noted
+	if _, ok := o.priorities[set]; !ok { // it was taken, and put into the line again, since its priority was noted
 		o.priorities[set] = Priority
 	}
 	o.arrivals++
@@ -148,7 +148,7 @@ func (o *Order) Touch(set reconcile.Request) {
 	}
 }
 
-// Len implements workqueue.Queue: it returns how many of those that wait may be taken now.
+// Len implements workqueue.Queue: it returns how many waiting sets may be taken now.
 func (o *Order) Len() (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -199,7 +199,7 @@ func (o *Order) Priority(set reconcile.Request) int {
 	return o.working[set]
 }
 
-// Done notes that a set is no longer worked on. When no set waits, it is forgotten which namespace owes what.
+// Done notes that a set is no longer worked on. When no set waits, the accounts of namespaces are dropped.
 func (o *Order) Done(set reconcile.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -214,7 +214,7 @@ func (o *Order) Done(set reconcile.Request) {
 	}
 }
 
-// finds reports whether a namespace finds a worker.
+// finds reports whether a worker may take a set of a namespace.
 func (o *Order) finds(b *branch) bool { return b.working < o.free }
 
 func (o *Order) branch(namespace string) *branch {
@@ -234,7 +234,7 @@ func (b *branch) before(other *branch) bool {
 	return b.waiting[0].standing() < other.waiting[0].standing()
 }
 
-// owes is when the namespace will have paid, or seems to have by the priority of its first set.
+// owes returns the account of a namespace, lowered by the priority of its first set.
 func (b *branch) owes() time.Time {
 	return b.paid.Add(-time.Duration(b.waiting[0].priority) * stepOfNamespace)
 }

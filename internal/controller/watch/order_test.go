@@ -60,8 +60,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestNamespacesPay looks at sets of a namespace, each with a thousand pods, and of another, without any. They get as much of the
-// manager, and none of them gains by having waited for nothing, or by requests that hung.
+// TestNamespacesPay looks at sets of a namespace, each with a thousand pods, and of another, without any. Both get the same share of the
+// manager's time. Neither saves anything by waiting for nothing, or by requests that hang.
 func TestNamespacesPay(t *testing.T) {
 	t.Parallel()
 	o := NewOrder(4, clock.RealClock{})
@@ -102,8 +102,7 @@ func TestNamespacesPay(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsToPay puts a set that cannot afford a look into the line. An edit does not wait for that, and neither does what a
-// user makes.
+// TestWhoWaitsToPay puts a set that cannot afford a look into the line. Edits and new sets do not wait for that.
 func TestWhoWaitsToPay(t *testing.T) {
 	t.Parallel()
 	for priority, want := range map[int]time.Duration{
@@ -130,7 +129,7 @@ func TestWhoWaitsToPay(t *testing.T) {
 	}
 }
 
-// TestNamespacesAreForgotten lets a set wait all the time, and sets of one namespace after another come.
+// TestNamespacesAreForgotten lets a set wait all the time, while sets of one namespace after another arrive.
 func TestNamespacesAreForgotten(t *testing.T) {
 	t.Parallel()
 	o := NewOrder(4, clock.RealClock{})
@@ -147,7 +146,7 @@ func TestNamespacesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsAges lets edits of one set after another come without end. An event of another set is not passed by all of them.
+// TestWhatWaitsAges lets edits of one set after another arrive without end. An event of another set is not passed by all of them.
 func TestWhatWaitsAges(t *testing.T) {
 	t.Parallel()
 	o := NewOrder(2, clock.RealClock{})
@@ -307,7 +306,7 @@ func TestNobodyWaitsForNeighbors(t *testing.T) {
 	}
 }
 
-// work reconciles sets, each for a time, and tells when it begins with one of them.
+// work reconciles sets, each for a time, and reports when it begins with one of them.
 func work(l *Line, takes time.Duration, victim reconcile.Request, found chan<- time.Time) {
 	for {
 		set, _, shutdown := l.GetWithPriority()

@@ -28,14 +28,14 @@ type sightings struct {
 // Sighting returns what events showed of a pod.
 func (r *Router) Sighting(pod types.UID) inplace.Sighting { return r.sightings.of(pod) }
 
-// of returns what was seen of a pod.
+// of returns the sighting of a pod; an empty one if there is none.
 func (s *sightings) of(pod types.UID) inplace.Sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[pod]
 }
 
-// see takes note of a pod.
+// see updates the sighting of a pod.
 func (s *sightings) see(o client.Object) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -54,14 +54,14 @@ func (s *sightings) see(o client.Object) {
 	}
 }
 
-// forget drops what was seen of a pod that is gone.
+// forget drops the sighting of a deleted pod.
 func (s *sightings) forget(pod types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, pod)
 }
 
-// podWatch takes note of what each event shows of a pod before it wakes the sets that the pod concerns.
+// podWatch updates the sighting of the pod of each event before it wakes the sets that the pod concerns.
 type podWatch struct {
 	wakeUp
 }
@@ -89,7 +89,7 @@ func (w podWatch) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 	w.wakeUp.Delete(ctx, e, q)
 }
 
-// noteGone notes that a pod of a set has gone. Nothing is noted of a set that is gone, because it would never be forgotten.
+// noteGone notes that a pod of a set was deleted. It ignores pods of deleted sets, whose entries would never be dropped.
 func (w podWatch) noteGone(ctx context.Context, pod client.Object) {
 	key, ok := informer.SetOf(pod)
 	if !ok {

@@ -26,7 +26,7 @@ type wakeUp struct {
 	sets handler.MapFunc
 	// changed reports whether an update concerns them; nil if every update does.
 	changed func(ctx context.Context, before, after client.Object) bool
-	// priority is that of an update or a deletion, after which there is no object; nil if it is always Priority.
+	// priority returns the priority of an update or a deletion; after is nil for a deletion. Without the function it is Priority.
 	priority func(before, after client.Object) int
 }
 

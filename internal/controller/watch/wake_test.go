@@ -41,7 +41,7 @@ func (q *entrance) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Re
 	}
 }
 
-// TestWake tells with which priority each event puts a set into the line.
+// TestWake checks with which priority each event puts a set into the line.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	set := func(change func(*v1alpha1.RollSet)) *v1alpha1.RollSet {

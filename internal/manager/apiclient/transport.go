@@ -20,12 +20,12 @@ import (
 const (
 	// requestTimeout is how long a request of a reconcile may take, so that a webhook that hangs holds no worker for longer.
 	requestTimeout = 15 * time.Second
-	// resolution is that of the time in an answer.
+	// resolution is the resolution of the time in an answer.
 	resolution = time.Second
-	// notable is the shortest difference between two clocks that is told. Requests take a while, and clocks are never the same.
+	// notable is the smallest difference between two clocks that is reported. Requests take a while, and clocks never agree exactly.
 	notable = 3 * time.Second
-	// tellEvery is how often a difference is told in the log while it lasts.
-	tellEvery = time.Hour
+	// logEvery is how often a difference is logged while it lasts.
+	logEvery = time.Hour
 )
 
 // Watch lets each request of a client that has a deadline, as those of reconciles have, end within 15 seconds, and lets a
@@ -82,8 +82,8 @@ type ClockDifference struct {
 
 	mu    sync.Mutex
 	ahead time.Duration
-	// told is when the difference was last told; zero if there was none.
-	told time.Time
+	// logged is when the difference was last logged; zero if there was none.
+	logged time.Time
 }
 
 // NewClockDifference returns a measure that has seen no answer yet.
@@ -114,15 +114,15 @@ func (d *ClockDifference) note(date string, sent time.Time) {
 	defer d.mu.Unlock()
 	was := d.ahead
 	if was != 0 && least <= was && was <= most {
-		ahead = was // it stays as it was told, while nothing speaks against it
+		ahead = was // still possible, so the reported difference does not change
 	}
 	d.ahead = ahead
 	switch {
 	case ahead == 0 && was != 0:
-		d.told = time.Time{}
+		d.logged = time.Time{}
 		d.log.Info("the clock agrees with the API server's again")
-	case ahead != 0 && (d.told.IsZero() || received.Sub(d.told).Abs() >= tellEvery):
-		d.told = received
+	case ahead != 0 && (d.logged.IsZero() || received.Sub(d.logged).Abs() >= logEvery):
+		d.logged = received
 		d.log.Info("the clock differs from the API server's: what depends on times of pods, such as minReadySeconds, comes too early or too late; "+
 			"synchronize it", "ahead", ahead.String())
 	}

@@ -3,10 +3,10 @@
 
 // Package footprint keeps a manager's memory small.
 //
-// The rule: Go's collector runs when the heap has grown to twice the live heap. With a small live heap it would run all the time during
-// work, so the heap may grow by a fixed size instead. With tens of thousands of pods it may grow by three tenths only, because
-// short-lived objects between long-lived ones leave gaps that cannot be released. An idle manager does not reach the next collection, and
-// would keep its free memory for hours. So it collects once after ten idle seconds, and releases free memory.
+// The rule: by default, Go's collector runs when the heap has doubled since the last collection. With a small live heap it would run
+// all the time during work, so the heap may grow by a fixed size instead. With tens of thousands of pods it may grow by three tenths
+// only, because short-lived objects between long-lived ones leave gaps that cannot be released. An idle manager does not reach the next
+// collection, and would keep its free memory for hours. So it collects once after ten idle seconds, and releases free memory.
 package footprint
 
 import (
@@ -78,14 +78,14 @@ func growth(live uint64, most int) int {
 	return max(minPercent, min(most, int(growBytes*100/max(live, 1<<20))))
 }
 
-// watch checks what was allocated in each period.
+// watch compares the allocations of consecutive periods.
 type watch struct {
 	before uint64
 	done   bool
 }
 
-// quiet reports whether this period is the first with almost no allocations. It is given what was allocated since the
-// process began, in bytes.
+// quiet reports whether this period is the first with almost no allocations after a busy one. allocated is the number of bytes that the
+// process has allocated since it started.
 func (w *watch) quiet(allocated uint64) bool {
 	busy := allocated-w.before > idleBytes
 	first := !busy && !w.done

@@ -5,7 +5,7 @@
 // controller-runtime's own filter asks, without the authentication and authorization chain of an API server, which is a
 // third of the binary.
 //
-// The rule: a client that may read the metrics gets them, whatever others send. An answer that allows a client is used for a minute.
+// The rule: a client that may read the metrics gets them, even if others send many requests. An answer that allows a client is used for a minute.
 // A client that was allowed before does not wait behind unknown clients. A client that is refused gets its answer late,
 // so that it asks less often, and leaves at most one line a minute in the log.
 package metricsauth
@@ -38,7 +38,7 @@ const (
 	reviewsPerSecond, knownPerSecond = 200, 20
 	// turnTimeout is how long a client waits for its turn to be asked about.
 	turnTimeout = 1500 * time.Millisecond
-	// refusalDelay is how late a refusal is. A few hundred clients that ask again and again then leave room for others.
+	// refusalDelay delays each refusal, so that a few hundred clients that ask again and again do not use up all requests.
 	refusalDelay = 3 * time.Second
 )
 
@@ -58,7 +58,7 @@ func Filter(c clock.Clock) func(*rest.Config, *http.Client) (metricsserver.Filte
 
 func newFilter(config *rest.Config, httpClient *http.Client, c clock.Clock) (metricsserver.Filter, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the limits are those of lanes
+	config.QPS = -1 // lanes limit the requests
 	tokens, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("build a client for token reviews: %w", err)

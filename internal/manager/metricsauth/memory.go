@@ -16,7 +16,7 @@ import (
 const (
 	// acceptedFor is how long an answer that allows a request is used again. A right that is withdrawn ends that much later.
 	acceptedFor = time.Minute
-	// knownFor is how long a client that was allowed is asked about before unknown clients.
+	// knownFor is how long a client that was allowed has priority over unknown clients.
 	knownFor = time.Hour
 	// maxClients bounds the clients that are remembered. A cluster has a few that read metrics.
 	maxClients = 1000
@@ -66,7 +66,7 @@ func (m *memory) allow(c client) {
 	m.allowed[c] = m.clock.Now()
 }
 
-// forgetOld makes room: it forgets the clients that are no longer known, and all of them if that is not enough.
+// forgetOld forgets the clients that are no longer known, or all of them if there are still too many.
 func (m *memory) forgetOld() {
 	maps.DeleteFunc(m.allowed, func(_ client, at time.Time) bool { return m.clock.Since(at) >= knownFor })
 	if m.allowed == nil || len(m.allowed) >= maxClients {

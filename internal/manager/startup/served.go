@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package startup checks, before a manager acts, that it has what it needs and is the only one. A manager that lacks
-// something does not act at all: it exits with a message that tells what to do.
+// something does not act at all: it exits with a message that says what to do.
 package startup
 
 import (

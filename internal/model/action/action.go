@@ -81,7 +81,7 @@ type Unmark struct {
 type CreateClaims struct {
 	// ID is the identity, and Revision the name of the revision that its pod is at.
 	ID, Revision string
-	// Reason is what is missing.
+	// Reason says what is missing.
 	Reason string
 }
 
@@ -173,7 +173,7 @@ const (
 	HeldByRefusal   HoldKind = "refusal"      // the API server refused the write a moment ago
 )
 
-// Plan is what one reconcile writes, what it must not write yet, and when the passing of time could change the answer.
+// Plan holds the writes of one reconcile, the writes that must wait, and the time at which the answer could change by itself.
 type Plan struct {
 	// Actions are applied in this order. Creates may run in parallel.
 	Actions []Action

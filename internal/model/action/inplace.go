@@ -35,7 +35,7 @@ type UpdateInPlace struct {
 	Pod *corev1.Pod
 	// Revision is the name of the revision that it goes to.
 	Revision string
-	// Change is what makes it a pod of that revision.
+	// Change makes it a pod of that revision.
 	Change inplace.Change
 	// Passed is the lifecycle hook that the update does not wait for any longer.
 	Passed snapshot.Passed

@@ -87,7 +87,7 @@ func parts(a Action) (verb attempt.Verb, object metav1.Object, id string) {
 	return "", nil, ""
 }
 
-// verb tells the two kinds of changes apart, which the API server may refuse separately.
+// verb distinguishes the two kinds of changes, which the API server may refuse separately.
 func (a ChangeClaim) verb() attempt.Verb {
 	if a.Class != nil {
 		return attempt.ModifyingClaim

@@ -32,7 +32,7 @@ func IsAltered(err error) bool { return errors.As(err, new(*AlteredError)) }
 // maxAltered is how many differences an error names.
 const maxAltered = 3
 
-// patched is what a patch says of the metadata of an object. A nil value removes its key.
+// patched is the part of a patch that concerns the metadata of an object. A nil value removes its key.
 type patched struct {
 	Metadata struct {
 		Labels          map[string]*string      `json:"labels"`

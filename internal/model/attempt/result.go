@@ -19,7 +19,7 @@ const (
 	internalError   = 500
 )
 
-// Result tells how the attempt of a write ended.
+// Result is the result of an attempt to write.
 type Result struct {
 	// Key names the write. Writes of one verb share a key if they fail for the same cause: a full quota, or an API server
 	// that fails.
@@ -82,14 +82,14 @@ func ByRule(err error) bool {
 }
 
 // LacksRights reports whether the API server refused a write before it looked at it, because the client may not make such
-// writes. An API server that has just started answers like that until it knows the roles. Only its message tells this from the
-// refusal of a policy.
+// writes. An API server that has just started answers like that until it knows the roles. Only its message distinguishes this
+// from the refusal of a policy.
 func LacksRights(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
 }
 
 // MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
-// internal error. There is no doubt if it refused or altered the write, if a webhook failed, or if no connection was accepted.
+// internal error. The outcome is known if it refused or altered the write, if a webhook failed, or if no connection was accepted.
 func MayHaveHappened(err error) bool {
 	if IsAltered(err) {
 		return false
@@ -111,7 +111,7 @@ func InTrouble(err error) bool {
 }
 
 // blamesWebhook reports whether an admission webhook refused a write or failed to judge it. Both happen before anything is
-// written. Only the message of the API server tells.
+// written. Only the message of the API server shows this.
 func blamesWebhook(err error) bool {
 	return strings.Contains(err.Error(), `admission webhook "`) || strings.Contains(err.Error(), "failed calling webhook")
 }

@@ -9,7 +9,7 @@
 // server sums up for a whole pod. A template that spells such a value out is another template, because the value of the cluster may
 // change and that of the template may not.
 //
-// The defaults are those of SetObjectDefaults_Pod in k8s.io/kubernetes/pkg/apis/core/v1 v1.37.2 (Copyright 2015 The Kubernetes
+// The defaults follow SetObjectDefaults_Pod in k8s.io/kubernetes/pkg/apis/core/v1 v1.37.2 (Copyright 2015 The Kubernetes
 // Authors, Apache-2.0). The tests in internal/testing/sim/fidelity compare them with those of a real API server.
 package defaults
 

@@ -12,9 +12,9 @@ import (
 // of a status. An adopted pod may have an id from the sequence of another set, which can be anywhere.
 const jump = 2048
 
-// Issued returns how many ids of its sequence a set has given out. known is the recorded count, and places are those of the
-// ids of its pods and claims. The next id is the one at the returned place. A place that is too far ahead to be the set's
-// own does not count; −1 is no place. After the end of the sequence the count goes on, and the sequence starts again.
+// Issued returns how many ids of its sequence a set has given out. known is the recorded count, and places has the place in the
+// sequence of each id of its pods and claims. The next id is the one at the returned place. A place that is too far ahead to be
+// the set's own does not count; −1 is no place. After the end of the sequence the count goes on, and the sequence starts again.
 func Issued(known int, places iter.Seq[int]) int {
 	var ahead []int
 	for place := range places {

@@ -16,7 +16,7 @@
 // of volumes and ports means nothing, nil equals empty, and a field that is left out equals its default. The label with the revision changes in every update, so a
 // variable that reads it forbids all of them. A volume with all labels does not, because the kubelet rewrites it.
 //
-// Patches are made from templates alone. The pod's state annotation only tells when the kubelet is done.
+// Patches are made from templates alone. The pod's state annotation only shows when the kubelet is done.
 package inplace
 
 import (

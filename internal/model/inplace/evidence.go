@@ -78,7 +78,7 @@ func firstRestart(pod *corev1.Pod, s State, seen Sighting) (waiting string, isPa
 	return "", isPassing
 }
 
-// restarted returns how certain it is that a container runs its new image. If it is not, waiting is what it waits for.
+// restarted returns how certain it is that a container runs its new image. If it is not certain, waiting says what is missing.
 //
 // A kubelet first reports that it has observed the new generation, with everything else unchanged. Seconds or minutes later,
 // when the old container has ended and the new one runs, it reports the new containerID, imageID and image in one write. So

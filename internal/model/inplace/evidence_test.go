@@ -127,14 +127,14 @@ func TestSighting(t *testing.T) {
 		seen []report
 		want bool
 	}{
-		"nothing":                                {nil, false},
-		"only the last":                          {[]report{last}, false},
-		"the container before, too early":        {[]report{before, last}, false},
-		"the container before":                   {[]report{{2, alias, "web@sha256:1", "c://1", "", "", ""}, last}, true},
-		"none":                                   {[]report{{2, alias, "web@sha256:1", "", "ContainerCreating", "", ""}, last}, true},
-		"one between":                            {[]report{{2, alias, "web@sha256:1", "c://9", "", "", ""}, last}, true},
-		"a kubelet that tells no generation":     {[]report{{0, alias, "web@sha256:1", "c://1", "", "", ""}, last}, false},
-		"the first that was seen is what counts": {[]report{{2, alias, "web@sha256:1", "c://1", "", "", ""}, last, last}, true},
+		"nothing":                              {nil, false},
+		"only the last":                        {[]report{last}, false},
+		"the container before, too early":      {[]report{before, last}, false},
+		"the container before":                 {[]report{{2, alias, "web@sha256:1", "c://1", "", "", ""}, last}, true},
+		"none":                                 {[]report{{2, alias, "web@sha256:1", "", "ContainerCreating", "", ""}, last}, true},
+		"one between":                          {[]report{{2, alias, "web@sha256:1", "c://9", "", "", ""}, last}, true},
+		"a kubelet that reports no generation": {[]report{{0, alias, "web@sha256:1", "c://1", "", "", ""}, last}, false},
+		"the first that was seen counts":       {[]report{{2, alias, "web@sha256:1", "c://1", "", "", ""}, last, last}, true},
 	} {
 		p, s := changed(t, before, before, "web:v1-again", "")
 		seen := inplace.Sighting{}

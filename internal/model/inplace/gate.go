@@ -30,7 +30,7 @@ type Gate struct {
 	Done int64
 }
 
-// Position is what a gate is set to.
+// Position is the status that a gate is set to.
 type Position corev1.ConditionStatus
 
 // The positions of a gate.

@@ -44,7 +44,7 @@ type containerPatch struct {
 // pod to a revision at once. It keeps what users added to the pod. The patch is for this pod only. If a container must
 // restart, it is for the pod exactly as it was seen, because the state records what was before.
 //
-// It fails if the pod lacks a container whose image changes, or has more containers than the state has room for.
+// It fails if the pod lacks a container whose image changes, or has more containers than the state can hold.
 func Patch(pod *corev1.Pod, c Change, revision string) ([]byte, error) {
 	patch := podPatch{Metadata: metadataPatch{
 		UID:         pod.UID,
@@ -81,8 +81,8 @@ func Patch(pod *corev1.Pod, c Change, revision string) ([]byte, error) {
 }
 
 // ResizePatch returns the strategic merge patch for the resize subresource of a pod that gives the named containers the
-// cpu and memory of a template, or nil if they have them. The names are those of [State.Resized]: the state outlives a
-// crash between the two patches.
+// cpu and memory of a template, or nil if they have them. Pass the names in [State.Resized], which is kept if the manager
+// crashes between the two patches.
 //
 // It fails if the pod or the template lacks such a container.
 func ResizePatch(pod *corev1.Pod, to *corev1.PodTemplateSpec, containers []string) ([]byte, error) {

@@ -265,7 +265,7 @@ func TestRoundTrip(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%d pairs of templates could be changed into one another, too few to tell", changes)
+	t.Errorf("%d pairs of templates could be changed into one another, too few for a test", changes)
 }
 
 func FuzzRoundTrip(f *testing.F) {

@@ -13,8 +13,8 @@ import (
 
 // Progress is the progress of a pod's last update in place.
 type Progress struct {
-	// Restart is what must happen until all containers run their new images, and Resize until they have their new resources;
-	// empty if nothing.
+	// Restart says why not all containers run their new images yet, and Resize why they do not have their new resources;
+	// empty if they do.
 	Restart, Resize string
 	// Postponed is true if the resize waits for an answer that may never come: the node has no room for it.
 	Postponed bool

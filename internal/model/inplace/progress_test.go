@@ -15,7 +15,7 @@ import (
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
-// report is what the kubelet reports about container web in one status.
+// report is a status of the container web, as a kubelet reports it.
 type report struct {
 	observed    int64 // observedGeneration
 	image       string
@@ -51,7 +51,7 @@ func (r report) write(p *corev1.Pod) {
 	}
 }
 
-// done returns whether a pod's update is done as far as the pod itself tells, and what is waited for.
+// done reports whether a pod's update is done as far as the pod itself shows, and returns what is waited for.
 func done(p *corev1.Pod, to *corev1.PodTemplateSpec, s inplace.State) (isDone bool, waiting string) {
 	progress := inplace.Of(p, to, s, inplace.Sighting{})
 	return progress.Done(), cmp.Or(progress.Restart, progress.Resize)

@@ -25,9 +25,9 @@ const (
 	maxState = 16 << 10
 )
 
-// State is what a pod was like when its update in place was written. It tells what the kubelet must change until the update
-// is done. It can only delay. No content that another client may have put into it gets into a write, not even into the next
-// state: only numbers, and what the pod confirms, are taken over.
+// State records a pod as it was when its update in place was written, and so what the kubelet must change until the update is done.
+// It can only delay. No content that another client may have put into it gets into a write, not even into the next state: only
+// numbers, and what the pod confirms, are taken over.
 type State struct {
 	// Revision is the revision that the pod goes to.
 	Revision string `json:"revision"`

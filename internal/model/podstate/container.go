@@ -185,7 +185,7 @@ func (c container) runsBetweenCrashes() bool {
 	if running.StartedAt.Sub(last.FinishedAt.Time) < backOff {
 		return false
 	}
-	ready := condition(c.pod, corev1.PodReady)
+	ready := Condition(c.pod, corev1.PodReady)
 	return ready != nil && !ready.LastTransitionTime.After(running.StartedAt.Time)
 }
 

@@ -3,7 +3,7 @@
 
 // Package podstate interprets a pod's status.
 //
-// The rule: what the status says counts, and nothing that it omits is guessed. Every answer that depends on time also tells
+// The rule: what the status says counts, and nothing that it omits is guessed. Every answer that depends on time also says
 // when it changes. Every text is stable while nothing changes, bounded, and safe to print.
 package podstate
 
@@ -24,7 +24,7 @@ func Scheduled(pod *corev1.Pod) bool {
 
 // Unschedulable reports whether the scheduler found no node for the pod when it last tried, or may not try.
 func Unschedulable(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.PodScheduled)
+	c := Condition(pod, corev1.PodScheduled)
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
@@ -35,7 +35,7 @@ func SchedulingGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates
 // node.
 func TriedSince(pod *corev1.Pod) time.Time {
 	since := pod.CreationTimestamp.Time
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(since) {
+	if c := Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(since) {
 		since = c.LastTransitionTime.Time
 	}
 	return since
@@ -44,7 +44,7 @@ func TriedSince(pod *corev1.Pod) time.Time {
 // ReadySince returns when the pod became ready, and whether it is ready. It is the zero time for a ready pod whose status
 // does not say since when.
 func ReadySince(pod *corev1.Pod) (time.Time, bool) {
-	c := condition(pod, corev1.PodReady)
+	c := Condition(pod, corev1.PodReady)
 	if c == nil || c.Status != corev1.ConditionTrue {
 		return time.Time{}, false
 	}
@@ -54,7 +54,7 @@ func ReadySince(pod *corev1.Pod) (time.Time, bool) {
 // UnreadySince returns since when an unready pod has been unready.
 func UnreadySince(pod *corev1.Pod) time.Time {
 	since := pod.CreationTimestamp.Time
-	if c := condition(pod, corev1.PodReady); c != nil && c.LastTransitionTime.After(since) {
+	if c := Condition(pod, corev1.PodReady); c != nil && c.LastTransitionTime.After(since) {
 		since = c.LastTransitionTime.Time
 	}
 	return since
@@ -62,7 +62,7 @@ func UnreadySince(pod *corev1.Pod) time.Time {
 
 // NeverReady reports whether a pod has not been ready since its node started it.
 func NeverReady(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.PodReady)
+	c := Condition(pod, corev1.PodReady)
 	if c == nil {
 		return true
 	}
@@ -73,7 +73,7 @@ func NeverReady(pod *corev1.Pod) bool {
 // ContainersReady reports whether all containers are ready, whatever the pod's readiness gates say. The cache drops the condition
 // of that name from ready pods, whose containers are ready.
 func ContainersReady(pod *corev1.Pod) bool {
-	if c := condition(pod, corev1.ContainersReady); c != nil {
+	if c := Condition(pod, corev1.ContainersReady); c != nil {
 		return c.Status == corev1.ConditionTrue
 	}
 	return conditionTrue(pod, corev1.PodReady)
@@ -82,13 +82,13 @@ func ContainersReady(pod *corev1.Pod) bool {
 // Returning reports whether an unready pod is about to become ready: its containers and gates are, and the last gate was
 // opened no earlier than its node reported it as unready.
 func Returning(pod *corev1.Pod) bool {
-	ready := condition(pod, corev1.PodReady)
+	ready := Condition(pod, corev1.PodReady)
 	if ready == nil || ready.Status == corev1.ConditionTrue || !ContainersReady(pod) {
 		return false
 	}
 	var opened time.Time
 	for _, g := range pod.Spec.ReadinessGates {
-		c := condition(pod, g.ConditionType)
+		c := Condition(pod, g.ConditionType)
 		if c == nil || c.Status != corev1.ConditionTrue {
 			return false
 		}
@@ -126,7 +126,7 @@ func EndedSoon(pod *corev1.Pod, now time.Time) bool {
 			*to = t
 		}
 	}
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+	if c := Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
 		consider(&began, c.LastTransitionTime.Time)
 	}
 	if pod.Status.StartTime != nil {
@@ -139,7 +139,7 @@ func EndedSoon(pod *corev1.Pod, now time.Time) bool {
 		}
 	}
 	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.DisruptionTarget} {
-		if c := condition(pod, t); c != nil {
+		if c := Condition(pod, t); c != nil {
 			consider(&ended, c.LastTransitionTime.Time)
 		}
 	}
@@ -202,8 +202,8 @@ func SpecifiedDelete(pod *corev1.Pod) bool {
 	return marked && value != "false"
 }
 
-// condition returns the pod's condition of a type; nil if there is none.
-func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+// Condition returns the pod's condition of a type; nil if there is none.
+func Condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == t {
 			return c
@@ -214,7 +214,7 @@ func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition 
 
 // conditionTrue reports whether the pod has a condition with status True.
 func conditionTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
-	c := condition(pod, t)
+	c := Condition(pod, t)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 

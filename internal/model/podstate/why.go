@@ -43,7 +43,7 @@ func why(pod *corev1.Pod) string {
 	if s := whyContainers(pod); s != "" {
 		return s
 	}
-	if c := condition(pod, corev1.PodReady); c != nil {
+	if c := Condition(pod, corev1.PodReady); c != nil {
 		return join(c.Reason, c.Message)
 	}
 	return ""
@@ -85,7 +85,7 @@ func whyFinished(pod *corev1.Pod) string {
 }
 
 func whyUnscheduled(pod *corev1.Pod) string {
-	c := condition(pod, corev1.PodScheduled)
+	c := Condition(pod, corev1.PodScheduled)
 	if c == nil {
 		return "not scheduled yet"
 	}
@@ -116,7 +116,7 @@ func Unreachable(pod *corev1.Pod) bool {
 // closedGate returns what the first readiness gate that is not True says; empty if all are.
 func closedGate(pod *corev1.Pod) string {
 	for _, g := range pod.Spec.ReadinessGates {
-		c := condition(pod, g.ConditionType)
+		c := Condition(pod, g.ConditionType)
 		switch {
 		case c == nil:
 			return fmt.Sprintf("readiness gate %s is not set", g.ConditionType)

@@ -18,7 +18,7 @@ import (
 // uid is an id such as a runtime generates for every try.
 const uid = "d3adb33fd3adb33fd3adb33fd3adb33fd3adb33fd3adb33fd3adb33fd3adb33f"
 
-// pull is what containerd says when it cannot pull an image.
+// pull is containerd's message when it cannot pull an image.
 const pull = `failed to pull and unpack image "app:nope": failed to resolve image: docker.io/library/app:nope: not found`
 
 // notReady returns a pod on a node with a container "app" whose state is as the kubelet reports it.

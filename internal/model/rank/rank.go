@@ -21,7 +21,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Loss is what is lost with a pod. A pod is compared many times, so its values are looked up once.
+// Loss holds the values by which pods are compared for deletion. A pod is compared many times, so they are looked up once.
 type Loss struct {
 	// progress is how far the pod has come: unscheduled, pending, of unknown phase, running, ready.
 	progress int8
@@ -38,7 +38,7 @@ type Loss struct {
 	id       string
 }
 
-// Losses returns a function that tells what is lost with each active pod of a set.
+// Losses returns a function that computes the Loss of each active pod of a set.
 func Losses(o *snapshot.Set) func(*snapshot.Replica) Loss {
 	crowds := crowds(o)
 	return func(r *snapshot.Replica) Loss { return lossOf(r, crowds[r.Node], o.Now) }

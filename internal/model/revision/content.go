@@ -35,7 +35,7 @@ const (
 	changeCause = "kubernetes.io/change-cause"
 )
 
-// content is what a revision holds.
+// content is the decoded data of a revision.
 type content struct {
 	template *corev1.PodTemplateSpec
 	// claims are the names of the claim templates, in order.

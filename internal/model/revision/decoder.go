@@ -17,7 +17,7 @@ type Decoder struct {
 	known map[types.UID]decoded
 }
 
-// decoded is what a revision holds.
+// decoded is one version of a revision, decoded.
 type decoded struct {
 	resourceVersion string
 	template        *corev1.PodTemplateSpec
@@ -27,7 +27,7 @@ type decoded struct {
 	err   error
 }
 
-// Decode returns what [Decode] does.
+// Decode does the same as [Decode], once for each version.
 func (d *Decoder) Decode(object *appsv1.ControllerRevision) (template *corev1.PodTemplateSpec, claimNames []string, err error) {
 	known := d.decode(object)
 	return known.template, known.claims, known.err
@@ -36,7 +36,7 @@ func (d *Decoder) Decode(object *appsv1.ControllerRevision) (template *corev1.Po
 // KeepsClaims reports whether all claim templates of a revision can be read from its ControllerRevision.
 func (d *Decoder) KeepsClaims(object *appsv1.ControllerRevision) bool { return d.decode(object).keeps }
 
-// decode returns what a revision holds, from memory if it is known.
+// decode decodes a revision, unless this version of it was decoded before.
 func (d *Decoder) decode(object *appsv1.ControllerRevision) decoded {
 	known, ok := d.known[object.UID]
 	if ok && known.resourceVersion == object.ResourceVersion {

@@ -1,14 +1,13 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revision computes which revision the spec of a set is, what to write to record it, and which ControllerRevisions
-// to delete.
+// Package revision computes the revision of a set's spec, the writes that record it, and the ControllerRevisions to delete.
 //
-// The rule: two revisions are equal if they mean the same, whatever their bytes and hashes. While the generation of a set is
-// the one last observed, its update revision is the one that the status names, and nothing can change that: not a new
-// version of this program, a re-ordered map, or a lost or forged ControllerRevision. Otherwise an equal revision is used
-// again, as the newest. Only if there is none, a new one is made. A content that differs in the generation that was last
-// observed, such as after a new default of the API server, is recorded as equal to the update revision.
+// The rule: two revisions are equal if they mean the same, even if their bytes and hashes differ. While the generation of a set is
+// the one last observed, its update revision is the one that the status names. Nothing can change that: no new version of this
+// program, no re-ordered map, and no lost or forged ControllerRevision. Otherwise an equal revision is used again, as the newest. A
+// new one is made only if there is none. A content that differs in the generation that was last observed, such as after a new
+// default of the API server, is recorded as equal to the update revision.
 //
 // This relies on the caller: it must raise status.observedGeneration only together with status.updateRevision, even if the
 // resolution could not be applied.
@@ -33,7 +32,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Input is what [Resolve] judges. Resolve does not change it.
+// Input is the input of [Resolve], which does not change it.
 type Input struct {
 	// Set is the set. Its spec counts, the fields observedGeneration, currentRevision, updateRevision and collisionCount of
 	// its status, and the annotations by which users abort or retry a revision.
@@ -48,10 +47,10 @@ type Input struct {
 	Decode func(*appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []string, error)
 	// KeepsClaims, if not nil, remembers in the same way whether the claim templates of a revision can be read.
 	KeepsClaims func(*appsv1.ControllerRevision) bool
-	// Served, if not nil, reports whether a revision is what served last, and whether it nearly is: see [snapshot.Set.Served]. It is
-	// asked when another template takes effect. known are the usable revisions. current is empty if no revision was ever proven.
+	// Served, if not nil, reports whether a revision served last, and whether it nearly did: see [snapshot.Set.Served]. It is called
+	// when another template takes effect. known are the usable revisions. current is empty if no revision was ever proven.
 	Served func(known map[string]snapshot.Revision, revision, current string) (served, near bool)
-	// Unwritten names a revision that was judged to be what served last, while its proof could not be written; it may be empty.
+	// Unwritten names a revision that was judged to have served last, while its proof could not be written; it may be empty.
 	Unwritten string
 }
 
@@ -72,7 +71,7 @@ type Resolution struct {
 	// WasProven is true if Update was proven before.
 	WasProven bool
 	// Proof, if not nil, is a changed copy of the ControllerRevision before Update, and must be written before everything else:
-	// Update takes effect, and the revision before it is what served last. It is Current then.
+	// Update takes effect, and the revision before it served last. It is Current then.
 	Proof *appsv1.ControllerRevision
 	// Near is true if the revision before Update would be that, if more of its pods were available.
 	Near bool
@@ -152,7 +151,7 @@ func (r *resolver) know() {
 	r.out.Known[r.out.Update.Name] = r.out.Update
 }
 
-// read decodes all revisions, and tells those apart that cannot be used.
+// read decodes all revisions, and sets those aside that cannot be used.
 func (r *resolver) read() {
 	decode := r.Decode
 	if decode == nil {
@@ -279,8 +278,8 @@ func (r *resolver) newest(except string) int64 {
 	return newest
 }
 
-// successor returns the number after n. If n is the highest number, revisions are told apart by name, and the status names
-// the newest.
+// successor returns the number after n. If n is the highest number, revisions have the same number and different names, and the
+// status names the newest.
 func successor(n int64) int64 {
 	if n == math.MaxInt64 {
 		return n
@@ -341,8 +340,8 @@ func (r *resolver) resolveCurrent() {
 	}
 }
 
-// current returns the name of the current revision; empty if nothing tells. The revisions tell which was proven last. The status
-// counts where they cannot: if none was proven, if the object of the one that it names is lost, or if the proof of that one could
+// current returns the name of the current revision; empty if it is not recorded. The revisions record which was proven last. The
+// status counts where they do not: if none was proven, if the object of the one that it names is lost, or if the proof of that one could
 // not be written, so that its number is higher than that of the last proof.
 func (r *resolver) current() string {
 	named := r.Set.Status.CurrentRevision
@@ -369,8 +368,8 @@ func (r *resolver) isAhead(name string, number int64) bool {
 	return noted == 0 && found.object.Revision > number || noted > 0 && noted == number
 }
 
-// judgeOnceMore judges the revision before the update revision once more, when the latter takes effect: if it is what served last,
-// it becomes the current one, although a pod was missing, or its proof was not written yet.
+// judgeOnceMore judges the revision before the update revision once more, when the latter takes effect: if it served last, it
+// becomes the current one, although a pod was missing, or its proof was not written yet.
 func (r *resolver) judgeOnceMore() {
 	before, ok := r.before()
 	if !ok || r.Served == nil || has(before.object, RejectedAnnotation) {

@@ -494,7 +494,7 @@ func TestUpdateRevisionSurvives(t *testing.T) {
 		"garbage":                         {events: []func(*world){func(w *world) { w.named("app:v2").Data.Raw = []byte("{") }}, wantRecorded: true},
 		"nothing in it":                   {events: []func(*world){func(w *world) { w.named("app:v2").Data.Raw = nil }}, wantRecorded: true},
 		"a collision count after the act": {events: []func(*world){loss, func(w *world) { w.set.Status.CollisionCount = new(int32(5)) }}, wantRecorded: true},
-		"a stranger under its name":       {events: []func(*world){func(w *world) { w.taken.Insert(w.named("app:v2").Name) }, loss}},
+		"another object under its name":   {events: []func(*world){func(w *world) { w.taken.Insert(w.named("app:v2").Name) }, loss}},
 		"another way to name revisions": {events: []func(*world){func(w *world) {
 			loss(w)
 			w.set.Status.UpdateRevision = "web-5d4c8b9f77"
@@ -540,7 +540,7 @@ func TestImpostorThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-func TestNameTakenByStranger(t *testing.T) {
+func TestNameOfARevisionTaken(t *testing.T) {
 	t.Parallel()
 	w := rolledOut(t, 1)
 	w.image("app:v2")

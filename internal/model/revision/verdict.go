@@ -59,8 +59,8 @@ func (r *resolver) recallVerdict() {
 	if r.out.Update.Name != r.Set.Status.UpdateRevision || progressing == nil {
 		return
 	}
-	tells := progressing.Reason == v1alpha1.ReasonRolledBack || progressing.Reason == v1alpha1.ReasonNoReplicas
-	if tells && strings.Contains(progressing.Message, " and is rolled back") {
+	hasVerdict := progressing.Reason == v1alpha1.ReasonRolledBack || progressing.Reason == v1alpha1.ReasonNoReplicas
+	if hasVerdict && strings.Contains(progressing.Message, " and is rolled back") {
 		r.out.Rejected, r.out.Verdict = true, verdictIn(progressing.Message, r.out.Update.Name)
 	}
 }
@@ -76,7 +76,7 @@ func (r *resolver) keepVerdict(object *appsv1.ControllerRevision) {
 	r.asks(v1alpha1.RetryAnnotation, object, RetriedAnnotation)
 }
 
-// verdictIn returns the verdict on a revision that a message with its [Sentence] tells of.
+// verdictIn returns the verdict on a revision in a message with its [Sentence].
 func verdictIn(message, name string) string {
 	_, what, _ := strings.Cut(message, name+" ")
 	what, _, _ = strings.Cut(what, " and is rolled back")

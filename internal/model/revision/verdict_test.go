@@ -115,7 +115,7 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestVerdictOutlivesTheRevision deletes the ControllerRevision of a rollout that was given up. The status tells why it was.
+// TestVerdictOutlivesTheRevision deletes the ControllerRevision of a rollout that was given up. The status says why it was.
 func TestVerdictOutlivesTheRevision(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []string{"ProgressDeadlineExceeded", "Aborted", "StepFailed: step 2 of 4: gate A is False: 3% errors (of 7)"} {

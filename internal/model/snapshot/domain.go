@@ -42,7 +42,7 @@ func DomainOf(pod *corev1.Pod, key string) Domain {
 	return Domain{Pod: pod.Name}
 }
 
-// Origin is what a pod was created for: in place of another pod, or to make the set larger.
+// Origin records why a pod was created: in place of another pod, or to make the set larger.
 type Origin struct {
 	// Revision is the revision at which the pod was created. An update in place moves the pod without a new origin.
 	Revision string

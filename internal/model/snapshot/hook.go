@@ -10,7 +10,7 @@ type Passed struct {
 	// Hook is the name of the hook, and Seconds its limit.
 	Hook    string
 	Seconds int32
-	// Why is what the pod waited for, as a sentence that is still true; it may be empty.
+	// Why says what the pod waited for, in a sentence that is still true; it may be empty.
 	Why string
 }
 

@@ -18,7 +18,7 @@ type Objects struct {
 	Set *v1alpha1.RollSet
 	// Selector is the selector of the set, parsed.
 	Selector labels.Selector
-	// Pods and Revisions are those that the set controls. Claims carry its label, or have its name in theirs.
+	// The set controls Pods and Revisions. Claims carry its label, or have its name in theirs.
 	Pods      []*corev1.Pod
 	Revisions []*appsv1.ControllerRevision
 	Claims    []corev1.PersistentVolumeClaim

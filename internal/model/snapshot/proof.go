@@ -43,7 +43,7 @@ func (s *Set) stay(others, current int) int {
 	}
 }
 
-// Served reports whether a revision is what served last when another template takes the place of it, although it is not proven: no
+// Served reports whether a revision served last when another template takes its place, although it is not proven: no
 // pod that stays is at the current revision, and enough pods at this one are available. It is close if only the latter is missing.
 func (s *Set) Served(revision, current string) (served, near bool) {
 	if s.Limits.Replicas == 0 {

@@ -20,8 +20,7 @@ type Rollout struct {
 	Waits bool
 	// Turning is true if Next begins a step: pods move for it only once the status says so.
 	Turning bool
-	// Gates are the conditions that the step waits for. Begins are those of them that are reset to Unknown. Closed are those
-	// that are not True yet.
+	// Gates are the conditions that the step waits for. Of these, Begins are reset to Unknown, and Closed are not True yet.
 	Gates, Begins, Closed []string
 	// Failure is why the step failed; empty if it did not.
 	Failure string

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshot is what one reconcile knows, frozen: the spec with its defaults resolved, the two revisions, and one
-// Replica per identity. Every decision is made from it and from nothing else.
+// Package snapshot holds all that one reconcile knows: the spec with its defaults resolved, the two revisions, and one Replica per
+// identity. It does not change. Every decision is made from it and from nothing else.
 package snapshot
 
 import (
@@ -64,8 +64,8 @@ type Set struct {
 	// manager started are not among them.
 	Vacated map[string]Domain
 	// Replacing are the revisions of the successors of pods that the set took for them, and that are terminating or are gone, by
-	// identity. In a pause, they are those of all pods that are to be replaced, even if a user deleted them. Unseen is how many other places
-	// may be empty for the same reason, because they have been since before the manager started.
+	// identity. In a pause, this includes all pods that are to be replaced, even if a user deleted them. Unseen is how many other
+	// places may be empty for the same reason, because they have been since before the manager started.
 	Replacing map[string]string
 	Unseen    int
 	// FinishedWait is how long failed and succeeded pods must still wait for their replacement.
@@ -106,7 +106,7 @@ type Set struct {
 
 // Refusal is a refused write.
 type Refusal struct {
-	// Message is what the API server said; empty if it was not asked, and the write is only paused for a moment.
+	// Message is the API server's message; empty if it was not asked, and the write is only paused for a moment.
 	Message string
 	// Overtaken is true if another client seems to have been faster. Users are not told.
 	Overtaken bool
@@ -167,14 +167,14 @@ type Block struct {
 }
 
 // Replica is one identity: its pod, if there is one, and its claims. It is one flat value, because a look passes thousands of
-// them several times. Each field is what one planner at least asks of a pod. What most planners ask of every pod stands together,
-// at the end of Content and at the beginning of Judgment: a look at a large set takes as long as reading it from memory.
+// them several times. At least one planner reads each field. The fields that most planners read of every pod stand together, at
+// the end of Content and at the beginning of Judgment: a look at a large set takes as long as reading it from memory.
 type Replica struct {
 	Content
 	Judgment
 }
 
-// Judgment is what a look at a set finds out about a replica, from its spec, the time, and other objects.
+// Judgment is the part of a replica that each look computes anew, from the set's spec, the time, and other objects.
 type Judgment struct {
 	// Steady replicas have an available pod of a usable revision, in a place that is in use. There is nothing to be said or done
 	// about it, but that a rollout or a scale-down may take it.
@@ -197,7 +197,7 @@ type Judgment struct {
 	NameTaken bool
 	// Leaving is why the node of the pod leaves; empty if it stays, or if the set ignores that.
 	Leaving string
-	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook is what it waits
+	// State is the state of the pod under the lifecycle hooks of the set; empty if none concerns it. Hook says what it waits
 	// for in that state, and Overdue is true if it has waited for longer than it may. Passed is the hook that it went on
 	// without.
 	Overdue bool
@@ -221,7 +221,7 @@ type Judgment struct {
 	AskAgain   bool
 }
 
-// Content is what a replica's pod says by itself. It is read once for each version of the pod.
+// Content is the part of a replica that its pod alone determines. It is computed once for each version of the pod.
 type Content struct {
 	// InPlace is the state of the pod's last update in place. Shown is its progress as far as the pod shows it by itself.
 	InPlace inplace.State
@@ -250,7 +250,7 @@ type Content struct {
 	Revision string
 	// Pod is nil if only claims remain.
 	Pod *corev1.Pod
-	// Scheduled and Ready are those of the pod's status.
+	// Scheduled and Ready are the pod's conditions PodScheduled and Ready.
 	Scheduled, Ready bool
 	// Unreachable is true if the pod is not Ready although its containers are and its readiness gates are open: its node does
 	// not answer, and the pod may well serve.

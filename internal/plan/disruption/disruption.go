@@ -24,7 +24,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// State is what the budgets of a namespace mean for a set.
+// State holds the budgets of a namespace that concern a set.
 type State struct {
 	// Own is the budget of the set; nil if there is none.
 	Own *policyv1.PodDisruptionBudget

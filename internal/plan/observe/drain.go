@@ -49,8 +49,8 @@ func (o *observer) markLeaving() {
 	}
 }
 
-// leavingSince returns since when a node has been leaving, as far as the looks at the set showed. The first look believes what it
-// sees.
+// leavingSince returns since when a node has been leaving, according to earlier looks at the set. For the first look it is the zero
+// time.
 func (o *observer) leavingSince(node string) time.Time {
 	since, known := o.memory.leaving[node]
 	if o.memory.leaving == nil || known && !since.After(o.Now) {

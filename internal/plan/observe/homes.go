@@ -44,7 +44,7 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 	return vacated
 }
 
-// remember sets which pods have been available at any look. No pod tells that itself once it is ready again.
+// remember records which pods have been available at any look. A pod does not show this once it is ready again.
 func (o *observer) remember() {
 	served := make(map[types.UID]bool, len(o.out.Replicas))
 	for i := range o.out.Replicas {

@@ -73,9 +73,9 @@ func (o *observer) seeProgress(r *snapshot.Replica) {
 	}
 }
 
-// seeResize sets whether a pod can get the resources of its revision on its node. If the API server refused them, the node was
-// never asked. No event shows when the API server would accept them, so it is asked again after a while. A quota or a policy
-// that refuses them would refuse the pod's successor too, so another pod is no way out.
+// seeResize sets whether a pod can get the resources of its revision on its node. If the API server refused them, the node never
+// got the request. No event shows when the API server would accept them, so the write is repeated after a while. A quota or a policy
+// that refuses them would refuse the pod's successor too, so recreating the pod does not help.
 func (o *observer) seeResize(r *snapshot.Replica, to *corev1.PodTemplateSpec) {
 	o.seeWait(r)
 	if inplace.Asked(r.Pod, to, r.InPlace) {

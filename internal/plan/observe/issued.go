@@ -41,22 +41,22 @@ func (o *observer) issued() int {
 		}
 	}
 	m := o.memory
-	m.issued = identity.Issued(m.told(o.Set), places)
+	m.issued = identity.Issued(m.known(o.Set), places)
 	if identity.Covers(m.shown, m.issued, places) {
 		m.shown = m.issued
 	}
 	return m.issued
 }
 
-// told returns how many ids the set is known to have given out.
-func (m *Memory) told(set *v1alpha1.RollSet) int { return max(int(set.Status.IssuedIDs), m.issued) }
+// known returns how many ids the set has given out, according to its status and this memory.
+func (m *Memory) known(set *v1alpha1.RollSet) int { return max(int(set.Status.IssuedIDs), m.issued) }
 
 // Unshown returns how many ids the set has given out, and up to which of them the cache has shown all pods, if these are
 // fewer.
 func (m *Memory) Unshown(set *v1alpha1.RollSet) (issued, shown int, some bool) {
-	told := m.told(set)
+	told := m.known(set)
 	return told, m.shown, m.shown < told
 }
 
 // Shown records that the pods of all issued ids are accounted for.
-func (m *Memory) Shown(set *v1alpha1.RollSet) { m.shown = m.told(set) }
+func (m *Memory) Shown(set *v1alpha1.RollSet) { m.shown = m.known(set) }

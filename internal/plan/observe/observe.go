@@ -26,8 +26,8 @@ import (
 	"rollset.dev/rollset/internal/update/steps"
 )
 
-// Memory is what is remembered of a set from one look to the next. It may be lost at any time: then pods are read again, and
-// waits for proof start again. The zero Memory is ready to use.
+// Memory carries state of a set from one look to the next. It may be lost at any time: then pods are read again, and waits for
+// proof start again. The zero Memory is ready to use.
 type Memory struct {
 	// Decoder remembers the content of revisions.
 	Decoder revision.Decoder
@@ -83,7 +83,7 @@ func Resolve(spec *v1alpha1.RollSetSpec) (s Spec, err error) {
 	return s, err
 }
 
-// Input is what a snapshot is made from.
+// Input is the input from which a snapshot is made.
 type Input struct {
 	*snapshot.Objects
 
@@ -109,7 +109,7 @@ type observer struct {
 
 	memory *Memory
 	out    *snapshot.Set
-	// waits are those of memory for the next look.
+	// waits becomes the memory's waits for the next look.
 	waits map[types.UID]waiting
 }
 
@@ -150,8 +150,8 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	return o.out
 }
 
-// Members returns a snapshot that tells only which pods hold a place of the set, at which revision, and which of them are available.
-// Nothing needs to be known of the revisions but their templates.
+// Members returns a snapshot that shows only which pods hold a place of the set, at which revision, and which of them are available.
+// Of the revisions it needs the templates only.
 func Members(in Input, m *Memory, known map[string]snapshot.Revision) *snapshot.Set {
 	o := observer{Input: in, memory: m, out: &snapshot.Set{
 		Name: in.Set.Name, Spec: &in.Set.Spec, Limits: in.Spec.Limits, Ordinals: in.Spec.Ordinals, Known: known, Refusals: in.Refusals, Now: in.Now,

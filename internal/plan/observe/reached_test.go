@@ -18,7 +18,7 @@ func TestReached(t *testing.T) {
 	t.Parallel()
 	type sight struct {
 		replicas int32
-		// told is what the status says, and pods are how many active pods there are.
+		// told is status.reachedReplicas, and pods is the number of active pods.
 		told int32
 		pods int
 		want int

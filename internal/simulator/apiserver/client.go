@@ -32,8 +32,8 @@ type Client struct {
 	Network FaultPlan
 	// Tried, if not nil, receives the outcome of each write, unless the manager crashed.
 	Tried func(Write, error)
-	// Vain, if not nil, receives patches that changed nothing.
-	Vain func(Write)
+	// NoChange, if not nil, receives patches that changed nothing.
+	NoChange func(Write)
 	// Rewritten, if not nil, receives writes whose metadata admission changed, and the answer.
 	Rewritten func(Write, client.Object)
 	// Later carries out a write that is still under way when the client gives up waiting for it.
@@ -100,7 +100,7 @@ func (c *Client) refuses(w Write, fault Fault) error {
 	return nil
 }
 
-// commit carries out a write, and tells of one that changed nothing or was rewritten.
+// commit carries out a write, and reports one that changed nothing or was rewritten.
 func (c *Client) commit(w Write, commit func(Write) (client.Object, error)) (answer client.Object, err error) {
 	before, rewritten := c.store.Version(), c.store.rewritten
 	answer, err = commit(w)
@@ -108,8 +108,8 @@ func (c *Client) commit(w Write, commit func(Write) (client.Object, error)) (ans
 	case err != nil || w.DryRun:
 	case c.store.rewritten > rewritten && c.Rewritten != nil:
 		c.Rewritten(w, answer)
-	case w.Verb == Patch && c.store.Version() == before && c.Vain != nil:
-		c.Vain(w)
+	case w.Verb == Patch && c.store.Version() == before && c.NoChange != nil:
+		c.NoChange(w)
 	}
 	return answer, err
 }

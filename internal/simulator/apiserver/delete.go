@@ -91,7 +91,7 @@ func insistsOnVersion(w Write) bool {
 	return w.DeleteOptions.Preconditions != nil && w.DeleteOptions.Preconditions.ResourceVersion != nil
 }
 
-// setPropagation tells the garbage collector by finalizers how to proceed, as the API server does.
+// setPropagation sets the finalizers by which the garbage collector knows how to proceed, as the API server does.
 func setPropagation(obj client.Object, policy *metav1.DeletionPropagation) {
 	if policy == nil {
 		return

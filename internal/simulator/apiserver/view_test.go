@@ -69,15 +69,15 @@ func TestListSelects(t *testing.T) {
 	set := d.create(aSet())
 	d.create(aPod("mine", ownedBy(set)))
 	d.create(aPod("orphan"))
-	stranger := aPod("stranger")
-	stranger.Labels = nil
-	d.create(stranger)
+	foreign := aPod("foreign")
+	foreign.Labels = nil
+	d.create(foreign)
 	v.Relist(Pods, d.Version())
 	tests := map[string]struct {
 		opts []client.ListOption
 		want []string
 	}{
-		"all":             {want: []string{"mine", "orphan", "stranger"}},
+		"all":             {want: []string{"foreign", "mine", "orphan"}},
 		"by label":        {opts: []client.ListOption{client.MatchingLabels{"app": "web"}}, want: []string{"mine", "orphan"}},
 		"by index":        {opts: []client.ListOption{client.MatchingFields{ownerIndex: string(set.GetUID())}}, want: []string{"mine"}},
 		"by both":         {opts: []client.ListOption{client.MatchingFields{ownerIndex: ""}, client.MatchingLabels{"app": "web"}}, want: []string{"orphan"}},

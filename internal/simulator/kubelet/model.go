@@ -72,7 +72,7 @@ type Model struct {
 	// TermDelay is the time that a container takes to end after it was asked to. The pod's grace period bounds it:
 	// a container that needs longer is killed, and exits with code 137.
 	TermDelay time.Duration
-	// RemoveDelay is the time from the end of a deleted pod's last container until its object is let go.
+	// RemoveDelay is the time from the end of a deleted pod's last container until the deletion of its object is requested.
 	RemoveDelay time.Duration
 	// ResizeDelay is the time from the acceptance of a resize until the containers have their new resources.
 	ResizeDelay time.Duration

@@ -130,8 +130,8 @@ func (v *visit) end(c member, code int32) {
 	c.status.Started = new(false)
 }
 
-// letGo has the object of a finished pod removed, once it was deleted and a moment has passed. With the grace period
-// 0 that is asked for already, all that is left to wait for is other people's finalizers.
+// letGo requests the removal of the object of a finished pod, some time after it was deleted. With the grace period 0 this has
+// been requested already, and only the finalizers of other programs remain.
 func (v *visit) letGo() {
 	if v.pod.DeletionTimestamp == nil || v.deletionGrace() == 0 {
 		return

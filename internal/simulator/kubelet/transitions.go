@@ -140,9 +140,8 @@ func (v *visit) situationOf(c member, a act) situation {
 	}
 }
 
-// plan looks at every container and sets the alarms for what will happen by itself. If there is work for the
-// worker, it begins with all of it, and what is due last ends it: containers that change together are replaced in
-// one event.
+// plan sets the alarms for the next transitions of all containers. If there is work for the worker, it begins with all of it, and
+// the work ends when the last part is due: containers that change together are replaced in one event.
 func (v *visit) plan() {
 	var tasks []task
 	var alarms []alarm

@@ -78,7 +78,7 @@ func NewCache(
 	return c
 }
 
-// source is what a kind's informer lists. There are no events to watch.
+// source lists a kind's objects for its informer. There are no events to watch.
 type source struct{ objects []client.Object }
 
 // List implements the informer's ListerWatcher.

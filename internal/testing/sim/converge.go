@@ -86,7 +86,7 @@ func (w *World) checkWanted() error {
 	if set == nil || set.DeletionTimestamp != nil || !w.satisfiable() {
 		return nil
 	}
-	return w.CheckWanted(set, w.willing)
+	return w.CheckWanted(set, w.letsPass)
 }
 
 // satisfiable reports whether the set can reach its wanted state in this cluster.
@@ -107,7 +107,7 @@ func (w *World) satisfiable() bool {
 			}
 		}
 	}
-	return !slices.ContainsFunc(templates, hopeless)
+	return !slices.ContainsFunc(templates, neverAvailable)
 }
 
 // templatesIn returns the templates that pods of a set have, or will have when they are created again.
@@ -133,8 +133,8 @@ func (w *World) templatesIn(set *v1alpha1.RollSet) (templates []*corev1.PodTempl
 	return templates
 }
 
-// hopeless reports whether pods of a template can never be available by themselves.
-func hopeless(template *corev1.PodTemplateSpec) bool {
+// neverAvailable reports whether pods of a template can never be available by themselves.
+func neverAvailable(template *corev1.PodTemplateSpec) bool {
 	c := &template.Spec.Containers[0]
 	_, tag, _ := strings.Cut(c.Image, ":")
 	for _, word := range []string{"broken", "missing", "crash", "exit"} {

@@ -87,7 +87,7 @@ func (w *World) lastEditOfPod() int64 {
 
 // course is how a scenario went.
 type course struct {
-	// writes are those that were tried, in order.
+	// writes are the writes that were tried, in order.
 	writes []string
 	// ending is the state of all objects in the end.
 	ending string

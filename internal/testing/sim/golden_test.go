@@ -81,7 +81,7 @@ func play(ctx context.Context, script Script, seed uint64) (*World, error) {
 	w := NewWorld(ctx, seed)
 	if seed != 0 {
 		if seed%4 >= 2 {
-			script = script.Hurry(w)
+			script = script.CutPauses(w)
 		}
 		if seed%4 >= 1 && seed%4 <= 2 {
 			w.Managers[0].Client.Faults = randomFaults(w.Chance)
@@ -93,8 +93,8 @@ func play(ctx context.Context, script Script, seed uint64) (*World, error) {
 	return w, nil
 }
 
-// hurried reports whether a seed cuts pauses short, so that the end may differ from the tidy run's.
-func hurried(seed uint64) bool { return seed%4 >= 2 }
+// cutsPauses reports whether a seed cuts pauses short, so that the end may differ from the tidy run's.
+func cutsPauses(seed uint64) bool { return seed%4 >= 2 }
 
 // randomFaults lets one write in twenty meet a fault.
 func randomFaults(chance *rand.Rand) apiserver.FaultPlan {
@@ -195,7 +195,7 @@ func replay(ctx context.Context, script Script, seed uint64, ending string) erro
 	if err == nil {
 		err = w.CheckConverged(ctx)
 	}
-	if err == nil && !hurried(seed) && w.Ending() != ending {
+	if err == nil && !cutsPauses(seed) && w.Ending() != ending {
 		err = fmt.Errorf("ends with %s, the tidy run with %s", w.Ending(), ending)
 	}
 	if err != nil {
@@ -204,7 +204,7 @@ func replay(ctx context.Context, script Script, seed uint64, ending string) erro
 	return nil
 }
 
-// TestSameSeedSameHistory is what makes a seed a way to repeat a failure.
+// TestSameSeedSameHistory shows that a seed repeats a history, and so a failure.
 func TestSameSeedSameHistory(t *testing.T) {
 	t.Parallel()
 	for name, s := range scenarios(t) {

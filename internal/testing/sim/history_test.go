@@ -83,7 +83,7 @@ func limitedHook() *rapid.Generator[string] {
 	})
 }
 
-// podWords returns what users, nodes and strangers do to pods; the pods are named as on the film strip.
+// podWords returns what users, nodes and other programs do to pods; the pods are named as on the film strip.
 func podWords(pod *rapid.Generator[string]) []word {
 	var words []word
 	for _, name := range []string{
@@ -290,7 +290,7 @@ func TestHistoriesAgain(t *testing.T) {
 			"podsToDelete a b\ntolerate", 19473},
 		// A manager starts with a cache from before the first ids were noted, and a pod has gone since.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrewind 37", 10000894},
-		// The pods that the cache does not show are there still, and a stranger that it shows has the name of a pod.
+		// The pods that the cache does not show are there still, and a foreign pod that it shows has the name of one.
 		{"replicas 3\nclaims data\nstranger qdl8b\nsettle\nimage app:v2\nleave\nrewind 37\nimage app:broken", 250},
 		// A user names a pod of surge that stands in for a pod of a lost node.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nimage app:quorum\nlabel-back a\nwhenScaled Delete\n" +
@@ -314,7 +314,7 @@ func TestHistoriesAgain(t *testing.T) {
 		// The first revision is recorded late, after pods were made at the second.
 		{"replicas 3\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nstranger qdl8b\npodsToDelete b c d\nmaxUnavailable 99%\n" +
 			"onStepFailed Rollback\nlabel zone=a c\nreplicas 6\ncpu 64", 71010914},
-		// Only the claims tell that the pods had any: the template is removed, and the revisions are deleted.
+		// Only the claims show that the pods had any: the template is removed, and the revisions are deleted.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nfail e\nforget\nlose-status\nno-claims data\n" +
 			"maxSurge 99%\nkill j\nminReady 3\nonDeadline Hold\nunspecify a\nlabel-back i\nsettle", 73003900},
 		// A pod is moved in place while surge at the same revision, which is not ready, is about to be deleted.
@@ -412,7 +412,7 @@ func TestHistoriesAgain(t *testing.T) {
 		{"replicas 3\nrun 500ms\nimage app:v2\nrun 200ms\nimage app:v1\nsettle\npartition 2\nimage app:v2\nsettle\nrewind 20 ControllerRevision\nrun 1m", 4},
 		// Surge that a quota refuses does not let more pods be broken.
 		{"replicas 3\nclaims data\nmaxUnavailable 50%\norphan 12345\nquota 2\nmaxSurge 2\nsettle", 0},
-		// Claims that were made for a pod whose name a stranger has are free when the stranger leaves, while a pod is recreated.
+		// Claims that were made for a pod whose name a foreign pod has are free when that leaves, while a pod is recreated.
 		{"replicas 3\nclaims data\nreplicas 3\nstranger btr7l\nsettle\napi-default\nimage app:v1\nleave\nimage app:v2", 2},
 		// A claim was made, and its answer lost, so no pod was made for it. A rollout recreates another pod with its own claim.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\ndomains zone\nmaxUnavailable 2\nsettle\n" +

@@ -114,7 +114,7 @@ func (w *World) checkHooks(isWrong func(*corev1.Pod, *v1alpha1.LifecycleHook) bo
 		return nil
 	}
 	own, live := w.OwnPods(set)
-	if slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return !w.isTended(pod.UID) }) {
+	if slices.ContainsFunc(own, func(pod *corev1.Pod) bool { return !w.hasKubelet(pod.UID) }) {
 		return nil
 	}
 	for _, pod := range live {

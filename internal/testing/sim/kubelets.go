@@ -25,13 +25,13 @@ import (
 type kubelets struct {
 	world *World
 	model kubelet.Model
-	pods  []*tended
+	pods  []*tracked
 	// busy is the time until which no kubelet reports. Then each reports the latest status only.
 	busy time.Time
 }
 
-// tended is one pod with its kubelet's memory of it.
-type tended struct {
+// tracked is one pod with its kubelet's memory of it.
+type tracked struct {
 	key    apiserver.Key
 	uid    types.UID
 	memory kubelet.Memory
@@ -56,7 +56,7 @@ func (k *kubelets) observe(e *apiserver.Entry) {
 		return
 	}
 	if t == nil {
-		t = &tended{key: e.Key, uid: e.New.GetUID()}
+		t = &tracked{key: e.Key, uid: e.New.GetUID()}
 		k.pods = append(k.pods, t)
 	}
 	t.due, t.at = apiserver.MustBe[*corev1.Pod](e.New).Spec.NodeName != "", e.At
@@ -89,14 +89,14 @@ func (k *kubelets) hasQuorum(pod *corev1.Pod) bool {
 	members := 0
 	_, live := k.world.OwnPods(set)
 	for _, other := range live {
-		if other.Spec.NodeName != "" && !hopeless(&corev1.PodTemplateSpec{Spec: other.Spec}) {
+		if other.Spec.NodeName != "" && !neverAvailable(&corev1.PodTemplateSpec{Spec: other.Spec}) {
 			members++
 		}
 	}
 	return members >= int(*set.Spec.Replicas)
 }
 
-func (k *kubelets) find(uid types.UID) *tended {
+func (k *kubelets) find(uid types.UID) *tracked {
 	for _, t := range k.pods {
 		if t.uid == uid {
 			return t
@@ -123,7 +123,7 @@ func (k *kubelets) turns(add func(turn)) {
 }
 
 // step lets the kubelet handle one pod.
-func (k *kubelets) step(t *tended) error {
+func (k *kubelets) step(t *tracked) error {
 	now := k.world.Now()
 	pod := apiserver.MustBe[*corev1.Pod](k.world.Store.Get(t.key))
 	seen := apiserver.Clone(pod)
@@ -152,7 +152,7 @@ func (k *kubelets) step(t *tended) error {
 
 // report writes the status that a kubelet derived from a pod, if any. A busy kubelet keeps the status, continues from
 // it, and reports it later.
-func (k *kubelets) report(t *tended, pod, seen *corev1.Pod, status *corev1.PodStatus) error {
+func (k *kubelets) report(t *tracked, pod, seen *corev1.Pod, status *corev1.PodStatus) error {
 	now := k.world.Now()
 	switch {
 	case status != nil && now.Before(k.busy):
@@ -201,7 +201,7 @@ func (k *kubelets) lose(pod *corev1.Pod) error {
 }
 
 // isDown reports whether the zone of a pod's node is down.
-func (k *kubelets) isDown(t *tended) bool {
+func (k *kubelets) isDown(t *tracked) bool {
 	pod, ok := k.world.Store.Get(t.key).(*corev1.Pod)
 	return ok && k.world.scheduler.down[pod.Labels[corev1.LabelTopologyZone]] && pod.Spec.NodeName != ""
 }
@@ -214,8 +214,8 @@ func uidOf(obj client.Object) types.UID {
 	return obj.GetUID()
 }
 
-// isTended reports whether a kubelet runs a pod.
-func (w *World) isTended(pod types.UID) bool {
+// hasKubelet reports whether a kubelet runs a pod.
+func (w *World) hasKubelet(pod types.UID) bool {
 	t := w.kubelets.find(pod)
 	return t != nil && !t.lost && !w.kubelets.isDown(t)
 }

@@ -40,14 +40,15 @@ func neighborCommands() []command {
 // neighbors are sets in other namespaces. They have no pods.
 type neighbors struct {
 	world *World
-	// noisy is how many sets strangers edit, and edited how often they did. hanging is how many there are whose creates hang.
+	// noisy is how many sets are edited all the time, and edited how many edits there were. hanging is how many sets have creates
+	// that hang.
 	noisy, edited, hanging int
 	// due are the times at which they are edited next.
 	due []time.Time
 }
 
-// inviteNeighbors lets strangers edit sets of a namespace all the time, and make sets in namespaces in which creates of pods get no
-// answer: "neighbors 40 3" for 40 of the first and 3 of the last. "neighbors 0 0" deletes them all.
+// inviteNeighbors creates sets of another namespace that are edited all the time, and sets in namespaces in which creates of pods
+// get no answer: "neighbors 40 3" for 40 of the first and 3 of the last. "neighbors 0 0" deletes them all.
 func inviteNeighbors(_ context.Context, w *World, args []string) error {
 	noisy, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -96,7 +97,7 @@ func (n *neighbors) make(namespace string, nth int, replicas int32) error {
 	return nil
 }
 
-// act lets strangers edit their sets a few times, from now on.
+// act edits the noisy sets a few times, from now on.
 func (n *neighbors) act() {
 	n.due = nil
 	for i := range edits {

@@ -14,14 +14,14 @@ import (
 // lateBy is the delay of a write that its client gave up, unless chance draws another one.
 const lateBy = 2 * time.Second
 
-// These are what follows an outage of the API server: it refuses everything as long as it does not know the roles yet, and clients
-// try to watch again only after a while.
+// These times follow an outage of the API server: it refuses everything until it knows the roles, and clients try to watch again
+// only after a while.
 const (
 	refusesFor  = time.Second
 	rewatchesIn = 3 * time.Second
 )
 
-// network is what lies between the managers and the API server.
+// network is the network between the managers and the API server.
 type network struct {
 	world *World
 	// sent are the writes that are still under way although their clients gave up waiting for them.

@@ -82,7 +82,7 @@ func (s *scheduler) takers(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// gatedMessage is what the API server says of a pod with scheduling gates.
+// gatedMessage is the API server's message for a pod with scheduling gates.
 const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
 
 // refuse returns the scheduler's message if no node fits the pod, or a gate keeps it from looking; empty if one does.

@@ -24,8 +24,8 @@ type Step struct {
 	args    []string
 }
 
-// Script is what users, nodes and managers do in a scenario, line by line. The lines before the first one that lets
-// time pass describe the set, which is then created.
+// Script lists what users, nodes and managers do in a scenario, line by line. The lines before the first one that lets time
+// pass describe the set, which is then created.
 type Script []Step
 
 // command is one command of the script language.
@@ -69,31 +69,31 @@ func (w *World) Play(ctx context.Context, script Script) error {
 		if w.checker.Violation != nil {
 			return fmt.Errorf("%s: %w", step.Line, w.checker.Violation)
 		}
-		if err := errors.Join(w.CheckService(w.isTended), w.checker.CheckPlaces(w.acted)); err != nil {
+		if err := errors.Join(w.CheckService(w.hasKubelet), w.checker.CheckPlaces(w.acted)); err != nil {
 			return fmt.Errorf("%s: %w", step.Line, err)
 		}
 	}
 	return nil
 }
 
-// Hurry returns the script with its pauses cut short by chance, so that a change meets an unfinished earlier one. The
+// CutPauses returns the script with its pauses cut short by chance, so that a change meets an unfinished earlier one. The
 // last pause stays.
-func (s Script) Hurry(w *World) Script {
+func (s Script) CutPauses(w *World) Script {
 	run := command{name: "run", do: run}
-	hurried := make(Script, len(s))
+	cut := make(Script, len(s))
 	for i, step := range s {
-		hurried[i] = step
+		cut[i] = step
 		if step.command.name == "settle" && i < len(s)-1 && w.Chance.IntN(3) > 0 {
 			d := time.Duration(w.Chance.IntN(4000)) * time.Millisecond
-			hurried[i] = Step{Line: "run " + d.String(), command: run, args: []string{d.String()}}
+			cut[i] = Step{Line: "run " + d.String(), command: run, args: []string{d.String()}}
 		}
 	}
-	return hurried
+	return cut
 }
 
 // commands returns the script language. A new command is a new line here.
 func commands() []command {
-	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), rogueCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), driverCommands(), refusalCommands(), rewriteCommands(), neighborCommands(), budgetCommands(), forgeCommands()),
+	return append(slices.Concat(specCommands(), ordinalCommands(), orderCommands(), tellCommands(), inPlaceCommands(), hookCommands(), mistakeCommands(), nodeCommands(), stepCommands(), zoneCommands(), drainCommands(), claimCommands(), driverCommands(), refusalCommands(), rewriteCommands(), neighborCommands(), budgetCommands(), forgeCommands()),
 		command{"settle", 0, func(ctx context.Context, w *World, _ []string) error { return settle(ctx, w) }},
 		command{"run", 1, run},
 		command{"restart", 0, restart},

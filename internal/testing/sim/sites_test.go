@@ -21,7 +21,7 @@ import (
 // writing are the methods of client.Writer and client.SubResourceWriter.
 var writing = []string{"Create", "Update", "Patch", "Delete", "Apply", "DeleteAllOf"}
 
-// writingPackages are those that write, as folders of internal.
+// writingPackages are the packages that write, as folders of internal.
 var writingPackages = []string{"controller", "controller/revisions", "podcontrol"}
 
 // siteBook notes which lines of the controller were interrupted, and by which faults.

@@ -31,7 +31,7 @@ func stepCommands() []command {
 		{"retry", 0, verdictOf(v1alpha1.RetryAnnotation, v1alpha1.AbortAnnotation)},
 		{"let-pass", 0, func(_ context.Context, w *World, _ []string) error {
 			w.note("all gates open, and whoever is waited for promotes")
-			w.willing = true
+			w.letsPass = true
 			return nil
 		}},
 	}
@@ -140,10 +140,10 @@ func (w *World) annotate(what, key, value, gone string) error {
 	return err
 }
 
-// willingTurns adds the turns of people and programs that let every step of a rollout pass.
-func (w *World) willingTurns(add func(turn)) {
+// passTurns adds the turns of people and programs that let every step of a rollout pass.
+func (w *World) passTurns(add func(turn)) {
 	set := w.Set()
-	if !w.willing || set == nil || set.Status.Rollout == nil || set.DeletionTimestamp != nil {
+	if !w.letsPass || set == nil || set.Status.Rollout == nil || set.DeletionTimestamp != nil {
 		return
 	}
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps

@@ -157,7 +157,7 @@ func (w *World) comesTo(ctx context.Context, from, to string, stop time.Duration
 		}
 		compare := (*World).outline
 		if spec != to {
-			compare = (*World).portrait
+			compare = (*World).finalState
 		}
 		if diff := cmp.Diff(compare(fresh), compare(w)); diff != "" {
 			return fmt.Errorf("from nothing (-), from another spec (+):\n%s%s", diff, w.Film)
@@ -200,7 +200,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 	if err := w.become(ctx, good, -1); err != nil {
 		return fmt.Errorf("%w\n%s", err, w.Film)
 	}
-	before, template := w.portrait(), w.TemplateOf(w.Set().Status.UpdateRevision)
+	before, template := w.finalState(), w.TemplateOf(w.Set().Status.UpdateRevision)
 	script, err := ParseScript(trouble[0])
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func recovers(ctx context.Context, w *World, good string, trouble [2]string, sto
 			return fmt.Errorf("%s, which was right\n%s", e.Write, w.Film)
 		}
 	}
-	if diff := cmp.Diff(before, w.portrait()); diff != "" {
+	if diff := cmp.Diff(before, w.finalState()); diff != "" {
 		return fmt.Errorf("before (-), after (+):\n%s%s", diff, w.Film)
 	}
 	return nil

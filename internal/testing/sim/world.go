@@ -61,13 +61,13 @@ type World struct {
 	acted time.Time
 	// trim, if not nil, trims the pods in the managers' caches.
 	trim func(any) (any, error)
-	// willing is true once people and programs let every step of a rollout pass.
-	willing bool
+	// letsPass is true once every step of a rollout is promoted and its gates become True.
+	letsPass bool
 	// policies refuse writes of managers.
 	policies []policy
 	// hung is true once a request of the running reconcile got no answer.
 	hung bool
-	// occupied is true while a stranger has a name that the set may want.
+	// occupied is true while a foreign pod has a name that the set may want.
 	occupied bool
 }
 
@@ -127,7 +127,7 @@ func (w *World) turns() []turn {
 	}
 	w.network.turns(add)
 	w.neighbors.turns(add)
-	w.willingTurns(add)
+	w.passTurns(add)
 	w.kubelets.turns(add)
 	return all
 }

@@ -48,7 +48,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 const restartAfter = time.Second
 
 // supervise starts components again when they end, as kubelets do with those of a real cluster. Some end on purpose: the
-// scheduler does when an outage of the API server has left it in doubt which node it gave a pod to.
+// scheduler does when an outage of the API server has left unknown which node it gave a pod to.
 func (c *Cluster) supervise(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

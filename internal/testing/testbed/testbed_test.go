@@ -61,7 +61,7 @@ func TestCluster(t *testing.T) {
 	t.Run("nothing is left behind", func(t *testing.T) { testStop(t, cluster) })
 }
 
-// TestBareAPIServer is what envtest users have: an API server and nodes that bind pods themselves.
+// TestBareAPIServer starts an API server without scheduler and controllers, as envtest does, and nodes that bind pods themselves.
 func TestBareAPIServer(t *testing.T) {
 	cluster, err := testbed.Start(t.Context(), testbed.Options{WithoutScheduler: true, WithoutControllerManager: true})
 	if err != nil {

@@ -22,8 +22,8 @@ func (p *planner) judge(step int) {
 	if p.Promotion != next.IgnoredPromotion {
 		next.IgnoredPromotion = ""
 	}
-	available, calm := p.available()
-	since := p.since(available, calm)
+	available, from := p.available()
+	since := p.since(available, from)
 	p.out.Waits = p.Set.Paused() || !available && p.Set.Limits.Partition > p.out.Keeps
 	p.readGates(spec, since.Time, available && !p.out.Waits)
 	next.Since, next.Until = since, nil
@@ -58,15 +58,15 @@ func (p *planner) judge(step int) {
 
 // since returns when the pods of the step became available or, until they are, when they became unavailable. A date in the
 // future comes from a wrong clock.
-func (p *planner) since(available bool, calm time.Time) *metav1.Time {
+func (p *planner) since(available bool, from time.Time) *metav1.Time {
 	was, now := p.was.Since, p.now()
 	if was == nil || was.After(now.Time) {
 		was = now
 	}
 	before := p.was.Phase == v1alpha1.RolloutRolling || p.was.Phase == v1alpha1.RolloutFailed
 	switch {
-	case available && calm.After(was.Time):
-		return ceil(calm)
+	case available && from.After(was.Time):
+		return ceil(from)
 	case !available && !before:
 		return now
 	default:

@@ -5,9 +5,8 @@
 //
 // The rule: a step is a partition over time and nothing else. The status names the step at work. A step begins with the
 // status write that names it: only from then on pods move for it and gates count. So no crash can skip or repeat a step. If
-// the status does not tell, because it was lost or a user edited the steps, the pods do: the step at work is the smallest
-// that allows as many pods at the update revision as there are. After an edit it is the last one if there are more, and these pods
-// stay.
+// the status does not, because it was lost or a user edited the steps, the step at work is the smallest that allows as many
+// pods at the update revision as there are. After an edit it is the last one if there are more, and these pods stay.
 //
 // A step that the partition or a pause keeps from moving its pods waits: no soak and no limit of a gate runs meanwhile. Without
 // replicas there is no step.
@@ -24,7 +23,7 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// Input is what [Plan] judges. Plan does not change it.
+// Input is the input of [Plan], which does not change it.
 type Input struct {
 	// Set is the observation, all but its Rollout.
 	Set *snapshot.Set
@@ -96,8 +95,8 @@ func (p *planner) keeps(step int) int {
 	return p.Set.Limits.Replicas - max(p.sizes[step-1], p.exceeding(step))
 }
 
-// exceeding returns how many pods at the update revision stay although the last step has fewer; 0 if none do. The status tells how
-// many there were when the steps were edited. Those that are lost since come back at the current revision.
+// exceeding returns how many pods at the update revision stay although the last step has fewer; 0 if none do. The status records
+// how many there were when the steps were edited. Those that are lost since come back at the current revision.
 func (p *planner) exceeding(step int) int {
 	if step < len(p.sizes) || p.was == nil || p.was.Updated == nil {
 		return 0

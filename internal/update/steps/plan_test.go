@@ -219,7 +219,7 @@ func TestPlanWasEdited(t *testing.T) {
 			edit(was)
 			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}}))
 			if want := "keeps 2, step 2 Rolling"; got != want {
-				t.Errorf("got %s, want %s: that is the step that two pods at the revision tell of", got, want)
+				t.Errorf("got %s, want %s: the smallest step with two pods at the revision", got, want)
 			}
 		})
 	}

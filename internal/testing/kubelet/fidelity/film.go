@@ -157,7 +157,7 @@ func amounts(l corev1.ResourceList) string {
 	return l.Cpu().String() + "/" + l.Memory().String()
 }
 
-// Film is what a kubelet reports of one pod.
+// Film records what a kubelet reports of one pod.
 type Film struct {
 	// Lines are frames, and between them what was done, marked by "> ".
 	Lines []string

@@ -33,7 +33,7 @@ type Step struct {
 	Soon bool
 	// KillKubelet ends the kubelet and StartKubelet starts it again. A script with either has the node to itself.
 	KillKubelet, StartKubelet bool
-	// Until is what the next step waits for: a frame with all of these. Nothing is waited for if it is empty.
+	// Until delays the next step until a frame has all of these. If it is empty, the next step follows at once.
 	Until []string
 }
 

@@ -34,9 +34,9 @@ var errBound = errors.New("the pod is bound, or going")
 // operation is one line of a script. It names nothing that only one side knows.
 type operation struct {
 	verb, kind, name string
-	// what is what an object is made to differ in.
+	// what names the part of an object that is changed.
 	what string
-	// precondition is what a write insists on: "none", the "current" version, a "stale" one, or "another" object.
+	// precondition is the precondition of a write: "none", the "current" version, a "stale" one, or "another" object.
 	precondition string
 	// subresource is the part of the object that is written; empty for the object itself.
 	subresource string

@@ -301,8 +301,8 @@ func (c *Checker) Tried(w apiserver.Write, err error) {
 	}
 }
 
-// Vain judges a patch that changed nothing: a manager must not write what its cache already shows.
-func (c *Checker) Vain(w apiserver.Write) {
+// NoChange judges a patch that changed nothing: a manager must not write what its cache already shows.
+func (c *Checker) NoChange(w apiserver.Write) {
 	known := c.reconcile.View.Cached(w.Key)
 	if known != nil && known.GetResourceVersion() == c.world.Store.Get(w.Key).GetResourceVersion() && c.Violation == nil {
 		c.Violation = fmt.Errorf("silence broken by %s of %s: %s changes nothing", w.Actor, w, w.Body)

@@ -14,8 +14,8 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// places tells whose place each pod of a set with failure domains takes. It follows the writes of everybody, and reads nothing that
-// managers write about it.
+// places records whose place each pod of a set with failure domains takes. It follows the writes of everybody, and reads nothing
+// that managers write about it.
 type places struct {
 	key string
 	// vacant are the places of pods that have gone, or are about to, and that no new pod takes yet, the oldest first.

@@ -54,7 +54,7 @@ func newCourt(t *testing.T, edit func(*v1alpha1.RollSet)) *court {
 	c.checker = NewChecker(c.cluster)
 	c.store.OnWrite(c.checker.Observe)
 	c.client = apiserver.NewClient(c.view, manager, apiserver.NewScheme())
-	c.client.Tried, c.client.Vain = c.checker.Tried, c.checker.Vain
+	c.client.Tried, c.client.NoChange = c.checker.Tried, c.checker.NoChange
 	c.checker.Restart(manager)
 
 	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
@@ -647,15 +647,15 @@ func TestCheckService(t *testing.T) {
 		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
 		corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: closed})
 	c.update(pod, "status")
-	tended := func(is bool) func(types.UID) bool { return func(types.UID) bool { return is } }
+	hasKubelet := func(is bool) func(types.UID) bool { return func(types.UID) bool { return is } }
 	for _, tc := range []struct {
-		after  time.Duration
-		tended bool
-		broken bool
+		after   time.Duration
+		kubelet bool
+		broken  bool
 	}{{time.Minute, true, false}, {time.Hour, false, false}, {time.Hour, true, false}, {2 * time.Hour, true, true}} {
 		c.clock.SetTime(closed.Add(tc.after))
-		if err := c.cluster.CheckService(tended(tc.tended)); (err != nil) != tc.broken {
-			t.Errorf("after %s, tended %t: %v", tc.after, tc.tended, err)
+		if err := c.cluster.CheckService(hasKubelet(tc.kubelet)); (err != nil) != tc.broken {
+			t.Errorf("after %s, with kubelet %t: %v", tc.after, tc.kubelet, err)
 		}
 	}
 }

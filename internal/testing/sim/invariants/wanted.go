@@ -20,7 +20,7 @@ import (
 )
 
 // CheckWanted compares the pods and the status with the spec.
-func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
+func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, letsPass bool) error {
 	own, active := c.OwnPods(set)
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -45,7 +45,7 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 	check(s.ObservedGeneration == set.Generation, "generation %d is observed, %d is there", s.ObservedGeneration, set.Generation)
 	check(int(s.Replicas) == len(own) || int(s.Replicas) == len(active), "status says %d replicas, there are %d", s.Replicas, len(active))
 	check(int(s.ReadyReplicas) == len(active) && int(s.AvailableReplicas) == len(active), "status says %d ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
-	c.checkStep(set, willing, check)
+	c.checkStep(set, letsPass, check)
 	check(l.Replicas > 0 || s.Rollout == nil, "a set without replicas is at a step")
 	for _, is := range s.Conditions {
 		check(is.Reason == "Judged" || is.Reason == "StepStarted" || is.ObservedGeneration == set.Generation, "condition %s is about generation %d", is.Type, is.ObservedGeneration)
@@ -56,13 +56,13 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, willing bool) error {
 
 // checkStep compares condition Ready with the step at work. A set that was rolled back does not run the template in its spec, and
 // one in a step not yet.
-func (c *Cluster) checkStep(set *v1alpha1.RollSet, willing bool, check func(bool, string, ...any)) {
+func (c *Cluster) checkStep(set *v1alpha1.RollSet, letsPass bool, check func(bool, string, ...any)) {
 	l := c.Limits(set)
 	ready := meta.IsStatusConditionTrue(set.Status.Conditions, "Ready")
 	step, atWork := c.stepAtWork(set)
 	waits := atWork && (set.Spec.UpdateStrategy.RollingUpdate.Paused || limitsOf(&set.Spec).Partition > l.Replicas-sizesOf(&set.Spec)[step])
 	check(ready == (l.Replicas == 0 || !c.Rejected(set) && (!atWork || waits)), "condition Ready is True: %t", ready)
-	check(!willing || !atWork || waits, "a step is at work that everybody lets pass")
+	check(!letsPass || !atWork || waits, "a step is at work that everybody lets pass")
 }
 
 // rolls reports whether the set moves pods by itself to where it wants them.
@@ -132,7 +132,7 @@ const idleAfter = 15 * time.Minute
 // CheckService checks I17: a healthy pod is out of service only while it is being updated. Sets with hooks are left
 // out, because other programs decide there. Under InPlaceOnly a failed update may leave a pod out of service. The time
 // before a check that found such a reason does not count.
-func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
+func (c *Cluster) CheckService(hasKubelet func(pod types.UID) bool) error {
 	set := c.Set()
 	if set == nil || set.DeletionTimestamp != nil {
 		return nil
@@ -142,7 +142,7 @@ func (c *Cluster) CheckService(isTended func(pod types.UID) bool) error {
 	for _, pod := range active {
 		closed, since := gateClosed(pod)
 		if set.Spec.Lifecycle != nil || only && pod.Annotations[inPlaceState] != "" ||
-			!closed || !isTrue(pod, corev1.ContainersReady) || !isTended(pod.UID) || runsOldImage(pod) != "" {
+			!closed || !isTrue(pod, corev1.ContainersReady) || !hasKubelet(pod.UID) || runsOldImage(pod) != "" {
 			c.excused[pod.UID] = c.now()
 			continue
 		}

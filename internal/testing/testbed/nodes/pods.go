@@ -32,7 +32,7 @@ func newPodQueue() podQueue { return workqueue.NewTypedDelayingQueue[podKey]() }
 // SilentAnnotation on a pod, with any value, makes its node silent for this pod alone, as Fleet.Silence does for all.
 const SilentAnnotation = "nodes.sim/silent"
 
-// sighting is what the fleet remembers of a pod from one look to the next.
+// sighting is the fleet's memory of a pod from one look to the next.
 type sighting struct {
 	uid    types.UID
 	node   string

@@ -25,7 +25,7 @@ import (
 
 // image is one content, under one name or several.
 type image struct {
-	// names are in full, as runtimes keep them: docker.io/library/web:1 is what people write as web:1.
+	// names are in full, as runtimes keep them: docker.io/library/web:1 for web:1.
 	names   []string
 	command string
 	env     []string

@@ -1,8 +1,8 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setup is what the process that wants a node and the supervisor that runs it agree on: one file of settings,
-// and where things are in the node's folder.
+// Package setup is shared by the process that wants a node and the supervisor that runs it: one file of settings, and where things
+// are in the node's folder.
 package setup
 
 import (

@@ -10,8 +10,8 @@
 //	supervisor init FILE  the first process inside: mounts, network, containerd, kubelet, and a socket to talk to it
 //	supervisor check      say why no node can run here
 //
-// Under the name runc it is what containerd starts in place of runc: it takes the seccomp profile out of a container's
-// configuration, since the node's runc is built without a C library, and becomes runc.
+// Under the name runc, containerd starts it in place of runc: it takes the seccomp profile out of a container's configuration,
+// since the node's runc is built without a C library, and becomes runc.
 package main
 
 import (

@@ -20,8 +20,8 @@ import (
 	"rollset.dev/rollset/internal/testing/testbed/realnode/setup"
 )
 
-// processes are those that the node's first process has started. It is also the parent of all whose own parents have
-// ended, as containerd's shims are, so it waits for any, and not for each.
+// processes holds the children of the node's first process. It is also the parent of all processes whose own parents have ended,
+// as containerd's shims are, so it waits for any, and not for each.
 type processes struct {
 	node setup.Node
 	mu   sync.Mutex

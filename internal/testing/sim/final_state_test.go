@@ -47,19 +47,19 @@ func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
 	return l.Replicas - l.Partition
 }
 
-// portrait returns the set with its pods and their claims, without what legitimately remembers:
+// finalState returns the set with its pods and their claims, without what legitimately remembers:
 //   - names of random identities, UIDs, versions, times and nodes, which are others in every run;
-//   - the number and the count of revisions, and how many ids were given out, which tell a history by purpose;
+//   - the number and the count of revisions, and how many ids were given out, which depend on the history on purpose;
 //   - claims that no pod mounts, which were kept because a user may want them back;
 //   - the readiness gate, which a pod has from its creation or never: a later policy does not recreate it for that;
 //   - the pod in whose place a pod was created;
 //   - the state label of hooks and its date, which stay behind when a set no longer uses them;
 //   - without replicas, the current revision, because nothing proves another one then.
-func (w *World) portrait() []string {
+func (w *World) finalState() []string {
 	set := w.Set()
 	var lines []string
 	for _, pod := range w.Pods() {
-		lines = append(lines, w.portraitOf(set, pod))
+		lines = append(lines, w.finalPod(set, pod))
 	}
 	slices.Sort(lines)
 	status := set.Status.DeepCopy()
@@ -84,7 +84,7 @@ func (w *World) portrait() []string {
 	return append(lines, inJSON(status))
 }
 
-func (w *World) portraitOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
+func (w *World) finalPod(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 	p := apiserver.Clone(pod)
 	random := set.Spec.PodIdentity == v1alpha1.RandomIdentity
 	if random {

@@ -22,9 +22,9 @@ import (
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
-// rogueCommands returns the commands about wrong clocks, caches that go back in time, a slow garbage collector, and users who make
+// mistakeCommands returns the commands about wrong clocks, caches that go back in time, a slow garbage collector, and users who make
 // mistakes.
-func rogueCommands() []command {
+func mistakeCommands() []command {
 	return []command{
 		{"skew", 1, skew},
 		{"rewind", 1, rewind},
@@ -172,7 +172,7 @@ func garbleRevisions(_ context.Context, w *World, _ []string) error {
 	})
 }
 
-// unreadable is what a garbled annotation has.
+// unreadable is the value of a garbled annotation.
 const unreadable = `[{"`
 
 // rememberClaimTemplates adds claim templates to all revisions that have none that can be read.

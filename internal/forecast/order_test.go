@@ -12,8 +12,8 @@ import (
 	"rollset.dev/rollset/api/v1alpha1"
 )
 
-// TestOrderIsInDoubt plans edits whose writes depend on which of two pods is ready first, and others whose writes do not.
-func TestOrderIsInDoubt(t *testing.T) {
+// TestDependsOnOrder plans edits whose writes depend on which of two pods is ready first, and others whose writes do not.
+func TestDependsOnOrder(t *testing.T) {
 	t.Parallel()
 	random := func(replicas, partition int32) func(*v1alpha1.RollSetSpec) {
 		return func(s *v1alpha1.RollSetSpec) {
@@ -35,7 +35,7 @@ func TestOrderIsInDoubt(t *testing.T) {
 	} {
 		f := forecastOf(t, test.before, test.after)
 		if got := strings.Contains(strings.Join(f.CannotKnow, "\n"), "order: which of the pods that start together"); got != test.want {
-			t.Errorf("%s: in doubt: %t; %v\n%s", name, got, f.CannotKnow, verbsOf(f))
+			t.Errorf("%s: depends on the order: %t; %v\n%s", name, got, f.CannotKnow, verbsOf(f))
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"rollset.dev/rollset/api/v1alpha1"
 	"rollset.dev/rollset/internal/model/inplace"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
@@ -61,7 +62,7 @@ func measure(pods []*corev1.Pod, spec *corev1.PodSpec) Times {
 	}
 	var starts, readies []time.Duration
 	for _, pod := range pods {
-		ready, _ := readySince(pod)
+		ready, _ := podstate.ReadySince(pod)
 		running := runningSince(pod)
 		starts = append(starts, max(0, running.Sub(pod.CreationTimestamp.Time)))
 		readies = append(readies, max(0, ready.Sub(running)))
@@ -72,7 +73,7 @@ func measure(pods []*corev1.Pod, spec *corev1.PodSpec) Times {
 
 // undisturbed reports whether a pod became ready once, and nothing happened to it since.
 func undisturbed(pod *corev1.Pod) bool {
-	since, ready := readySince(pod)
+	since, ready := podstate.ReadySince(pod)
 	if !ready || pod.DeletionTimestamp != nil || pod.Annotations[inplace.StateAnnotation] != "" || since.Before(pod.CreationTimestamp.Time) {
 		return false
 	}
@@ -97,9 +98,9 @@ func median(values []time.Duration) time.Duration {
 	return values[len(values)/2]
 }
 
-// lifelike is the kubelet of pods in a real cluster: the model, with the times that these pods take. It assumes that new
+// podKubelet is the kubelet of pods in a real cluster: the model, with the times that these pods take. It assumes that new
 // images work, unless pods of the revision show otherwise.
-type lifelike struct {
+type podKubelet struct {
 	model kubelet.Model
 	// broken are the revisions whose pods never become ready. well are the pods that were ready before, with their
 	// generation then.
@@ -111,11 +112,11 @@ type lifelike struct {
 	images map[string]string
 }
 
-var _ kubelet.Stepper = (*lifelike)(nil)
+var _ kubelet.Stepper = (*podKubelet)(nil)
 
-// newLifelike returns the kubelets of a cluster with the given pods. The pods of the revision bad never become ready.
-func newLifelike(pods []*corev1.Pod, times Times, bad string, now time.Time) *lifelike {
-	l := &lifelike{
+// newPodKubelet returns the kubelets of a cluster with the given pods. The pods of the revision bad never become ready.
+func newPodKubelet(pods []*corev1.Pod, times Times, bad string, now time.Time) *podKubelet {
+	k := &podKubelet{
 		model:  kubelet.Model{StartDelay: times.Start, ReadyDelay: times.Ready, TermDelay: times.Stop},
 		broken: map[string]bool{},
 		well:   map[types.UID]int64{},
@@ -126,25 +127,25 @@ func newLifelike(pods []*corev1.Pod, times Times, bad string, now time.Time) *li
 	patience := max(time.Minute, 3*(times.Start+times.Ready))
 	for _, pod := range pods {
 		revision := pod.Labels[v1alpha1.RevisionLabel]
-		switch _, ready := readySince(pod); {
+		switch _, ready := podstate.ReadySince(pod); {
 		case ready:
 			working[revision] = true
-			l.well[pod.UID] = pod.Generation
+			k.well[pod.UID] = pod.Generation
 		case isStuck(pod, patience, now):
-			l.stuck[pod.UID] = pod.Generation
-			l.broken[revision] = true
+			k.stuck[pod.UID] = pod.Generation
+			k.broken[revision] = true
 		}
 	}
-	maps.DeleteFunc(l.broken, func(revision string, _ bool) bool { return working[revision] })
+	maps.DeleteFunc(k.broken, func(revision string, _ bool) bool { return working[revision] })
 	if bad != "" {
-		l.broken[bad] = true
+		k.broken[bad] = true
 	}
-	return l
+	return k
 }
 
 // isStuck reports whether a pod has a node and does not become ready by itself.
 func isStuck(pod *corev1.Pod, patience time.Duration, now time.Time) bool {
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || apiserver.HasEnded(pod) || gateClosed(pod) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || apiserver.HasEnded(pod) || inplace.GateOf(pod).Closed() {
 		return false
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -158,23 +159,23 @@ func isStuck(pod *corev1.Pod, patience time.Duration, now time.Time) bool {
 }
 
 // Step implements kubelet.Stepper.
-func (l *lifelike) Step(pod *corev1.Pod, memory kubelet.Memory, now time.Time) kubelet.Outcome {
-	if generation, ok := l.stuck[pod.UID]; ok && pod.DeletionTimestamp == nil && pod.Generation == generation {
+func (k *podKubelet) Step(pod *corev1.Pod, memory kubelet.Memory, now time.Time) kubelet.Outcome {
+	if generation, ok := k.stuck[pod.UID]; ok && pod.DeletionTimestamp == nil && pod.Generation == generation {
 		return kubelet.Outcome{Memory: memory}
 	}
-	model := l.model
+	model := k.model
 	if !isProbed(pod) { // then it is ready as soon as it runs
 		model.StartDelay += model.ReadyDelay
 	}
-	generation, wasReady := l.well[pod.UID]
-	broken := l.broken[pod.Labels[v1alpha1.RevisionLabel]] && (!wasReady || pod.Generation != generation)
+	generation, wasReady := k.well[pod.UID]
+	broken := k.broken[pod.Labels[v1alpha1.RevisionLabel]] && (!wasReady || pod.Generation != generation)
 	if broken {
 		model.ReadyDelay = never
 	}
-	out := model.Step(l.veil(pod, broken), memory, now)
+	out := model.Step(k.forModel(pod, broken), memory, now)
 	if out.Status != nil {
-		l.unveil(out.Status.InitContainerStatuses)
-		l.unveil(out.Status.ContainerStatuses)
+		k.restore(out.Status.InitContainerStatuses)
+		k.restore(out.Status.ContainerStatuses)
 	}
 	return out
 }
@@ -183,48 +184,48 @@ func isProbed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil || c.StartupProbe != nil })
 }
 
-// veil returns a pod as it is shown to the model: with meaningless names of images, with foreign readiness gates open, and,
+// forModel returns a pod as it is shown to the model: with meaningless names of images, with foreign readiness gates open, and,
 // if it is broken, with a probe that its containers must pass.
-func (l *lifelike) veil(pod *corev1.Pod, broken bool) *corev1.Pod {
-	veiled := *pod
-	veiled.Spec.InitContainers = l.containers(pod.Spec.InitContainers, broken)
-	veiled.Spec.Containers = l.containers(pod.Spec.Containers, broken)
-	veiled.Status.InitContainerStatuses = l.statuses(pod, pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
-	veiled.Status.ContainerStatuses = l.statuses(pod, pod.Spec.Containers, pod.Status.ContainerStatuses)
+func (k *podKubelet) forModel(pod *corev1.Pod, broken bool) *corev1.Pod {
+	shown := *pod
+	shown.Spec.InitContainers = k.containers(pod.Spec.InitContainers, broken)
+	shown.Spec.Containers = k.containers(pod.Spec.Containers, broken)
+	shown.Status.InitContainerStatuses = k.statuses(pod, pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	shown.Status.ContainerStatuses = k.statuses(pod, pod.Spec.Containers, pod.Status.ContainerStatuses)
 	for _, gate := range pod.Spec.ReadinessGates {
-		if gate.ConditionType != v1alpha1.InPlaceUpdateReady && condition(&veiled, gate.ConditionType) == nil {
-			veiled.Status.Conditions = append(slices.Clone(veiled.Status.Conditions), corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
+		if gate.ConditionType != v1alpha1.InPlaceUpdateReady && podstate.Condition(&shown, gate.ConditionType) == nil {
+			shown.Status.Conditions = append(slices.Clone(shown.Status.Conditions), corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
 		}
 	}
-	return &veiled
+	return &shown
 }
 
-func (l *lifelike) containers(containers []corev1.Container, broken bool) []corev1.Container {
-	veiled := slices.Clone(containers)
-	for i := range veiled {
-		veiled[i].Image = l.alias(veiled[i].Image)
+func (k *podKubelet) containers(containers []corev1.Container, broken bool) []corev1.Container {
+	shown := slices.Clone(containers)
+	for i := range shown {
+		shown[i].Image = k.alias(shown[i].Image)
 		if broken {
-			veiled[i].ReadinessProbe = &corev1.Probe{}
+			shown[i].ReadinessProbe = &corev1.Probe{}
 		}
 	}
-	return veiled
+	return shown
 }
 
 // statuses returns statuses of containers with aliases of images. A container that runs the image of its spec may report it
 // under another name. One that a model started, on simulated nodes, has an ID that contains the name it was started from.
-func (l *lifelike) statuses(pod *corev1.Pod, containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	veiled := slices.Clone(statuses)
-	for i := range veiled {
-		own := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == veiled[i].Name })
-		if own >= 0 && kubelet.StartedFrom(pod, &veiled[i], containers[own].Image) {
-			veiled[i].ContainerID = foreign(veiled[i].ContainerID)
+func (k *podKubelet) statuses(pod *corev1.Pod, containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	shown := slices.Clone(statuses)
+	for i := range shown {
+		own := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == shown[i].Name })
+		if own >= 0 && kubelet.StartedFrom(pod, &shown[i], containers[own].Image) {
+			shown[i].ContainerID = foreign(shown[i].ContainerID)
 		}
-		if own >= 0 && sameImage(containers[own].Image, veiled[i].Image) {
-			veiled[i].Image = containers[own].Image
+		if own >= 0 && sameImage(containers[own].Image, shown[i].Image) {
+			shown[i].Image = containers[own].Image
 		}
-		veiled[i].Image = l.alias(veiled[i].Image)
+		shown[i].Image = k.alias(shown[i].Image)
 	}
-	return veiled
+	return shown
 }
 
 // sameImage reports whether two names refer to one image. One of them is as a runtime reports it.
@@ -237,13 +238,13 @@ func sameImage(a, b string) bool {
 	return err == nil && left.String() == right.String()
 }
 
-func (l *lifelike) unveil(statuses []corev1.ContainerStatus) {
+func (k *podKubelet) restore(statuses []corev1.ContainerStatus) {
 	for i := range statuses {
 		statuses[i].ContainerID = strings.TrimPrefix(statuses[i].ContainerID, foreignPrefix)
 		if ended := statuses[i].LastTerminationState.Terminated; ended != nil {
 			ended.ContainerID = strings.TrimPrefix(ended.ContainerID, foreignPrefix)
 		}
-		if name, ok := l.images[statuses[i].Image]; ok {
+		if name, ok := k.images[statuses[i].Image]; ok {
 			statuses[i].Image = name
 		}
 	}
@@ -263,13 +264,13 @@ func foreign(id string) string {
 const aliasPrefix = "docker.io/library/image:"
 
 // alias returns the name that the model is given for an image: digits that mean nothing to it.
-func (l *lifelike) alias(image string) string {
+func (k *podKubelet) alias(image string) string {
 	if image == "" || strings.HasPrefix(image, aliasPrefix) {
 		return image
 	}
 	sum := sha256.Sum256([]byte(image))
 	alias := aliasPrefix + hex.EncodeToString(sum[:8])
-	l.images[alias] = image
+	k.images[alias] = image
 	return alias
 }
 
@@ -283,7 +284,7 @@ func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 		case pod.Spec.NodeName != "":
 			bound[revision] = true
 		case isUnschedulable(pod):
-			waiting[pod.UID] = condition(pod, corev1.PodScheduled).Message
+			waiting[pod.UID] = podstate.Condition(pod, corev1.PodScheduled).Message
 			refused[revision] = waiting[pod.UID]
 		}
 	}

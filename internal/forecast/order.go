@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// maxInDoubt is how many objects a doubt names.
-const maxInDoubt = 10
+// maxListed is how many objects are named.
+const maxListed = 10
 
-// inDoubt returns what depends on which of the pods that start together is ready first. It runs the controller once more with the
+// ofOrder returns what depends on which of the pods that start together is ready first. It runs the controller once more with the
 // other order, and compares what is written to each object. It returns an empty text if that is the same.
-func inDoubt(ctx context.Context, in Input, around Surroundings, writes []Write) (string, error) {
+func ofOrder(ctx context.Context, in Input, around Surroundings, writes []Write) (string, error) {
 	around.NewestFirst = true
 	other, err := simulate(ctx, in, around)
 	if err != nil {
@@ -35,8 +35,8 @@ func inDoubt(ctx context.Context, in Input, around Surroundings, writes []Write)
 		return "", nil
 	}
 	names := slices.Sorted(maps.Keys(differ))
-	listed := strings.Join(names[:min(len(names), maxInDoubt)], ", ")
-	if more := len(names) - maxInDoubt; more > 0 {
+	listed := strings.Join(names[:min(len(names), maxListed)], ", ")
+	if more := len(names) - maxListed; more > 0 {
 		listed += fmt.Sprintf(" and %d more", more)
 	}
 	return "order: which of the pods that start together is ready first; it decides what is written to " + listed, nil
