@@ -175,9 +175,10 @@ func (b *budget) guards(m desired.Candidate) bool {
 	return b.against(m) >= b.limit
 }
 
-// waits returns for how long a broken pod has its chance to become ready where it is.
+// waits returns for how long a broken pod has its chance to become ready where it is. One whose gate is closed has none: its move has
+// begun.
 func (b *budget) waits(m desired.Candidate) time.Duration {
-	if m.To != b.set.Update.Name || !m.Replica.Broken() {
+	if m.To != b.set.Update.Name || !m.Replica.Broken() || m.Replica.Gate.Closed() {
 		return 0
 	}
 	left := b.state.ChanceLeft(b.set, m.Replica)
