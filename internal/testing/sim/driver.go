@@ -5,6 +5,8 @@ package sim
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -26,7 +28,8 @@ func driverCommands() []command {
 			clear(w.driver)
 		}
 		w.claims.Driver = w.driver.answer
-		for claim := range apiserver.Each[*corev1.PersistentVolumeClaim](w.Store) {
+		byName := func(a, b *corev1.PersistentVolumeClaim) int { return strings.Compare(a.Name, b.Name) }
+		for _, claim := range slices.SortedFunc(apiserver.Each[*corev1.PersistentVolumeClaim](w.Store), byName) {
 			w.claims.Add(apiserver.KeyOf(claim))
 		}
 		return nil

@@ -164,14 +164,15 @@ func asksInTurn(v *verdict) string {
 	return ""
 }
 
-// waitsForClaim reports whether a claim of a pod that stays is not as it was asked to be, and is none of the pod of another claim.
+// waitsForClaim reports whether a claim of a pod that stays, as the manager knows it, is not as it was asked to be, and is none of the
+// pod of another claim.
 func (v *verdict) waitsForClaim(pod *corev1.Pod, other client.Object, undone func(*corev1.PersistentVolumeClaim) bool) bool {
 	mounted := ClaimsOf(pod)
 	if pod.DeletionTimestamp != nil || slices.Contains(mounted, apiserver.KeyOf(other)) {
 		return false
 	}
 	return slices.ContainsFunc(mounted, func(key apiserver.Key) bool {
-		claim, ok := v.world.Store.Get(key).(*corev1.PersistentVolumeClaim)
+		claim, ok := v.checker.reconcile.View.Cached(key).(*corev1.PersistentVolumeClaim)
 		return ok && claim.Status.Phase == corev1.ClaimBound && undone(claim)
 	})
 }
