@@ -29,7 +29,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
@@ -116,7 +116,7 @@ func newManager(o options, difference *apiclient.ClockDifference) (ctrl.Manager,
 	restConfig.DisableCompression = true // as in Kubernetes' own controllers: close to the API server, compression costs more than it saves
 	apiclient.Watch(restConfig, difference)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	namespaces := configs(o.namespaces)
@@ -177,7 +177,7 @@ func metricsOptions(o options) metricsserver.Options {
 // install adds the controller and the probes to the manager, after it has checked that they can work.
 func install(ctx context.Context, mgr ctrl.Manager, o options, difference *apiclient.ClockDifference) error {
 	realClock := clock.RealClock{}
-	if err := startup.Served(mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("RollSet")); err != nil {
+	if err := startup.Served(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("RollSet")); err != nil {
 		return err
 	}
 	if err := informer.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {

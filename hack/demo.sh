@@ -17,7 +17,7 @@ step() {
 	"${@:2}"
 	timeout 120 kubectl rollset status web >/dev/null
 }
-kubectl apply -f config/samples/apps_v1alpha1_rollset.yaml
+kubectl apply -f config/samples/apps_v1beta1_rollset.yaml
 timeout 300 kubectl rollset get web --watch 2>>bin/demo.log &
 step "Five pods are wanted" true
 step "Scale to eight" kubectl scale rollset web --replicas=8

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/hack/bench/minimal"
 )
 
@@ -144,23 +144,23 @@ func (w wish) statefulSet() (client.Object, error) {
 }
 
 func (w wish) rollSet() (client.Object, error) {
-	set := &v1alpha1.RollSet{
+	set := &v1beta1.RollSet{
 		ObjectMeta: w.meta(),
-		Spec: v1alpha1.RollSetSpec{
+		Spec: v1beta1.RollSetSpec{
 			Replicas: new(int32(w.replicas)), Selector: w.selector(), Template: w.template(),
-			UpdateStrategy: v1alpha1.UpdateStrategy{RollingUpdate: v1alpha1.RollingUpdate{MaxUnavailable: w.maxUnavailable()}},
+			UpdateStrategy: v1beta1.UpdateStrategy{RollingUpdate: v1beta1.RollingUpdate{MaxUnavailable: w.maxUnavailable()}},
 		},
 	}
 	if w.inPlace {
-		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.InPlaceIfPossiblePod
+		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePod
 	}
 	return set, nil
 }
 
 func (w wish) ordinalRollSet() (client.Object, error) {
 	object, err := w.rollSet()
-	if set, ok := object.(*v1alpha1.RollSet); ok {
-		set.Spec.PodIdentity, set.Spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
+	if set, ok := object.(*v1beta1.RollSet); ok {
+		set.Spec.PodIdentity, set.Spec.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.ParallelPodManagement
 	}
 	return object, err
 }

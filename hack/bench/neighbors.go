@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
@@ -105,7 +105,7 @@ func (t *neighborsTrial) besideEdits(ctx context.Context) error {
 				if n%noisyTemplates == 0 {
 					return s.change(ctx, &w, func(w *wish) { w.note = strconv.Itoa(n) })
 				}
-				set := &v1alpha1.RollSet{ObjectMeta: w.meta()}
+				set := &v1beta1.RollSet{ObjectMeta: w.meta()}
 				deadline := fmt.Appendf(nil, `{"spec":{"progressDeadlineSeconds":%d}}`, 600+n)
 				return t.bed.objects.Patch(ctx, set, client.RawPatch(types.MergePatchType, deadline))
 			})

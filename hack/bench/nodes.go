@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 const (
@@ -47,14 +47,14 @@ func (t *memoryTrial) nodes(ctx context.Context) error {
 
 // replaceOnDrain lets a set look at nodes, and waits until it does.
 func (t *memoryTrial) replaceOnDrain(ctx context.Context, name types.NamespacedName) error {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disruption":{"onDrain":"Replace"}}}`))
 	if err := t.bed.objects.Patch(ctx, set, patch); err != nil {
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
 		err := t.bed.objects.Get(ctx, name, set)
-		return meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionDisruptionReady), err
+		return meta.IsStatusConditionTrue(set.Status.Conditions, v1beta1.ConditionDisruptionReady), err
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
@@ -144,11 +144,11 @@ func (s *rollSets) awaitReady(ctx context.Context, p process) error {
 		return err
 	}
 	for {
-		sets := &v1alpha1.RollSetList{}
+		sets := &v1beta1.RollSetList{}
 		if err := s.bed.objects.List(ctx, sets, client.InNamespace(s.wishes[0].name.Namespace)); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(sets.Items, func(set v1alpha1.RollSet) bool {
+		if !slices.ContainsFunc(sets.Items, func(set v1beta1.RollSet) bool {
 			return set.Status.ObservedGeneration != set.Generation || !meta.IsStatusConditionTrue(set.Status.Conditions, "Ready")
 		}) {
 			return nil

@@ -164,7 +164,7 @@ func TestOwnConditionsAreReserved(t *testing.T) {
 	if err != nil || len(patterns) != 1 {
 		t.Fatalf("%d patterns, %v", len(patterns), err)
 	}
-	source, err := os.ReadFile(filepath.Join("..", "..", "api", "v1alpha1", "conditions.go"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "api", "v1beta1", "conditions.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-state-metrics/v2/pkg/customresourcestate"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
@@ -42,7 +42,7 @@ func inRollout(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	observed := snapshottest.Parse("random R=3 p=1 mu=2 v1>v2", "a:v1+ b:v1+ c:v2.")
 	report := status.Compute(status.Input{Set: observed, Generation: 3, Plan: plan.Next(observed)})
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.RollSet{
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: 3},
 		Spec:       *observed.Spec,
 		Status:     report.Status,

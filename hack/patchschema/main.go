@@ -22,7 +22,7 @@ import (
 const (
 	prefix   = "#/definitions/"
 	template = "io.k8s.api.core.v1.PodTemplateSpec"
-	rollSet  = "dev.rollset.apps.v1alpha1.RollSet"
+	rollSet  = "dev.rollset.apps.v1beta1.RollSet"
 )
 
 func main() {
@@ -84,7 +84,7 @@ func schema(in io.Reader) ([]byte, error) {
 	encoder.SetIndent("", " ")
 	err := encoder.Encode(map[string]any{
 		"swagger":     "2.0",
-		"info":        map[string]any{"title": "RollSet", "version": "v1alpha1"},
+		"info":        map[string]any{"title": "RollSet", "version": "v1beta1"},
 		"paths":       map[string]any{},
 		"definitions": picked,
 	})
@@ -103,7 +103,7 @@ func definition() map[string]any {
 			},
 		},
 		"x-kubernetes-group-version-kind": []any{
-			map[string]any{"group": "apps.rollset.dev", "version": "v1alpha1", "kind": "RollSet"},
+			map[string]any{"group": "apps.rollset.dev", "version": "v1beta1", "kind": "RollSet"},
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 		"the missing readiness gate does not matter": {
 			state: "0:rs+", pods: []*corev1.Pod{snapshottest.Admitted("0")},
 			preflights: map[string]snapshot.Preflight{"v1": {Pod: change("preflight", func(p *corev1.Pod) {
-				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
 			})}},
 			want: "relabel web-0 to v1 (it is what the template gives)\n",
 		},

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -51,7 +51,7 @@ func applied(claim *corev1.PersistentVolumeClaim) string {
 
 // isGiven reports whether the set gave the claim its volume attributes class. What users gave it stays if the template names none.
 func isGiven(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Annotations[v1alpha1.AttributesClassAnnotation] == attributesOf(claim)
+	return claim.Annotations[v1beta1.AttributesClassAnnotation] == attributesOf(claim)
 }
 
 // nextAttributes describes how the volume attributes class of a claim is about to change; empty if it is not.

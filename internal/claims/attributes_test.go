@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 )
 
@@ -35,7 +35,7 @@ func classed(id, asks, has string, answer corev1.PersistentVolumeClaimModifyVolu
 
 // given returns a claim to which the set gave its class.
 func given(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	c.Annotations = map[string]string{v1alpha1.AttributesClassAnnotation: *c.Spec.VolumeAttributesClassName}
+	c.Annotations = map[string]string{v1beta1.AttributesClassAnnotation: *c.Spec.VolumeAttributesClassName}
 	return c
 }
 

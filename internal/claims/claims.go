@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/identity"
@@ -33,17 +33,17 @@ import (
 )
 
 // Retention is the claim retention policy of a spec, with its defaults resolved.
-type Retention struct{ WhenDeleted, WhenScaled v1alpha1.ClaimRetentionPolicy }
+type Retention struct{ WhenDeleted, WhenScaled v1beta1.ClaimRetentionPolicy }
 
 // RetentionOf returns the claim retention policy of a spec, with its defaults resolved.
-func RetentionOf(spec *v1alpha1.RollSetSpec) Retention {
+func RetentionOf(spec *v1beta1.RollSetSpec) Retention {
 	whenDeleted, whenScaled := spec.ClaimRetention()
 	return Retention{WhenDeleted: whenDeleted, WhenScaled: whenScaled}
 }
 
 // Owner returns the reference by which a set controls what it makes.
 func Owner(set string, uid types.UID) metav1.OwnerReference {
-	gvk := v1alpha1.GroupVersion.WithKind("RollSet")
+	gvk := v1beta1.GroupVersion.WithKind("RollSet")
 	return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: set, UID: uid}, gvk)
 }
 
@@ -219,12 +219,12 @@ func (c *planner) unmark(r *snapshot.Replica, p *action.Plan) {
 
 // isLabeled reports whether a claim has the labels of the set and the identity. One without an identity has its name for it.
 func (c *planner) isLabeled(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) bool {
-	key := v1alpha1.InstanceIDLabel
+	key := v1beta1.InstanceIDLabel
 	if c.set.Ordinal() {
-		key = v1alpha1.PodIndexLabel
+		key = v1beta1.PodIndexLabel
 	}
 	id, named := claim.Labels[key]
-	return claim.Labels[v1alpha1.SetLabel] == c.set.Name && (!named || id == r.ID)
+	return claim.Labels[v1beta1.SetLabel] == c.set.Name && (!named || id == r.ID)
 }
 
 // owner returns the controller that a claim of a replica should have; nil if none. A claim made for surge belongs to the
@@ -232,9 +232,9 @@ func (c *planner) isLabeled(r *snapshot.Replica, claim *corev1.PersistentVolumeC
 func (c *planner) owner(r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) (owner *metav1.OwnerReference, reason string) {
 	surge := r.Surge && snapshot.Surges(claim)
 	switch {
-	case c.isScaledAway(r) && (surge || c.keep.WhenScaled == v1alpha1.DeleteClaims && !c.stoodIn.Has(r.ID)):
+	case c.isScaledAway(r) && (surge || c.keep.WhenScaled == v1beta1.DeleteClaims && !c.stoodIn.Has(r.ID)):
 		return metav1.NewControllerRef(r.Pod, corev1.SchemeGroupVersion.WithKind("Pod")), "deleted together with the pod"
-	case surge || c.keep.WhenDeleted == v1alpha1.DeleteClaims:
+	case surge || c.keep.WhenDeleted == v1beta1.DeleteClaims:
 		return new(Owner(c.set.Name, c.set.UID)), "retention policy"
 	default:
 		return nil, "retention policy"
@@ -251,7 +251,7 @@ func (c *planner) leaves(r *snapshot.Replica, claim *corev1.PersistentVolumeClai
 		return r.Pod == nil && snapshot.Left(claim)
 	case r.Pod == nil:
 		return snapshot.Left(claim) || (blocked || c.isSpare(r)) && !r.Surge
-	case c.isScaledAway(r) && !snapshot.Surges(claim) && (c.keep.WhenScaled == v1alpha1.RetainClaims || c.stoodIn.Has(r.ID)):
+	case c.isScaledAway(r) && !snapshot.Surges(claim) && (c.keep.WhenScaled == v1beta1.RetainClaims || c.stoodIn.Has(r.ID)):
 		return true
 	default:
 		return c.crowded && snapshot.Left(claim)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	retain = v1alpha1.RetainClaims
-	remove = v1alpha1.DeleteClaims
+	retain = v1beta1.RetainClaims
+	remove = v1beta1.DeleteClaims
 )
 
 // claim returns a bound claim of template data for an identity.
@@ -33,7 +33,7 @@ func claim(id, size string, owners ...metav1.OwnerReference) *corev1.PersistentV
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: identity.ClaimName("web", "data", id), UID: "claim",
-			Labels:          map[string]string{v1alpha1.SetLabel: "web"},
+			Labels:          map[string]string{v1beta1.SetLabel: "web"},
 			OwnerReferences: owners,
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
@@ -95,7 +95,7 @@ func TestOwners(t *testing.T) {
 	unflagged.Controller = nil
 	tests := map[string]struct {
 		config, state           string
-		whenDeleted, whenScaled v1alpha1.ClaimRetentionPolicy
+		whenDeleted, whenScaled v1beta1.ClaimRetentionPolicy
 		claims                  map[string]*corev1.PersistentVolumeClaim
 		want                    string
 	}{
@@ -235,7 +235,7 @@ func TestOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observe(tt.config, tt.state, "1Gi", tt.claims)
-			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
+			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{
 				WhenDeleted: tt.whenDeleted, WhenScaled: tt.whenScaled,
 			}
 			if diff := cmp.Diff(tt.want, plan(o)); diff != "" {
@@ -247,7 +247,7 @@ func TestOwners(t *testing.T) {
 
 // kept marks a claim as one that waits for a pod to come.
 func kept(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	claim.Labels[v1alpha1.LeftLabel] = "true"
+	claim.Labels[v1beta1.LeftLabel] = "true"
 	return claim
 }
 
@@ -255,10 +255,10 @@ func kept(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 func TestKeepsSurgeOfLostTemplate(t *testing.T) {
 	t.Parallel()
 	surge := claim("b", "1Gi", set)
-	surge.Labels[v1alpha1.SurgeLabel] = "true"
+	surge.Labels[v1beta1.SurgeLabel] = "true"
 	o := observe("random R=1 v1", "a:v1+ b:-", "1Gi", map[string]*corev1.PersistentVolumeClaim{"a": claim("a", "1Gi", set), "b": surge})
 	o.Replicas[1].Surge = true
-	o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1alpha1.DeleteClaims}
+	o.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1beta1.DeleteClaims}
 	templates := o.Spec.VolumeClaimTemplates
 	o.Spec.VolumeClaimTemplates = nil
 	known := o.Known["v1"]

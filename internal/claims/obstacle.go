@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -19,7 +19,7 @@ import (
 func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolumeClaim) string {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	inUse := r.Active() && Mounts(r.Pod, claim.Name)
-	switch other, labeled := claim.Labels[v1alpha1.SetLabel]; {
+	switch other, labeled := claim.Labels[v1beta1.SetLabel]; {
 	case owner != nil && owner.Kind == "Pod" && owner.Name == o.PodName(r.ID) && !ownedByPodOf(r, owner):
 		return fmt.Sprintf("claim %s goes with an earlier pod %s, and is made anew when it is gone", claim.Name, owner.Name)
 	case owner != nil && owner.UID != o.UID && !ownedByPodOf(r, owner):
@@ -28,7 +28,7 @@ func Obstacle(o *snapshot.Set, r *snapshot.Replica, claim *corev1.PersistentVolu
 		return fmt.Sprintf("claim %s belongs to the set %s; delete the claim, or rename the claim template", claim.Name, other)
 	case !labeled && contradicts(o.Spec.Selector, claim.Labels) && !inUse:
 		return fmt.Sprintf("claim %s has labels that the selector does not match, so it is another workload's; "+
-			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1alpha1.SetLabel, o.Name)
+			"rename the claim template, or give the claim the label %s=%s", claim.Name, v1beta1.SetLabel, o.Name)
 	case claim.DeletionTimestamp != nil:
 		return fmt.Sprintf("claim %s is being deleted and still in use", claim.Name)
 	default:

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 )
 
@@ -26,7 +26,7 @@ func TestObstacle(t *testing.T) {
 			change: func(c *corev1.PersistentVolumeClaim) { c.Labels = nil },
 		},
 		"of another set": {
-			change: func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.SetLabel] = "other" },
+			change: func(c *corev1.PersistentVolumeClaim) { c.Labels[v1beta1.SetLabel] = "other" },
 			want:   "claim data-web-0 belongs to the set other; delete the claim, or rename the claim template",
 		},
 		"of a StatefulSet whose name and template spell the same": {

@@ -10,18 +10,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Status returns, for each claim template, how many claims of the set's pods match it. It explains the first that does not; one that
 // merely waits for its turn only if no other does not match.
-func Status(o *snapshot.Set) []v1alpha1.VolumeClaimStatus {
-	var all []v1alpha1.VolumeClaimStatus
+func Status(o *snapshot.Set) []v1beta1.VolumeClaimStatus {
+	var all []v1beta1.VolumeClaimStatus
 	for i := range o.Spec.VolumeClaimTemplates {
 		template := &o.Spec.VolumeClaimTemplates[i]
-		s, waiting := v1alpha1.VolumeClaimStatus{Name: template.Name}, false
+		s, waiting := v1beta1.VolumeClaimStatus{Name: template.Name}, false
 		for j := range o.Replicas {
 			r := &o.Replicas[j]
 			claim := r.Claim(identity.ClaimName(o.Name, template.Name, r.ID))

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -46,7 +46,7 @@ func TestUnlabeled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observe("ordinal R=1 v1", tt.state, tt.size, map[string]*corev1.PersistentVolumeClaim{"0": unlabeled("0"), "1": unlabeled("1")})
-			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
+			o.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
 			for i := range o.Replicas {
 				if r := &o.Replicas[i]; tt.mounted {
 					mount(r.Pod, "data-web-"+r.ID)

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/controller/watch"
@@ -57,7 +57,7 @@ type cached struct {
 func newCached(tb testing.TB, objects ...client.Object) *cached {
 	tb.Helper()
 	c := &cached{scheme: runtime.NewScheme()}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(c.scheme); err != nil {
 			tb.Fatal(err)
 		}
@@ -141,11 +141,11 @@ func (w statusWriter) Patch(ctx context.Context, o client.Object, patch client.P
 	if err != nil {
 		return err
 	}
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := json.Unmarshal(after, set); err != nil {
 		return err
 	}
-	set.DeepCopyInto(o.(*v1alpha1.RollSet)) //nolint:forcetypeassert // only sets have a status here
+	set.DeepCopyInto(o.(*v1beta1.RollSet)) //nolint:forcetypeassert // only sets have a status here
 	w.cached.wrote = append(w.cached.wrote, o)
 	return nil
 }
@@ -155,7 +155,7 @@ type restingSet struct {
 	client     *cached
 	live       *liveList
 	reconciler *Reconciler
-	set        *v1alpha1.RollSet
+	set        *v1beta1.RollSet
 	pods       []*corev1.Pod
 }
 
@@ -194,7 +194,7 @@ func (s *restingSet) settle(tb testing.TB, objects []client.Object) {
 		if len(s.client.wrote) == 0 {
 			return
 		}
-		set, ok := s.client.wrote[0].(*v1alpha1.RollSet)
+		set, ok := s.client.wrote[0].(*v1beta1.RollSet)
 		if !ok {
 			tb.Fatalf("a write of %T, want none but of the set's status", s.client.wrote[0])
 		}
@@ -222,7 +222,7 @@ func (s *restingSet) updateInPlace(tb testing.TB) {
 		pod.Status.ContainerStatuses[0].ImageID = "example.com/app@sha256:" + strings.Repeat("a", 64)
 		pod.Annotations = map[string]string{inplace.StateAnnotation: fmt.Sprintf(
 			`{"revision":%q,"generation":2,"containers":{"app":{"id":"containerd://%d","image":1,"content":1}}}`,
-			pod.Labels[v1alpha1.RevisionLabel], i)}
+			pod.Labels[v1beta1.RevisionLabel], i)}
 	})
 }
 
@@ -254,7 +254,7 @@ func (s *restingSet) rollOut(tb testing.TB) {
 		case i%10 == 1:
 			pod.Status.Conditions[3].Status = corev1.ConditionFalse
 		}
-		pod.Labels[v1alpha1.RevisionLabel] = update.Name
+		pod.Labels[v1beta1.RevisionLabel] = update.Name
 	}
 	s.settle(tb, objects)
 }
@@ -306,7 +306,7 @@ func (s *restingSet) restart(tb testing.TB, objects ...client.Object) {
 // reconcile does what the queue's worker does for one request: it gets the set, and has it reconciled.
 func (s *restingSet) reconcile(tb testing.TB) {
 	tb.Helper()
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := s.client.Get(tb.Context(), client.ObjectKeyFromObject(s.set), set); err != nil {
 		tb.Fatal(err)
 	}

@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("Claims", func() {
 	var f *fixture
 	BeforeEach(func(ctx SpecContext) {
 		f = newFixture(ctx)
-		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
-		f.set.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
+		f.set.Spec.PodIdentity = v1beta1.OrdinalIdentity
+		f.set.Spec.PodManagementPolicy = v1beta1.ParallelPodManagement
 		f.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
 			Spec: corev1.PersistentVolumeClaimSpec{
@@ -42,7 +42,7 @@ var _ = Describe("Claims", func() {
 	It("are created with their pods, outlive them, and are used by the successors", func() {
 		f.create()
 		before := claim("data-web-1")(Default)
-		Expect(before.Labels).To(HaveKeyWithValue(v1alpha1.SetLabel, "web"))
+		Expect(before.Labels).To(HaveKeyWithValue(v1beta1.SetLabel, "web"))
 		Expect(before.OwnerReferences).To(BeEmpty())
 		f.setImage("v2")
 		f.eventuallyComplete()
@@ -51,13 +51,13 @@ var _ = Describe("Claims", func() {
 	})
 
 	It("are owned by the set if the policy deletes them with it, and follow a change of the policy", func() {
-		f.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: v1alpha1.DeleteClaims,
+		f.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: v1beta1.DeleteClaims,
 		}
 		f.create()
 		Expect(metav1.IsControlledBy(claim("data-web-0")(Default), f.set)).To(BeTrue())
-		f.edit(func(set *v1alpha1.RollSet) {
-			set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = v1alpha1.RetainClaims
+		f.edit(func(set *v1beta1.RollSet) {
+			set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = v1beta1.RetainClaims
 		})
 		Eventually(claim("data-web-0")).Should(HaveField("OwnerReferences", BeEmpty()))
 	})
@@ -65,7 +65,7 @@ var _ = Describe("Claims", func() {
 	It("grow when their template does, without a restart", func() {
 		f.create()
 		before := f.pods()
-		f.edit(func(set *v1alpha1.RollSet) {
+		f.edit(func(set *v1beta1.RollSet) {
 			set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		})
 		for _, name := range []string{"data-web-0", "data-web-1", "data-web-2"} {

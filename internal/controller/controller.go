@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/controller/optional"
@@ -87,7 +87,7 @@ type Reconciler struct {
 }
 
 // Reconcile brings a set one step nearer to its wanted state.
-func (r *Reconciler) Reconcile(ctx context.Context, set *v1alpha1.RollSet) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, set *v1beta1.RollSet) (ctrl.Result, error) {
 	defer r.forgetIfGone(ctx, set)
 	s, err := r.open(set)
 	if err != nil {
@@ -164,8 +164,8 @@ func (r *Reconciler) forget(set client.Object) {
 
 // forgetIfGone forgets a set whose deletion was handled during its reconcile; the entries of the reconcile would stay forever. If
 // the cache still shows the set, the event of its deletion follows.
-func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1alpha1.RollSet) {
-	now := &v1alpha1.RollSet{}
+func (r *Reconciler) forgetIfGone(ctx context.Context, set *v1beta1.RollSet) {
+	now := &v1beta1.RollSet{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(set), now, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && now.UID != set.UID {
 		r.forget(set)

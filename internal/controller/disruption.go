@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/optional"
 )
@@ -45,5 +45,5 @@ func (v *view) lookAround(ctx context.Context, cache client.Reader, nodes inform
 
 // hadDisruption reports whether the last status was about disruption. Then there may be a budget that is no longer wanted.
 func (v *view) hadDisruption() bool {
-	return meta.FindStatusCondition(v.Set.Status.Conditions, v1alpha1.ConditionDisruptionReady) != nil
+	return meta.FindStatusCondition(v.Set.Status.Conditions, v1beta1.ConditionDisruptionReady) != nil
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("Disruption", func() {
@@ -32,15 +32,15 @@ var _ = Describe("Disruption", func() {
 	}
 
 	It("has a budget as soon as the manager has the right, and keeps it up to date", func(ctx SpecContext) {
-		f.set.Spec.Disruption = &v1alpha1.Disruption{PodDisruptionBudget: v1alpha1.AutoBudget, OnDrain: v1alpha1.ReplaceOnDrain}
+		f.set.Spec.Disruption = &v1beta1.Disruption{PodDisruptionBudget: v1beta1.AutoBudget, OnDrain: v1beta1.ReplaceOnDrain}
 		shared.rights.are("the manager may not list things")
 		DeferCleanup(func() { shared.rights.are("") })
 		f.create()
-		f.eventuallyCondition(v1alpha1.ConditionDisruptionReady, metav1.ConditionFalse, "the manager may not list things; install the manager's component disruption")
+		f.eventuallyCondition(v1beta1.ConditionDisruptionReady, metav1.ConditionFalse, "the manager may not list things; install the manager's component disruption")
 		shared.rights.are("")
-		f.eventuallyCondition(v1alpha1.ConditionDisruptionReady, metav1.ConditionTrue, "PodDisruptionBudget web keeps at least 2 of the pods available")
+		f.eventuallyCondition(v1beta1.ConditionDisruptionReady, metav1.ConditionTrue, "PodDisruptionBudget web keeps at least 2 of the pods available")
 		own(2)
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(5)) })
+		f.edit(func(set *v1beta1.RollSet) { set.Spec.Replicas = new(int32(5)) })
 		budget := own(4)
 
 		edited := budget.DeepCopy()
@@ -51,10 +51,10 @@ var _ = Describe("Disruption", func() {
 			return budget.Spec.MaxUnavailable.String() + " " + budget.Spec.MinAvailable.String()
 		}).Should(Equal("<nil> 4"))
 
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Disruption = nil })
+		f.edit(func(set *v1beta1.RollSet) { set.Spec.Disruption = nil })
 		Eventually(func() bool {
 			return apierrors.IsNotFound(shared.client.Get(ctx, client.ObjectKeyFromObject(f.set), &policyv1.PodDisruptionBudget{}))
 		}).Should(BeTrue())
-		Eventually(func() []metav1.Condition { return f.get().Status.Conditions }).ShouldNot(ContainElement(HaveField("Type", v1alpha1.ConditionDisruptionReady)))
+		Eventually(func() []metav1.Condition { return f.get().Status.Conditions }).ShouldNot(ContainElement(HaveField("Type", v1beta1.ConditionDisruptionReady)))
 	})
 })

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
@@ -49,8 +49,8 @@ var _ = Describe("With failures,", func() {
 	})
 
 	It("a pod of another owner keeps its name, and blocks no other identity", func() {
-		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
-		f.set.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
+		f.set.Spec.PodIdentity = v1beta1.OrdinalIdentity
+		f.set.Spec.PodManagementPolicy = v1beta1.ParallelPodManagement
 		foreign := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: f.namespace},
 			Spec:       f.set.Spec.Template.Spec,
@@ -82,7 +82,7 @@ var _ = Describe("With failures,", func() {
 
 	It("each batch has one event", func() {
 		f.create()
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(0)) })
+		f.edit(func(set *v1beta1.RollSet) { set.Spec.Replicas = new(int32(0)) })
 		f.eventuallyComplete()
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // fixture is a namespace with a set in it.
@@ -28,7 +28,7 @@ type fixture struct {
 	context.Context //nolint:containedctx // the fixture ends with its spec
 
 	namespace string
-	set       *v1alpha1.RollSet
+	set       *v1beta1.RollSet
 }
 
 // newFixture makes a namespace and a set that is not created yet: three pods with random names.
@@ -41,9 +41,9 @@ func newFixture(ctx SpecContext) *fixture {
 	return &fixture{
 		Context:   running,
 		namespace: namespace.Name,
-		set: &v1alpha1.RollSet{
+		set: &v1beta1.RollSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace.Name},
-			Spec: v1alpha1.RollSetSpec{
+			Spec: v1beta1.RollSetSpec{
 				Replicas: new(int32(3)),
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{
@@ -66,7 +66,7 @@ func (f *fixture) create() {
 }
 
 // edit changes the set.
-func (f *fixture) edit(change func(*v1alpha1.RollSet)) {
+func (f *fixture) edit(change func(*v1beta1.RollSet)) {
 	GinkgoHelper()
 	f.get()
 	before := f.set.DeepCopy()
@@ -76,11 +76,11 @@ func (f *fixture) edit(change func(*v1alpha1.RollSet)) {
 
 func (f *fixture) setImage(image string) {
 	GinkgoHelper()
-	f.edit(func(set *v1alpha1.RollSet) { set.Spec.Template.Spec.Containers[0].Image = "example.com/app:" + image })
+	f.edit(func(set *v1beta1.RollSet) { set.Spec.Template.Spec.Containers[0].Image = "example.com/app:" + image })
 }
 
 // get reads the set.
-func (f *fixture) get() *v1alpha1.RollSet {
+func (f *fixture) get() *v1beta1.RollSet {
 	GinkgoHelper()
 	Expect(shared.client.Get(f, client.ObjectKeyFromObject(f.set), f.set)).To(Succeed())
 	return f.set
@@ -95,7 +95,7 @@ func (f *fixture) eventuallyComplete() {
 		g.Expect(set.Status.Conditions).To(haveCondition("Ready", metav1.ConditionTrue))
 		g.Expect(f.pods()).To(HaveLen(int(*set.Spec.Replicas)))
 		for _, pod := range f.pods() {
-			g.Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, set.Status.UpdateRevision))
+			g.Expect(pod.Labels).To(HaveKeyWithValue(v1beta1.RevisionLabel, set.Status.UpdateRevision))
 		}
 	}).Should(Succeed())
 }

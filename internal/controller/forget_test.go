@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/testing/settled"
@@ -27,7 +27,7 @@ import (
 type showing struct {
 	client.Client
 
-	set *v1alpha1.RollSet
+	set *v1beta1.RollSet
 }
 
 // Get implements client.Reader.
@@ -35,7 +35,7 @@ func (s showing) Get(_ context.Context, key client.ObjectKey, into client.Object
 	if s.set == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "rollsets"}, key.Name)
 	}
-	s.set.DeepCopyInto(into.(*v1alpha1.RollSet)) //nolint:forcetypeassert // only sets are asked for
+	s.set.DeepCopyInto(into.(*v1beta1.RollSet)) //nolint:forcetypeassert // only sets are asked for
 	return nil
 }
 
@@ -46,7 +46,7 @@ func TestForgetIfGone(t *testing.T) {
 	successor := set.DeepCopy()
 	successor.UID = "successor"
 	for name, test := range map[string]struct {
-		shown *v1alpha1.RollSet
+		shown *v1beta1.RollSet
 		unmet int
 	}{
 		"still there":          {shown: set, unmet: 1},
@@ -71,7 +71,7 @@ func TestForgetIfGone(t *testing.T) {
 // TestStatusOfSetsThatAreGone checks that a refused status is not logged as an error if the set was deleted or changed.
 func TestStatusOfSetsThatAreGone(t *testing.T) {
 	t.Parallel()
-	resource := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}
+	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "rollsets"}
 	for name, test := range map[string]struct {
 		refusal error
 		logged  bool

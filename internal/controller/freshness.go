@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/expectations"
@@ -39,7 +39,7 @@ func (s *step) outdated(ctx context.Context, live client.Reader, store *expectat
 	if wait := s.writes.Wait(asking()); wait > 0 {
 		return wait, nil
 	}
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := live.Get(ctx, client.ObjectKeyFromObject(s.Set), set); err != nil && !apierrors.IsNotFound(err) {
 		return 0, fmt.Errorf("ask for the newest status of the set: %w", err)
 	}
@@ -185,7 +185,7 @@ func (v *view) eachPod(ctx context.Context, live client.Reader, call func(*corev
 func (v *view) hasPod(ctx context.Context, live client.Reader) (bool, error) {
 	selector := v.Selector
 	if names := revisionNames(v.Set); len(names) > 0 {
-		ours, err := labels.NewRequirement(v1alpha1.RevisionLabel, selection.In, names)
+		ours, err := labels.NewRequirement(v1beta1.RevisionLabel, selection.In, names)
 		if err != nil {
 			return false, fmt.Errorf("select pods by revision: %w", err)
 		}
@@ -200,7 +200,7 @@ func (v *view) hasPod(ctx context.Context, live client.Reader) (bool, error) {
 }
 
 // revisionNames are the revisions that pods run, as the status has it.
-func revisionNames(set *v1alpha1.RollSet) []string {
+func revisionNames(set *v1beta1.RollSet) []string {
 	names := make([]string, len(set.Status.Revisions))
 	for i := range set.Status.Revisions {
 		names[i] = set.Status.Revisions[i].Name

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/expectations"
@@ -57,7 +57,7 @@ func (l *liveList) List(_ context.Context, into client.ObjectList, opts ...clien
 func livePod(owner metav1.OwnerReference) corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: "web-abcde", Namespace: "default",
-		Labels:          map[string]string{"app": "web", v1alpha1.RevisionLabel: "web-1"},
+		Labels:          map[string]string{"app": "web", v1beta1.RevisionLabel: "web-1"},
 		OwnerReferences: []metav1.OwnerReference{owner},
 	}}
 }
@@ -65,10 +65,10 @@ func livePod(owner metav1.OwnerReference) corev1.Pod {
 // empty is a view in which a set of 100 pods has none.
 func empty(t *testing.T) *view {
 	t.Helper()
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "set", Generation: 1}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "set", Generation: 1}}
 	set.Spec.Replicas = new(int32(100))
 	set.Status.Replicas = 100
-	set.Status.Revisions = []v1alpha1.RevisionStatus{{Name: "web-1", Replicas: 100}}
+	set.Status.Revisions = []v1beta1.RevisionStatus{{Name: "web-1", Replicas: 100}}
 	selector, err := labels.Parse("app=web")
 	if err != nil {
 		t.Fatal(err)
@@ -168,15 +168,15 @@ func TestOutdated(t *testing.T) {
 	create := action.Plan{Actions: []action.Action{action.Create{ID: "abcde"}}}
 	tests := map[string]struct {
 		plan   action.Plan
-		change func(live *v1alpha1.RollSet)
+		change func(live *v1beta1.RollSet)
 		gone   bool
 		// want is whether the cache is waited for, and again whether the API server is asked at the next look as well.
 		want, again bool
 	}{
 		"the cache shows the newest": {plan: create},
-		"no pod is made":             {change: func(s *v1alpha1.RollSet) { s.ResourceVersion = "8" }, again: true},
-		"there is a newer one":       {plan: create, change: func(s *v1alpha1.RollSet) { s.ResourceVersion = "8" }, want: true},
-		"another set has the name":   {plan: create, change: func(s *v1alpha1.RollSet) { s.UID = "successor" }, want: true, again: true},
+		"no pod is made":             {change: func(s *v1beta1.RollSet) { s.ResourceVersion = "8" }, again: true},
+		"there is a newer one":       {plan: create, change: func(s *v1beta1.RollSet) { s.ResourceVersion = "8" }, want: true},
+		"another set has the name":   {plan: create, change: func(s *v1beta1.RollSet) { s.UID = "successor" }, want: true, again: true},
 		"the set is gone":            {plan: create, gone: true, want: true, again: true},
 	}
 	for name, tt := range tests {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/testing/settled"
 )
@@ -24,19 +24,19 @@ func TestMoreReplicasThanAnyQuotaAllows(t *testing.T) { // not parallel: allocat
 	const mostBytes = 50 << 20
 	half := intstr.FromString("50%")
 	tests := map[string]struct {
-		change   func(*v1alpha1.RollSetSpec)
+		change   func(*v1beta1.RollSetSpec)
 		wantPods int
 	}{
-		"random names": {change: func(*v1alpha1.RollSetSpec) {}, wantPods: podcontrol.MaxWrites},
-		"random names, surge and partition": {change: func(s *v1alpha1.RollSetSpec) {
-			s.UpdateStrategy.RollingUpdate = v1alpha1.RollingUpdate{MaxSurge: &half, MaxUnavailable: &half, Partition: &half}
+		"random names": {change: func(*v1beta1.RollSetSpec) {}, wantPods: podcontrol.MaxWrites},
+		"random names, surge and partition": {change: func(s *v1beta1.RollSetSpec) {
+			s.UpdateStrategy.RollingUpdate = v1beta1.RollingUpdate{MaxSurge: &half, MaxUnavailable: &half, Partition: &half}
 		}, wantPods: podcontrol.MaxWrites},
-		"ordinals": {change: func(s *v1alpha1.RollSetSpec) {
-			s.PodIdentity, s.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
+		"ordinals": {change: func(s *v1beta1.RollSetSpec) {
+			s.PodIdentity, s.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.ParallelPodManagement
 		}, wantPods: podcontrol.MaxWrites},
-		"ordinals, one after the other": {change: func(s *v1alpha1.RollSetSpec) {
-			s.PodIdentity, s.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.OrderedReadyPodManagement
-			s.UpdateStrategy.RollingUpdate = v1alpha1.RollingUpdate{MaxUnavailable: &half, Partition: &half}
+		"ordinals, one after the other": {change: func(s *v1beta1.RollSetSpec) {
+			s.PodIdentity, s.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.OrderedReadyPodManagement
+			s.UpdateStrategy.RollingUpdate = v1beta1.RollingUpdate{MaxUnavailable: &half, Partition: &half}
 		}, wantPods: 1},
 	}
 	for name, tt := range tests {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/podcontrol"
 )
@@ -28,7 +28,7 @@ var _ = Describe("In place", func() {
 	BeforeEach(func(ctx SpecContext) {
 		f = newFixture(ctx)
 		rolling := &f.set.Spec.UpdateStrategy.RollingUpdate
-		rolling.PodUpdatePolicy = v1alpha1.InPlaceIfPossiblePod
+		rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePod
 		rolling.MaxUnavailable = new(intstr.FromInt32(1))
 	})
 
@@ -56,7 +56,7 @@ var _ = Describe("In place", func() {
 		witness := f.watch(3)
 		Eventually(witness.extremes).Should(Equal("most 3, least available 3"))
 		writes := f.podWrites()
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Template.Labels["tier"] = "front" })
+		f.edit(func(set *v1beta1.RollSet) { set.Spec.Template.Labels["tier"] = "front" })
 		f.eventuallyComplete()
 		Expect(f.podWrites().since(writes)).To(Equal("patch 3"))
 		Expect(witness.extremes()).To(Equal("most 3, least available 3"))
@@ -64,7 +64,7 @@ var _ = Describe("In place", func() {
 		for _, pod := range f.pods() {
 			Expect(pod.Labels).To(HaveKeyWithValue("tier", "front"))
 		}
-		f.edit(func(set *v1alpha1.RollSet) { delete(set.Spec.Template.Labels, "tier") })
+		f.edit(func(set *v1beta1.RollSet) { delete(set.Spec.Template.Labels, "tier") })
 		f.eventuallyComplete()
 		for _, pod := range f.pods() {
 			Expect(pod.Labels).NotTo(HaveKey("tier"))
@@ -78,7 +78,7 @@ var _ = Describe("In place", func() {
 		witness := f.watch(3)
 		Eventually(witness.extremes).Should(Equal("most 3, least available 3"))
 		writes := f.podWrites()
-		f.edit(func(set *v1alpha1.RollSet) { setCPU(set, "200m") })
+		f.edit(func(set *v1beta1.RollSet) { setCPU(set, "200m") })
 		f.eventuallyComplete()
 		Expect(f.podWrites().since(writes)).To(Equal("patch 3, patch resize 3"))
 		Expect(witness.extremes()).To(Equal("most 3, least available 3"))
@@ -90,7 +90,7 @@ var _ = Describe("In place", func() {
 		f.create()
 		before := f.snapshot()
 		writes := f.podWrites()
-		f.edit(func(set *v1alpha1.RollSet) {
+		f.edit(func(set *v1beta1.RollSet) {
 			setCPU(set, "200m")
 			set.Spec.Template.Spec.Containers[0].Image = "example.com/app:v2"
 		})
@@ -102,7 +102,7 @@ var _ = Describe("In place", func() {
 	It("a field that cannot change in place recreates the pods, and events name it", func() {
 		f.create()
 		before := f.snapshot()
-		f.edit(func(set *v1alpha1.RollSet) {
+		f.edit(func(set *v1beta1.RollSet) {
 			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "B"}}
 		})
 		f.eventuallyComplete()
@@ -180,10 +180,10 @@ func (w writes) since(before writes) string {
 // turnGate writes the condition of a pod's gate, as no client but the controller should.
 func (f *fixture) turnGate(pod *corev1.Pod, status corev1.ConditionStatus) {
 	GinkgoHelper()
-	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q}]}}`, v1alpha1.InPlaceUpdateReady, status)
+	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q}]}}`, v1beta1.InPlaceUpdateReady, status)
 	Expect(shared.client.Status().Patch(f, pod, client.RawPatch("application/strategic-merge-patch+json", []byte(body)))).To(Succeed())
 }
 
-func setCPU(set *v1alpha1.RollSet, quantity string) {
+func setCPU(set *v1beta1.RollSet, quantity string) {
 	set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(quantity)}
 }

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/metrics"
 	"rollset.dev/rollset/internal/controller/revisions"
@@ -50,7 +50,7 @@ type reportMemory struct {
 	// written is when the status was last written. urgentPaid is the time until which urgent writes have used up their limit.
 	written, urgentPaid time.Time
 	// altered is the status that the API server accepted and altered when it was last written; nil if it did not.
-	altered *v1alpha1.RollSetStatus
+	altered *v1beta1.RollSetStatus
 	// progress is the progress of the rollout as of the last report.
 	progress status.Progress
 	// metrics holds the metrics of the set that exist.

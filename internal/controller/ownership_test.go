@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("Ownership", func() {
@@ -51,14 +51,14 @@ var _ = Describe("Ownership", func() {
 		Consistently(controllerOfPod(name)).Should(BeEmpty())
 
 		relabel(name, "web")
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Replicas = new(int32(4)) })
+		f.edit(func(set *v1beta1.RollSet) { set.Spec.Replicas = new(int32(4)) })
 		Eventually(controllerOfPod(name)).Should(Equal("web"))
 		f.eventuallyComplete()
 	})
 
 	It("extends to matching pods without a controller, before new ones are created", func() {
 		Expect(shared.client.Create(f, bare("lonely", map[string]string{"app": "web"}))).To(Succeed())
-		f.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+		f.set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteStrategy
 		Expect(shared.client.Create(f, f.set)).To(Succeed())
 		Eventually(controllerOfPod("lonely")).Should(Equal("web"))
 		Eventually(f.pods).Should(HaveLen(3))

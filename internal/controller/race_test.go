@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -54,7 +54,7 @@ func (f *fixture) overtake(ctx context.Context, image, next string) {
 			continue
 		}
 		if _, isReady := podstate.ReadySince(pod); isReady && pod.Spec.Containers[0].Image == "example.com/app:"+image {
-			ready[pod.UID], revision = true, pod.Labels[v1alpha1.RevisionLabel]
+			ready[pod.UID], revision = true, pod.Labels[v1beta1.RevisionLabel]
 		}
 		if len(ready) == int(*f.set.Spec.Replicas) {
 			break

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
@@ -137,7 +137,7 @@ func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Repor
 
 // patchStatus writes a status, and compares it with the answer of the API server. The answer is decoded into an empty set, because
 // it would not overwrite what it lacks.
-func (r *reporter) patchStatus(ctx context.Context, seen *v1alpha1.RollSet, wanted *v1alpha1.RollSetStatus) error {
+func (r *reporter) patchStatus(ctx context.Context, seen *v1beta1.RollSet, wanted *v1beta1.RollSetStatus) error {
 	changed := seen.DeepCopy()
 	changed.Status = *wanted
 	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
@@ -145,7 +145,7 @@ func (r *reporter) patchStatus(ctx context.Context, seen *v1alpha1.RollSet, want
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
 	}
-	answer := &v1alpha1.RollSet{}
+	answer := &v1beta1.RollSet{}
 	answer.Name, answer.Namespace = seen.Name, seen.Namespace
 	if err := r.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), data)); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 )
 
@@ -23,7 +23,7 @@ var _ = Describe("Revisions", func() {
 		f.set.Spec.Replicas = new(int32(1))
 	})
 
-	DescribeTable("are not made of defaults that are spelled out or left out", func(policy v1alpha1.PodUpdatePolicy) {
+	DescribeTable("are not made of defaults that are spelled out or left out", func(policy v1beta1.PodUpdatePolicy) {
 		f.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = policy
 		f.set.Spec.Template.Spec.Volumes = []corev1.Volume{
 			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "web"}}}},
@@ -38,24 +38,24 @@ var _ = Describe("Revisions", func() {
 		Expect(shared.client.Create(f, live, client.DryRunAll)).To(Succeed())
 		Expect(live.Spec.Template.Spec.Containers[0].TerminationMessagePath).NotTo(BeEmpty())
 		for _, template := range []*corev1.PodTemplateSpec{&live.Spec.Template, manifest} {
-			f.edit(func(set *v1alpha1.RollSet) { set.Spec.Template = *template })
+			f.edit(func(set *v1beta1.RollSet) { set.Spec.Template = *template })
 			f.eventuallyComplete()
 			Consistently(f.pods).Should(Equal(pods))
 			Expect(f.revisions()).To(HaveLen(1))
 		}
-		f.edit(func(set *v1alpha1.RollSet) { set.Spec.Template = live.Spec.Template })
+		f.edit(func(set *v1beta1.RollSet) { set.Spec.Template = live.Spec.Template })
 		f.setImage("v2")
 		f.eventuallyComplete()
 		Expect(f.revisions()).To(HaveLen(2))
 		wanted := Equal(pods[0].UID)
-		if policy == v1alpha1.RecreatePod {
+		if policy == v1beta1.RecreatePod {
 			wanted = Not(wanted)
 		}
 		Expect(f.pods()[0].UID).To(wanted)
 	},
-		Entry(nil, v1alpha1.RecreatePod),
-		Entry(nil, v1alpha1.InPlaceIfPossiblePod),
-		Entry(nil, v1alpha1.InPlaceOnlyPod),
+		Entry(nil, v1beta1.RecreatePod),
+		Entry(nil, v1beta1.InPlaceIfPossiblePod),
+		Entry(nil, v1beta1.InPlaceOnlyPod),
 	)
 
 	It("get another name if theirs is taken", func() {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("A set", func() {
@@ -24,7 +24,7 @@ var _ = Describe("A set", func() {
 		for _, pod := range f.pods() {
 			owner := metav1.GetControllerOf(&pod)
 			Expect(owner.BlockOwnerDeletion).To(HaveValue(BeTrue()))
-			Expect(pod.Name).To(Equal("web-" + pod.Labels[v1alpha1.InstanceIDLabel]))
+			Expect(pod.Name).To(Equal("web-" + pod.Labels[v1beta1.InstanceIDLabel]))
 		}
 	})
 
@@ -52,17 +52,17 @@ var _ = Describe("A set", func() {
 	})
 
 	It("with ordinals names its pods by them and keeps the order", func() {
-		f.set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+		f.set.Spec.PodIdentity = v1beta1.OrdinalIdentity
 		f.set.Spec.ServiceName = "web"
-		f.set.Spec.Ordinals = &v1alpha1.Ordinals{Start: 5}
+		f.set.Spec.Ordinals = &v1beta1.Ordinals{Start: 5}
 		f.set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(6)}
 		f.create()
 		pods := f.pods()
 		Expect(names(pods)).To(Equal([]string{"web-5", "web-7", "web-8"}))
 		Expect(pods[1].Spec.Hostname).To(Equal("web-7"))
 		Expect(pods[1].Spec.Subdomain).To(Equal("web"))
-		Expect(pods[1].Labels).To(HaveKeyWithValue(v1alpha1.PodIndexLabel, "7"))
-		Expect(pods[1].Labels).To(HaveKeyWithValue(v1alpha1.PodNameLabel, "web-7"))
+		Expect(pods[1].Labels).To(HaveKeyWithValue(v1beta1.PodIndexLabel, "7"))
+		Expect(pods[1].Labels).To(HaveKeyWithValue(v1beta1.PodNameLabel, "web-7"))
 		f.setImage("v2")
 		f.eventuallyComplete()
 		Expect(names(f.pods())).To(Equal([]string{"web-5", "web-7", "web-8"}))

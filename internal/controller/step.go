@@ -11,7 +11,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/revisions"
 	"rollset.dev/rollset/internal/controller/watch"
@@ -47,7 +47,7 @@ type step struct {
 }
 
 // open begins a reconcile of a set.
-func (r *Reconciler) open(set *v1alpha1.RollSet) (*step, error) {
+func (r *Reconciler) open(set *v1beta1.RollSet) (*step, error) {
 	v, err := newView(set, r.memory.of(set.UID), r.Clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
@@ -221,7 +221,7 @@ func (r *Reconciler) revisions(s *step) *revisions.Control {
 	return &revisions.Control{
 		Client:       r.Client,
 		Live:         r.Live,
-		Stays:        func(ctx context.Context, set *v1alpha1.RollSet) error { return podcontrol.CheckStays(ctx, r.Live, set) },
+		Stays:        func(ctx context.Context, set *v1beta1.RollSet) error { return podcontrol.CheckStays(ctx, r.Live, set) },
 		Behind:       func(ctx context.Context) (bool, error) { return s.behind(ctx, r.Live, r.Expectations) },
 		Expectations: r.Expectations,
 		Events:       r.Events,

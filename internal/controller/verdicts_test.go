@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("Before pods are moved, the API server", func() {
@@ -27,14 +27,14 @@ var _ = Describe("Before pods are moved, the API server", func() {
 		func(spoil func(*corev1.PodSpec), words string) {
 			f.create()
 			before, deletes := names(f.pods()), f.requests("delete")
-			f.edit(func(set *v1alpha1.RollSet) { spoil(&set.Spec.Template.Spec) })
-			f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, words)
-			f.eventuallyReason("Stalled", metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, words)
-			f.eventuallyReason("Ready", metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, words)
+			f.edit(func(set *v1beta1.RollSet) { spoil(&set.Spec.Template.Spec) })
+			f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1beta1.ReasonInvalidTemplate, words)
+			f.eventuallyReason("Stalled", metav1.ConditionTrue, v1beta1.ReasonInvalidTemplate, words)
+			f.eventuallyReason("Ready", metav1.ConditionFalse, v1beta1.ReasonInvalidTemplate, words)
 			Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
 			Expect(f.requests("delete")).To(Equal(deletes))
 			Eventually(f.warnings).Should(ConsistOf(And(HavePrefix("InvalidTemplate: "), ContainSubstring(words))))
-			f.edit(func(set *v1alpha1.RollSet) {
+			f.edit(func(set *v1beta1.RollSet) {
 				set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:v3"}}
 			})
 			f.eventuallyComplete()
@@ -62,8 +62,8 @@ var _ = Describe("Before pods are moved, the API server", func() {
 		f.create()
 		before := names(f.pods())
 		f.setImage("latest")
-		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, "no image may be latest")
-		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, "0 of 3 pods updated; the API server refuses: pods of revision web-")
+		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1beta1.ReasonInvalidTemplate, "no image may be latest")
+		f.eventuallyReason("Progressing", metav1.ConditionFalse, v1beta1.ReasonInvalidTemplate, "0 of 3 pods updated; the API server refuses: pods of revision web-")
 		Consistently(func() []string { return names(f.pods()) }).Should(Equal(before))
 		Expect(shared.client.Delete(f, binding)).To(Succeed())
 		f.eventuallyComplete()
@@ -77,7 +77,7 @@ var _ = Describe("Before pods are moved, the API server", func() {
 		quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, quota.Spec.Hard // its controller would count
 		Expect(shared.client.Status().Update(f, quota)).To(Succeed())
 		f.setImage("v2")
-		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1alpha1.ReasonFailedCreate, "exceeded quota")
+		f.eventuallyReason("ReplicaFailure", metav1.ConditionTrue, v1beta1.ReasonFailedCreate, "exceeded quota")
 		Expect(f.requests("delete")).To(Equal(1), "maxUnavailable pods, and no more")
 		Expect(shared.client.Delete(f, quota)).To(Succeed())
 		f.eventuallyComplete()
@@ -100,7 +100,7 @@ var _ = Describe("A set that waits", func() {
 			version = f.get().ResourceVersion
 			return version == before
 		}).MustPassRepeatedly(40).Should(BeTrue())
-		w, err := shared.client.Watch(f, &v1alpha1.RollSetList{}, client.InNamespace(f.namespace))
+		w, err := shared.client.Watch(f, &v1beta1.RollSetList{}, client.InNamespace(f.namespace))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(w.Stop)
 		Eventually(w.ResultChan()).Should(Receive()) // the set as it is

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/controller/revisions"
@@ -50,7 +50,7 @@ type view struct {
 }
 
 // newView begins a view of a set: what is known of it without a list of what it owns.
-func newView(set *v1alpha1.RollSet, memory *setMemory, now time.Time) (v *view, err error) {
+func newView(set *v1beta1.RollSet, memory *setMemory, now time.Time) (v *view, err error) {
 	v = &view{Objects: snapshot.Objects{Set: set, Now: now}, memory: memory}
 	v.cache.Synced = map[schema.GroupKind]string{}
 	v.writes = memory.attempts.For(&v.Objects)

@@ -17,19 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // tellStalled records an event when nothing will move until a user acts, and says why. A verdict on a revision is reported where it
 // is made.
 func (r *reporter) tellStalled(s *step, now []metav1.Condition) {
-	is, was := meta.FindStatusCondition(now, v1alpha1.ConditionStalled), meta.FindStatusCondition(s.Set.Status.Conditions, v1alpha1.ConditionStalled)
+	is, was := meta.FindStatusCondition(now, v1beta1.ConditionStalled), meta.FindStatusCondition(s.Set.Status.Conditions, v1beta1.ConditionStalled)
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
 	switch is.Reason {
-	case v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonInvalidTemplate, v1alpha1.ReasonProgressDeadlineExceeded:
+	case v1beta1.ReasonInvalidSpec, v1beta1.ReasonInvalidTemplate, v1beta1.ReasonProgressDeadlineExceeded:
 		r.events.Eventf(s.Set, nil, corev1.EventTypeWarning, is.Reason, "Report", "%s", is.Message)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -30,7 +30,7 @@ func admission(in Input) []apiserver.Admission {
 	others := otherRevisions(in)
 	return []apiserver.Admission{func(verb apiserver.Verb, obj client.Object) error {
 		pod, ok := obj.(*corev1.Pod)
-		if verb != apiserver.Create || !ok || others[pod.Labels[v1alpha1.RevisionLabel]] {
+		if verb != apiserver.Create || !ok || others[pod.Labels[v1beta1.RevisionLabel]] {
 			return nil
 		}
 		if in.Refusal != "" {

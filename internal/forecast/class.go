@@ -14,7 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/revision"
@@ -63,7 +63,7 @@ func classify(in Input, written []Write) (class Class, field string) {
 }
 
 // classOf returns the class of writes: that of the one that changes most.
-func classOf(written []Write, identity v1alpha1.PodIdentity) Class {
+func classOf(written []Write, identity v1beta1.PodIdentity) Class {
 	does := func(resource string, e effect) bool {
 		return slices.ContainsFunc(written, func(w Write) bool {
 			kind, _, _ := strings.Cut(w.Resource, "/")
@@ -92,7 +92,7 @@ func classOf(written []Write, identity v1alpha1.PodIdentity) Class {
 }
 
 // replaces reports whether pods are deleted and come back: under the same name if they have ordinals.
-func replaces(written []Write, identity v1alpha1.PodIdentity) bool {
+func replaces(written []Write, identity v1beta1.PodIdentity) bool {
 	gone := map[string]bool{}
 	created := false
 	for _, w := range written {
@@ -101,13 +101,13 @@ func replaces(written []Write, identity v1alpha1.PodIdentity) bool {
 		case w.effect == deletes:
 			gone[w.Name] = true
 		case w.effect == creates:
-			if identity == v1alpha1.OrdinalIdentity && gone[w.Name] {
+			if identity == v1beta1.OrdinalIdentity && gone[w.Name] {
 				return true
 			}
 			created = true
 		}
 	}
-	return identity != v1alpha1.OrdinalIdentity && created && len(gone) > 0
+	return identity != v1beta1.OrdinalIdentity && created && len(gone) > 0
 }
 
 // deciding returns the field among the changed ones that is most about a class.
@@ -160,7 +160,7 @@ func hardest(c inplace.Change) string {
 }
 
 // changedFields returns the paths of the fields that differ between two specs, in order, except for those in the template.
-func changedFields(before, after *v1alpha1.RollSetSpec) []string {
+func changedFields(before, after *v1beta1.RollSetSpec) []string {
 	was, wasErr := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	will, willErr := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
 	if wasErr != nil || willErr != nil {

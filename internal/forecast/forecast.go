@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -82,7 +82,7 @@ type Revision struct {
 const MaxPods = 20_000
 
 // TooLarge returns an error for a set that has, or will have, more pods than can be planned.
-func TooLarge(before, after *v1alpha1.RollSet) error {
+func TooLarge(before, after *v1beta1.RollSet) error {
 	limits, err := snapshot.ResolveLimits(&after.Spec)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func Run(ctx context.Context, in Input) (*Forecast, error) {
 	f.IfBroken.StopsAt = bad.waitsFor()
 	_, f.IfBroken.LowestAvailable, _ = curve(bad.lanes)
 	f.IfBroken.BrokenPods = brokenOf(bad, good.set.Status.UpdateRevision)
-	if in.After.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+	if in.After.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		f.IfBroken.BrokenPods = append(f.IfBroken.BrokenPods, missing(good.lanes, bad.lanes)...)
 	}
 	return f, nil
@@ -268,7 +268,7 @@ func missing(good, bad []Lane) []string {
 }
 
 // revisionsOf returns the revisions of all pods in a run, the current one first.
-func revisionsOf(r *run, before *v1alpha1.RollSet) []Revision {
+func revisionsOf(r *run, before *v1beta1.RollSet) []Revision {
 	current := ""
 	if before != nil {
 		current = before.Status.CurrentRevision

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
@@ -31,10 +31,10 @@ import (
 func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
 // web returns a set of five pods with ordinals.
-func web(change ...func(*v1alpha1.RollSetSpec)) *v1alpha1.RollSet {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
+func web(change ...func(*v1beta1.RollSetSpec)) *v1beta1.RollSet {
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	set.Spec.Replicas = new(int32(5))
-	set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+	set.Spec.PodIdentity = v1beta1.OrdinalIdentity
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "web:1"}}
@@ -44,23 +44,23 @@ func web(change ...func(*v1alpha1.RollSetSpec)) *v1alpha1.RollSet {
 	return set
 }
 
-func image(name string) func(*v1alpha1.RollSetSpec) {
-	return func(s *v1alpha1.RollSetSpec) { s.Template.Spec.Containers[0].Image = name }
+func image(name string) func(*v1beta1.RollSetSpec) {
+	return func(s *v1beta1.RollSetSpec) { s.Template.Spec.Containers[0].Image = name }
 }
 
-func inPlace(s *v1alpha1.RollSetSpec) {
-	s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.InPlaceIfPossiblePod
+func inPlace(s *v1beta1.RollSetSpec) {
+	s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePod
 }
 
-func unavailable(n int) func(*v1alpha1.RollSetSpec) {
-	return func(s *v1alpha1.RollSetSpec) {
+func unavailable(n int) func(*v1beta1.RollSetSpec) {
+	return func(s *v1beta1.RollSetSpec) {
 		s.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt(n))
 	}
 }
 
 // storage gives each pod a claim.
-func storage(size string) func(*v1alpha1.RollSetSpec) {
-	return func(s *v1alpha1.RollSetSpec) {
+func storage(size string) func(*v1beta1.RollSetSpec) {
+	return func(s *v1beta1.RollSetSpec) {
 		s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 		claim := &s.VolumeClaimTemplates[0].Spec
 		claim.StorageClassName = new("standard")
@@ -69,7 +69,7 @@ func storage(size string) func(*v1alpha1.RollSetSpec) {
 }
 
 // forecastOf returns the forecast of an edit of a settled set.
-func forecastOf(t *testing.T, before, after *v1alpha1.RollSet) *Forecast {
+func forecastOf(t *testing.T, before, after *v1beta1.RollSet) *Forecast {
 	t.Helper()
 	in, err := Offline(t.Context(), before, after, now())
 	if err != nil {
@@ -96,7 +96,7 @@ func verbsOf(f *Forecast) string {
 func TestForecasts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		before, after *v1alpha1.RollSet
+		before, after *v1beta1.RollSet
 		wantClass     Class
 		wantField     string
 		wantPods      string
@@ -122,22 +122,22 @@ func TestForecasts(t *testing.T) {
 			wantLowest: 3, wantBroken: "web-3, web-4",
 		},
 		"a label is changed in running pods": {
-			before: web(inPlace), after: web(inPlace, func(s *v1alpha1.RollSetSpec) { s.Template.Labels["tier"] = "front" }),
+			before: web(inPlace), after: web(inPlace, func(s *v1beta1.RollSetSpec) { s.Template.Labels["tier"] = "front" }),
 			wantClass: Metadata, wantField: "spec.template.metadata.labels",
 			wantPods:   "patch web-4, patch web-3, patch web-2, patch web-1, patch web-0",
 			wantLowest: 5,
 		},
 		"an image is changed in running pods, behind a gate": {
-			before:    web(inPlace, func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(2)) }),
-			after:     web(inPlace, image("web:2"), func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(2)) }),
+			before:    web(inPlace, func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(2)) }),
+			after:     web(inPlace, image("web:2"), func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(2)) }),
 			wantClass: InPlace, wantField: "spec.template.spec.containers[app].image",
 			wantPods: "patch/status web-1, patch web-1, patch/status web-1, " +
 				"patch/status web-0, patch web-0, patch/status web-0",
 			wantLowest: 1, wantBroken: "web-1",
 		},
 		"an environment variable needs new pods, whatever the policy": {
-			before: web(inPlace, func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(1)) }),
-			after: web(inPlace, func(s *v1alpha1.RollSetSpec) {
+			before: web(inPlace, func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(1)) }),
+			after: web(inPlace, func(s *v1beta1.RollSetSpec) {
 				s.Replicas = new(int32(1))
 				s.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 			}),
@@ -145,18 +145,18 @@ func TestForecasts(t *testing.T) {
 			wantPods: "delete web-0, create web-0, patch/status web-0", wantBroken: "web-0",
 		},
 		"fewer pods go from the top": {
-			before: web(), after: web(func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(3)) }),
+			before: web(), after: web(func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(3)) }),
 			wantClass: Scale, wantField: "spec.replicas", wantPods: "delete web-4, delete web-3", wantLowest: 3,
 		},
 		"a partition keeps pods at the current revision": {
-			before: web(), after: web(image("web:2"), func(s *v1alpha1.RollSetSpec) {
+			before: web(), after: web(image("web:2"), func(s *v1beta1.RollSetSpec) {
 				s.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(4))
 			}),
 			wantClass: Recreate, wantField: "spec.template.spec.containers[app].image",
 			wantPods: "delete web-4, create web-4", wantLowest: 4, wantBroken: "web-4",
 		},
 		"a field that is written out as the default does nothing": {
-			before: web(), after: web(func(s *v1alpha1.RollSetSpec) { s.RevisionHistoryLimit = new(int32(10)) }),
+			before: web(), after: web(func(s *v1beta1.RollSetSpec) { s.RevisionHistoryLimit = new(int32(10)) }),
 			wantClass: Nothing, wantLowest: 5,
 		},
 	}
@@ -194,11 +194,11 @@ func onSimulatedNode(t *testing.T, pod *corev1.Pod) {
 func TestPodsThatRunDoNotBreak(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		after      *v1alpha1.RollSet
+		after      *v1beta1.RollSet
 		wantLowest int
 		wantBroken string
 	}{
-		"more pods":    {web(storage("1Gi"), func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(6)) }), 5, "web-5"},
+		"more pods":    {web(storage("1Gi"), func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(6)) }), 5, "web-5"},
 		"more storage": {web(storage("2Gi")), 5, ""},
 	} {
 		in, err := Offline(t.Context(), web(storage("1Gi")), test.after, now())
@@ -221,8 +221,8 @@ func TestPodsThatRunDoNotBreak(t *testing.T) {
 // Pods on nodes that leave are replaced on nodes that stay, and a budget follows the edit.
 func TestNodesThatLeave(t *testing.T) {
 	t.Parallel()
-	drained := func(s *v1alpha1.RollSetSpec) {
-		s.Disruption = &v1alpha1.Disruption{OnDrain: v1alpha1.ReplaceOnDrain, PodDisruptionBudget: v1alpha1.AutoBudget}
+	drained := func(s *v1beta1.RollSetSpec) {
+		s.Disruption = &v1beta1.Disruption{OnDrain: v1beta1.ReplaceOnDrain, PodDisruptionBudget: v1beta1.AutoBudget}
 	}
 	for name, test := range map[string]struct {
 		tolerations []corev1.Toleration
@@ -240,7 +240,7 @@ func TestNodesThatLeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tolerant := func(s *v1alpha1.RollSetSpec) { s.Template.Spec.Tolerations = test.tolerations }
+			tolerant := func(s *v1beta1.RollSetSpec) { s.Template.Spec.Tolerations = test.tolerations }
 			in, err := Offline(t.Context(), web(tolerant), web(tolerant, drained), now())
 			if err != nil {
 				t.Fatal(err)
@@ -403,7 +403,7 @@ func TestJSONHasTheFieldsOfTheContract(t *testing.T) {
 
 func TestTextFoldsStepsThatRepeat(t *testing.T) {
 	t.Parallel()
-	hundred := func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(100)) }
+	hundred := func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(100)) }
 	f := forecastOf(t, web(hundred), web(hundred, image("web:2")))
 	var folded, wide bytes.Buffer
 	if err := errors.Join(f.Text(&folded, false), f.Text(&wide, true)); err != nil {
@@ -423,9 +423,9 @@ func TestTextFoldsStepsThatRepeat(t *testing.T) {
 // TestTextGroupsByDomain updates two pods in each of three zones, one zone after the other.
 func TestTextGroupsByDomain(t *testing.T) {
 	t.Parallel()
-	zones := func(s *v1alpha1.RollSetSpec) {
-		s.Replicas, s.PodManagementPolicy = new(int32(6)), v1alpha1.ParallelPodManagement
-		s.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: corev1.LabelTopologyZone, SoakSeconds: 60}
+	zones := func(s *v1beta1.RollSetSpec) {
+		s.Replicas, s.PodManagementPolicy = new(int32(6)), v1beta1.ParallelPodManagement
+		s.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: corev1.LabelTopologyZone, SoakSeconds: 60}
 	}
 	f := forecastOf(t, web(zones, unavailable(2)), web(zones, unavailable(2), image("web:2")))
 	var folded, wide bytes.Buffer
@@ -448,7 +448,7 @@ func TestTextGroupsByDomain(t *testing.T) {
 func TestPictureIsWellFormedAndFolds(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int32{12, 500} {
-		size := func(s *v1alpha1.RollSetSpec) { s.Replicas = &n }
+		size := func(s *v1beta1.RollSetSpec) { s.Replicas = &n }
 		f := forecastOf(t, web(size, unavailable(25)), web(size, unavailable(25), image("web:2")))
 		var b bytes.Buffer
 		if err := f.SVG(&b); err != nil {

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -126,7 +126,7 @@ func newPodKubelet(pods []*corev1.Pod, times Times, bad string, now time.Time) *
 	working := map[string]bool{}
 	patience := max(time.Minute, 3*(times.Start+times.Ready))
 	for _, pod := range pods {
-		revision := pod.Labels[v1alpha1.RevisionLabel]
+		revision := pod.Labels[v1beta1.RevisionLabel]
 		switch _, ready := podstate.ReadySince(pod); {
 		case ready:
 			working[revision] = true
@@ -168,7 +168,7 @@ func (k *podKubelet) Step(pod *corev1.Pod, memory kubelet.Memory, now time.Time)
 		model.StartDelay += model.ReadyDelay
 	}
 	generation, wasReady := k.well[pod.UID]
-	broken := k.broken[pod.Labels[v1alpha1.RevisionLabel]] && (!wasReady || pod.Generation != generation)
+	broken := k.broken[pod.Labels[v1beta1.RevisionLabel]] && (!wasReady || pod.Generation != generation)
 	if broken {
 		model.ReadyDelay = never
 	}
@@ -193,7 +193,7 @@ func (k *podKubelet) forModel(pod *corev1.Pod, broken bool) *corev1.Pod {
 	shown.Status.InitContainerStatuses = k.statuses(pod, pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
 	shown.Status.ContainerStatuses = k.statuses(pod, pod.Spec.Containers, pod.Status.ContainerStatuses)
 	for _, gate := range pod.Spec.ReadinessGates {
-		if gate.ConditionType != v1alpha1.InPlaceUpdateReady && podstate.Condition(&shown, gate.ConditionType) == nil {
+		if gate.ConditionType != v1beta1.InPlaceUpdateReady && podstate.Condition(&shown, gate.ConditionType) == nil {
 			shown.Status.Conditions = append(slices.Clone(shown.Status.Conditions), corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
 		}
 	}
@@ -279,7 +279,7 @@ func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 	refused, bound := map[string]string{}, map[string]bool{}
 	waiting := map[types.UID]string{}
 	for _, pod := range pods {
-		revision := pod.Labels[v1alpha1.RevisionLabel]
+		revision := pod.Labels[v1beta1.RevisionLabel]
 		switch {
 		case pod.Spec.NodeName != "":
 			bound[revision] = true
@@ -292,7 +292,7 @@ func schedulerOf(pods []*corev1.Pod) func(*corev1.Pod) string {
 		if why, ok := waiting[pod.UID]; ok {
 			return why
 		}
-		if revision := pod.Labels[v1alpha1.RevisionLabel]; !bound[revision] {
+		if revision := pod.Labels[v1beta1.RevisionLabel]; !bound[revision] {
 			return refused[revision]
 		}
 		return ""

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/simulator/actors"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -51,7 +51,7 @@ func nodesAmong(objects []client.Object) []*corev1.Node {
 }
 
 // domainKey returns the label with the failure domain of a set's pods; empty if the set has no domains.
-func domainKey(set *v1alpha1.RollSet) string {
+func domainKey(set *v1beta1.RollSet) string {
 	if set == nil || set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -21,7 +21,7 @@ const age = time.Hour
 
 // Offline returns the input of a forecast without a cluster. before is the running set, complete and available, or nil for a
 // new set.
-func Offline(ctx context.Context, before, after *v1alpha1.RollSet, now time.Time) (Input, error) {
+func Offline(ctx context.Context, before, after *v1beta1.RollSet, now time.Time) (Input, error) {
 	prepare(after)
 	if before == nil {
 		return Input{After: after, Now: now, Offline: true}, nil
@@ -40,7 +40,7 @@ func Offline(ctx context.Context, before, after *v1alpha1.RollSet, now time.Time
 		in.Now = r.end
 	}
 	for _, obj := range r.store.Objects() {
-		if set, ok := obj.(*v1alpha1.RollSet); ok {
+		if set, ok := obj.(*v1beta1.RollSet); ok {
 			in.Before = set
 			continue
 		}
@@ -52,7 +52,7 @@ func Offline(ctx context.Context, before, after *v1alpha1.RollSet, now time.Time
 }
 
 // prepare sets the fields that the API server would set.
-func prepare(set *v1alpha1.RollSet) {
+func prepare(set *v1beta1.RollSet) {
 	if set.Namespace == "" {
 		set.Namespace = "default"
 	}
@@ -60,9 +60,9 @@ func prepare(set *v1alpha1.RollSet) {
 }
 
 // SamplePod returns a pod of a set's template without an owner. It is used in a dry run on the API server.
-func SamplePod(set *v1alpha1.RollSet) *corev1.Pod {
+func SamplePod(set *v1beta1.RollSet) *corev1.Pod {
 	id := "plan0"
-	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+	if set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		id = "999999"
 	}
 	pod := podcontrol.Build(set, snapshot.RevisionOf("plan", &set.Spec), id)

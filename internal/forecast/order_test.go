@@ -9,21 +9,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // TestDependsOnOrder plans edits whose writes depend on which of two pods is ready first, and others whose writes do not.
 func TestDependsOnOrder(t *testing.T) {
 	t.Parallel()
-	random := func(replicas, partition int32) func(*v1alpha1.RollSetSpec) {
-		return func(s *v1alpha1.RollSetSpec) {
-			s.PodIdentity, s.Replicas = v1alpha1.RandomIdentity, &replicas
+	random := func(replicas, partition int32) func(*v1beta1.RollSetSpec) {
+		return func(s *v1beta1.RollSetSpec) {
+			s.PodIdentity, s.Replicas = v1beta1.RandomIdentity, &replicas
 			s.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(2))
 			s.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(partition))
 		}
 	}
 	for name, test := range map[string]struct {
-		before, after *v1alpha1.RollSet
+		before, after *v1beta1.RollSet
 		want          bool
 	}{
 		// Two of three new pods come at the new template, and the third follows when they are available. Whether it is itself

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -30,7 +30,7 @@ func others() []client.Object {
 	for i, name := range []string{"other-0", "other-1", "web-x7k2p", "web-canary-0", "job-a", "job-b", "waits-0"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, UID: types.UID(fmt.Sprintf("other-%d", i)), CreationTimestamp: metav1.NewTime(now().Add(-time.Hour)),
-			Labels:          map[string]string{"app": "other", v1alpha1.RevisionLabel: "other-1"},
+			Labels:          map[string]string{"app": "other", v1beta1.RevisionLabel: "other-1"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "other", UID: "other", Controller: new(true)}},
 		}}
 		pod.Spec = corev1.PodSpec{NodeName: "node-other", Containers: []corev1.Container{{Name: "app", Image: "other:1"}}}
@@ -57,13 +57,13 @@ func others() []client.Object {
 // Pods and claims of other workloads in the namespace change no figure.
 func TestOthersChangeNoFigure(t *testing.T) {
 	t.Parallel()
-	random := func(s *v1alpha1.RollSetSpec) { s.PodIdentity = v1alpha1.RandomIdentity }
-	surge := func(s *v1alpha1.RollSetSpec) {
+	random := func(s *v1beta1.RollSetSpec) { s.PodIdentity = v1beta1.RandomIdentity }
+	surge := func(s *v1beta1.RollSetSpec) {
 		s.UpdateStrategy.RollingUpdate.MaxSurge, s.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt(2)), new(intstr.FromInt(0))
 	}
-	fewer := func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(2)) }
-	more := func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(7)) }
-	for name, test := range map[string]struct{ before, after *v1alpha1.RollSet }{
+	fewer := func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(2)) }
+	more := func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(7)) }
+	for name, test := range map[string]struct{ before, after *v1beta1.RollSet }{
 		"an image":             {web(), web(image("web:2"))},
 		"an image, in place":   {web(inPlace), web(inPlace, image("web:2"))},
 		"an image, with surge": {web(random, surge), web(random, surge, image("web:2"))},
@@ -101,14 +101,14 @@ func printed(t *testing.T, in Input) string {
 // The class follows from the writes, whatever the policy and the template promise.
 func TestClassFollowsFromTheWrites(t *testing.T) {
 	t.Parallel()
-	labeled := func(s *v1alpha1.RollSetSpec) { s.Template.Labels["rev"] = "b" }
+	labeled := func(s *v1beta1.RollSetSpec) { s.Template.Labels["rev"] = "b" }
 	reader := func(p *corev1.PodSpec) {
 		p.Containers = append(p.Containers, corev1.Container{Name: "proxy", Image: "proxy:1", Env: []corev1.EnvVar{{
 			Name: "REV", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['rev']"}},
 		}}})
 	}
 	for name, test := range map[string]struct {
-		before, after *v1alpha1.RollSet
+		before, after *v1beta1.RollSet
 		injected      bool
 		class         Class
 		field         string
@@ -116,23 +116,23 @@ func TestClassFollowsFromTheWrites(t *testing.T) {
 		"a label that an injected container reads": {web(inPlace), web(inPlace, labeled), true, Recreate, "spec.template.metadata.labels"},
 		"a label that nobody reads":                {web(inPlace), web(inPlace, labeled), false, Metadata, "spec.template.metadata.labels"},
 		"an image in a pause": {
-			web(), web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }),
+			web(), web(image("web:2"), func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }),
 			false, Nothing, "spec.updateStrategy.rollingUpdate.paused",
 		},
 		"an image under OnDelete": {
-			web(func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy }),
-			web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy }),
+			web(func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.Type = v1beta1.OnDeleteStrategy }),
+			web(image("web:2"), func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.Type = v1beta1.OnDeleteStrategy }),
 			false, Nothing, "spec.template.spec.containers[app].image",
 		},
 		"an image and fewer pods": {
-			web(), web(image("web:2"), func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(3)) }),
+			web(), web(image("web:2"), func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(3)) }),
 			false, Recreate, "spec.template.spec.containers[app].image",
 		},
 		"a label and more pods": {
-			web(inPlace), web(inPlace, labeled, func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(6)) }),
+			web(inPlace), web(inPlace, labeled, func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(6)) }),
 			false, Scale, "spec.replicas",
 		},
-		"other ordinals":           {web(), web(func(s *v1alpha1.RollSetSpec) { s.Ordinals = &v1alpha1.Ordinals{Start: 2} }), false, Scale, "spec.ordinals"},
+		"other ordinals":           {web(), web(func(s *v1beta1.RollSetSpec) { s.Ordinals = &v1beta1.Ordinals{Start: 2} }), false, Scale, "spec.ordinals"},
 		"more storage and a label": {web(inPlace, storage("1Gi")), web(inPlace, storage("2Gi"), labeled), false, Claims, "spec.volumeClaimTemplates"},
 		"a limit":                  {web(), web(unavailable(3)), false, Nothing, "spec.updateStrategy.rollingUpdate.maxUnavailable"},
 		"a new set":                {nil, web(), false, Scale, "spec.replicas"},
@@ -165,9 +165,9 @@ func TestClassFollowsFromTheWrites(t *testing.T) {
 // A set that rests with old pods says why, though it is Ready.
 func TestRestsSayWhy(t *testing.T) {
 	t.Parallel()
-	onDelete := func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy }
-	paused := func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }
-	for want, rest := range map[string]func(*v1alpha1.RollSetSpec){"updateStrategy OnDelete: it is updated when it is deleted": onDelete, "paused": paused} {
+	onDelete := func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.Type = v1beta1.OnDeleteStrategy }
+	paused := func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }
+	for want, rest := range map[string]func(*v1beta1.RollSetSpec){"updateStrategy OnDelete: it is updated when it is deleted": onDelete, "paused": paused} {
 		if f := forecastOf(t, web(rest), web(rest, image("web:2"))); !strings.Contains(f.WaitsFor, want) {
 			t.Errorf("it waits for %q, want %q", f.WaitsFor, want)
 		}
@@ -182,7 +182,7 @@ func TestClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	for _, minReady := range []int32{0, 1, 10} {
 		for _, ahead := range []time.Duration{-2 * time.Second, -time.Second, 0, time.Second, 2 * time.Second, time.Minute} {
-			spec := func(s *v1alpha1.RollSetSpec) { s.MinReadySeconds = minReady }
+			spec := func(s *v1beta1.RollSetSpec) { s.MinReadySeconds = minReady }
 			in, err := Offline(t.Context(), web(spec), web(spec, image("web:2")), now())
 			if err != nil {
 				t.Fatal(err)
@@ -212,7 +212,7 @@ func TestClocksThatDiffer(t *testing.T) {
 func TestTooLargePlansAreRefused(t *testing.T) {
 	t.Parallel()
 	for replicas, refused := range map[int32]bool{MaxPods + 1: true, 1<<31 - 1: true, 3: false} {
-		in, err := Offline(t.Context(), nil, web(func(s *v1alpha1.RollSetSpec) { s.Replicas = &replicas }), now())
+		in, err := Offline(t.Context(), nil, web(func(s *v1beta1.RollSetSpec) { s.Replicas = &replicas }), now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -214,7 +214,7 @@ func (r *record) see(at time.Time, pod *corev1.Pod) {
 		r.named[pod.Name] = lane
 		r.lanes = append(r.lanes, lane)
 	}
-	span := Span{From: at.Sub(r.start), State: stateOf(pod), Revision: pod.Labels[v1alpha1.RevisionLabel], open: true, order: r.order}
+	span := Span{From: at.Sub(r.start), State: stateOf(pod), Revision: pod.Labels[v1beta1.RevisionLabel], open: true, order: r.order}
 	if span.State == Ready {
 		span.ready, _ = podstate.ReadySince(pod)
 	}

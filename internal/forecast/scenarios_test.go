@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim"
@@ -95,7 +95,7 @@ func film(store *apiserver.Store, after int64) []string {
 func plan(ctx context.Context, w *sim.World, version int64, at time.Time) ([]string, error) {
 	in := Input{Now: at}
 	for _, obj := range w.Store.StateAt(version) {
-		if set, ok := obj.(*v1alpha1.RollSet); ok && set.Name == sim.SetName {
+		if set, ok := obj.(*v1beta1.RollSet); ok && set.Name == sim.SetName {
 			in.Before, in.After = set, set
 			continue
 		}
@@ -136,7 +136,7 @@ func settle(ctx context.Context, w *sim.World) error {
 func longestSoak(w *sim.World) time.Duration {
 	soak := int32(0)
 	for _, obj := range w.Store.StateAt(w.Store.Version()) {
-		if set, ok := obj.(*v1alpha1.RollSet); ok && set.Name == sim.SetName {
+		if set, ok := obj.(*v1beta1.RollSet); ok && set.Name == sim.SetName {
 			for _, step := range set.Spec.UpdateStrategy.RollingUpdate.Steps {
 				soak = max(soak, step.SoakSeconds)
 			}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -26,9 +26,9 @@ import (
 // Input holds the objects and facts of a forecast.
 type Input struct {
 	// Before is the set as it is; nil if it does not exist yet.
-	Before *v1alpha1.RollSet
+	Before *v1beta1.RollSet
 	// After is the set as it will be, with the defaults of the API server.
-	After *v1alpha1.RollSet
+	After *v1beta1.RollSet
 	// Objects are the pods, claims, revisions and storage classes that the controller may see.
 	Objects []client.Object
 	// Sample is a pod of the new template as the API server would store it; nil if unknown.
@@ -47,7 +47,7 @@ type run struct {
 	lanes  []Lane
 	end    time.Time
 	store  *apiserver.Store
-	set    *v1alpha1.RollSet
+	set    *v1beta1.RollSet
 	waits  []Wait
 }
 
@@ -70,7 +70,7 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 		created := in.After.DeepCopy()
 		created.UID = cmp.Or(created.UID, anyUID)
 		created.Generation, created.CreationTimestamp = 1, metav1.NewTime(in.Now)
-		created.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+		created.Status = v1beta1.RollSetStatus{ObservedGeneration: -1}
 		set = created
 	}
 	objects = append([]client.Object{set}, objects...)
@@ -103,13 +103,13 @@ func simulate(ctx context.Context, in Input, around Surroundings) (r *run, err e
 	if available := c.wrote.Add(minReady); available.After(end) {
 		end = available
 	}
-	after, _ := c.store.Get(apiserver.KeyOf(set)).(*v1alpha1.RollSet)
+	after, _ := c.store.Get(apiserver.KeyOf(set)).(*v1beta1.RollSet)
 	return &run{record: record, lanes: record.finish(end), end: end, store: c.store, set: after, waits: j.waits}, nil
 }
 
 // edit changes the set as the user is about to.
-func (c *cluster) edit(after *v1alpha1.RollSet) error {
-	now, ok := c.store.Get(apiserver.KeyOf(after)).(*v1alpha1.RollSet)
+func (c *cluster) edit(after *v1beta1.RollSet) error {
+	now, ok := c.store.Get(apiserver.KeyOf(after)).(*v1beta1.RollSet)
 	if !ok {
 		return fmt.Errorf("rollset %s/%s is not among the objects", after.Namespace, after.Name)
 	}
@@ -122,7 +122,7 @@ func (c *cluster) edit(after *v1alpha1.RollSet) error {
 }
 
 // restOf returns how long the controller of a set must write nothing until the run ends.
-func restOf(spec *v1alpha1.RollSetSpec) time.Duration {
+func restOf(spec *v1beta1.RollSetSpec) time.Duration {
 	rest := restAfter + time.Duration(spec.MinReadySeconds)*time.Second
 	if d := spec.ProgressDeadlineSeconds; d != nil && *d != math.MaxInt32 {
 		rest += time.Duration(*d) * time.Second
@@ -166,10 +166,10 @@ func (r *run) waitsFor() string {
 	if r.set == nil {
 		return ""
 	}
-	c := meta.FindStatusCondition(r.set.Status.Conditions, v1alpha1.ConditionProgressing)
-	rests := c != nil && c.Reason == v1alpha1.ReasonPaused ||
-		r.set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy && r.set.Status.UpdatedReplicas < r.set.Status.Replicas
-	if c == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1alpha1.ConditionReady) && !rests {
+	c := meta.FindStatusCondition(r.set.Status.Conditions, v1beta1.ConditionProgressing)
+	rests := c != nil && c.Reason == v1beta1.ReasonPaused ||
+		r.set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteStrategy && r.set.Status.UpdatedReplicas < r.set.Status.Replicas
+	if c == nil || meta.IsStatusConditionTrue(r.set.Status.Conditions, v1beta1.ConditionReady) && !rests {
 		return ""
 	}
 	return c.Message

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -41,12 +41,12 @@ type judge struct {
 
 // act looks at the step at work, and reports whether it did something. It is called when nothing else is left to do now.
 func (j *judge) act() (acted bool, err error) {
-	set, ok := j.cluster.store.Get(j.key).(*v1alpha1.RollSet)
+	set, ok := j.cluster.store.Get(j.key).(*v1beta1.RollSet)
 	if !ok || set.Status.ObservedGeneration < set.Generation || !waits(set) {
 		return false, nil
 	}
 	gates, promotion := closed(set), ""
-	if set.Status.Rollout.Phase == v1alpha1.RolloutPaused {
+	if set.Status.Rollout.Phase == v1beta1.RolloutPaused {
 		promotion = fmt.Sprintf("%s/%d", set.Status.Rollout.Revision, set.Status.Rollout.Step)
 	}
 	j.tell(set, gates, promotion != "")
@@ -61,10 +61,10 @@ func (j *judge) act() (acted bool, err error) {
 		_, err = j.cluster.store.Update(apiserver.Write{Actor: judgeActor, Subresource: "status"}, judged)
 	case promotion != "":
 		promoted := set.DeepCopy()
-		if set.Annotations[v1alpha1.PromoteAnnotation] == promotion { // set before the step began, it does not count
+		if set.Annotations[v1beta1.PromoteAnnotation] == promotion { // set before the step began, it does not count
 			promotion = ""
 		}
-		metav1.SetMetaDataAnnotation(&promoted.ObjectMeta, v1alpha1.PromoteAnnotation, promotion)
+		metav1.SetMetaDataAnnotation(&promoted.ObjectMeta, v1beta1.PromoteAnnotation, promotion)
 		_, err = j.cluster.store.Update(apiserver.Write{Actor: judgeActor}, promoted)
 	default:
 		return false, nil
@@ -77,17 +77,17 @@ func (j *judge) act() (acted bool, err error) {
 
 // waits reports whether all pods of the step at work are there, and the step waits for something else. A paused set waits
 // for its user in any case.
-func waits(set *v1alpha1.RollSet) bool {
+func waits(set *v1beta1.RollSet) bool {
 	r := set.Status.Rollout
 	if r == nil || r.Step < 1 || int(r.Step) > len(set.Spec.UpdateStrategy.RollingUpdate.Steps) {
 		return false
 	}
 	switch r.Phase {
-	case v1alpha1.RolloutSoaking, v1alpha1.RolloutGated:
+	case v1beta1.RolloutSoaking, v1beta1.RolloutGated:
 		return true
-	case v1alpha1.RolloutPaused:
+	case v1beta1.RolloutPaused:
 		return !set.Spec.UpdateStrategy.RollingUpdate.Paused
-	case v1alpha1.RolloutRolling, v1alpha1.RolloutFailed:
+	case v1beta1.RolloutRolling, v1beta1.RolloutFailed:
 		return false
 	default:
 		return false
@@ -95,7 +95,7 @@ func waits(set *v1alpha1.RollSet) bool {
 }
 
 // closed returns the gates of the step at work that are not True.
-func closed(set *v1alpha1.RollSet) []string {
+func closed(set *v1beta1.RollSet) []string {
 	var names []string
 	for _, gate := range set.Spec.UpdateStrategy.RollingUpdate.Steps[set.Status.Rollout.Step-1].Gates {
 		if !meta.IsStatusConditionTrue(set.Status.Conditions, gate.ConditionType) {
@@ -106,7 +106,7 @@ func closed(set *v1alpha1.RollSet) []string {
 }
 
 // tell records what a step waits for, once.
-func (j *judge) tell(set *v1alpha1.RollSet, gates []string, promotion bool) {
+func (j *judge) tell(set *v1beta1.RollSet, gates []string, promotion bool) {
 	r := set.Status.Rollout
 	key := fmt.Sprint(r.Revision, r.Step, r.Phase)
 	if j.told == key {
@@ -116,10 +116,10 @@ func (j *judge) tell(set *v1alpha1.RollSet, gates []string, promotion bool) {
 	now := j.cluster.clock.Now()
 	w := Wait{At: now.Sub(j.record.start), Writes: len(j.record.writes), Others: promotion || len(gates) > 0}
 	w.Until = w.At
-	if c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing); c != nil {
+	if c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionProgressing); c != nil {
 		w.Says = c.Message
 	}
-	if r.Phase == v1alpha1.RolloutSoaking {
+	if r.Phase == v1beta1.RolloutSoaking {
 		if r.Until != nil {
 			w.Until = r.Until.Sub(j.record.start)
 		}

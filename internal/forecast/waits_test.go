@@ -14,18 +14,18 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim"
 )
 
 // inSteps rolls out a set in steps: one pod for an hour, 40% until it is judged and promoted, and 80%.
-func inSteps(s *v1alpha1.RollSetSpec) {
-	s.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{
+func inSteps(s *v1beta1.RollSetSpec) {
+	s.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{
 		{Updated: intstr.FromInt32(1), SoakSeconds: 3600},
-		{Updated: intstr.FromString("40%"), Pause: true, Gates: []v1alpha1.StepGate{{ConditionType: "Errors"}}},
-		{Updated: intstr.FromString("80%"), SoakSeconds: 60, Gates: []v1alpha1.StepGate{{ConditionType: "Errors", TimeoutSeconds: new(int32(10))}}},
+		{Updated: intstr.FromString("40%"), Pause: true, Gates: []v1beta1.StepGate{{ConditionType: "Errors"}}},
+		{Updated: intstr.FromString("80%"), SoakSeconds: 60, Gates: []v1beta1.StepGate{{ConditionType: "Errors", TimeoutSeconds: new(int32(10))}}},
 	}
 }
 
@@ -103,7 +103,7 @@ func midway(t *testing.T, lines string) Input {
 	}
 	in := Input{Now: w.Now()}
 	for _, obj := range w.Store.StateAt(w.Store.Version()) {
-		if set, ok := obj.(*v1alpha1.RollSet); ok {
+		if set, ok := obj.(*v1beta1.RollSet); ok {
 			in.Before, in.After = set, set
 			continue
 		}
@@ -155,8 +155,8 @@ func TestPlanOfTheRestOfSteps(t *testing.T) {
 // person.
 func TestPlanSpeaksOfStepsOnlyInSteps(t *testing.T) {
 	t.Parallel()
-	alone := func(s *v1alpha1.RollSetSpec) {
-		s.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Updated: intstr.FromInt32(1), SoakSeconds: 5}}
+	alone := func(s *v1beta1.RollSetSpec) {
+		s.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{{Updated: intstr.FromInt32(1), SoakSeconds: 5}}
 	}
 	for _, f := range []*Forecast{forecastOf(t, web(), web(image("web:2"))), forecastOf(t, web(alone), web(alone, image("web:2")))} {
 		if f.asksOthers() || strings.Contains(strings.Join(f.CannotKnow, "\n"), "steps:") {
@@ -173,20 +173,20 @@ func TestStepsCostNoWritesOfPods(t *testing.T) {
 	if testing.Short() {
 		pods = 200
 	}
-	plain := func(s *v1alpha1.RollSetSpec) {
+	plain := func(s *v1beta1.RollSetSpec) {
 		s.Replicas = &pods
-		s.PodIdentity = v1alpha1.RandomIdentity
+		s.PodIdentity = v1beta1.RandomIdentity
 		s.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("5%"))
 	}
-	stepped := func(s *v1alpha1.RollSetSpec) {
+	stepped := func(s *v1beta1.RollSetSpec) {
 		plain(s)
 		for i := range 20 {
-			s.UpdateStrategy.RollingUpdate.Steps = append(s.UpdateStrategy.RollingUpdate.Steps, v1alpha1.RolloutStep{
+			s.UpdateStrategy.RollingUpdate.Steps = append(s.UpdateStrategy.RollingUpdate.Steps, v1beta1.RolloutStep{
 				Updated: intstr.FromString(fmt.Sprintf("%d%%", 5*(i+1))), SoakSeconds: 30, Pause: i%2 == 0,
 			})
 		}
 	}
-	cost := func(spec func(*v1alpha1.RollSetSpec)) (ofPods, ofStatus int) {
+	cost := func(spec func(*v1beta1.RollSetSpec)) (ofPods, ofStatus int) {
 		in, err := Offline(t.Context(), web(spec), web(spec, image("web:2")), now())
 		if err != nil {
 			t.Fatal(err)

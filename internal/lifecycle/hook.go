@@ -18,38 +18,38 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // hook is one hook of a set, under its name in the spec.
 type hook struct {
 	name string
-	*v1alpha1.LifecycleHook
+	*v1beta1.LifecycleHook
 }
 
 // hookOf returns the hook that a state belongs to; its LifecycleHook is nil if the set does not use it.
-func hookOf(spec *v1alpha1.RollSetSpec, state v1alpha1.LifecycleState) hook {
+func hookOf(spec *v1beta1.RollSetSpec, state v1beta1.LifecycleState) hook {
 	if spec.Lifecycle == nil {
 		return hook{}
 	}
 	switch state {
-	case v1alpha1.LifecyclePreparingNormal:
+	case v1beta1.LifecyclePreparingNormal:
 		return hook{"preNormal", spec.Lifecycle.PreNormal}
-	case v1alpha1.LifecyclePreparingUpdate, v1alpha1.LifecycleUpdating, v1alpha1.LifecycleUpdated:
+	case v1beta1.LifecyclePreparingUpdate, v1beta1.LifecycleUpdating, v1beta1.LifecycleUpdated:
 		return hook{"inPlaceUpdate", spec.Lifecycle.InPlaceUpdate}
-	case v1alpha1.LifecyclePreparingDelete:
+	case v1beta1.LifecyclePreparingDelete:
 		return hook{"preDelete", spec.Lifecycle.PreDelete}
-	case v1alpha1.LifecycleNormal:
+	case v1beta1.LifecycleNormal:
 	}
 	return hook{}
 }
 
 // StateOf returns the state of a pod under the hooks that its set uses now; empty if no hook concerns the pod.
-func StateOf(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleState {
+func StateOf(spec *v1beta1.RollSetSpec, pod *corev1.Pod) v1beta1.LifecycleState {
 	if spec.Lifecycle == nil {
 		return ""
 	}
-	state := v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel])
+	state := v1beta1.LifecycleState(pod.Labels[v1beta1.LifecycleStateLabel])
 	if hookOf(spec, state).LifecycleHook == nil {
 		return ""
 	}
@@ -57,17 +57,17 @@ func StateOf(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleStat
 }
 
 // First returns the state in which a pod is created; empty if it waits for nothing.
-func First(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) v1alpha1.LifecycleState {
-	h := hookOf(spec, v1alpha1.LifecyclePreparingNormal)
+func First(spec *v1beta1.RollSetSpec, pod *corev1.Pod) v1beta1.LifecycleState {
+	h := hookOf(spec, v1beta1.LifecyclePreparingNormal)
 	if h.LifecycleHook == nil || h.missing(pod) == "" {
 		return ""
 	}
-	return v1alpha1.LifecyclePreparingNormal
+	return v1beta1.LifecyclePreparingNormal
 }
 
 // Withdraws reports whether pods of a set, or pods in the given states, are taken out of service while they wait.
-func Withdraws(spec *v1alpha1.RollSetSpec, states ...v1alpha1.LifecycleState) bool {
-	return slices.ContainsFunc(states, func(state v1alpha1.LifecycleState) bool {
+func Withdraws(spec *v1beta1.RollSetSpec, states ...v1beta1.LifecycleState) bool {
+	return slices.ContainsFunc(states, func(state v1beta1.LifecycleState) bool {
 		h := hookOf(spec, state)
 		return h.LifecycleHook != nil && h.MarkPodNotReady
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
@@ -24,23 +24,23 @@ import (
 func observe(hook, state, marks string) *snapshot.Set {
 	o := snapshottest.Parse("random R=1 v1", "a:v1+")
 	name, withdraws := strings.CutSuffix(hook, "!")
-	h := &v1alpha1.LifecycleHook{
+	h := &v1beta1.LifecycleHook{
 		LabelsHandler:     map[string]string{"example.com/hook": "on"},
 		FinalizersHandler: []string{"example.com/hook"},
 		MarkPodNotReady:   withdraws,
 	}
 	switch name {
 	case "preNormal":
-		o.Spec.Lifecycle = &v1alpha1.Lifecycle{PreNormal: h}
+		o.Spec.Lifecycle = &v1beta1.Lifecycle{PreNormal: h}
 	case "inPlaceUpdate":
-		o.Spec.Lifecycle = &v1alpha1.Lifecycle{InPlaceUpdate: h}
+		o.Spec.Lifecycle = &v1beta1.Lifecycle{InPlaceUpdate: h}
 	case "preDelete":
-		o.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: h}
+		o.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: h}
 	}
 	r := &o.Replicas[0]
 	r.Pod.Labels = map[string]string{}
 	if state != "" {
-		r.Pod.Labels[v1alpha1.LifecycleStateLabel] = state
+		r.Pod.Labels[v1beta1.LifecycleStateLabel] = state
 	}
 	if strings.Contains(marks, "L") {
 		r.Pod.Labels["example.com/hook"] = "on"
@@ -219,12 +219,12 @@ func TestApplyMarksUpdates(t *testing.T) {
 		action.UpdateInPlace{Pod: o.Replicas[0].Pod, Revision: "v2", Change: change},
 	}})
 	got, _ := p.Actions[0].(action.UpdateInPlace)
-	want := map[string]string{"tier": "front", v1alpha1.LifecycleStateLabel: "Updating"}
+	want := map[string]string{"tier": "front", v1beta1.LifecycleStateLabel: "Updating"}
 	if diff := cmp.Diff(want, got.Change.Labels.Set); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	date := lifecycle.Record(v1alpha1.LifecycleUpdating, o.Now, snapshot.Passed{})
-	if got := got.Change.Annotations.Set[v1alpha1.LifecycleSinceAnnotation]; got != date {
+	date := lifecycle.Record(v1beta1.LifecycleUpdating, o.Now, snapshot.Passed{})
+	if got := got.Change.Annotations.Set[v1beta1.LifecycleSinceAnnotation]; got != date {
 		t.Errorf("the date of the state is %q, want %q", got, date)
 	}
 	if len(shared) != 1 {
@@ -234,7 +234,7 @@ func TestApplyMarksUpdates(t *testing.T) {
 
 func TestFirst(t *testing.T) {
 	t.Parallel()
-	for marks, want := range map[string]v1alpha1.LifecycleState{"": "PreparingNormal", "L": "PreparingNormal", "LF": ""} {
+	for marks, want := range map[string]v1beta1.LifecycleState{"": "PreparingNormal", "L": "PreparingNormal", "LF": ""} {
 		o := observe("preNormal", "", marks)
 		if got := lifecycle.First(o.Spec, o.Replicas[0].Pod); got != want {
 			t.Errorf("First(%q) = %q, want %q", marks, got, want)

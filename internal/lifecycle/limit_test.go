@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // limit gives the only hook of a set a limit of 60 seconds, without finalizers.
-func limit(o *snapshot.Set, policy v1alpha1.HookTimeoutPolicy) *v1alpha1.LifecycleHook {
-	for _, h := range []*v1alpha1.LifecycleHook{o.Spec.Lifecycle.PreNormal, o.Spec.Lifecycle.InPlaceUpdate, o.Spec.Lifecycle.PreDelete} {
+func limit(o *snapshot.Set, policy v1beta1.HookTimeoutPolicy) *v1beta1.LifecycleHook {
+	for _, h := range []*v1beta1.LifecycleHook{o.Spec.Lifecycle.PreNormal, o.Spec.Lifecycle.InPlaceUpdate, o.Spec.Lifecycle.PreDelete} {
 		if h != nil {
 			h.TimeoutSeconds, h.OnTimeout, h.FinalizersHandler = new(int32(60)), policy, nil
 			return h
@@ -32,28 +32,28 @@ func dated(o *snapshot.Set, since string) {
 	pod := o.Replicas[0].Pod
 	ago, err := time.ParseDuration(since)
 	if err == nil {
-		since = lifecycle.Record(v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel]), o.Now.Add(-ago), snapshot.Passed{})
+		since = lifecycle.Record(v1beta1.LifecycleState(pod.Labels[v1beta1.LifecycleStateLabel]), o.Now.Add(-ago), snapshot.Passed{})
 		pod.CreationTimestamp = metav1.NewTime(o.Now.Add(-ago))
 	}
 	if since != "" {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.LifecycleSinceAnnotation, since)
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1beta1.LifecycleSinceAnnotation, since)
 	}
 }
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	const (
-		proceed = v1alpha1.ProceedOnTimeout
-		hold    = v1alpha1.HoldOnTimeout
+		proceed = v1beta1.ProceedOnTimeout
+		hold    = v1beta1.HoldOnTimeout
 		waits   = "lifecycle hook preDelete waits until label example.com/hook=on is gone"
 		again   = "set web-a to PreparingDelete (" + waits + ")\nhold web-a: " + waits + "\n"
 	)
 	tests := map[string]struct {
 		hook, state, marks string
-		policy             v1alpha1.HookTimeoutPolicy
+		policy             v1beta1.HookTimeoutPolicy
 		// since is when the pod entered its state, before now, or the annotation as it is.
 		since    string
-		edit     func(h *v1alpha1.LifecycleHook)
+		edit     func(h *v1beta1.LifecycleHook)
 		do, want string
 		wantWake time.Duration
 	}{
@@ -79,12 +79,12 @@ func TestLimits(t *testing.T) {
 		},
 		"no finalizer is passed over": {
 			hook: "preDelete", policy: proceed, state: "PreparingDelete", marks: "F", since: "1h", do: "delete",
-			edit: func(h *v1alpha1.LifecycleHook) { h.FinalizersHandler = []string{"example.com/hook"} },
+			edit: func(h *v1beta1.LifecycleHook) { h.FinalizersHandler = []string{"example.com/hook"} },
 			want: "hold web-a: lifecycle hook preDelete has waited since <-1h>, longer than its limit of 60 seconds, until finalizer example.com/hook is gone: remove it, or take the hook out of the spec\n",
 		},
 		"a limit that is not one does not count": {
 			hook: "preDelete", policy: proceed, state: "PreparingDelete", marks: "L", since: "1h", do: "delete",
-			edit: func(h *v1alpha1.LifecycleHook) { h.TimeoutSeconds = new(int32(0)) },
+			edit: func(h *v1beta1.LifecycleHook) { h.TimeoutSeconds = new(int32(0)) },
 			want: "hold web-a: " + waits + "\n",
 		},
 		"a pod that was not prepared has not waited": {
@@ -114,7 +114,7 @@ func TestLimits(t *testing.T) {
 		},
 		"without a limit, no date is needed": {
 			hook: "preDelete", state: "PreparingDelete", marks: "L", do: "delete",
-			edit: func(h *v1alpha1.LifecycleHook) { h.TimeoutSeconds = nil },
+			edit: func(h *v1beta1.LifecycleHook) { h.TimeoutSeconds = nil },
 			want: "hold web-a: " + waits + "\n",
 		},
 		"an update closes the gate first": {
@@ -212,7 +212,7 @@ func TestPassed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observe(tt.hook, tt.state, tt.marks)
-			limit(o, v1alpha1.ProceedOnTimeout)
+			limit(o, v1beta1.ProceedOnTimeout)
 			dated(o, tt.since)
 			pod := o.Replicas[0].Pod
 			if !tt.deleted.IsZero() {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -51,7 +51,7 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 		case action.Delete:
 			h.delete(a, &applied)
 		case action.CloseGate:
-			if !h.holds(a.Pod, v1alpha1.LifecyclePreparingUpdate, &applied) {
+			if !h.holds(a.Pod, v1beta1.LifecyclePreparingUpdate, &applied) {
 				applied.Add(a)
 			}
 		case action.UpdateInPlace:
@@ -70,32 +70,32 @@ func (h *Hooks) Apply(p action.Plan) action.Plan {
 
 // delete lets a deletion through if no hook holds it.
 func (h *Hooks) delete(a action.Delete, p *action.Plan) {
-	if h.holds(a.Pod, v1alpha1.LifecyclePreparingDelete, p) {
+	if h.holds(a.Pod, v1beta1.LifecyclePreparingDelete, p) {
 		return
 	}
-	if a.Passed = h.waitIn(a.Pod, v1alpha1.LifecyclePreparingDelete).passed(); a.Passed.Hook != "" {
+	if a.Passed = h.waitIn(a.Pod, v1beta1.LifecyclePreparingDelete).passed(); a.Passed.Hook != "" {
 		a.Reason += "; " + a.Passed.String()
 	}
 	p.Add(a)
 }
 
 // waitIn returns what a pod waits for, now that it is in a state or is to enter it.
-func (h *Hooks) waitIn(pod *corev1.Pod, state v1alpha1.LifecycleState) wait {
+func (h *Hooks) waitIn(pod *corev1.Pod, state v1beta1.LifecycleState) wait {
 	return waitIn(h.set.Spec, pod, state, h.set.Now)
 }
 
 // update lets an update in place through if it restarts nothing, or if no hook holds it.
 func (h *Hooks) update(a action.UpdateInPlace, p *action.Plan) {
-	used := hookOf(h.set.Spec, v1alpha1.LifecycleUpdating).LifecycleHook != nil
+	used := hookOf(h.set.Spec, v1beta1.LifecycleUpdating).LifecycleHook != nil
 	if !used || !a.Change.NeedsRestart() {
 		p.Add(a)
 		return
 	}
-	if !h.holds(a.Pod, v1alpha1.LifecyclePreparingUpdate, p) {
-		a.Passed = h.waitIn(a.Pod, v1alpha1.LifecyclePreparingUpdate).passed()
-		a.Change.Labels.Set = with(a.Change.Labels.Set, v1alpha1.LifecycleStateLabel, string(v1alpha1.LifecycleUpdating))
-		a.Change.Annotations.Set = with(a.Change.Annotations.Set, v1alpha1.LifecycleSinceAnnotation,
-			Record(v1alpha1.LifecycleUpdating, h.set.Now, a.Passed))
+	if !h.holds(a.Pod, v1beta1.LifecyclePreparingUpdate, p) {
+		a.Passed = h.waitIn(a.Pod, v1beta1.LifecyclePreparingUpdate).passed()
+		a.Change.Labels.Set = with(a.Change.Labels.Set, v1beta1.LifecycleStateLabel, string(v1beta1.LifecycleUpdating))
+		a.Change.Annotations.Set = with(a.Change.Annotations.Set, v1beta1.LifecycleSinceAnnotation,
+			Record(v1beta1.LifecycleUpdating, h.set.Now, a.Passed))
 		p.Add(a)
 	}
 }
@@ -113,7 +113,7 @@ func with(shared map[string]string, key, value string) map[string]string {
 // holds reports whether a hook holds an action on a pod. If so, it brings the pod to the state that prepares it, and takes
 // it out of service if the hook asks for that. A pod that is in that state, and whose hook has passed its limit, may go on: it
 // has been counted as out of service since it was prepared.
-func (h *Hooks) holds(pod *corev1.Pod, state v1alpha1.LifecycleState, p *action.Plan) bool {
+func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.Plan) bool {
 	h.prepared[pod.UID] = true
 	w, r := h.waitIn(pod, state), h.replicas[pod.UID]
 	if w.mark == "" || r == nil || w.proceeds() {
@@ -183,8 +183,8 @@ func (h *Hooks) Settle() action.Plan {
 }
 
 // preparesToMove reports whether a pod in a state may be waiting to be moved to another revision.
-func preparesToMove(s v1alpha1.LifecycleState) bool {
-	return s == v1alpha1.LifecyclePreparingUpdate || s == v1alpha1.LifecyclePreparingDelete
+func preparesToMove(s v1beta1.LifecycleState) bool {
+	return s == v1beta1.LifecyclePreparingUpdate || s == v1beta1.LifecyclePreparingDelete
 }
 
 // next returns the state that follows for a pod that no action concerns; its State is empty if it stays the same. The pod is
@@ -193,30 +193,30 @@ func (h *Hooks) next(r *snapshot.Replica, w wait) action.SetState {
 	used := hookOf(h.set.Spec, r.State)
 	complete := used.LifecycleHook != nil && used.missing(r.Pod) == ""
 	switch r.State {
-	case v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecycleUpdated:
+	case v1beta1.LifecyclePreparingNormal, v1beta1.LifecycleUpdated:
 		switch passed := w.passed(); {
 		case complete:
-			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "the hook has its marks"}
+			return action.SetState{State: v1beta1.LifecycleNormal, Reason: "the hook has its marks"}
 		case passed.Hook != "":
-			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: passed.String(), Passed: passed}
+			return action.SetState{State: v1beta1.LifecycleNormal, Reason: passed.String(), Passed: passed}
 		case w.unrecorded():
 			return action.SetState{State: r.State, Reason: w.String()}
 		}
-	case v1alpha1.LifecycleUpdating:
+	case v1beta1.LifecycleUpdating:
 		switch {
 		case r.Restarting:
 		case complete:
-			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "the update is done"}
+			return action.SetState{State: v1beta1.LifecycleNormal, Reason: "the update is done"}
 		default:
-			return action.SetState{State: v1alpha1.LifecycleUpdated, Reason: "the update is done"}
+			return action.SetState{State: v1beta1.LifecycleUpdated, Reason: "the update is done"}
 		}
-	case v1alpha1.LifecyclePreparingUpdate:
-		return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "it is no longer to be updated"}
-	case v1alpha1.LifecyclePreparingDelete:
+	case v1beta1.LifecyclePreparingUpdate:
+		return action.SetState{State: v1beta1.LifecycleNormal, Reason: "it is no longer to be updated"}
+	case v1beta1.LifecyclePreparingDelete:
 		if !r.ToReplace() {
-			return action.SetState{State: v1alpha1.LifecycleNormal, Reason: "it is no longer to be deleted"}
+			return action.SetState{State: v1beta1.LifecycleNormal, Reason: "it is no longer to be deleted"}
 		}
-	case v1alpha1.LifecycleNormal:
+	case v1beta1.LifecycleNormal:
 	}
 	return action.SetState{}
 }

@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -32,7 +32,7 @@ type record struct {
 }
 
 // Record returns the annotation of a pod that enters a state at a time, perhaps without waiting for a hook any longer.
-func Record(state v1alpha1.LifecycleState, at time.Time, passed snapshot.Passed) string {
+func Record(state v1beta1.LifecycleState, at time.Time, passed snapshot.Passed) string {
 	value := string(state) + " " + clockTime(at)
 	if passed.Hook != "" {
 		value += fmt.Sprintf(" %s %d", passed.Hook, passed.Seconds)
@@ -42,12 +42,12 @@ func Record(state v1alpha1.LifecycleState, at time.Time, passed snapshot.Passed)
 
 // recordOf returns what the annotation of a pod says about the state that the pod is in; false if it says nothing.
 func recordOf(pod *corev1.Pod) (r record, ok bool) {
-	value := pod.Annotations[v1alpha1.LifecycleSinceAnnotation]
+	value := pod.Annotations[v1beta1.LifecycleSinceAnnotation]
 	if len(value) > maxRecord {
 		return record{}, false
 	}
 	fields := strings.Fields(value)
-	if len(fields) != 2 && len(fields) != 4 || fields[0] != pod.Labels[v1alpha1.LifecycleStateLabel] {
+	if len(fields) != 2 && len(fields) != 4 || fields[0] != pod.Labels[v1beta1.LifecycleStateLabel] {
 		return record{}, false
 	}
 	var err error
@@ -66,15 +66,15 @@ func recordOf(pod *corev1.Pod) (r record, ok bool) {
 
 // since returns when a pod entered the state that it is in; zero if it is in another one, or if nothing says when. A pod is
 // created as PreparingNormal.
-func since(pod *corev1.Pod, state v1alpha1.LifecycleState, now time.Time) time.Time {
-	if pod.Labels[v1alpha1.LifecycleStateLabel] != string(state) {
+func since(pod *corev1.Pod, state v1beta1.LifecycleState, now time.Time) time.Time {
+	if pod.Labels[v1beta1.LifecycleStateLabel] != string(state) {
 		return time.Time{}
 	}
 	r, ok := recordOf(pod)
 	switch {
 	case ok && !r.since.After(now.Add(ahead)):
 		return r.since
-	case state == v1alpha1.LifecyclePreparingNormal:
+	case state == v1beta1.LifecyclePreparingNormal:
 		return pod.CreationTimestamp.Time
 	default:
 		return time.Time{}
@@ -83,12 +83,12 @@ func since(pod *corev1.Pod, state v1alpha1.LifecycleState, now time.Time) time.T
 
 // Passed returns the hook that a pod went on without, as long as the pod shows that: while it terminates, while it is
 // updated, and while it lacks the marks of the hook. It is zero if there is none.
-func Passed(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
+func Passed(spec *v1beta1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
 	if spec.Lifecycle == nil {
 		return snapshot.Passed{}
 	}
-	state := v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel])
-	if state == v1alpha1.LifecyclePreparingDelete {
+	state := v1beta1.LifecycleState(pod.Labels[v1beta1.LifecycleStateLabel])
+	if state == v1beta1.LifecyclePreparingDelete {
 		return deletedWithout(spec, pod)
 	}
 	r, ok := recordOf(pod)
@@ -96,12 +96,12 @@ func Passed(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
 		return snapshot.Passed{}
 	}
 	for _, used := range [...]hook{
-		hookOf(spec, v1alpha1.LifecyclePreparingNormal), hookOf(spec, v1alpha1.LifecycleUpdating),
+		hookOf(spec, v1beta1.LifecyclePreparingNormal), hookOf(spec, v1beta1.LifecycleUpdating),
 	} {
 		if used.LifecycleHook == nil || used.name != r.passed {
 			continue
 		}
-		if state == v1alpha1.LifecycleUpdating && used.present(pod) != "" || state == v1alpha1.LifecycleNormal && used.missing(pod) != "" {
+		if state == v1beta1.LifecycleUpdating && used.present(pod) != "" || state == v1beta1.LifecycleNormal && used.missing(pod) != "" {
 			return snapshot.Passed{Hook: r.passed, Seconds: r.seconds}
 		}
 	}
@@ -109,7 +109,7 @@ func Passed(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
 }
 
 // deletedWithout returns the hook preDelete if a pod was deleted when its wait for the hook had passed the limit.
-func deletedWithout(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
+func deletedWithout(spec *v1beta1.RollSetSpec, pod *corev1.Pod) snapshot.Passed {
 	if pod.DeletionTimestamp == nil {
 		return snapshot.Passed{}
 	}
@@ -117,5 +117,5 @@ func deletedWithout(spec *v1alpha1.RollSetSpec, pod *corev1.Pod) snapshot.Passed
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		at = at.Add(-time.Duration(*grace) * time.Second)
 	}
-	return waitIn(spec, pod, v1alpha1.LifecyclePreparingDelete, at).passed()
+	return waitIn(spec, pod, v1beta1.LifecyclePreparingDelete, at).passed()
 }

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -27,17 +27,17 @@ type wait struct {
 }
 
 // waitIn returns what a pod waits for at a time, now that it is in a state or is to enter it.
-func waitIn(spec *v1alpha1.RollSetSpec, pod *corev1.Pod, state v1alpha1.LifecycleState, now time.Time) wait {
+func waitIn(spec *v1beta1.RollSetSpec, pod *corev1.Pod, state v1beta1.LifecycleState, now time.Time) wait {
 	w := wait{hook: hookOf(spec, state), now: now}
 	if w.LifecycleHook == nil {
 		return w
 	}
 	switch state {
-	case v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecycleUpdated:
+	case v1beta1.LifecyclePreparingNormal, v1beta1.LifecycleUpdated:
 		w.mark = w.missing(pod)
-	case v1alpha1.LifecyclePreparingUpdate, v1alpha1.LifecyclePreparingDelete:
+	case v1beta1.LifecyclePreparingUpdate, v1beta1.LifecyclePreparingDelete:
 		w.mark, w.gone = w.present(pod), true
-	case v1alpha1.LifecycleNormal, v1alpha1.LifecycleUpdating:
+	case v1beta1.LifecycleNormal, v1beta1.LifecycleUpdating:
 	}
 	if w.mark != "" {
 		w.since = since(pod, state, now)
@@ -47,7 +47,7 @@ func waitIn(spec *v1alpha1.RollSetSpec, pod *corev1.Pod, state v1alpha1.Lifecycl
 
 // Wait describes what a pod waits for in its state, and reports whether it has waited for longer than it may. The text is
 // empty if the pod waits for nothing, or no longer waits.
-func Wait(spec *v1alpha1.RollSetSpec, pod *corev1.Pod, now time.Time) (what string, overdue bool) {
+func Wait(spec *v1beta1.RollSetSpec, pod *corev1.Pod, now time.Time) (what string, overdue bool) {
 	w := waitIn(spec, pod, StateOf(spec, pod), now)
 	if w.mark == "" || w.proceeds() {
 		return "", false
@@ -83,7 +83,7 @@ func (w wait) unrecorded() bool { return w.mark != "" && w.limit() > 0 && w.sinc
 // proceeds reports whether a pod continues although its hook has not released it. The API server refuses to combine this with
 // finalizers, but an object may be older than that validation.
 func (w wait) proceeds() bool {
-	return w.overdue() && w.OnTimeout == v1alpha1.ProceedOnTimeout && len(w.FinalizersHandler) == 0
+	return w.overdue() && w.OnTimeout == v1beta1.ProceedOnTimeout && len(w.FinalizersHandler) == 0
 }
 
 // passed returns the hook for a pod that goes on without it; zero if the pod waits.
@@ -117,7 +117,7 @@ func (w wait) String() string {
 		remedy += ", or take the hook out of the spec"
 	case w.overdue():
 		remedy += ", or set onTimeout to Proceed"
-	case w.left() > 0 && w.OnTimeout == v1alpha1.ProceedOnTimeout:
+	case w.left() > 0 && w.OnTimeout == v1beta1.ProceedOnTimeout:
 		return fmt.Sprintf("lifecycle hook %s waits %s, at most until %s", w.name, what, clockTime(w.since.Add(w.limit())))
 	default:
 		return fmt.Sprintf("lifecycle hook %s waits %s", w.name, what)

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -138,7 +138,7 @@ func (f *facts) count(a action.Action) {
 	if pod := written(a); pod != nil {
 		f.written = append(f.written, pod)
 	}
-	if state, ok := a.(action.SetState); ok && state.State == v1alpha1.LifecyclePreparingDelete {
+	if state, ok := a.(action.SetState); ok && state.State == v1beta1.LifecyclePreparingDelete {
 		r := f.replica(state.Pod)
 		f.prepares = append(f.prepares, r)
 		if r.Active() && !r.Available && f.stays(r) && r.State == "" {
@@ -185,7 +185,7 @@ func (f *facts) countDelete(cause action.Cause, r *snapshot.Replica) {
 		return
 	case action.Move:
 		f.moved[from]++
-		if r.State != v1alpha1.LifecyclePreparingDelete { // that move was counted when it was prepared
+		if r.State != v1beta1.LifecyclePreparingDelete { // that move was counted when it was prepared
 			f.movedTo[f.destination(r)]++
 		}
 		if !r.Ready {
@@ -240,10 +240,10 @@ func (f *facts) partition() int {
 }
 
 func (f *facts) frozen() bool {
-	return f.set.Paused() || f.set.Strategy() == v1alpha1.OnDeleteStrategy
+	return f.set.Paused() || f.set.Strategy() == v1beta1.OnDeleteStrategy
 }
 
-func (f *facts) recreate() bool { return f.set.Strategy() == v1alpha1.RecreateStrategy }
+func (f *facts) recreate() bool { return f.set.Strategy() == v1beta1.RecreateStrategy }
 
 // surge returns how many pods above R there may be. Those that surge made under an earlier limit stay until they are not
 // needed.
@@ -484,7 +484,7 @@ func (f *facts) guardedInService(to side) bool {
 
 // guardsNew reports whether the current revision stands in for the update revision while the guard holds that.
 func (f *facts) guardsNew() bool {
-	return !f.noneLately() && f.set.Rolling() && !f.set.Rejected && !f.frozen() && f.set.Strategy() == v1alpha1.RollingUpdateStrategy && f.set.Current.Template != nil
+	return !f.noneLately() && f.set.Rolling() && !f.set.Rejected && !f.frozen() && f.set.Strategy() == v1beta1.RollingUpdateStrategy && f.set.Current.Template != nil
 }
 
 // passes reports whether broken pods pass the guard of a side: no pod has been available for a minute, and the guard has held
@@ -502,7 +502,7 @@ func (f *facts) noneLately() bool {
 func (f *facts) waiting() int {
 	n := len(f.prepares)
 	for i := range f.set.Replicas {
-		if f.set.Replicas[i].State == v1alpha1.LifecyclePreparingDelete {
+		if f.set.Replicas[i].State == v1beta1.LifecyclePreparingDelete {
 			n++
 		}
 	}
@@ -522,7 +522,7 @@ func (f *facts) deleted(cause action.Cause, is func(r *snapshot.Replica) bool) i
 
 // goes reports whether the plan deletes a pod, or would if a hook did not hold it.
 func (f *facts) goes(r *snapshot.Replica) bool {
-	return r.State == v1alpha1.LifecyclePreparingDelete || slices.Contains(f.prepares, r) || slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
+	return r.State == v1beta1.LifecyclePreparingDelete || slices.Contains(f.prepares, r) || slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
 }
 
 // settled reports whether a set is in the wanted state: nothing is left to do, or to wait for.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
@@ -731,7 +731,7 @@ func TestNextWithoutClaimTemplates(t *testing.T) {
 func TestNextUnmarks(t *testing.T) {
 	t.Parallel()
 	o := snapshottest.Parse("random R=2 claims v1", "a:v1+$ b:v1+$")
-	o.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
+	o.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
 	for i := range o.Replicas {
 		o.Replicas[i].Replaced = true
 	}
@@ -745,7 +745,7 @@ func TestNextUnmarks(t *testing.T) {
 func TestNextNamed(t *testing.T) {
 	t.Parallel()
 	o := snapshottest.Parse("random R=2 claims v1", "a:- b:v1+$")
-	o.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
+	o.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-a"}}
 	p := plan.Next(o)
 	if diff := cmp.Diff("create a at v1 (missing)\n", p.String()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)

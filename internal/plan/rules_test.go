@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -440,7 +440,7 @@ func waitsForHook(f *facts) bool {
 		if pod.Labels["example.com/hook"] != "on" {
 			continue
 		}
-		_, date, _ := strings.Cut(pod.Annotations[v1alpha1.LifecycleSinceAnnotation], " ")
+		_, date, _ := strings.Cut(pod.Annotations[v1beta1.LifecycleSinceAnnotation], " ")
 		since, err := time.Parse(time.RFC3339, date)
 		if err != nil || hook.TimeoutSeconds == nil || f.set.Now.Sub(since) < time.Duration(*hook.TimeoutSeconds)*time.Second {
 			return false

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -90,7 +90,7 @@ func newWorld(config string, start []string) *world {
 	claims := ""
 	if strings.HasSuffix(start[0], "$") { // all pods have claims, and the test does not cover claims
 		claims = "$"
-		w.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1alpha1.RetainClaims}
+		w.set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenScaled: v1beta1.RetainClaims}
 	}
 	w.add(w.set.Current.Name + "." + claims)
 	w.add(w.set.Update.Name + "." + claims)
@@ -391,7 +391,7 @@ func (w *world) carryOut(c cells, p *action.Plan) state {
 		switch state, writes := a.(action.SetState); {
 		case !writes:
 			c[i] = w.deleted[c[i]]
-		case state.State == v1alpha1.LifecyclePreparingDelete:
+		case state.State == v1beta1.LifecyclePreparingDelete:
 			c[i] = w.prepared[c[i]]
 		default:
 			c[i] = w.normal[c[i]]

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 )
@@ -42,7 +42,7 @@ func TestAlteredPodsAreNoPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.OrdinalIdentity)
+			w := newWorld(v1beta1.OrdinalIdentity)
 			w.server.rewrite = tt.rewrite
 			result := w.apply(t, creates(10)...)
 			if diff := cmp.Diff([]string{"create web-0"}, w.server.log); diff != "" {
@@ -72,8 +72,8 @@ func TestAlteredPodsAreNoPods(t *testing.T) {
 // TestOwnLabelsThatPodsLack lets a policy drop labels of ours from new pods. They are the set's all the same.
 func TestOwnLabelsThatPodsLack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.OrdinalIdentity)
-	w.server.rewrite = without(v1alpha1.RevisionLabel)
+	w := newWorld(v1beta1.OrdinalIdentity)
+	w.server.rewrite = without(v1beta1.RevisionLabel)
 	if result := w.apply(t, creates(3)...); result.Creates.Done != 3 || result.Preflights != nil {
 		t.Errorf("result = %+v", result)
 	}
@@ -82,7 +82,7 @@ func TestOwnLabelsThatPodsLack(t *testing.T) {
 // TestAlteredPatchesAreRefused lets a policy take back what is written to an object.
 func TestAlteredPatchesAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.OrdinalIdentity)
+	w := newWorld(v1beta1.OrdinalIdentity)
 	pod := w.pod("web-0").Pod
 	pod.Labels = map[string]string{"app": "web"}
 	w.server.store(pod.DeepCopy())
@@ -98,11 +98,11 @@ func TestAlteredPatchesAreRefused(t *testing.T) {
 		want    string
 	}{
 		"a dropped label": {
-			rewrite: without(v1alpha1.RevisionLabel), do: action.Relabel{Pod: pod, Revision: revision},
+			rewrite: without(v1beta1.RevisionLabel), do: action.Relabel{Pod: pod, Revision: revision},
 			want: "relabel pod web-0: the API server accepted the write and dropped label controller-revision-hash",
 		},
 		"a changed label": {
-			rewrite: func(o client.Object) { o.SetLabels(map[string]string{v1alpha1.RevisionLabel: "x"}) }, do: action.Relabel{Pod: pod, Revision: revision},
+			rewrite: func(o client.Object) { o.SetLabels(map[string]string{v1beta1.RevisionLabel: "x"}) }, do: action.Relabel{Pod: pod, Revision: revision},
 			want: `changed label controller-revision-hash to "x"`,
 		},
 		"an owner that does not come": {
@@ -114,7 +114,7 @@ func TestAlteredPatchesAreRefused(t *testing.T) {
 			want: "release pod web-0: the API server accepted the write and changed whom the object belongs to",
 		},
 		"a label of a claim": {
-			rewrite: without(v1alpha1.SetLabel), do: action.OwnClaim{ID: "0", Claim: own},
+			rewrite: without(v1beta1.SetLabel), do: action.OwnClaim{ID: "0", Claim: own},
 			want: "patch claim data-web-0: the API server accepted the write and dropped label apps.rollset.dev/set",
 		},
 	} {

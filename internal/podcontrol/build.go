@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/model/identity"
@@ -18,7 +18,7 @@ import (
 )
 
 // Build returns the pod of an identity, made from the template of a revision.
-func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1.Pod {
+func Build(set *v1beta1.RollSet, revision snapshot.Revision, id string) *corev1.Pod {
 	template := revision.Template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -34,10 +34,10 @@ func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	pod.Labels[v1alpha1.RevisionLabel] = revision.Name
+	pod.Labels[v1beta1.RevisionLabel] = revision.Name
 	maps.Copy(pod.Labels, identityLabels(set, id))
-	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		pod.Labels[v1alpha1.PodNameLabel] = pod.Name
+	if set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
+		pod.Labels[v1beta1.PodNameLabel] = pod.Name
 		pod.Spec.Hostname = pod.Name
 	}
 	if set.Spec.ServiceName != "" {
@@ -45,10 +45,10 @@ func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1
 	}
 	mountClaims(set, revision, pod, id)
 	if state := lifecycle.First(&set.Spec, pod); state != "" {
-		pod.Labels[v1alpha1.LifecycleStateLabel] = string(state)
+		pod.Labels[v1beta1.LifecycleStateLabel] = string(state)
 	}
-	withdraws := lifecycle.Withdraws(&set.Spec, v1alpha1.LifecyclePreparingNormal, v1alpha1.LifecyclePreparingUpdate, v1alpha1.LifecyclePreparingDelete)
-	if withdraws || set.Spec.UpdatePolicy() != v1alpha1.RecreatePod {
+	withdraws := lifecycle.Withdraws(&set.Spec, v1beta1.LifecyclePreparingNormal, v1beta1.LifecyclePreparingUpdate, v1beta1.LifecyclePreparingDelete)
+	if withdraws || set.Spec.UpdatePolicy() != v1beta1.RecreatePod {
 		pod.Spec.ReadinessGates = withGate(pod.Spec.ReadinessGates)
 	}
 	return pod
@@ -57,7 +57,7 @@ func Build(set *v1alpha1.RollSet, revision snapshot.Revision, id string) *corev1
 // withGate adds the readiness gate that turns traffic away while a pod is updated in place or waits for a hook. It is added
 // at creation because the gates of a pod are immutable.
 func withGate(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
-	gate := corev1.PodReadinessGate{ConditionType: v1alpha1.InPlaceUpdateReady}
+	gate := corev1.PodReadinessGate{ConditionType: v1beta1.InPlaceUpdateReady}
 	if slices.Contains(gates, gate) {
 		return gates
 	}
@@ -65,16 +65,16 @@ func withGate(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
 }
 
 // identityLabels returns the labels that name the identity of a pod or claim.
-func identityLabels(set *v1alpha1.RollSet, id string) map[string]string {
-	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		return map[string]string{v1alpha1.PodIndexLabel: id}
+func identityLabels(set *v1beta1.RollSet, id string) map[string]string {
+	if set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
+		return map[string]string{v1beta1.PodIndexLabel: id}
 	}
-	return map[string]string{v1alpha1.InstanceIDLabel: id}
+	return map[string]string{v1beta1.InstanceIDLabel: id}
 }
 
 // mountClaims adds the volumes for the claims of an identity to its pod. A claim template replaces a volume of the pod
 // template with the same name, as in a StatefulSet.
-func mountClaims(set *v1alpha1.RollSet, revision snapshot.Revision, pod *corev1.Pod, id string) {
+func mountClaims(set *v1beta1.RollSet, revision snapshot.Revision, pod *corev1.Pod, id string) {
 	if len(revision.Claims) == 0 {
 		return
 	}

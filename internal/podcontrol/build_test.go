@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 func TestBuildRandom(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	template := w.observe.Update.Template
 	template.Annotations = map[string]string{"note": "kept"}
 	template.Finalizers = []string{"example.com/kept"}
@@ -26,12 +26,12 @@ func TestBuildRandom(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web-x7k2p", Namespace: "default",
 			Labels: map[string]string{
-				"app": "web", v1alpha1.RevisionLabel: revision, v1alpha1.InstanceIDLabel: "x7k2p",
+				"app": "web", v1beta1.RevisionLabel: revision, v1beta1.InstanceIDLabel: "x7k2p",
 			},
 			Annotations: map[string]string{"note": "kept"},
 			Finalizers:  []string{"example.com/kept"},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "apps.rollset.dev/v1alpha1", Kind: "RollSet", Name: "web", UID: "set",
+				APIVersion: "apps.rollset.dev/v1beta1", Kind: "RollSet", Name: "web", UID: "set",
 				Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		},
@@ -49,7 +49,7 @@ func TestBuildRandom(t *testing.T) {
 
 func TestBuildOrdinal(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.OrdinalIdentity)
+	w := newWorld(v1beta1.OrdinalIdentity)
 	w.set.Spec.ServiceName = "peers"
 	w.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{
 		{ObjectMeta: metav1.ObjectMeta{Name: "data"}},
@@ -60,7 +60,7 @@ func TestBuildOrdinal(t *testing.T) {
 	pod := Build(w.set, w.observe.Update, "7")
 
 	labels := map[string]string{
-		"app": "web", v1alpha1.RevisionLabel: revision, v1alpha1.PodIndexLabel: "7", v1alpha1.PodNameLabel: "web-7",
+		"app": "web", v1beta1.RevisionLabel: revision, v1beta1.PodIndexLabel: "7", v1beta1.PodNameLabel: "web-7",
 	}
 	if diff := cmp.Diff(labels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
@@ -24,7 +24,7 @@ import (
 )
 
 // BuildClaim returns the claim that a template gives to an identity.
-func BuildClaim(set *v1alpha1.RollSet, template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
+func BuildClaim(set *v1beta1.RollSet, template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            identity.ClaimName(set.Name, template.Name, id),
@@ -46,15 +46,15 @@ func BuildClaim(set *v1alpha1.RollSet, template *corev1.PersistentVolumeClaim, i
 }
 
 // claimLabels returns the labels that name the set and identity of a claim.
-func claimLabels(set *v1alpha1.RollSet, id string) map[string]string {
+func claimLabels(set *v1beta1.RollSet, id string) map[string]string {
 	labels := identityLabels(set, id)
-	labels[v1alpha1.SetLabel] = set.Name
+	labels[v1beta1.SetLabel] = set.Name
 	return labels
 }
 
 // owners returns the owners of a claim whose pod is not deleted.
-func owners(set *v1alpha1.RollSet) []metav1.OwnerReference {
-	if claims.RetentionOf(&set.Spec).WhenDeleted == v1alpha1.DeleteClaims {
+func owners(set *v1beta1.RollSet) []metav1.OwnerReference {
+	if claims.RetentionOf(&set.Spec).WhenDeleted == v1beta1.DeleteClaims {
 		return []metav1.OwnerReference{claims.Owner(set.Name, set.UID)}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (w *writer) ensureClaims(ctx context.Context, revision snapshot.Revision, p
 		name := identity.ClaimName(w.set.Name, of.Name, pod.ID)
 		wanted := w.claimOf(of, pod.ID)
 		if pod.Surge && wanted != nil {
-			wanted.Labels[v1alpha1.SurgeLabel] = "true"
+			wanted.Labels[v1beta1.SurgeLabel] = "true"
 			wanted.OwnerReferences = []metav1.OwnerReference{claims.Owner(w.set.Name, w.set.UID)}
 		}
 		var out outcome

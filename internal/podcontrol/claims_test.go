@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -20,7 +20,7 @@ import (
 )
 
 // withClaims returns a world in which every pod has a claim that is always retained.
-func withClaims(identity v1alpha1.PodIdentity) *world {
+func withClaims(identity v1beta1.PodIdentity) *world {
 	w := newWorld(identity)
 	w.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
 		Name: "data", Labels: map[string]string{"tier": "fast"},
@@ -40,17 +40,17 @@ func TestBuildClaim(t *testing.T) {
 	t.Parallel()
 	set := claims.Owner("web", "set")
 	tests := map[string]struct {
-		identity v1alpha1.PodIdentity
+		identity v1beta1.PodIdentity
 		labels   map[string]string
 		owners   []metav1.OwnerReference
 	}{
 		"of an ordinal is kept": {
-			identity: v1alpha1.OrdinalIdentity,
-			labels:   map[string]string{"tier": "fast", "app": "web", v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"},
+			identity: v1beta1.OrdinalIdentity,
+			labels:   map[string]string{"tier": "fast", "app": "web", v1beta1.SetLabel: "web", v1beta1.PodIndexLabel: "0"},
 		},
 		"of a random name goes with the set": {
-			identity: v1alpha1.RandomIdentity,
-			labels:   map[string]string{"tier": "fast", "app": "web", v1alpha1.SetLabel: "web", v1alpha1.InstanceIDLabel: "0"},
+			identity: v1beta1.RandomIdentity,
+			labels:   map[string]string{"tier": "fast", "app": "web", v1beta1.SetLabel: "web", v1beta1.InstanceIDLabel: "0"},
 			owners:   []metav1.OwnerReference{set},
 		},
 	}
@@ -71,7 +71,7 @@ func TestBuildClaim(t *testing.T) {
 
 func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	t.Parallel()
-	own := map[string]string{v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"}
+	own := map[string]string{v1beta1.SetLabel: "web", v1beta1.PodIndexLabel: "0"}
 	other := metav1.OwnerReference{Kind: "StatefulSet", Name: "other", UID: "other", Controller: new(true)}
 	earlier := metav1.OwnerReference{Kind: "Pod", Name: "web-0", UID: "earlier", Controller: new(true)}
 	tests := map[string]struct {
@@ -100,7 +100,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 			exists: claim(nil), want: []string{"create data-web-0", "get data-web-0", "create web-0"},
 		},
 		"a claim of another set holds back its pod": {
-			exists:      claim(map[string]string{v1alpha1.SetLabel: "b-web"}),
+			exists:      claim(map[string]string{v1beta1.SetLabel: "b-web"}),
 			want:        []string{"create data-web-0", "get data-web-0"},
 			wantBlocked: "claim data-web-0 belongs to the set b-web; delete the claim, or rename the claim template",
 		},
@@ -112,7 +112,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := withClaims(v1alpha1.OrdinalIdentity)
+			w := withClaims(v1beta1.OrdinalIdentity)
 			if tt.exists != nil {
 				w.server.store(tt.exists)
 			}
@@ -143,10 +143,10 @@ func replicas(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) []snapshot.R
 
 func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 	t.Parallel()
-	w := withClaims(v1alpha1.RandomIdentity)
+	w := withClaims(v1beta1.RandomIdentity)
 	gone := w.pod("web-0")
 	foreign := metav1.OwnerReference{Kind: "Backup", Name: "keeper", UID: "keeper"}
-	c := claim(map[string]string{v1alpha1.SetLabel: "web"}, claims.Owner("web", "set"), foreign)
+	c := claim(map[string]string{v1beta1.SetLabel: "web"}, claims.Owner("web", "set"), foreign)
 	w.server.store(c)
 	w.observe.Replicas = replicas(gone.Pod, c)
 	owner := metav1.NewControllerRef(gone.Pod, corev1.SchemeGroupVersion.WithKind("Pod"))
@@ -178,7 +178,7 @@ func TestClaimsAreHandedOverBeforeTheirPodGoes(t *testing.T) {
 
 func TestUpkeepOfClaims(t *testing.T) {
 	t.Parallel()
-	w := withClaims(v1alpha1.OrdinalIdentity)
+	w := withClaims(v1beta1.OrdinalIdentity)
 	small := claim(nil)
 	w.server.store(small)
 	leftover := claim(nil)
@@ -203,7 +203,7 @@ func TestUpkeepOfClaims(t *testing.T) {
 
 func TestClaimIsKeptForAPodThatTheCacheLacks(t *testing.T) {
 	t.Parallel()
-	w := withClaims(v1alpha1.RandomIdentity)
+	w := withClaims(v1beta1.RandomIdentity)
 	used := claim(nil)
 	w.server.store(used)
 	w.server.store(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: used.Namespace, Name: "web-0"}})
@@ -233,12 +233,12 @@ func TestClaimsOfARevision(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.OrdinalIdentity)
+			w := newWorld(v1beta1.OrdinalIdentity)
 			w.observe.Known = map[string]snapshot.Revision{"web-0": {
 				Name: "web-0", Template: w.observe.Update.Template, Claims: []snapshot.ClaimTemplate{{Name: "data", Template: tt.template}},
 			}}
 			if tt.exists {
-				c := claim(map[string]string{v1alpha1.SetLabel: "web", v1alpha1.PodIndexLabel: "0"})
+				c := claim(map[string]string{v1beta1.SetLabel: "web", v1beta1.PodIndexLabel: "0"})
 				w.server.store(c)
 				w.observe.Replicas = replicas(nil, c)
 			}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 )
 
@@ -79,10 +79,10 @@ func ask(c *corev1.PersistentVolumeClaim, a action.ChangeClaim) {
 	case a.Class == nil:
 	case *a.Class == "":
 		c.Spec.VolumeAttributesClassName = nil
-		delete(c.Annotations, v1alpha1.AttributesClassAnnotation)
+		delete(c.Annotations, v1beta1.AttributesClassAnnotation)
 	default:
 		c.Spec.VolumeAttributesClassName = a.Class
-		metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AttributesClassAnnotation, *a.Class)
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1beta1.AttributesClassAnnotation, *a.Class)
 	}
 }
 
@@ -98,11 +98,11 @@ func (w *writer) own(ctx context.Context, a action.OwnClaim) error {
 		}
 		w.label(c, a.ID)
 		if !r.Surge {
-			delete(c.Labels, v1alpha1.SurgeLabel)
+			delete(c.Labels, v1beta1.SurgeLabel)
 		}
-		delete(c.Labels, v1alpha1.LeftLabel)
+		delete(c.Labels, v1beta1.LeftLabel)
 		if a.Left {
-			c.Labels[v1alpha1.LeftLabel] = "true"
+			c.Labels[v1beta1.LeftLabel] = "true"
 		}
 	})
 }

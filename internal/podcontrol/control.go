@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -136,7 +136,7 @@ type Result struct {
 }
 
 // Apply applies a plan for a set. o is the observation that the plan was made from.
-func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.Set, plan action.Plan) Result {
+func (c *Control) Apply(ctx context.Context, set *v1beta1.RollSet, o *snapshot.Set, plan action.Plan) Result {
 	w := &writer{Control: c, set: set, observation: o}
 	w.stays = sync.OnceValue(func() error { return CheckStays(ctx, c.Live, set) })
 	var deletes []action.Delete
@@ -185,7 +185,7 @@ func (c *Control) Apply(ctx context.Context, set *v1alpha1.RollSet, o *snapshot.
 type writer struct {
 	*Control
 
-	set         *v1alpha1.RollSet
+	set         *v1beta1.RollSet
 	observation *snapshot.Set
 	// replicas holds the observed replicas by identity. It is filled only if there are claims.
 	replicas map[string]*snapshot.Replica

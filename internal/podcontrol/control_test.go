@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -45,7 +45,7 @@ var (
 
 func TestCreatesStartSlowly(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	result := w.apply(t, creates(12)...)
 	if diff := cmp.Diff([]int{1, 2, 4, 5}, w.batches); diff != "" {
 		t.Errorf("batches (-want +got):\n%s", diff)
@@ -60,7 +60,7 @@ func TestCreatesStartSlowly(t *testing.T) {
 
 func TestCreatesAreBounded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	if got := w.apply(t, creates(MaxWrites+100)...).Creates.Done; got != MaxWrites {
 		t.Errorf("created %d pods, want %d", got, MaxWrites)
 	}
@@ -68,7 +68,7 @@ func TestCreatesAreBounded(t *testing.T) {
 
 func TestCreatesStopAtTheFirstFailingBatch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	w.server.fail = func(_ string, object client.Object) error {
 		if object.GetName() == "web-2" {
 			return errQuota
@@ -93,7 +93,7 @@ func synced(resourceVersion string) map[schema.GroupKind]string {
 
 func TestCreateIsExpected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	w.server.version = 100
 	w.apply(t, creates(3)...)
 	if met, _ := w.store.Met("set", expectations.Cache{Synced: synced("102")}); met {
@@ -106,7 +106,7 @@ func TestCreateIsExpected(t *testing.T) {
 
 func TestCreateUnsettled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	w.server.lose = func(string, client.Object) error { return errCut }
 	result := w.apply(t, creates(1)...)
 	if !errors.Is(result.Creates.Err, errCut) {
@@ -131,7 +131,7 @@ func TestCreateUnsettled(t *testing.T) {
 
 func TestNameTaken(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.OrdinalIdentity)
+	w := newWorld(v1beta1.OrdinalIdentity)
 	foreign := w.pod("web-1").Pod
 	foreign.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "other", UID: "other", Controller: new(true)}}
 	w.server.store(foreign)
@@ -147,7 +147,7 @@ func TestNameTaken(t *testing.T) {
 
 func TestNamespaceIsBeingDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	gone := apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("terminating"))
 	gone.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	w.server.fail = func(string, client.Object) error { return gone }
@@ -160,13 +160,13 @@ func TestNamespaceIsBeingDeleted(t *testing.T) {
 // Otherwise it is created after the writes that make room for it.
 func TestOrderOfWrites(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[v1alpha1.PodManagementPolicy][]string{
-		v1alpha1.OrderedReadyPodManagement: {"create web-2", "patch status web-0", "delete web-1"},
-		v1alpha1.ParallelPodManagement:     {"patch status web-0", "delete web-1", "create web-2"},
+	for policy, want := range map[v1beta1.PodManagementPolicy][]string{
+		v1beta1.OrderedReadyPodManagement: {"create web-2", "patch status web-0", "delete web-1"},
+		v1beta1.ParallelPodManagement:     {"patch status web-0", "delete web-1", "create web-2"},
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.OrdinalIdentity)
+			w := newWorld(v1beta1.OrdinalIdentity)
 			w.set.Spec.PodManagementPolicy = policy
 			w.apply(t, w.pod("web-1"), action.CloseGate{Pod: w.running("web-0")}, creates(3)[2])
 			if diff := cmp.Diff(want, w.server.log); diff != "" {
@@ -230,7 +230,7 @@ func TestDelete(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.RandomIdentity)
+			w := newWorld(v1beta1.RandomIdentity)
 			a := w.pod("web-0")
 			tt.prepare(w)
 			result := w.apply(t, a)
@@ -270,7 +270,7 @@ func TestPreflight(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.RandomIdentity)
+			w := newWorld(v1beta1.RandomIdentity)
 			w.server.fail = func(string, client.Object) error { return tt.err }
 			result := w.apply(t, action.Preflight{Revision: revision})
 			answer, ok := result.Preflights[revision]

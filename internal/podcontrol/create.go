@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -92,13 +92,13 @@ func (w *writer) create(ctx context.Context, a action.Create) outcome {
 	}
 	pod := Build(w.set, revision, a.ID)
 	if a.Surge {
-		pod.Labels[v1alpha1.SurgeLabel] = "true"
+		pod.Labels[v1beta1.SurgeLabel] = "true"
 	}
 	if a.Origin != "" {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.OriginAnnotation, a.Origin)
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1beta1.OriginAnnotation, a.Origin)
 	}
 	if w.observation.Lists(pod.Name) {
-		pod.Labels[v1alpha1.ReplacedLabel] = "true"
+		pod.Labels[v1beta1.ReplacedLabel] = "true"
 	}
 	sent := pod.ObjectMeta
 	err := w.Client.Create(ctx, pod)

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -99,7 +99,7 @@ func equallyDue(judged, pod *corev1.Pod) bool {
 	_, is := podstate.ReadySince(pod)
 	return pod.UID == judged.UID && !podstate.Terminating(pod) && pod.Generation == judged.Generation &&
 		maps.Equal(pod.Labels, judged.Labels) &&
-		pod.Annotations[v1alpha1.LifecycleSinceAnnotation] == judged.Annotations[v1alpha1.LifecycleSinceAnnotation] &&
+		pod.Annotations[v1beta1.LifecycleSinceAnnotation] == judged.Annotations[v1beta1.LifecycleSinceAnnotation] &&
 		slices.Equal(pod.Finalizers, judged.Finalizers) &&
 		apiequality.Semantic.DeepEqual(pod.OwnerReferences, judged.OwnerReferences) &&
 		pod.Status.Phase == judged.Status.Phase && is == was

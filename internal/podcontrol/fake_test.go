@@ -23,7 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -156,8 +156,8 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 	switch into := into.(type) {
 	case *corev1.Pod:
 		*into = *found.(*corev1.Pod).DeepCopy() //nolint:forcetypeassert // a test may panic
-	case *v1alpha1.RollSet:
-		*into = *found.(*v1alpha1.RollSet).DeepCopy() //nolint:forcetypeassert // a test may panic
+	case *v1beta1.RollSet:
+		*into = *found.(*v1beta1.RollSet).DeepCopy() //nolint:forcetypeassert // a test may panic
 	case *corev1.PersistentVolumeClaim:
 		*into = *found.(*corev1.PersistentVolumeClaim).DeepCopy() //nolint:forcetypeassert // a test may panic
 	}
@@ -177,7 +177,7 @@ type world struct {
 	server  *server
 	notes   *notes
 	store   *expectations.Store
-	set     *v1alpha1.RollSet
+	set     *v1beta1.RollSet
 	control *Control
 	// batches holds the sizes of the batches that were run.
 	batches []int
@@ -186,14 +186,14 @@ type world struct {
 
 const revision = "web-1"
 
-func newWorld(identity v1alpha1.PodIdentity) *world {
+func newWorld(identity v1beta1.PodIdentity) *world {
 	w := &world{
 		server: &server{objects: map[string]client.Object{}},
 		notes:  &notes{},
 		store:  expectations.New(clocktesting.NewFakePassiveClock(time.Unix(1000, 0))),
-		set: &v1alpha1.RollSet{
+		set: &v1beta1.RollSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "set"},
-			Spec: v1alpha1.RollSetSpec{
+			Spec: v1beta1.RollSetSpec{
 				PodIdentity: identity,
 				Selector:    &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			},

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 )
 
@@ -26,8 +26,8 @@ var errSetChanged = errors.New("the set is being deleted, or was replaced by ano
 
 // CheckStays reads the set past the cache. A deleted set must not adopt pods that it left to others. Pods created for it
 // would be garbage collected and created again until the cache shows the deletion.
-func CheckStays(ctx context.Context, live client.Reader, set *v1alpha1.RollSet) error {
-	now := &v1alpha1.RollSet{}
+func CheckStays(ctx context.Context, live client.Reader, set *v1beta1.RollSet) error {
+	now := &v1beta1.RollSet{}
 	if err := live.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
 		return fmt.Errorf("get the set: %w", err)
 	}
@@ -50,7 +50,7 @@ func withoutOwner(pod *corev1.Pod, owner types.UID) []metav1.OwnerReference {
 
 // labelPatch returns a patch that labels a pod with the revision whose pods it equals, if it still is as it was judged.
 func (w *writer) labelPatch(a action.Relabel) ([]byte, error) {
-	labels := map[string]string{v1alpha1.RevisionLabel: a.Revision}
+	labels := map[string]string{v1beta1.RevisionLabel: a.Revision}
 	if id := w.observation.IDOf(a.Pod.Name); w.observation.PodName(id) == a.Pod.Name {
 		maps.Copy(labels, identityLabels(w.set, id))
 	}

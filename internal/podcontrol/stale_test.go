@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -28,7 +28,7 @@ func TestPodsThatChangedMeanwhileAreLookedAtAgain(t *testing.T) {
 	for name, write := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.RandomIdentity)
+			w := newWorld(v1beta1.RandomIdentity)
 			pod := w.pod("web-0").Pod
 			pod.ResourceVersion = "5"
 			w.server.fail = func(string, client.Object) error {
@@ -59,7 +59,7 @@ func TestARefusalSaysNothingAboutAnEarlierAttempt(t *testing.T) {
 		for now, overtaken := range map[string]bool{"5": false, "6": true, "": true} {
 			t.Run(name+" at "+now, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(v1alpha1.RandomIdentity)
+				w := newWorld(v1beta1.RandomIdentity)
 				pod := w.pod("web-0").Pod.DeepCopy()
 				pod.ResourceVersion = "5"
 				w.observe.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(write(pod)): {Message: "no answer", Unsettled: true}}

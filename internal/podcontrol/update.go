@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/lifecycle"
@@ -54,8 +54,8 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 	case action.SetState:
 		c.pod, c.why = a.Pod, a.Reason
 		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": a.Pod.UID, "labels": map[string]string{v1alpha1.LifecycleStateLabel: string(a.State)},
-			"annotations": map[string]string{v1alpha1.LifecycleSinceAnnotation: lifecycle.Record(a.State, w.observation.Now, a.Passed)},
+			"uid": a.Pod.UID, "labels": map[string]string{v1beta1.LifecycleStateLabel: string(a.State)},
+			"annotations": map[string]string{v1beta1.LifecycleSinceAnnotation: lifecycle.Record(a.State, w.observation.Now, a.Passed)},
 		}})
 	case action.Relabel:
 		c.pod, c.why = a.Pod, a.String()
@@ -63,7 +63,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 	case action.Unmark:
 		c.pod, c.why = a.Pod, a.String()
 		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]any{v1alpha1.ReplacedLabel: nil},
+			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]any{v1beta1.ReplacedLabel: nil},
 		}})
 	case action.Adopt:
 		c.pod, c.why, c.replaces = a.Pod, a.String(), true

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -57,14 +57,14 @@ func (w *world) running(name string) *corev1.Pod {
 
 func TestUpdates(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	a, b := w.running("web-a"), w.running("web-b")
 	change := inplace.Change{Images: map[string]string{"app": "app:v2"}, Restarts: []string{"app"}}
 	result := w.apply(t,
 		action.CloseGate{Pod: a}, action.UpdateInPlace{Pod: a, Revision: revision, Change: change},
 		action.UpdateInPlace{Pod: b, Revision: revision, Change: change},
 		action.Resize{Pod: a, Revision: revision, Patch: []byte("{}")}, action.OpenGate{Pod: a},
-		action.SetState{Pod: a, State: v1alpha1.LifecycleNormal},
+		action.SetState{Pod: a, State: v1beta1.LifecycleNormal},
 	)
 	want := []string{
 		"patch status web-a", "patch web-a", "patch web-b", "patch resize web-a", "patch status web-a", "patch web-a",
@@ -128,7 +128,7 @@ func TestUpdateFails(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.RandomIdentity)
+			w := newWorld(v1beta1.RandomIdentity)
 			pod := w.running("web-a")
 			w.server.fail = func(string, client.Object) error { return tt.err }
 			if tt.seen != "" {
@@ -160,28 +160,28 @@ func resizing(pod *corev1.Pod) action.Action { return action.Resize{Pod: pod, Pa
 // TestBuildGates checks which pods get the readiness gate and the first state of a lifecycle hook.
 func TestBuildGates(t *testing.T) {
 	t.Parallel()
-	gate := []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
-	hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}
+	gate := []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
+	hook := &v1beta1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}
 	withdrawing := hook.DeepCopy()
 	withdrawing.MarkPodNotReady = true
 	tests := map[string]struct {
-		policy    v1alpha1.PodUpdatePolicy
-		lifecycle *v1alpha1.Lifecycle
+		policy    v1beta1.PodUpdatePolicy
+		lifecycle *v1beta1.Lifecycle
 		declared  []corev1.PodReadinessGate
 		wantGates []corev1.PodReadinessGate
 		wantState string
 	}{
-		"none without reason":                  {policy: v1alpha1.RecreatePod},
-		"the gate for updates in place":        {policy: v1alpha1.InPlaceOnlyPod, wantGates: gate},
-		"not twice":                            {policy: v1alpha1.InPlaceIfPossiblePod, declared: gate, wantGates: gate},
-		"the gate for hooks that close it":     {lifecycle: &v1alpha1.Lifecycle{PreDelete: withdrawing}, wantGates: gate},
-		"and not for others":                   {lifecycle: &v1alpha1.Lifecycle{PreDelete: hook}},
-		"the state of the hook before service": {lifecycle: &v1alpha1.Lifecycle{PreNormal: hook}, wantState: "PreparingNormal"},
+		"none without reason":                  {policy: v1beta1.RecreatePod},
+		"the gate for updates in place":        {policy: v1beta1.InPlaceOnlyPod, wantGates: gate},
+		"not twice":                            {policy: v1beta1.InPlaceIfPossiblePod, declared: gate, wantGates: gate},
+		"the gate for hooks that close it":     {lifecycle: &v1beta1.Lifecycle{PreDelete: withdrawing}, wantGates: gate},
+		"and not for others":                   {lifecycle: &v1beta1.Lifecycle{PreDelete: hook}},
+		"the state of the hook before service": {lifecycle: &v1beta1.Lifecycle{PreNormal: hook}, wantState: "PreparingNormal"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(v1alpha1.RandomIdentity)
+			w := newWorld(v1beta1.RandomIdentity)
 			w.set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = tt.policy
 			w.set.Spec.Lifecycle = tt.lifecycle
 			w.observe.Update.Template.Spec.ReadinessGates = tt.declared
@@ -189,7 +189,7 @@ func TestBuildGates(t *testing.T) {
 			if diff := cmp.Diff(tt.wantGates, pod.Spec.ReadinessGates); diff != "" {
 				t.Errorf("gates (-want +got):\n%s", diff)
 			}
-			if got := pod.Labels[v1alpha1.LifecycleStateLabel]; got != tt.wantState {
+			if got := pod.Labels[v1beta1.LifecycleStateLabel]; got != tt.wantState {
 				t.Errorf("state %q, want %q", got, tt.wantState)
 			}
 		})
@@ -198,7 +198,7 @@ func TestBuildGates(t *testing.T) {
 
 func TestUsersAreToldWhosePodsAre(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	w.server.store(w.set.DeepCopy())
 	w.apply(t, action.Adopt{Pod: w.running("web-a")}, action.Adopt{Pod: w.running("web-b")}, action.Release{Pod: w.running("web-c")})
 	want := []string{
@@ -212,7 +212,7 @@ func TestUsersAreToldWhosePodsAre(t *testing.T) {
 
 func TestUsersAreToldWhyPodsGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	reasons := []string{"recreate at web-2", "its ordinal is not in use", "ended: Failed", "recreate at web-2", "one", "another"}
 	var plan []action.Action
 	for i, reason := range reasons {
@@ -232,11 +232,11 @@ func TestUsersAreToldWhyPodsGo(t *testing.T) {
 
 func TestUsersAreToldWhichHooksArePassed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	passed := snapshot.Passed{Hook: "preNormal", Seconds: 60, Why: "label example.com/hook=on is missing"}
 	w.apply(t,
-		action.SetState{Pod: w.running("web-a"), State: v1alpha1.LifecycleNormal, Passed: passed},
-		action.SetState{Pod: w.running("web-b"), State: v1alpha1.LifecycleNormal},
+		action.SetState{Pod: w.running("web-a"), State: v1beta1.LifecycleNormal, Passed: passed},
+		action.SetState{Pod: w.running("web-b"), State: v1beta1.LifecycleNormal},
 		action.UpdateInPlace{Pod: w.running("web-c"), Revision: "web-2", Passed: snapshot.Passed{Hook: "inPlaceUpdate", Seconds: 5}},
 		action.Delete{Pod: w.running("web-d"), Reason: "why", Passed: snapshot.Passed{Hook: "preDelete", Seconds: 1}},
 	)
@@ -255,12 +255,12 @@ func TestUsersAreToldWhichHooksArePassed(t *testing.T) {
 // TestStatesAreDated checks that the patch of a state says since when the pod is in it.
 func TestStatesAreDated(t *testing.T) {
 	t.Parallel()
-	w := newWorld(v1alpha1.RandomIdentity)
+	w := newWorld(v1beta1.RandomIdentity)
 	writer := &writer{observation: &w.observe}
 	pod := w.running("web-a")
 	now := w.observe.Now.UTC().Format(time.RFC3339)
 	for passed, want := range map[snapshot.Passed]string{{}: "Normal " + now, {Hook: "preNormal", Seconds: 60}: "Normal " + now + " preNormal 60"} {
-		c, err := writer.changeOf(action.SetState{Pod: pod, State: v1alpha1.LifecycleNormal, Passed: passed})
+		c, err := writer.changeOf(action.SetState{Pod: pod, State: v1beta1.LifecycleNormal, Passed: passed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/scale"
@@ -88,7 +88,7 @@ func TestLimit(t *testing.T) {
 			o := snapshottest.Parse("scalemu=1 "+c.config, c.state)
 			for i := range o.Replicas {
 				for _, claim := range o.Replicas[i].Claims {
-					claim.Labels = map[string]string{v1alpha1.LeftLabel: strconv.FormatBool(c.left)}
+					claim.Labels = map[string]string{v1beta1.LeftLabel: strconv.FormatBool(c.left)}
 				}
 			}
 			w := desired.Of(o)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -190,9 +190,9 @@ func (f *facts) refusal() blocker {
 	switch failure := f.failure(); {
 	case failure == nil:
 		return blocker{}
-	case failure.Reason == v1alpha1.ReasonInvalidTemplate:
+	case failure.Reason == v1beta1.ReasonInvalidTemplate:
 		return blocker{BlockedByRefusal, "the API server refuses: " + failure.Message}
-	case failure.Reason == v1alpha1.ReasonClaimConflict, failure.Reason == v1alpha1.ReasonNameConflict:
+	case failure.Reason == v1beta1.ReasonClaimConflict, failure.Reason == v1beta1.ReasonNameConflict:
 		return blocker{BlockedByRefusal, waiting + failure.Message}
 	default:
 		return blocker{BlockedByRefusal, "failed: " + failure.Message}
@@ -258,7 +258,7 @@ func (f *facts) waitingFor(kind Blocking, r *snapshot.Replica, why string) block
 // is preferred to what one reconcile met with, so that the answer stays the same.
 func (f *facts) failure() *Failure {
 	if refusal := f.refusedTemplate(); refusal != "" {
-		return &Failure{Reason: v1alpha1.ReasonInvalidTemplate, Message: refusal}
+		return &Failure{Reason: v1beta1.ReasonInvalidTemplate, Message: refusal}
 	}
 	if f.in.Failure != nil {
 		return f.in.Failure
@@ -266,9 +266,9 @@ func (f *facts) failure() *Failure {
 	for _, h := range f.in.Plan.Held {
 		switch h.Kind {
 		case action.HeldByClaim:
-			return &Failure{Reason: v1alpha1.ReasonClaimConflict, Message: h.String()}
+			return &Failure{Reason: v1beta1.ReasonClaimConflict, Message: h.String()}
 		case action.HeldByName:
-			return &Failure{Reason: v1alpha1.ReasonNameConflict, Message: h.String()}
+			return &Failure{Reason: v1beta1.ReasonNameConflict, Message: h.String()}
 		default: // not a refusal of the API server
 		}
 	}
@@ -278,7 +278,7 @@ func (f *facts) failure() *Failure {
 // refusesTemplate reports whether the API server refuses pods made from the template.
 func (f *facts) refusesTemplate() bool {
 	failure := f.failure()
-	return failure != nil && failure.Reason == v1alpha1.ReasonInvalidTemplate
+	return failure != nil && failure.Reason == v1beta1.ReasonInvalidTemplate
 }
 
 // refusedTemplate returns why the API server refuses pods of a revision that pods should move to; empty if it accepts them,

@@ -6,7 +6,7 @@ package status
 import (
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -154,7 +154,7 @@ func (f *facts) reconstruct() time.Time {
 // wasMoving reports whether the set waited for something when the status was last written.
 func (f *facts) wasMoving() bool {
 	switch f.reason {
-	case v1alpha1.ReasonNewRevision, v1alpha1.ReasonRollingUpdate, v1alpha1.ReasonScaling, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack, v1alpha1.ReasonInvalidTemplate:
+	case v1beta1.ReasonNewRevision, v1beta1.ReasonRollingUpdate, v1beta1.ReasonScaling, v1beta1.ReasonProgressDeadlineExceeded, v1beta1.ReasonRolledBack, v1beta1.ReasonInvalidTemplate:
 		return true
 	}
 	return false
@@ -162,14 +162,14 @@ func (f *facts) wasMoving() bool {
 
 // wasExceeded reports whether the deadline had passed when the status was last written.
 func (f *facts) wasExceeded() bool {
-	stalled := find(f.previous.Conditions, v1alpha1.ConditionStalled)
-	return f.reason == v1alpha1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1alpha1.ReasonProgressDeadlineExceeded
+	stalled := find(f.previous.Conditions, v1beta1.ConditionStalled)
+	return f.reason == v1beta1.ReasonProgressDeadlineExceeded || stalled != nil && stalled.Reason == v1beta1.ReasonProgressDeadlineExceeded
 }
 
 // triedSince reports whether a pod was created where it is wanted, or its scheduling gates were opened, after the deadline had passed.
 // It has its own time.
 func (f *facts) triedSince() bool {
-	exceeded := find(f.previous.Conditions, v1alpha1.ConditionProgressing)
+	exceeded := find(f.previous.Conditions, v1beta1.ConditionProgressing)
 	for r := range f.set.Unsteady() {
 		if r.Active() && f.want[r.Revision] > 0 && !podstate.TriedSince(r.Pod).Before(exceeded.LastTransitionTime.Time) {
 			return true
@@ -189,7 +189,7 @@ func (f *facts) lastChange() (last time.Time, ok bool) {
 			last = t
 		}
 	}
-	for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionProgressing} {
+	for _, name := range []string{v1beta1.ConditionReady, v1beta1.ConditionProgressing} {
 		if c := find(f.previous.Conditions, name); c != nil {
 			later(c.LastTransitionTime.Time)
 		}

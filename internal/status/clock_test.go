@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
@@ -23,10 +23,10 @@ import (
 type film struct {
 	config     string
 	deadline   *int32
-	policy     v1alpha1.DeadlinePolicy
+	policy     v1beta1.DeadlinePolicy
 	generation int64
 	now        time.Time
-	previous   *v1alpha1.RollSetStatus
+	previous   *v1beta1.RollSetStatus
 	progress   status.Progress
 }
 
@@ -241,7 +241,7 @@ func (m *film) play(t *testing.T, line string) {
 		if got := progressing(&r.Status); got.Reason != words[last] {
 			t.Errorf("%s\n\tgot %s: %s", line, got.Reason, got.Message)
 		}
-		if want := words[last] == v1alpha1.ReasonProgressDeadlineExceeded; r.DeadlineExceeded != want {
+		if want := words[last] == v1beta1.ReasonProgressDeadlineExceeded; r.DeadlineExceeded != want {
 			t.Errorf("%s\n\tDeadlineExceeded = %t, want %t", line, r.DeadlineExceeded, want)
 		}
 	}
@@ -256,18 +256,18 @@ func number(t *testing.T, s string) int32 {
 	return int32(n)
 }
 
-func progressing(s *v1alpha1.RollSetStatus) metav1.Condition {
+func progressing(s *v1beta1.RollSetStatus) metav1.Condition {
 	for _, c := range s.Conditions {
-		if c.Type == v1alpha1.ConditionProgressing {
+		if c.Type == v1beta1.ConditionProgressing {
 			return c
 		}
 	}
 	return metav1.Condition{}
 }
 
-func stalled(s *v1alpha1.RollSetStatus) string {
+func stalled(s *v1beta1.RollSetStatus) string {
 	for _, c := range s.Conditions {
-		if c.Type == v1alpha1.ConditionStalled {
+		if c.Type == v1beta1.ConditionStalled {
 			return fmt.Sprintf("%s %s", c.Status, c.Reason)
 		}
 	}
@@ -276,7 +276,7 @@ func stalled(s *v1alpha1.RollSetStatus) string {
 
 func TestRollback(t *testing.T) {
 	t.Parallel()
-	m := &film{config: "random R=2 v1>v2", now: snapshottest.Now(), generation: 1, policy: v1alpha1.RollbackOnDeadline}
+	m := &film{config: "random R=2 v1>v2", now: snapshottest.Now(), generation: 1, policy: v1beta1.RollbackOnDeadline}
 	m.shoot(0, "a:v1+ b:v2.")
 	for _, step := range []struct {
 		config      string
@@ -286,16 +286,16 @@ func TestRollback(t *testing.T) {
 		wantReason  string
 		wantStalled string
 	}{
-		{"random R=2 v1>v2", 599 * time.Second, "a:v1+ b:v2.", false, v1alpha1.ReasonRollingUpdate, ""},
-		{"random R=2 v1>v2", time.Second, "a:v1+ b:v2.", true, v1alpha1.ReasonProgressDeadlineExceeded, ""},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1+ b:v2.", false, v1alpha1.ReasonRolledBack, ""},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1.", false, v1alpha1.ReasonRolledBack, ""},
-		{"random R=2 rejected v1>v2", 600 * time.Second, "a:v1+ c:v1.", false, v1alpha1.ReasonRolledBack, "True ProgressDeadlineExceeded"},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1+", false, v1alpha1.ReasonRolledBack, "True RolledBack"},
-		{"random R=2 rejected v1>v2", time.Second, "a:v1. c:v1+", false, v1alpha1.ReasonRolledBack, "True RolledBack"},
-		{"random R=2 rejected v1>v2", time.Hour, "a:v1. c:v1+", false, v1alpha1.ReasonRolledBack, "True RolledBack"},
-		{"random R=2 v1>v3", time.Second, "a:v1+ c:v1+", false, v1alpha1.ReasonNewRevision, ""},
-		{"random R=2 v1>v3", time.Second, "a:v3+ c:v3+", false, v1alpha1.ReasonComplete, ""},
+		{"random R=2 v1>v2", 599 * time.Second, "a:v1+ b:v2.", false, v1beta1.ReasonRollingUpdate, ""},
+		{"random R=2 v1>v2", time.Second, "a:v1+ b:v2.", true, v1beta1.ReasonProgressDeadlineExceeded, ""},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1+ b:v2.", false, v1beta1.ReasonRolledBack, ""},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1.", false, v1beta1.ReasonRolledBack, ""},
+		{"random R=2 rejected v1>v2", 600 * time.Second, "a:v1+ c:v1.", false, v1beta1.ReasonRolledBack, "True ProgressDeadlineExceeded"},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1+ c:v1+", false, v1beta1.ReasonRolledBack, "True RolledBack"},
+		{"random R=2 rejected v1>v2", time.Second, "a:v1. c:v1+", false, v1beta1.ReasonRolledBack, "True RolledBack"},
+		{"random R=2 rejected v1>v2", time.Hour, "a:v1. c:v1+", false, v1beta1.ReasonRolledBack, "True RolledBack"},
+		{"random R=2 v1>v3", time.Second, "a:v1+ c:v1+", false, v1beta1.ReasonNewRevision, ""},
+		{"random R=2 v1>v3", time.Second, "a:v3+ c:v3+", false, v1beta1.ReasonComplete, ""},
 	} {
 		m.config = step.config
 		r := m.shoot(step.after, step.state)
@@ -308,7 +308,7 @@ func TestRollback(t *testing.T) {
 
 func TestRollbackNeedsSomewhereToGo(t *testing.T) {
 	t.Parallel()
-	m := &film{config: "random R=1 v2", now: snapshottest.Now(), generation: 1, policy: v1alpha1.RollbackOnDeadline}
+	m := &film{config: "random R=1 v2", now: snapshottest.Now(), generation: 1, policy: v1beta1.RollbackOnDeadline}
 	m.shoot(0, "a:v2.")
 	r := m.shoot(time.Hour, "a:v2.")
 	if !r.DeadlineExceeded || r.Verdict != "" || stalled(&r.Status) != "True ProgressDeadlineExceeded" {
@@ -391,10 +391,10 @@ func TestClockIsRebuilt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := input(snapshottest.Parse("random R=2 v1>v2", "a:v1+ b:v2."))
-			in.Previous = before(v1alpha1.ReasonRollingUpdate)
+			in.Previous = before(v1beta1.ReasonRollingUpdate)
 			in.Previous.Conditions[0].LastTransitionTime = metav1.NewTime(ago(tc.progressing))
 			in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{
-				Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(tc.ready)),
+				Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(tc.ready)),
 			})
 			if tc.edit != nil {
 				tc.edit(&in)

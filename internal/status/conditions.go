@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -31,21 +31,21 @@ func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 	message := f.message(progressing, b)
 	stalled, stalledMessage := f.stalled(t, message)
 
-	set(v1alpha1.ConditionReady, f.ready(progressing, stalled), message)
+	set(v1beta1.ConditionReady, f.ready(progressing, stalled), message)
 	available, availableMessage := f.available()
-	set(v1alpha1.ConditionAvailable, available, availableMessage)
-	set(v1alpha1.ConditionProgressing, progressing, message)
+	set(v1beta1.ConditionAvailable, available, availableMessage)
+	set(v1beta1.ConditionProgressing, progressing, message)
 	if f.reason != progressing.reason || !f.sameRollout() {
 		f.date(&list[len(list)-1])
 	}
 	if failure := f.failure(); failure != nil {
-		set(v1alpha1.ConditionReplicaFailure, verdict{metav1.ConditionTrue, failure.Reason}, failure.Message)
+		set(v1beta1.ConditionReplicaFailure, verdict{metav1.ConditionTrue, failure.Reason}, failure.Message)
 	}
 	if stalled != "" {
-		set(v1alpha1.ConditionStalled, verdict{metav1.ConditionTrue, stalled}, stalledMessage)
+		set(v1beta1.ConditionStalled, verdict{metav1.ConditionTrue, stalled}, stalledMessage)
 	}
 	if v, message := f.disruption(); v != (verdict{}) {
-		set(v1alpha1.ConditionDisruptionReady, v, message)
+		set(v1beta1.ConditionDisruptionReady, v, message)
 	}
 	list = append(list, f.foreign()...)
 	return list[:min(len(list), maxConditions)]
@@ -53,8 +53,8 @@ func (f *facts) conditions(t timing, b blocker) []metav1.Condition {
 
 func ours(name string) bool {
 	return slices.Contains([]string{
-		v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionStalled,
-		v1alpha1.ConditionDisruptionReady,
+		v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing, v1beta1.ConditionReplicaFailure, v1beta1.ConditionStalled,
+		v1beta1.ConditionDisruptionReady,
 	}, name)
 }
 
@@ -97,8 +97,8 @@ func (f *facts) ready(progressing verdict, stalled string) verdict {
 		return verdict{metav1.ConditionTrue, progressing.reason}
 	case stalled != "":
 		return verdict{metav1.ConditionFalse, stalled}
-	case progressing.reason == v1alpha1.ReasonComplete, progressing.reason == v1alpha1.ReasonPartitionReached:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonPodsUnavailable}
+	case progressing.reason == v1beta1.ReasonComplete, progressing.reason == v1beta1.ReasonPartitionReached:
+		return verdict{metav1.ConditionFalse, v1beta1.ReasonPodsUnavailable}
 	default:
 		return verdict{metav1.ConditionFalse, progressing.reason}
 	}
@@ -107,18 +107,18 @@ func (f *facts) ready(progressing verdict, stalled string) verdict {
 // available returns the condition Available, with its message.
 func (f *facts) available() (v verdict, message string) {
 	if f.in.Invalid != "" {
-		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonInvalidSpec}, f.in.Invalid
+		return verdict{metav1.ConditionUnknown, v1beta1.ReasonInvalidSpec}, f.in.Invalid
 	}
 	if f.empty() {
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonMinimumPodsAvailable}, "no pod is needed"
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonMinimumPodsAvailable}, "no pod is needed"
 	}
 	limits := f.set.Limits
 	need := max(1, limits.MinAvailable())
 	message = share(f.serving, limits.Replicas, "available") + fmt.Sprintf(", at least %d needed", need)
 	if f.serving >= need {
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonMinimumPodsAvailable}, message
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonMinimumPodsAvailable}, message
 	}
-	return verdict{metav1.ConditionFalse, v1alpha1.ReasonTooFewPodsAvailable}, message
+	return verdict{metav1.ConditionFalse, v1beta1.ReasonTooFewPodsAvailable}, message
 }
 
 // stalled returns why nothing will move until a user acts, with a message; empty if something may move. A set that is about
@@ -126,19 +126,19 @@ func (f *facts) available() (v verdict, message string) {
 func (f *facts) stalled(t timing, progress string) (reason, message string) {
 	switch {
 	case f.in.Invalid != "":
-		return v1alpha1.ReasonInvalidSpec, f.in.Invalid
+		return v1beta1.ReasonInvalidSpec, f.in.Invalid
 	case f.in.Deleting, f.empty():
 		return "", ""
 	case f.refusesTemplate():
-		return v1alpha1.ReasonInvalidTemplate, f.failure().Message
+		return v1beta1.ReasonInvalidTemplate, f.failure().Message
 	case f.rollbackDone():
-		return v1alpha1.ReasonRolledBack, progress
+		return v1beta1.ReasonRolledBack, progress
 	case f.stepHolds():
-		return v1alpha1.ReasonStepFailed, progress
+		return v1beta1.ReasonStepFailed, progress
 	case t.exceeded && f.failure() != nil && !f.failed():
 		return f.failure().Reason, f.failure().Message // its words say more than that time has passed
 	case t.exceeded && (!f.canRollBack() || !f.failed()):
-		return v1alpha1.ReasonProgressDeadlineExceeded, progress
+		return v1beta1.ReasonProgressDeadlineExceeded, progress
 	default:
 		return "", ""
 	}

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/status"
@@ -25,36 +25,36 @@ func TestCounters(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config, state string
 		edit          func(*status.Input)
-		want          v1alpha1.RollSetStatus
+		want          v1beta1.RollSetStatus
 	}{
 		"in mid-rollout; terminating and failed pods do not count": {
 			config: "ordinal R=6 p=2 v1>v2", state: "0:v1+ 1:v1r 2:v2+ 3:v2. 4:v1x 5:v2! 6:-",
-			want: v1alpha1.RollSetStatus{
+			want: v1beta1.RollSetStatus{
 				Replicas: 4, ReadyReplicas: 3, AvailableReplicas: 2,
 				CurrentReplicas: 2, UpdatedReplicas: 2, UpdatedReadyReplicas: 1, UpdatedAvailableReplicas: 1,
 				ExpectedUpdatedReplicas: 4, CurrentRevision: "v1", UpdateRevision: "v2",
-				Revisions: []v1alpha1.RevisionStatus{
+				Revisions: []v1beta1.RevisionStatus{
 					{Name: "v1", Replicas: 2, AvailableReplicas: 1}, {Name: "v2", Replicas: 2, AvailableReplicas: 1},
 				},
 			},
 		},
 		"the last pod is available: the update revision becomes the current one": {
 			config: "random R=2 v1>v2", state: "a:v2+ b:v2+",
-			want: v1alpha1.RollSetStatus{
+			want: v1beta1.RollSetStatus{
 				Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2,
 				CurrentReplicas: 2, UpdatedReplicas: 2, UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 2,
 				ExpectedUpdatedReplicas: 2, CurrentRevision: "v2", UpdateRevision: "v2",
-				Revisions: []v1alpha1.RevisionStatus{{Name: "v2", Replicas: 2, AvailableReplicas: 2}},
+				Revisions: []v1beta1.RevisionStatus{{Name: "v2", Replicas: 2, AvailableReplicas: 2}},
 			},
 		},
 		"revisions stand in the order of their numbers, not of their names": {
 			config: "random R=4 v3>v1", state: "a:v3+ b:v1+ c:z+ d:b+",
 			edit: func(in *status.Input) { in.Set.Current.Number, in.Set.Update.Number = 3, 4 },
-			want: v1alpha1.RollSetStatus{
+			want: v1beta1.RollSetStatus{
 				Replicas: 4, ReadyReplicas: 4, AvailableReplicas: 4,
 				CurrentReplicas: 1, UpdatedReplicas: 1, UpdatedReadyReplicas: 1, UpdatedAvailableReplicas: 1,
 				ExpectedUpdatedReplicas: 4, CurrentRevision: "v3", UpdateRevision: "v1",
-				Revisions: []v1alpha1.RevisionStatus{
+				Revisions: []v1beta1.RevisionStatus{
 					{Name: "b", Replicas: 1, AvailableReplicas: 1},
 					{Name: "z", Replicas: 1, AvailableReplicas: 1},
 					{Name: "v3", Replicas: 1, AvailableReplicas: 1},
@@ -66,15 +66,15 @@ func TestCounters(t *testing.T) {
 			config: "random R=0 v2",
 			edit: func(in *status.Input) {
 				in.CollisionCount = new(int32(3))
-				in.VolumeClaims = []v1alpha1.VolumeClaimStatus{{Name: "data", Claims: 2, MatchingClaims: 1}}
+				in.VolumeClaims = []v1beta1.VolumeClaimStatus{{Name: "data", Claims: 2, MatchingClaims: 1}}
 				in.Set.Spec.Selector = &metav1.LabelSelector{
 					MatchLabels:      map[string]string{"app": "web"},
 					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}},
 				}
 			},
-			want: v1alpha1.RollSetStatus{
+			want: v1beta1.RollSetStatus{
 				CurrentRevision: "v2", UpdateRevision: "v2", CollisionCount: new(int32(3)), LabelSelector: "app=web,tier",
-				VolumeClaims: []v1alpha1.VolumeClaimStatus{{Name: "data", Claims: 2, MatchingClaims: 1}},
+				VolumeClaims: []v1beta1.VolumeClaimStatus{{Name: "data", Claims: 2, MatchingClaims: 1}},
 			},
 		},
 	} {
@@ -86,7 +86,7 @@ func TestCounters(t *testing.T) {
 			}
 			tc.want.ObservedGeneration = 1
 			got := status.Compute(in).Status
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(v1alpha1.RollSetStatus{}, "Conditions")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(v1beta1.RollSetStatus{}, "Conditions")); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})
@@ -110,15 +110,15 @@ func TestRevisionsAreBounded(t *testing.T) {
 func TestObservedGeneration(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		previous *v1alpha1.RollSetStatus
+		previous *v1beta1.RollSetStatus
 		update   string
 		want     int64
 	}{
 		"the first status":                      {update: "v2", want: 5},
-		"the default of a new object":           {previous: &v1alpha1.RollSetStatus{ObservedGeneration: -1}, update: "v2", want: 5},
-		"a newer generation":                    {previous: &v1alpha1.RollSetStatus{ObservedGeneration: 4}, update: "v2", want: 5},
-		"a cache that is behind":                {previous: &v1alpha1.RollSetStatus{ObservedGeneration: 6}, update: "v2", want: 6},
-		"a generation that has no revision yet": {previous: &v1alpha1.RollSetStatus{ObservedGeneration: 4, UpdateRevision: "v1"}, want: 4},
+		"the default of a new object":           {previous: &v1beta1.RollSetStatus{ObservedGeneration: -1}, update: "v2", want: 5},
+		"a newer generation":                    {previous: &v1beta1.RollSetStatus{ObservedGeneration: 4}, update: "v2", want: 5},
+		"a cache that is behind":                {previous: &v1beta1.RollSetStatus{ObservedGeneration: 6}, update: "v2", want: 6},
+		"a generation that has no revision yet": {previous: &v1beta1.RollSetStatus{ObservedGeneration: 4, UpdateRevision: "v1"}, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +150,7 @@ func TestTransitionTimes(t *testing.T) {
 	second := status.Compute(in).Status
 	for i, c := range second.Conditions {
 		want := first.Conditions[i].LastTransitionTime.Time
-		if c.Status != first.Conditions[i].Status || c.Type == v1alpha1.ConditionProgressing && c.Reason != first.Conditions[i].Reason {
+		if c.Status != first.Conditions[i].Status || c.Type == v1beta1.ConditionProgressing && c.Reason != first.Conditions[i].Reason {
 			want = snapshottest.Now().Add(90 * time.Second) // the API keeps whole seconds
 		}
 		if !c.LastTransitionTime.Time.Equal(want) {
@@ -162,11 +162,11 @@ func TestTransitionTimes(t *testing.T) {
 func TestForeignConditions(t *testing.T) {
 	t.Parallel()
 	in := input(snapshottest.Parse("random R=1 v2", "a:v2+"))
-	in.Previous = before(v1alpha1.ReasonComplete)
+	in.Previous = before(v1beta1.ReasonComplete)
 	for i := range 20 {
 		in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: fmt.Sprintf("example.com/%02d", i), Message: "theirs"})
 	}
-	in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue})
+	in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: v1beta1.ConditionStalled, Status: metav1.ConditionTrue})
 	got := status.Compute(in).Status.Conditions
 	if len(got) != 16 {
 		t.Errorf("%d conditions, the API allows 16", len(got))
@@ -181,7 +181,7 @@ func TestForeignConditions(t *testing.T) {
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	in := input(snapshottest.Parse("random R=2 v2", "a:v2+"))
-	in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedCreate, Message: strings.Repeat("denied \x1b[31m\n", 10_000)}
+	in.Failure = &status.Failure{Reason: v1beta1.ReasonFailedCreate, Message: strings.Repeat("denied \x1b[31m\n", 10_000)}
 	for _, c := range status.Compute(in).Status.Conditions {
 		if len(c.Message) > 1024 || strings.ContainsAny(c.Message, "\x1b\n") {
 			t.Errorf("%s has a message of %d bytes: %.80q", c.Type, len(c.Message), c.Message)

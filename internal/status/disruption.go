@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -28,7 +28,7 @@ type finding struct {
 // disruption returns the condition DisruptionReady; none if spec.disruption asks for nothing, and all that came of it is gone.
 // The last condition stays until the rights of the manager are known.
 func (f *facts) disruption() (v verdict, message string) {
-	if before := find(f.previous.Conditions, v1alpha1.ConditionDisruptionReady); f.unknown() {
+	if before := find(f.previous.Conditions, v1beta1.ConditionDisruptionReady); f.unknown() {
 		if before == nil {
 			return v, ""
 		}
@@ -51,9 +51,9 @@ func (f *facts) disruption() (v verdict, message string) {
 	case len(all) == 0:
 		return v, ""
 	case f.in.Invalid != "":
-		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonInvalidSpec}, f.in.Invalid
+		return verdict{metav1.ConditionUnknown, v1beta1.ReasonInvalidSpec}, f.in.Invalid
 	case v.reason == "":
-		v = verdict{metav1.ConditionTrue, v1alpha1.ReasonInForce}
+		v = verdict{metav1.ConditionTrue, v1beta1.ReasonInForce}
 	}
 	return v, strings.Join(messages, "; ")
 }
@@ -66,13 +66,13 @@ func (f *facts) unknown() bool {
 
 // asksBudgets reports whether the set wants a disruption budget of its own, or may have had one.
 func (f *facts) asksBudgets() bool {
-	return f.set.Spec.WantsBudget() || find(f.previous.Conditions, v1alpha1.ConditionDisruptionReady) != nil
+	return f.set.Spec.WantsBudget() || find(f.previous.Conditions, v1beta1.ConditionDisruptionReady) != nil
 }
 
 // drains returns what has come of onDrain.
 func (f *facts) drains() finding {
 	if denied := f.set.NodeAccess.Denied; denied != "" {
-		return finding{v1alpha1.ReasonMissingRights, "onDrain does nothing: " + denied + install}
+		return finding{v1beta1.ReasonMissingRights, "onDrain does nothing: " + denied + install}
 	}
 	return finding{message: "pods of nodes that leave are replaced"}
 }
@@ -81,7 +81,7 @@ func (f *facts) drains() finding {
 func (f *facts) budget() (is finding, asked bool) {
 	wanted := f.set.Spec.WantsBudget()
 	if denied := f.set.Budgets.Denied; denied != "" {
-		return finding{v1alpha1.ReasonMissingRights, "podDisruptionBudget does nothing: " + denied + install}, wanted
+		return finding{v1beta1.ReasonMissingRights, "podDisruptionBudget does nothing: " + denied + install}, wanted
 	}
 	s := disruption.Of(f.set)
 	if !wanted && len(s.Surplus) == 0 {
@@ -92,15 +92,15 @@ func (f *facts) budget() (is finding, asked bool) {
 	case refused != nil:
 		is = finding{refusalReason(refused), why}
 	case len(s.Surplus) > 0 && s.Foreign == nil:
-		is = finding{v1alpha1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is to be deleted", s.Surplus[0].Name)}
+		is = finding{v1beta1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is to be deleted", s.Surplus[0].Name)}
 	case s.Foreign != nil:
-		is = finding{v1alpha1.ReasonForeignBudget, fmt.Sprintf("the set has no PodDisruptionBudget of its own, because %s selects its pods, "+
+		is = finding{v1beta1.ReasonForeignBudget, fmt.Sprintf("the set has no PodDisruptionBudget of its own, because %s selects its pods, "+
 			"and two of them refuse every eviction; delete that one, or set podDisruptionBudget to None", s.Foreign.Name)}
 	case s.Taken != nil:
-		is = finding{v1alpha1.ReasonNameConflict, fmt.Sprintf("the set has no PodDisruptionBudget of its own, because another one is named %s; "+
+		is = finding{v1beta1.ReasonNameConflict, fmt.Sprintf("the set has no PodDisruptionBudget of its own, because another one is named %s; "+
 			"delete or rename that one", s.Taken.Name)}
 	case s.Own == nil || s.Own.DeletionTimestamp != nil:
-		is = finding{v1alpha1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is not there yet", f.set.Name)}
+		is = finding{v1beta1.ReasonBudgetPending, fmt.Sprintf("PodDisruptionBudget %s is not there yet", f.set.Name)}
 	default:
 		is.message = fmt.Sprintf("PodDisruptionBudget %s keeps at least %s of the pods available", s.Own.Name, s.Own.Spec.MinAvailable)
 	}
@@ -110,10 +110,10 @@ func (f *facts) budget() (is finding, asked bool) {
 func refusalReason(a action.Action) string {
 	switch action.KeyOf(a).Verb {
 	case attempt.CreatingBudget:
-		return v1alpha1.ReasonFailedCreate
+		return v1beta1.ReasonFailedCreate
 	case attempt.DeletingBudget:
-		return v1alpha1.ReasonFailedDelete
+		return v1beta1.ReasonFailedDelete
 	default:
-		return v1alpha1.ReasonFailedUpdate
+		return v1beta1.ReasonFailedUpdate
 	}
 }

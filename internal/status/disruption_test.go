@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
@@ -22,11 +22,11 @@ func TestDisruption(t *testing.T) {
 	own.OwnerReferences = []metav1.OwnerReference{{Controller: new(true)}}
 	own.Spec.MinAvailable = new(intstr.FromInt32(2))
 	served, denied := snapshot.Access{Served: true}, snapshot.Access{Denied: "the manager may not list nodes"}
-	both := v1alpha1.Disruption{OnDrain: v1alpha1.ReplaceOnDrain, PodDisruptionBudget: v1alpha1.AutoBudget}
-	drains := v1alpha1.Disruption{OnDrain: v1alpha1.ReplaceOnDrain}
-	before := []metav1.Condition{{Type: v1alpha1.ConditionDisruptionReady, Status: metav1.ConditionFalse, Reason: "MissingRights", Message: "as before"}}
+	both := v1beta1.Disruption{OnDrain: v1beta1.ReplaceOnDrain, PodDisruptionBudget: v1beta1.AutoBudget}
+	drains := v1beta1.Disruption{OnDrain: v1beta1.ReplaceOnDrain}
+	before := []metav1.Condition{{Type: v1beta1.ConditionDisruptionReady, Status: metav1.ConditionFalse, Reason: "MissingRights", Message: "as before"}}
 	for name, tt := range map[string]struct {
-		disruption v1alpha1.Disruption
+		disruption v1beta1.Disruption
 		nodes      snapshot.Access
 		budgets    snapshot.Budgets
 		previous   []metav1.Condition
@@ -61,8 +61,8 @@ func TestDisruption(t *testing.T) {
 			set.Spec.Disruption, set.NodeAccess, set.Budgets = &tt.disruption, tt.nodes, tt.budgets
 			set.Name, set.UID = "web", ""
 			got := ""
-			for _, c := range Compute(Input{Set: set, Previous: &v1alpha1.RollSetStatus{Conditions: tt.previous}, Invalid: tt.invalid}).Status.Conditions {
-				if c.Type == v1alpha1.ConditionDisruptionReady {
+			for _, c := range Compute(Input{Set: set, Previous: &v1beta1.RollSetStatus{Conditions: tt.previous}, Invalid: tt.invalid}).Status.Conditions {
+				if c.Type == v1beta1.ConditionDisruptionReady {
 					got = string(c.Status) + " " + c.Reason + ": " + c.Message
 				}
 			}

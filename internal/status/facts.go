@@ -6,7 +6,7 @@ package status
 import (
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -20,7 +20,7 @@ type count struct{ active, ready, available, gated int }
 type facts struct {
 	in       *Input
 	set      *snapshot.Set
-	previous v1alpha1.RollSetStatus
+	previous v1beta1.RollSetStatus
 	// reason is the last reason of Progressing.
 	reason string
 
@@ -47,7 +47,7 @@ func gather(in *Input) *facts {
 	if in.Previous != nil {
 		f.previous = *in.Previous
 	}
-	if c := find(f.previous.Conditions, v1alpha1.ConditionProgressing); c != nil {
+	if c := find(f.previous.Conditions, v1beta1.ConditionProgressing); c != nil {
 		f.reason = c.Reason
 	}
 	f.countPods()
@@ -166,7 +166,7 @@ func (f *facts) newGeneration() bool { return f.in.Generation > f.previous.Obser
 
 // sameRollout reports whether the last status was about the same update revision, with the same verdict.
 func (f *facts) sameRollout() bool {
-	return f.previous.UpdateRevision == f.set.Update.Name && (f.empty() || f.set.Rejected == (f.reason == v1alpha1.ReasonRolledBack))
+	return f.previous.UpdateRevision == f.set.Update.Name && (f.empty() || f.set.Rejected == (f.reason == v1beta1.ReasonRolledBack))
 }
 
 // finished reports whether everything wanted was reached before and only pods have failed since: one restarts, or was lost
@@ -175,7 +175,7 @@ func (f *facts) finished() bool {
 	switch {
 	case f.moving > 0, f.condemned > 0, f.previous.UpdateRevision != f.set.Update.Name, f.set.Rejected:
 		return false
-	case f.reason != v1alpha1.ReasonComplete && f.reason != v1alpha1.ReasonPartitionReached:
+	case f.reason != v1beta1.ReasonComplete && f.reason != v1beta1.ReasonPartitionReached:
 		return false
 	case f.total.active == f.set.Limits.Replicas:
 		return true
@@ -197,8 +197,8 @@ func (f *facts) rollbackDone() bool {
 	if !f.set.Rejected || f.moving > 0 {
 		return false
 	}
-	stalled := find(f.previous.Conditions, v1alpha1.ConditionStalled)
-	return f.settled || stalled != nil && stalled.Reason == v1alpha1.ReasonRolledBack
+	stalled := find(f.previous.Conditions, v1beta1.ConditionStalled)
+	return f.settled || stalled != nil && stalled.Reason == v1beta1.ReasonRolledBack
 }
 
 // empty reports whether the set is scaled to 0. Then nothing is rolled out, and nothing is judged.
@@ -229,7 +229,7 @@ func (f *facts) untilFailure() (left time.Duration) {
 
 // canRollBack reports whether the set asks for a rollback and has a revision to go back to.
 func (f *facts) canRollBack() bool {
-	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1alpha1.RollbackOnDeadline && f.canGoBack()
+	return f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded == v1beta1.RollbackOnDeadline && f.canGoBack()
 }
 
 // canGoBack reports whether there is a revision to go back to.

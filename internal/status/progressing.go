@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -25,23 +25,23 @@ type verdict struct {
 func (f *facts) progressing(t timing) verdict {
 	switch {
 	case f.in.Invalid != "":
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec}
+		return verdict{metav1.ConditionFalse, v1beta1.ReasonInvalidSpec}
 	case f.in.Deleting:
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonDeleting}
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonDeleting}
 	case f.empty() && f.settled:
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonNoReplicas}
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonNoReplicas}
 	case f.empty():
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonScaling}
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonScaling}
 	case f.set.Rejected:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonRolledBack}
+		return verdict{metav1.ConditionFalse, v1beta1.ReasonRolledBack}
 	case f.refusesTemplate():
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate}
+		return verdict{metav1.ConditionFalse, v1beta1.ReasonInvalidTemplate}
 	case f.stepHolds():
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonStepFailed}
+		return verdict{metav1.ConditionFalse, v1beta1.ReasonStepFailed}
 	case f.set.Paused() && f.outdated > 0:
-		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonPaused}
+		return verdict{metav1.ConditionUnknown, v1beta1.ReasonPaused}
 	case t.exceeded:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonProgressDeadlineExceeded}
+		return verdict{metav1.ConditionFalse, v1beta1.ReasonProgressDeadlineExceeded}
 	case f.stepping():
 		return f.stepVerdict()
 	default:
@@ -54,27 +54,27 @@ func (f *facts) phase() string {
 	updated := f.revision(f.set.Update.Name).active
 	switch {
 	case f.settled && f.outdated == 0:
-		return v1alpha1.ReasonComplete
-	case f.settled && f.set.Strategy() != v1alpha1.OnDeleteStrategy:
-		return v1alpha1.ReasonPartitionReached
+		return v1beta1.ReasonComplete
+	case f.settled && f.set.Strategy() != v1beta1.OnDeleteStrategy:
+		return v1beta1.ReasonPartitionReached
 	case f.settled: // the rest follows when a user deletes it
-		return v1alpha1.ReasonRollingUpdate
+		return v1beta1.ReasonRollingUpdate
 	case f.finished():
 		return f.reason
 	case f.atPartition():
-		return v1alpha1.ReasonPartitionReached
+		return v1beta1.ReasonPartitionReached
 	case updated == 0 && f.set.Limits.Replicas > 0 && f.beginning():
-		return v1alpha1.ReasonNewRevision
+		return v1beta1.ReasonNewRevision
 	case f.set.Rolling(), f.moving > 0:
-		return v1alpha1.ReasonRollingUpdate
+		return v1beta1.ReasonRollingUpdate
 	default:
-		return v1alpha1.ReasonScaling
+		return v1beta1.ReasonScaling
 	}
 }
 
 // beginning reports whether every status so far was about a new revision.
 func (f *facts) beginning() bool {
-	return f.reason == "" || f.reason == v1alpha1.ReasonNewRevision || f.reason == v1alpha1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
+	return f.reason == "" || f.reason == v1beta1.ReasonNewRevision || f.reason == v1beta1.ReasonInvalidTemplate || f.previous.UpdateRevision != f.set.Update.Name
 }
 
 // message says in numbers how far the set has come, and what it waits for.
@@ -147,21 +147,21 @@ func (f *facts) mismatch() string {
 func (f *facts) headline(v verdict) string {
 	replicas := f.set.Limits.Replicas
 	switch v.reason {
-	case v1alpha1.ReasonInvalidSpec:
+	case v1beta1.ReasonInvalidSpec:
 		return "the spec is invalid and nothing is done: " + f.in.Invalid
-	case v1alpha1.ReasonDeleting:
+	case v1beta1.ReasonDeleting:
 		return fmt.Sprintf("the set is being deleted; %d pods are left", f.left())
-	case v1alpha1.ReasonNoReplicas:
+	case v1beta1.ReasonNoReplicas:
 		return "scaled to 0" + f.rejected()
-	case v1alpha1.ReasonRolledBack:
+	case v1beta1.ReasonRolledBack:
 		back := f.revision(f.set.Current.Name).active
 		return strings.TrimPrefix(f.rejected(), "; ") + "; " + share(back, replicas, "at revision "+f.set.Current.Name)
-	case v1alpha1.ReasonProgressDeadlineExceeded:
+	case v1beta1.ReasonProgressDeadlineExceeded:
 		deadline, _ := f.set.ProgressDeadline()
 		return fmt.Sprintf("no progress for %d seconds%s; %s", int64(deadline.Seconds()), f.nowhereToGo(), f.numbers())
-	case v1alpha1.ReasonPaused:
+	case v1beta1.ReasonPaused:
 		return "paused; " + f.numbers()
-	case v1alpha1.ReasonPartitionReached:
+	case v1beta1.ReasonPartitionReached:
 		if f.revision(f.set.Update.Name).active > f.want[f.set.Update.Name] {
 			return f.numbers() // the current revision is lost, and no pod can go back to it
 		}
@@ -191,7 +191,7 @@ func (f *facts) left() int {
 // nowhereToGo returns why a set is not rolled back although it asks for that.
 func (f *facts) nowhereToGo() string {
 	switch {
-	case f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1alpha1.RollbackOnDeadline, f.set.Rejected:
+	case f.set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded != v1beta1.RollbackOnDeadline, f.set.Rejected:
 		return ""
 	case f.canRollBack() && f.failed():
 		return ""

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
@@ -44,17 +44,17 @@ func observation(t *rapid.T) *snapshot.Set {
 	}
 	o := snapshottest.Parse(strings.Join(words, " "), strings.Join(pods, " "))
 	o.Spec.MinReadySeconds = int32(rapid.SampledFrom([]int{0, 30}).Draw(t, "minReadySeconds"))
-	o.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = rapid.SampledFrom([]v1alpha1.DeadlinePolicy{"", v1alpha1.HoldOnDeadline, v1alpha1.RollbackOnDeadline}).Draw(t, "policy")
+	o.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = rapid.SampledFrom([]v1beta1.DeadlinePolicy{"", v1beta1.HoldOnDeadline, v1beta1.RollbackOnDeadline}).Draw(t, "policy")
 	return o
 }
 
 // past draws any earlier status.
-func past(t *rapid.T) *v1alpha1.RollSetStatus {
+func past(t *rapid.T) *v1beta1.RollSetStatus {
 	if rapid.Bool().Draw(t, "first") {
 		return nil
 	}
 	at := snapshottest.Now().Add(-time.Duration(rapid.IntRange(0, 2000).Draw(t, "ago")) * time.Second)
-	s := &v1alpha1.RollSetStatus{
+	s := &v1beta1.RollSetStatus{
 		ObservedGeneration: rapid.Int64Range(-1, 3).Draw(t, "observedGeneration"),
 		UpdateRevision:     rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "updateRevision"),
 	}
@@ -62,12 +62,12 @@ func past(t *rapid.T) *v1alpha1.RollSetStatus {
 		name    string
 		reasons []string
 	}{
-		{v1alpha1.ConditionReady, []string{v1alpha1.ReasonComplete, v1alpha1.ReasonScaling}},
-		{v1alpha1.ConditionProgressing, []string{
-			v1alpha1.ReasonNewRevision, v1alpha1.ReasonRollingUpdate, v1alpha1.ReasonScaling, v1alpha1.ReasonPartitionReached,
-			v1alpha1.ReasonPaused, v1alpha1.ReasonComplete, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack,
+		{v1beta1.ConditionReady, []string{v1beta1.ReasonComplete, v1beta1.ReasonScaling}},
+		{v1beta1.ConditionProgressing, []string{
+			v1beta1.ReasonNewRevision, v1beta1.ReasonRollingUpdate, v1beta1.ReasonScaling, v1beta1.ReasonPartitionReached,
+			v1beta1.ReasonPaused, v1beta1.ReasonComplete, v1beta1.ReasonProgressDeadlineExceeded, v1beta1.ReasonRolledBack,
 		}},
-		{v1alpha1.ConditionStalled, []string{v1alpha1.ReasonRolledBack, v1alpha1.ReasonInvalidSpec}},
+		{v1beta1.ConditionStalled, []string{v1beta1.ReasonRolledBack, v1beta1.ReasonInvalidSpec}},
 	} {
 		if rapid.Bool().Draw(t, c.name) {
 			s.Conditions = append(s.Conditions, metav1.Condition{
@@ -77,9 +77,9 @@ func past(t *rapid.T) *v1alpha1.RollSetStatus {
 				LastTransitionTime: metav1.NewTime(at),
 			})
 			switch last := &s.Conditions[len(s.Conditions)-1]; last.Reason {
-			case v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonRolledBack:
+			case v1beta1.ReasonProgressDeadlineExceeded, v1beta1.ReasonRolledBack:
 				last.Status = metav1.ConditionFalse
-			case v1alpha1.ReasonPaused:
+			case v1beta1.ReasonPaused:
 				last.Status = metav1.ConditionUnknown
 			}
 		}
@@ -92,7 +92,7 @@ func anyInput(t *rapid.T) status.Input {
 	o := observation(t)
 	in := status.Input{Set: o, Generation: rapid.Int64Range(0, 3).Draw(t, "generation"), Previous: past(t), Plan: plan.Next(o)}
 	if rapid.IntRange(0, 4).Draw(t, "failed") == 0 {
-		in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedDelete, Message: rapid.String().Draw(t, "failure")}
+		in.Failure = &status.Failure{Reason: v1beta1.ReasonFailedDelete, Message: rapid.String().Draw(t, "failure")}
 	}
 	if rapid.IntRange(0, 9).Draw(t, "invalid") == 0 {
 		in.Invalid = "spec.replicas: -1 is negative"
@@ -131,7 +131,7 @@ func TestStatusIsConsistent(t *testing.T) {
 }
 
 // checkConditions checks what clients of the API rely on.
-func checkConditions(t *rapid.T, s *v1alpha1.RollSetStatus) {
+func checkConditions(t *rapid.T, s *v1beta1.RollSetStatus) {
 	by := map[string]metav1.Condition{}
 	for _, c := range s.Conditions {
 		if _, twice := by[c.Type]; twice {
@@ -142,16 +142,16 @@ func checkConditions(t *rapid.T, s *v1alpha1.RollSetStatus) {
 			t.Errorf("incomplete condition %+v", c)
 		}
 	}
-	for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing} {
+	for _, name := range []string{v1beta1.ConditionReady, v1beta1.ConditionAvailable, v1beta1.ConditionProgressing} {
 		if _, ok := by[name]; !ok {
 			t.Errorf("no condition %s", name)
 		}
 	}
-	if by[v1alpha1.ConditionReady].Status == metav1.ConditionTrue && (s.AvailableReplicas != s.Replicas || stalled(s) == "True RolledBack") {
+	if by[v1beta1.ConditionReady].Status == metav1.ConditionTrue && (s.AvailableReplicas != s.Replicas || stalled(s) == "True RolledBack") {
 		t.Errorf("Ready with %d of %d pods available, Stalled %q", s.AvailableReplicas, s.Replicas, stalled(s))
 	}
-	if by[v1alpha1.ConditionProgressing].Reason == v1alpha1.ReasonProgressDeadlineExceeded && by[v1alpha1.ConditionProgressing].Status != metav1.ConditionFalse {
-		t.Errorf("the deadline is exceeded and Progressing is %s", by[v1alpha1.ConditionProgressing].Status)
+	if by[v1beta1.ConditionProgressing].Reason == v1beta1.ReasonProgressDeadlineExceeded && by[v1beta1.ConditionProgressing].Status != metav1.ConditionFalse {
+		t.Errorf("the deadline is exceeded and Progressing is %s", by[v1beta1.ConditionProgressing].Status)
 	}
 }
 
@@ -189,8 +189,8 @@ func TestInputIsNotModified(t *testing.T) {
 		in := anyInput(t)
 		before := struct {
 			replicas []snapshot.Replica
-			spec     *v1alpha1.RollSetSpec
-			previous *v1alpha1.RollSetStatus
+			spec     *v1beta1.RollSetSpec
+			previous *v1beta1.RollSetStatus
 			plan     string
 		}{nil, in.Set.Spec.DeepCopy(), in.Previous.DeepCopy(), in.Plan.String()}
 		for _, r := range in.Set.Replicas {

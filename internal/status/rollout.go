@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -28,7 +28,7 @@ func (f *facts) stepping() bool {
 }
 
 // rollout returns the progress of a rollout in steps; nil for an invalid spec.
-func (f *facts) rollout() *v1alpha1.RolloutStatus {
+func (f *facts) rollout() *v1beta1.RolloutStatus {
 	switch {
 	case f.in.Invalid != "":
 		return f.previous.Rollout.DeepCopy()
@@ -42,16 +42,16 @@ func (f *facts) rollout() *v1alpha1.RolloutStatus {
 // stepVerdict returns the condition Progressing while a step is at work.
 func (f *facts) stepVerdict() verdict {
 	switch f.set.Rollout.Next.Phase {
-	case v1alpha1.RolloutFailed:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonStepFailed}
-	case v1alpha1.RolloutSoaking:
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonSoaking}
-	case v1alpha1.RolloutGated:
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonAwaitingGate}
-	case v1alpha1.RolloutPaused:
-		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonAwaitingPromotion}
+	case v1beta1.RolloutFailed:
+		return verdict{metav1.ConditionFalse, v1beta1.ReasonStepFailed}
+	case v1beta1.RolloutSoaking:
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonSoaking}
+	case v1beta1.RolloutGated:
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonAwaitingGate}
+	case v1beta1.RolloutPaused:
+		return verdict{metav1.ConditionUnknown, v1beta1.ReasonAwaitingPromotion}
 	default:
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonRollingUpdate}
+		return verdict{metav1.ConditionTrue, v1beta1.ReasonRollingUpdate}
 	}
 }
 
@@ -66,21 +66,21 @@ func (f *facts) stepNumbers() string {
 func (f *facts) stepBlocker() blocker {
 	r := &f.set.Rollout
 	switch r.Next.Phase {
-	case v1alpha1.RolloutFailed:
+	case v1beta1.RolloutFailed:
 		return blocker{BlockedByFailedStep, r.Failure}
-	case v1alpha1.RolloutSoaking:
+	case v1beta1.RolloutSoaking:
 		return blocker{BlockedBySoak, "soaking until " + clockTime(r.Next.Until, r.Next.Since)}
-	case v1alpha1.RolloutGated:
+	case v1beta1.RolloutGated:
 		text := "waiting for gate " + strings.Join(r.Closed, ", ")
 		if r.Next.Until != nil {
 			text += " until " + clockTime(r.Next.Until, r.Next.Since)
 		}
 		return blocker{BlockedByGate, text}
-	case v1alpha1.RolloutPaused:
+	case v1beta1.RolloutPaused:
 		if f.set.Paused() {
 			return blocker{kind: BlockedByPromotion} // the headline says why
 		}
-		text := fmt.Sprintf("waiting for annotation %s=%s/%d", v1alpha1.PromoteAnnotation, r.Next.Revision, r.Next.Step)
+		text := fmt.Sprintf("waiting for annotation %s=%s/%d", v1beta1.PromoteAnnotation, r.Next.Revision, r.Next.Step)
 		if r.Next.IgnoredPromotion != "" {
 			text += "; the one that is there was set before the step began: take it away and set it again"
 		}
@@ -107,7 +107,7 @@ func (f *facts) stepHolds() bool {
 // stepRollsBack reports whether a step failed, so that the update revision is to be given up.
 func (f *facts) stepRollsBack() bool {
 	return f.atWork() && f.set.Rollout.Failure != "" && f.canGoBack() &&
-		f.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed == v1alpha1.RollbackOnStepFailed
+		f.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed == v1beta1.RollbackOnStepFailed
 }
 
 // rejection returns the verdict on the update revision if it is to be given up now; empty if it is not.
@@ -115,10 +115,10 @@ func (f *facts) rejection(t timing) string {
 	switch {
 	case f.stepRollsBack():
 		next := f.set.Rollout.Next
-		text := fmt.Sprintf("%s: step %d of %d: %s", v1alpha1.ReasonStepFailed, next.Step, next.Steps, f.set.Rollout.Failure)
+		text := fmt.Sprintf("%s: step %d of %d: %s", v1beta1.ReasonStepFailed, next.Step, next.Steps, f.set.Rollout.Failure)
 		return podstate.Printable(text, maxVerdict)
 	case t.exceeded && f.canRollBack() && f.failed():
-		return v1alpha1.ReasonProgressDeadlineExceeded
+		return v1beta1.ReasonProgressDeadlineExceeded
 	default:
 		return ""
 	}
@@ -132,7 +132,7 @@ func (f *facts) foreign() []metav1.Condition {
 	for _, name := range r.Gates {
 		if slices.Contains(r.Begins, name) {
 			message := fmt.Sprintf("step %d of %d of revision %s waits for it", r.Next.Step, r.Next.Steps, r.Next.Revision)
-			list = append(list, f.condition(name, verdict{metav1.ConditionUnknown, v1alpha1.ReasonStepStarted}, message))
+			list = append(list, f.condition(name, verdict{metav1.ConditionUnknown, v1beta1.ReasonStepStarted}, message))
 		} else if c := find(f.previous.Conditions, name); c != nil {
 			list = append(list, *c)
 		}
@@ -146,7 +146,7 @@ func (f *facts) foreign() []metav1.Condition {
 }
 
 // sameStep reports whether two statuses are about the same step, in the same phase.
-func sameStep(a, b *v1alpha1.RolloutStatus) bool {
+func sameStep(a, b *v1beta1.RolloutStatus) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

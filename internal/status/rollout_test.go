@@ -11,16 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/status"
 )
 
 // inStep returns an observation at the second of four steps, which keeps half of the pods.
-func inStep(state string, phase v1alpha1.RolloutPhase, change func(*snapshot.Rollout)) *snapshot.Set {
+func inStep(state string, phase v1beta1.RolloutPhase, change func(*snapshot.Rollout)) *snapshot.Set {
 	o := snapshottest.Parse("random R=4 v1>v2", state)
-	o.Rollout = snapshot.Rollout{Keeps: 2, Next: &v1alpha1.RolloutStatus{
+	o.Rollout = snapshot.Rollout{Keeps: 2, Next: &v1beta1.RolloutStatus{
 		Revision: "v2", Step: 2, Steps: 4, Phase: phase, Since: &metav1.Time{Time: o.Now},
 	}}
 	if change != nil {
@@ -51,76 +51,76 @@ func TestSteps(t *testing.T) {
 		wantVerdict  string
 	}{
 		"rolling": {
-			set: inStep("a:v2+ b:v2. c:v1+ d:v1+", v1alpha1.RolloutRolling, nil), wantBlocking: status.BlockedByPod,
+			set: inStep("a:v2+ b:v2. c:v1+ d:v1+", v1beta1.RolloutRolling, nil), wantBlocking: status.BlockedByPod,
 			want: `
 				Ready=False RollingUpdate: step 2 of 4: 2 of 4 pods updated; waiting for web-b: not started yet on node node-b
 				Progressing=True RollingUpdate: step 2 of 4: 2 of 4 pods updated; waiting for web-b: not started yet on node node-b`,
 		},
 		"soaking": {
-			set: inStep(half, v1alpha1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedBySoak,
+			set: inStep(half, v1beta1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedBySoak,
 			want: `
 				Ready=False Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 03:05:05Z
 				Progressing=True Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 03:05:05Z`,
 		},
 		"soaking for days": {
-			set: inStep(half, v1alpha1.RolloutSoaking, until(48*time.Hour)), wantBlocking: status.BlockedBySoak,
+			set: inStep(half, v1beta1.RolloutSoaking, until(48*time.Hour)), wantBlocking: status.BlockedBySoak,
 			want: `
 				Ready=False Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 2026-01-04T03:04:05Z
 				Progressing=True Soaking: step 2 of 4: 2 of 4 pods updated; soaking until 2026-01-04T03:04:05Z`,
 		},
 		"soaking, and another pod breaks": {
-			set: inStep("a:v2+ b:v2+ c:v1, d:v1+", v1alpha1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedByPod,
+			set: inStep("a:v2+ b:v2+ c:v1, d:v1+", v1beta1.RolloutSoaking, until(time.Minute)), wantBlocking: status.BlockedByPod,
 			want: `
 				Ready=False Soaking: step 2 of 4: 2 of 4 pods updated; waiting for web-c: not started yet on node node-c; the partition keeps it at revision v1
 				Progressing=True Soaking: step 2 of 4: 2 of 4 pods updated; waiting for web-c: not started yet on node node-c; the partition keeps it at revision v1`,
 		},
 		"gated": {
-			set: inStep(half, v1alpha1.RolloutGated, until(time.Minute)), wantBlocking: status.BlockedByGate,
+			set: inStep(half, v1beta1.RolloutGated, until(time.Minute)), wantBlocking: status.BlockedByGate,
 			want: `
 				Ready=False AwaitingGate: step 2 of 4: 2 of 4 pods updated; waiting for gate A, B until 03:05:05Z
 				Progressing=True AwaitingGate: step 2 of 4: 2 of 4 pods updated; waiting for gate A, B until 03:05:05Z`,
 		},
 		"paused": {
-			set: inStep(half, v1alpha1.RolloutPaused, nil), wantBlocking: status.BlockedByPromotion,
+			set: inStep(half, v1beta1.RolloutPaused, nil), wantBlocking: status.BlockedByPromotion,
 			want: `
 				Ready=False AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2
 				Progressing=Unknown AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2`,
 		},
 		"promoted before the step began": {
-			set: inStep(half, v1alpha1.RolloutPaused, func(r *snapshot.Rollout) { r.Next.IgnoredPromotion = "v2/2" }), wantBlocking: status.BlockedByPromotion,
+			set: inStep(half, v1beta1.RolloutPaused, func(r *snapshot.Rollout) { r.Next.IgnoredPromotion = "v2/2" }), wantBlocking: status.BlockedByPromotion,
 			want: `
 				Ready=False AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2; the one that is there was set before the step began: take it away and set it again
 				Progressing=Unknown AwaitingPromotion: step 2 of 4: 2 of 4 pods updated; waiting for annotation apps.rollset.dev/promote=v2/2; the one that is there was set before the step began: take it away and set it again`,
 		},
 		"failed, and holds": {
-			set: inStep(half, v1alpha1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep,
+			set: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep,
 			want: `
 				Ready=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Stalled=True StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
 		},
 		"failed before a pause": {
-			set: inStep(half, v1alpha1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, paused: true,
+			set: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, paused: true,
 			want: `
 				Ready=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Stalled=True StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
 		},
 		"failed, and goes back": {
-			set: inStep(half, v1alpha1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, rollback: true,
+			set: inStep(half, v1beta1.RolloutFailed, failed), wantBlocking: status.BlockedByFailedStep, rollback: true,
 			want: `
 				Ready=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors
 				Progressing=False StepFailed: step 2 of 4: 2 of 4 pods updated; gate A is False: 3% errors`,
 			wantVerdict: "StepFailed: step 2 of 4: gate A is False: 3% errors",
 		},
 		"all at the revision, and the last step soaks": {
-			set: inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1alpha1.RolloutSoaking, func(r *snapshot.Rollout) { until(time.Minute)(r); r.Keeps = 0 }), wantBlocking: status.BlockedBySoak,
+			set: inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1beta1.RolloutSoaking, func(r *snapshot.Rollout) { until(time.Minute)(r); r.Keeps = 0 }), wantBlocking: status.BlockedBySoak,
 			want: `
 				Ready=False Soaking: step 2 of 4: 4 of 4 pods updated; soaking until 03:05:05Z
 				Progressing=True Soaking: step 2 of 4: 4 of 4 pods updated; soaking until 03:05:05Z`,
 		},
 		"all steps are done": {
-			set: inStep("a:v2+ b:v2+ c:v2+ d:v1+", v1alpha1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 }), wantBlocking: "guard",
+			set: inStep("a:v2+ b:v2+ c:v2+ d:v1+", v1beta1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 }), wantBlocking: "guard",
 			want: `
 				Ready=False RollingUpdate: 3 of 4 pods updated
 				Progressing=True RollingUpdate: 3 of 4 pods updated`,
@@ -129,9 +129,9 @@ func TestSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := input(tc.set)
-			in.Previous = before(v1alpha1.ReasonRollingUpdate)
+			in.Previous = before(v1beta1.ReasonRollingUpdate)
 			if tc.rollback {
-				tc.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed = v1alpha1.RollbackOnStepFailed
+				tc.set.Spec.UpdateStrategy.RollingUpdate.OnStepFailed = v1beta1.RollbackOnStepFailed
 			}
 			tc.set.Spec.UpdateStrategy.RollingUpdate.Paused = tc.paused
 			r := status.Compute(in)
@@ -160,7 +160,7 @@ func TestSteps(t *testing.T) {
 // TestStepsEnd checks the status of a set that is complete.
 func TestStepsEnd(t *testing.T) {
 	t.Parallel()
-	o := inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1alpha1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 })
+	o := inStep("a:v2+ b:v2+ c:v2+ d:v2+", v1beta1.RolloutRolling, func(r *snapshot.Rollout) { r.Keeps, r.Next.Step = 0, 5 })
 	if r := status.Compute(input(o)); r.Status.Rollout != nil || r.Status.CurrentRevision != "v2" {
 		t.Errorf("rollout %v, current revision %s", r.Status.Rollout, r.Status.CurrentRevision)
 	}
@@ -169,11 +169,11 @@ func TestStepsEnd(t *testing.T) {
 // TestGates checks the conditions of other clients: those of the step come first, and begin as Unknown.
 func TestGates(t *testing.T) {
 	t.Parallel()
-	o := inStep("a:v2+ b:v2+ c:v1+ d:v1+", v1alpha1.RolloutGated, func(r *snapshot.Rollout) {
+	o := inStep("a:v2+ b:v2+ c:v1+ d:v1+", v1beta1.RolloutGated, func(r *snapshot.Rollout) {
 		r.Gates, r.Begins, r.Closed = []string{"New", "Old", "Judged"}, []string{"New", "Old"}, []string{"New", "Old"}
 	})
 	in := input(o)
-	in.Previous = before(v1alpha1.ReasonRollingUpdate)
+	in.Previous = before(v1beta1.ReasonRollingUpdate)
 	for _, name := range []string{"Past", "Judged", "Old"} {
 		in.Previous.Conditions = append(in.Previous.Conditions, metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Fine", Message: "so it is"})
 	}

@@ -17,7 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -30,7 +30,7 @@ type Input struct {
 	// Generation is the generation of the spec that was observed.
 	Generation int64
 	// Previous is the status that the API server has; nil if there is none.
-	Previous *v1alpha1.RollSetStatus
+	Previous *v1beta1.RollSetStatus
 	// Plan is the plan of this reconcile.
 	Plan action.Plan
 	// Failure is the write that the API server refused last, until a write of its kind succeeds; nil if there is none.
@@ -46,7 +46,7 @@ type Input struct {
 	// CollisionCount counts the names of revisions that were taken; nil counts as 0.
 	CollisionCount *int32
 	// VolumeClaims is how many claims match their templates.
-	VolumeClaims []v1alpha1.VolumeClaimStatus
+	VolumeClaims []v1beta1.VolumeClaimStatus
 	// Progress is the Progress that the set's last reconcile returned; the zero value if it is lost.
 	Progress Progress
 }
@@ -62,7 +62,7 @@ type Failure struct {
 // Report is a status, with what follows from it.
 type Report struct {
 	// Status is the whole status.
-	Status v1alpha1.RollSetStatus
+	Status v1beta1.RollSetStatus
 	// Blocking is the kind of the first thing that the set waits for; empty if there is none.
 	Blocking Blocking
 	// DeadlineExceeded is true if a rollout made no progress for progressDeadlineSeconds.
@@ -103,9 +103,9 @@ func Compute(in Input) Report {
 }
 
 // counters returns the status without its conditions.
-func (f *facts) counters() v1alpha1.RollSetStatus {
+func (f *facts) counters() v1beta1.RollSetStatus {
 	update, current := f.revision(f.set.Update.Name), f.revision(f.currentName())
-	s := v1alpha1.RollSetStatus{
+	s := v1beta1.RollSetStatus{
 		ObservedGeneration:       f.generation(),
 		Replicas:                 clamp(f.total.active),
 		ReadyReplicas:            clamp(f.total.ready),
@@ -164,17 +164,17 @@ const maxRevisions = 100
 
 // listRevisions lists the revisions that active pods run, oldest first. Only the name of a stray's revision is known. It is
 // older than the update revision, and listed before those with known numbers.
-func (f *facts) listRevisions() []v1alpha1.RevisionStatus {
+func (f *facts) listRevisions() []v1beta1.RevisionStatus {
 	numbers := map[string]int64{f.set.Current.Name: f.set.Current.Number, f.set.Update.Name: f.set.Update.Number}
-	var list []v1alpha1.RevisionStatus
+	var list []v1beta1.RevisionStatus
 	for name, n := range f.revisions {
 		if name != "" && n.active > 0 {
-			list = append(list, v1alpha1.RevisionStatus{
+			list = append(list, v1beta1.RevisionStatus{
 				Name: name, Replicas: clamp(n.active), AvailableReplicas: clamp(n.available),
 			})
 		}
 	}
-	slices.SortFunc(list, func(a, b v1alpha1.RevisionStatus) int {
+	slices.SortFunc(list, func(a, b v1beta1.RevisionStatus) int {
 		return cmp.Or(cmp.Compare(numbers[a.Name], numbers[b.Name]), cmp.Compare(a.Name, b.Name))
 	})
 	return list[max(0, len(list)-maxRevisions):]

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -26,19 +26,19 @@ func input(o *snapshot.Set) status.Input {
 }
 
 // before returns a status with a reason of Progressing, as the last reconcile of the same generation wrote it.
-func before(reason string) *v1alpha1.RollSetStatus {
-	return &v1alpha1.RollSetStatus{
+func before(reason string) *v1beta1.RollSetStatus {
+	return &v1beta1.RollSetStatus{
 		ObservedGeneration: 1,
 		UpdateRevision:     "v2",
 		Conditions: []metav1.Condition{{
-			Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason,
+			Type: v1beta1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason,
 			LastTransitionTime: metav1.NewTime(snapshottest.Now().Add(-time.Minute)),
 		}},
 	}
 }
 
 // show lists the conditions, one on each line.
-func show(s *v1alpha1.RollSetStatus) string {
+func show(s *v1beta1.RollSetStatus) string {
 	var b strings.Builder
 	for _, c := range s.Conditions {
 		fmt.Fprintf(&b, "%s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
@@ -61,7 +61,7 @@ func TestConditions(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		config, state string
-		previous      *v1alpha1.RollSetStatus
+		previous      *v1beta1.RollSetStatus
 		edit          func(*status.Input)
 		want          string
 		wantBlocking  status.Blocking
@@ -76,7 +76,7 @@ func TestConditions(t *testing.T) {
 		"complete, with claims that are not as their template wants them": {
 			config: "ordinal R=1 v2", state: "0:v2+",
 			edit: func(in *status.Input) {
-				in.VolumeClaims = []v1alpha1.VolumeClaimStatus{{Name: "data", Claims: 1, Message: "data-web-0: it cannot grow"}}
+				in.VolumeClaims = []v1beta1.VolumeClaimStatus{{Name: "data", Claims: 1, Message: "data-web-0: it cannot grow"}}
 			},
 			want: `
 				Ready=True Complete: 1 of 1 pods updated and available; claim data-web-0: it cannot grow
@@ -84,7 +84,7 @@ func TestConditions(t *testing.T) {
 				Progressing=True Complete: 1 of 1 pods updated and available; claim data-web-0: it cannot grow`,
 		},
 		"the first pods start": {
-			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2.", previous: before(v1alpha1.ReasonNewRevision),
+			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2.", previous: before(v1beta1.ReasonNewRevision),
 			want: `
 				Ready=False Scaling: 1 of 3 pods available; waiting for web-b: not started yet on node node-b
 				Available=False TooFewPodsAvailable: 1 of 3 pods available, at least 2 needed
@@ -92,7 +92,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByPod,
 		},
 		"the limit on creation is named with the pod that it waits for": {
-			config: "random R=3 v2", state: "a:v2.", previous: before(v1alpha1.ReasonNewRevision),
+			config: "random R=3 v2", state: "a:v2.", previous: before(v1beta1.ReasonNewRevision),
 			edit: func(in *status.Input) { in.Plan = plan.Next(snapshottest.Parse("random R=3 scalemu=1 v2", "a:v2.")) },
 			want: `
 				Ready=False Scaling: 0 of 3 pods available; waiting for web-qkmvw and 1 more: scaleStrategy.maxUnavailable: 1 pods may be unavailable while pods are created; web-a: not started yet on node node-a
@@ -101,7 +101,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.Blocking(action.HeldByLimit),
 		},
 		"all is there": {
-			config: "random R=3 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(v1alpha1.ReasonScaling),
+			config: "random R=3 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(v1beta1.ReasonScaling),
 			want: `
 				Ready=True Complete: 3 of 3 pods updated and available
 				Available=True MinimumPodsAvailable: 3 of 3 pods available, at least 2 needed
@@ -137,7 +137,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByPod,
 		},
 		"a restart in a finished set": {
-			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2+", previous: before(v1alpha1.ReasonComplete),
+			config: "random R=3 v2", state: "a:v2+ b:v2. c:v2+", previous: before(v1beta1.ReasonComplete),
 			want: `
 				Ready=False PodsUnavailable: 2 of 3 pods available; waiting for web-b: not started yet on node node-b
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -145,7 +145,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByPod,
 		},
 		"a pod of a finished set is lost": {
-			config: "random R=3 v2", state: "a:v2+ b:v2! c:v2+", previous: before(v1alpha1.ReasonComplete),
+			config: "random R=3 v2", state: "a:v2+ b:v2! c:v2+", previous: before(v1beta1.ReasonComplete),
 			want: `
 				Ready=False PodsUnavailable: 2 of 3 pods available; waiting for web-b: Failed
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -153,7 +153,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByEnd,
 		},
 		"scaled up": {
-			config: "random R=5 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(v1alpha1.ReasonComplete),
+			config: "random R=5 v2", state: "a:v2+ b:v2+ c:v2+", previous: before(v1beta1.ReasonComplete),
 			edit: func(in *status.Input) { in.Generation = 2 },
 			want: `
 				Ready=False Scaling: 3 of 5 pods available
@@ -161,7 +161,7 @@ func TestConditions(t *testing.T) {
 				Progressing=True Scaling: 3 of 5 pods available`,
 		},
 		"scaled down, in order": {
-			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(v1alpha1.ReasonScaling),
+			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(v1beta1.ReasonScaling),
 			want: `
 				Ready=False Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating
 				Available=True MinimumPodsAvailable: 1 of 1 pods available, at least 1 needed
@@ -169,7 +169,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: "order",
 		},
 		"scaled down to the last pod on its way out": {
-			config: "ordered R=1 v2", state: "0:v2+ 1:v2x", previous: before(v1alpha1.ReasonScaling),
+			config: "ordered R=1 v2", state: "0:v2+ 1:v2x", previous: before(v1beta1.ReasonScaling),
 			want: `
 				Ready=True Complete: 1 of 1 pods updated and available
 				Available=True MinimumPodsAvailable: 1 of 1 pods available, at least 1 needed
@@ -303,9 +303,9 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByRejection,
 		},
 		"the quota is used up": {
-			config: "random R=3 refused v2", state: "a:v2+ b:v2+", previous: before(v1alpha1.ReasonScaling),
+			config: "random R=3 refused v2", state: "a:v2+ b:v2+", previous: before(v1beta1.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedCreate, Message: "exceeded quota: pods"}
+				in.Failure = &status.Failure{Reason: v1beta1.ReasonFailedCreate, Message: "exceeded quota: pods"}
 			},
 			want: `
 				Ready=False Scaling: 2 of 3 pods available; failed: exceeded quota: pods
@@ -357,7 +357,7 @@ func TestConditions(t *testing.T) {
 			config: "random R=2 v1", state: "a:v1+ b:v1+",
 			edit: func(in *status.Input) {
 				r := &in.Set.Replicas[1]
-				r.Available, r.Updating, r.State, r.Hook, r.Overdue = false, true, v1alpha1.LifecycleUpdated, "lifecycle hook inPlaceUpdate has waited", true
+				r.Available, r.Updating, r.State, r.Hook, r.Overdue = false, true, v1beta1.LifecycleUpdated, "lifecycle hook inPlaceUpdate has waited", true
 				in.Plan = action.Plan{}
 				in.Plan.Hold(action.HeldByTimeout, "web-b", "lifecycle hook inPlaceUpdate has waited")
 			},
@@ -388,7 +388,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: "old-pods",
 		},
 		"a pod on its way out has spent the budget": {
-			config: "ordinal R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1x", previous: before(v1alpha1.ReasonRollingUpdate),
+			config: "ordinal R=3 v1>v2", state: "0:v1+ 1:v1+ 2:v1x", previous: before(v1beta1.ReasonRollingUpdate),
 			want: `
 				Ready=False RollingUpdate: 0 of 3 pods updated; waiting for web-2: Terminating on node node-2
 				Available=True MinimumPodsAvailable: 2 of 3 pods available, at least 2 needed
@@ -396,7 +396,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByTermination,
 		},
 		"a claim is in the way": {
-			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1alpha1.ReasonScaling),
+			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1beta1.ReasonScaling),
 			edit: func(in *status.Input) {
 				in.Set.Blocked = map[string]snapshot.Block{"1": {Claim: true, Reason: "claim data-web-1 belongs to another set"}}
 				in.Plan = plan.Next(in.Set)
@@ -409,7 +409,7 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByRefusal,
 		},
 		"a name is taken": {
-			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1alpha1.ReasonScaling),
+			config: "ordinal R=2 v2", state: "0:v2+", previous: before(v1beta1.ReasonScaling),
 			edit: func(in *status.Input) {
 				in.Set.Blocked = map[string]snapshot.Block{"1": {Reason: "the name is taken by a pod of another owner"}}
 				in.Plan = plan.Next(in.Set)
@@ -422,9 +422,9 @@ func TestConditions(t *testing.T) {
 			wantBlocking: status.BlockedByRefusal,
 		},
 		"a delete is refused": {
-			config: "random R=1 v2", state: "a:v2+ b:v2+", previous: before(v1alpha1.ReasonScaling),
+			config: "random R=1 v2", state: "a:v2+ b:v2+", previous: before(v1beta1.ReasonScaling),
 			edit: func(in *status.Input) {
-				in.Failure = &status.Failure{Reason: v1alpha1.ReasonFailedDelete, Message: "denied by \x1b[31mpolicy"}
+				in.Failure = &status.Failure{Reason: v1beta1.ReasonFailedDelete, Message: "denied by \x1b[31mpolicy"}
 			},
 			want: `
 				Ready=False Scaling: 2 pods, 1 wanted; failed: denied by policy

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
 	"rollset.dev/rollset/internal/status"
@@ -17,7 +17,7 @@ import (
 
 func TestNeedsWriteAndUrgent(t *testing.T) {
 	t.Parallel()
-	condition := func(s *v1alpha1.RollSetStatus, name string) *metav1.Condition {
+	condition := func(s *v1beta1.RollSetStatus, name string) *metav1.Condition {
 		for i := range s.Conditions {
 			if s.Conditions[i].Type == name {
 				return &s.Conditions[i]
@@ -27,26 +27,26 @@ func TestNeedsWriteAndUrgent(t *testing.T) {
 		return &s.Conditions[len(s.Conditions)-1]
 	}
 	for name, tc := range map[string]struct {
-		edit                   func(*v1alpha1.RollSetStatus)
+		edit                   func(*v1beta1.RollSetStatus)
 		wantsWrite, wantsHurry bool
 	}{
-		"nothing changed": {edit: func(*v1alpha1.RollSetStatus) {}},
-		"nil is empty":    {edit: func(s *v1alpha1.RollSetStatus) { s.VolumeClaims = []v1alpha1.VolumeClaimStatus{} }},
-		"the same time, spelt otherwise": {edit: func(s *v1alpha1.RollSetStatus) {
-			c := condition(s, v1alpha1.ConditionReady)
+		"nothing changed": {edit: func(*v1beta1.RollSetStatus) {}},
+		"nil is empty":    {edit: func(s *v1beta1.RollSetStatus) { s.VolumeClaims = []v1beta1.VolumeClaimStatus{} }},
+		"the same time, spelt otherwise": {edit: func(s *v1beta1.RollSetStatus) {
+			c := condition(s, v1beta1.ConditionReady)
 			c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.In(time.FixedZone("", 3600)))
 		}},
-		"a counter":             {edit: func(s *v1alpha1.RollSetStatus) { s.ReadyReplicas++ }, wantsWrite: true},
-		"a message":             {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionReady).Message = "x" }, wantsWrite: true},
-		"a failure":             {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionReplicaFailure).Status = "True" }, wantsWrite: true},
-		"no longer ready":       {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionReady).Status = "False" }, wantsWrite: true, wantsHurry: true},
-		"no longer available":   {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionAvailable).Status = "False" }, wantsWrite: true, wantsHurry: true},
-		"stalled":               {edit: func(s *v1alpha1.RollSetStatus) { condition(s, v1alpha1.ConditionStalled).Status = "True" }, wantsWrite: true, wantsHurry: true},
-		"another generation":    {edit: func(s *v1alpha1.RollSetStatus) { s.ObservedGeneration++ }, wantsWrite: true, wantsHurry: true},
-		"a rollout is complete": {edit: func(s *v1alpha1.RollSetStatus) { s.CurrentRevision = "v3" }, wantsWrite: true, wantsHurry: true},
-		"a new revision":        {edit: func(s *v1alpha1.RollSetStatus) { s.UpdateRevision = "v3" }, wantsWrite: true, wantsHurry: true},
-		"a collision":           {edit: func(s *v1alpha1.RollSetStatus) { s.CollisionCount = new(int32(1)) }, wantsWrite: true, wantsHurry: true},
-		"the selector":          {edit: func(s *v1alpha1.RollSetStatus) { s.LabelSelector = "app=web" }, wantsWrite: true, wantsHurry: true},
+		"a counter":             {edit: func(s *v1beta1.RollSetStatus) { s.ReadyReplicas++ }, wantsWrite: true},
+		"a message":             {edit: func(s *v1beta1.RollSetStatus) { condition(s, v1beta1.ConditionReady).Message = "x" }, wantsWrite: true},
+		"a failure":             {edit: func(s *v1beta1.RollSetStatus) { condition(s, v1beta1.ConditionReplicaFailure).Status = "True" }, wantsWrite: true},
+		"no longer ready":       {edit: func(s *v1beta1.RollSetStatus) { condition(s, v1beta1.ConditionReady).Status = "False" }, wantsWrite: true, wantsHurry: true},
+		"no longer available":   {edit: func(s *v1beta1.RollSetStatus) { condition(s, v1beta1.ConditionAvailable).Status = "False" }, wantsWrite: true, wantsHurry: true},
+		"stalled":               {edit: func(s *v1beta1.RollSetStatus) { condition(s, v1beta1.ConditionStalled).Status = "True" }, wantsWrite: true, wantsHurry: true},
+		"another generation":    {edit: func(s *v1beta1.RollSetStatus) { s.ObservedGeneration++ }, wantsWrite: true, wantsHurry: true},
+		"a rollout is complete": {edit: func(s *v1beta1.RollSetStatus) { s.CurrentRevision = "v3" }, wantsWrite: true, wantsHurry: true},
+		"a new revision":        {edit: func(s *v1beta1.RollSetStatus) { s.UpdateRevision = "v3" }, wantsWrite: true, wantsHurry: true},
+		"a collision":           {edit: func(s *v1beta1.RollSetStatus) { s.CollisionCount = new(int32(1)) }, wantsWrite: true, wantsHurry: true},
+		"the selector":          {edit: func(s *v1beta1.RollSetStatus) { s.LabelSelector = "app=web" }, wantsWrite: true, wantsHurry: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,14 +62,14 @@ func TestNeedsWriteAndUrgent(t *testing.T) {
 		})
 	}
 	first := status.Compute(input(snapshottest.Parse("random R=1 v2", ""))).Status
-	if !status.Urgent(&v1alpha1.RollSetStatus{ObservedGeneration: -1}, &first) {
+	if !status.Urgent(&v1beta1.RollSetStatus{ObservedGeneration: -1}, &first) {
 		t.Error("the first status must not wait")
 	}
 }
 
 // kstatus returns the status of an object for tools that follow the kstatus convention: first the generation, then
 // conditions that are abnormal when True, then Ready.
-func kstatus(s *v1alpha1.RollSetStatus, generation int64) string {
+func kstatus(s *v1beta1.RollSetStatus, generation int64) string {
 	is := func(name string) metav1.ConditionStatus {
 		for _, c := range s.Conditions {
 			if c.Type == name {
@@ -111,14 +111,14 @@ func TestKstatus(t *testing.T) {
 		"on the way back":                {config: "random R=1 rejected v1>v2", state: "a:v2+", want: "InProgress"},
 		"a spec that makes no sense":     {config: "random R=1 v2", state: "a:v2+", edit: func(in *status.Input) { in.Invalid = "no" }, want: "Failed"},
 		"a template that is refused": {config: "random R=1 v1>v2", state: "a:v1+", want: "Failed", edit: func(in *status.Input) {
-			in.Failure = &status.Failure{Reason: v1alpha1.ReasonInvalidTemplate, Message: "no"}
+			in.Failure = &status.Failure{Reason: v1beta1.ReasonInvalidTemplate, Message: "no"}
 		}},
 		"past the deadline": {config: "random R=2 v1>v2", state: "a:v1+ b:v2.", want: "Failed", edit: func(in *status.Input) {
-			in.Previous = before(v1alpha1.ReasonProgressDeadlineExceeded)
+			in.Previous = before(v1beta1.ReasonProgressDeadlineExceeded)
 		}},
 		"past the deadline, to be rolled back": {config: "random R=2 v1>v2", state: "a:v1+ b:v2.", want: "InProgress", edit: func(in *status.Input) {
-			in.Set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1alpha1.RollbackOnDeadline
-			in.Previous = before(v1alpha1.ReasonProgressDeadlineExceeded)
+			in.Set.Spec.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1beta1.RollbackOnDeadline
+			in.Previous = before(v1beta1.ReasonProgressDeadlineExceeded)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -19,7 +19,7 @@ import (
 // answer for one plan.
 type domains struct {
 	set  *snapshot.Set
-	spec *v1alpha1.FailureDomains
+	spec *v1beta1.FailureDomains
 	// excess is how many pods of each revision must move. Without any, pods are only replaced because users named them.
 	excess map[string]int
 	all    map[snapshot.Domain]*domain

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
@@ -233,7 +233,7 @@ func TestDomains(t *testing.T) {
 			for i := range o.Replicas {
 				r := &o.Replicas[i]
 				if origin, ok := tt.origins[r.ID]; ok {
-					r.Pod.Annotations = map[string]string{v1alpha1.OriginAnnotation: origin.String(snapshottest.Zone)}
+					r.Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: origin.String(snapshottest.Zone)}
 				}
 				if strings.Contains(tt.waiting, r.ID) {
 					r.Waiting = "container app is to be resized"
@@ -245,7 +245,7 @@ func TestDomains(t *testing.T) {
 				case !strings.Contains(tt.young, r.ID):
 				case r.Node == "":
 					unknown := snapshot.Origin{Revision: r.Revision}
-					r.Pod.Annotations = map[string]string{v1alpha1.OriginAnnotation: unknown.String(snapshottest.Zone)}
+					r.Pod.Annotations = map[string]string{v1beta1.OriginAnnotation: unknown.String(snapshottest.Zone)}
 				default:
 					r.ReadySince = o.Now.Add(-time.Minute)
 				}

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
@@ -87,7 +87,7 @@ func (v *mover) settle(w *desired.State) {
 // leave lets a pod serve that is not moved now, unless its containers are about to restart or it waits for a lifecycle hook
 // that is not about moves. A pod that waits for resources keeps serving.
 func (v *mover) leave(r *snapshot.Replica) {
-	withdrawn := r.Withdrawn && r.State != v1alpha1.LifecyclePreparingUpdate
+	withdrawn := r.Withdrawn && r.State != v1beta1.LifecyclePreparingUpdate
 	if r.Gate.Passable() || r.Restarting || withdrawn {
 		return
 	}

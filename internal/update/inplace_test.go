@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -47,9 +47,9 @@ func template(revision string) *corev1.PodTemplateSpec {
 func observe(policy, config, state string) *snapshot.Set {
 	o := snapshottest.Parse(config, state)
 	policy, withGrace := strings.CutSuffix(policy, " with grace")
-	o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.PodUpdatePolicy(policy)
+	o.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.PodUpdatePolicy(policy)
 	if withGrace {
-		o.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
+		o.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
 	}
 	for _, name := range []string{"v1", "v2", "v3", "note2", "cpu2", "env2"} {
 		o.Known[name] = snapshot.Revision{Name: name, Template: template(name)}
@@ -196,7 +196,7 @@ func TestPlanInPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tt.policy == "" {
-				tt.policy = string(v1alpha1.InPlaceIfPossiblePod)
+				tt.policy = string(v1beta1.InPlaceIfPossiblePod)
 			}
 			o := observe(tt.policy, tt.config, tt.state)
 			checkPlan(t, o, tt.want)
@@ -216,9 +216,9 @@ func checkPlan(t *testing.T, o *snapshot.Set, want []string) {
 // before the pod is taken out of service, and not only when it is to be patched.
 func TestPlanWithoutPatch(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[v1alpha1.PodUpdatePolicy]string{
-		v1alpha1.InPlaceIfPossiblePod: "delete web-0 (recreate at v2: patch pod web-0: it has no container app)",
-		v1alpha1.InPlaceOnlyPod:       "hold web-0: podUpdatePolicy InPlaceOnly: patch pod web-0: it has no container app",
+	for policy, want := range map[v1beta1.PodUpdatePolicy]string{
+		v1beta1.InPlaceIfPossiblePod: "delete web-0 (recreate at v2: patch pod web-0: it has no container app)",
+		v1beta1.InPlaceOnlyPod:       "hold web-0: podUpdatePolicy InPlaceOnly: patch pod web-0: it has no container app",
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
@@ -245,11 +245,11 @@ func TestPlanGateReopened(t *testing.T) {
 			t.Parallel()
 			o := observe("InPlaceOnly with grace", "ordinal R=1 v1>v2", "0:v1.")
 			r := &o.Replicas[0]
-			r.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+			r.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
 			r.Pod.Status.Conditions = []corev1.PodCondition{
 				{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
 				{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at(3))},
-				{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.open)},
+				{Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.open)},
 			}
 			r.Gate = inplace.GateOf(r.Pod)
 			checkPlan(t, o, []string{c.want})
@@ -360,7 +360,7 @@ func TestPlanEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tt.policy == "" {
-				tt.policy = string(v1alpha1.InPlaceIfPossiblePod)
+				tt.policy = string(v1beta1.InPlaceIfPossiblePod)
 			}
 			o := observe(tt.policy, "ordinal R=1 mu=1 cpu2", "0:cpu2+")
 			tt.change(&o.Replicas[0])

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -127,7 +127,7 @@ func (v *mover) move(m desired.Candidate) bool {
 
 // method decides how a pod is moved.
 func (v *mover) method(m desired.Candidate) method {
-	if m.Named || v.set.Strategy() != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
+	if m.Named || v.set.Strategy() != v1beta1.RollingUpdateStrategy || v.set.Spec.UpdatePolicy() == v1beta1.RecreatePod {
 		return method{}
 	}
 	d := v.difference(transition{from: m.Replica.Revision, to: m.To})
@@ -153,7 +153,7 @@ func (v *mover) difference(t transition) *difference {
 
 // cannot holds a pod that cannot move at all: in place, because of its policy; or because its successor could not come.
 func (v *mover) cannot(m desired.Candidate, how method) bool {
-	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
+	if how.cannot != "" && v.set.Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod {
 		v.plan.Hold(action.HeldByPolicy, m.Replica.Pod.Name, "podUpdatePolicy InPlaceOnly: %s", how.cannot)
 		return true
 	}
@@ -195,7 +195,7 @@ func (v *mover) lost(m desired.Candidate, how method) string {
 		name := identity.ClaimName(v.set.Name, template.Name, m.Replica.ID)
 		switch claim := m.Replica.Claim(name); {
 		case claim == nil && !m.Replica.OutOfService() && claims.Mounts(m.Replica.Pod, name):
-			return fmt.Sprintf("it mounts claim %s, which has the label of another set; give it the label %s=%s, or delete the pod", name, v1alpha1.SetLabel, v.set.Name)
+			return fmt.Sprintf("it mounts claim %s, which has the label of another set; give it the label %s=%s, or delete the pod", name, v1beta1.SetLabel, v.set.Name)
 		case claim == nil, claim.DeletionTimestamp != nil: // one that is being deleted is made anew
 			continue
 		}
@@ -254,11 +254,11 @@ func (v *mover) refuses(m desired.Candidate, how method) action.HoldKind {
 func begun(r *snapshot.Replica, how method) bool {
 	switch {
 	case how.recreates():
-		return r.State == v1alpha1.LifecyclePreparingDelete
+		return r.State == v1beta1.LifecyclePreparingDelete
 	case !how.change.NeedsRestart() || r.Restarting:
 		return false
 	default:
-		return r.State == v1alpha1.LifecyclePreparingUpdate
+		return r.State == v1beta1.LifecyclePreparingUpdate
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -59,7 +59,7 @@ func trailingNumber(s string) (string, bool) {
 }
 
 // scatterClasses spreads, within each class of equally urgent healthy pods, those that share a label.
-func scatterClasses(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
+func scatterClasses(moves []*candidate, terms []v1beta1.UpdateScatterTerm) {
 	for start := 0; len(terms) > 0 && start < len(moves); {
 		end := start + 1
 		for end < len(moves) && moves[start].class == moves[end].class {
@@ -76,7 +76,7 @@ func scatterClasses(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
 // u/(n+1) of the n named and u other pods that are left. A later plan, which sees only the pods that are left, places the
 // next named pod by the same rule. So no two named pods follow each other from one step to the next while there are as many
 // others.
-func scatter(moves []*candidate, terms []v1alpha1.UpdateScatterTerm) {
+func scatter(moves []*candidate, terms []v1beta1.UpdateScatterTerm) {
 	for _, term := range terms {
 		var named, others []*candidate
 		for _, m := range moves {

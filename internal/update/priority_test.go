@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/desired"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -23,16 +23,16 @@ import (
 
 func TestUpdateOrder(t *testing.T) {
 	t.Parallel()
-	weight := func(n int32, key, value string) v1alpha1.UpdatePriorityWeightTerm {
-		return v1alpha1.UpdatePriorityWeightTerm{
+	weight := func(n int32, key, value string) v1beta1.UpdatePriorityWeightTerm {
+		return v1beta1.UpdatePriorityWeightTerm{
 			Weight: n, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
 		}
 	}
 	tests := map[string]struct {
 		state    string
 		labels   map[string]string // identity to key=value
-		priority *v1alpha1.UpdatePriorityStrategy
-		scatter  []v1alpha1.UpdateScatterTerm
+		priority *v1beta1.UpdatePriorityStrategy
+		scatter  []v1beta1.UpdateScatterTerm
 		want     string
 	}{
 		"without priorities the highest ordinal goes first": {
@@ -42,7 +42,7 @@ func TestUpdateOrder(t *testing.T) {
 		"the greater weight goes first, and weights add up": {
 			state:  "0:v1+ 1:v1+ 2:v1+ 3:v1+",
 			labels: map[string]string{"0": "zone=a", "1": "zone=b", "2": "zone=a,role=spare"},
-			priority: &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{
+			priority: &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{
 				weight(10, "zone", "a"), weight(5, "role", "spare"), weight(20, "zone", "b"),
 			}},
 			want: "1 2 0 3",
@@ -50,13 +50,13 @@ func TestUpdateOrder(t *testing.T) {
 		"the greater trailing number goes first, pods without one last": {
 			state:    "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+",
 			labels:   map[string]string{"0": "wave=w-9", "1": "wave=w-010", "2": "wave=none", "4": "wave=w-2"},
-			priority: &v1alpha1.UpdatePriorityStrategy{OrderPriority: []v1alpha1.UpdatePriorityOrderTerm{{OrderedKey: "wave"}}},
+			priority: &v1beta1.UpdatePriorityStrategy{OrderPriority: []v1beta1.UpdatePriorityOrderTerm{{OrderedKey: "wave"}}},
 			want:     "1 0 4 3 2",
 		},
 		"a broken pod goes before what has the greatest weight": {
 			state:  "0:v1. 1:v1+ 2:v1+",
 			labels: map[string]string{"1": "zone=a"},
-			priority: &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{
+			priority: &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{
 				weight(100, "zone", "a"),
 			}},
 			want: "0 1 2",
@@ -64,7 +64,7 @@ func TestUpdateOrder(t *testing.T) {
 		"a stray goes before what has the greatest weight": {
 			state:  "0:v0+ 1:v1+ 2:v1+",
 			labels: map[string]string{"1": "zone=a"},
-			priority: &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{
+			priority: &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{
 				weight(100, "zone", "a"),
 			}},
 			want: "0 1 2",
@@ -72,13 +72,13 @@ func TestUpdateOrder(t *testing.T) {
 		"pods that share a label are spread": {
 			state:   "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+ 5:v1+",
 			labels:  map[string]string{"5": "rack=x", "4": "rack=x"},
-			scatter: []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "x"}},
+			scatter: []v1beta1.UpdateScatterTerm{{Key: "rack", Value: "x"}},
 			want:    "3 5 2 4 1 0",
 		},
 		"several labels are spread alike": {
 			state:   "0:v1+ 1:v1+ 2:v1+ 3:v1+ 4:v1+ 5:v1+",
 			labels:  map[string]string{"5": "rack=x", "4": "rack=x", "3": "rack=y", "2": "rack=y"},
-			scatter: []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "x"}, {Key: "rack", Value: "y"}},
+			scatter: []v1beta1.UpdateScatterTerm{{Key: "rack", Value: "x"}, {Key: "rack", Value: "y"}},
 			want:    "5 3 4 2 1 0",
 		},
 	}
@@ -122,7 +122,7 @@ func TestScatterStepByStep(t *testing.T) {
 			for i := range o.Replicas {
 				o.Replicas[i].Pod.Labels = map[string]string{"rack": strconv.Itoa(named >> i & 1)}
 			}
-			o.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = []v1alpha1.UpdateScatterTerm{{Key: "rack", Value: "1"}}
+			o.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = []v1beta1.UpdateScatterTerm{{Key: "rack", Value: "1"}}
 			var err error
 			if o.Priorities, err = snapshot.ResolvePriorities(o.Spec); err != nil {
 				t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // accepted reads the manifests of testdata/accepted by name. They are StatefulSets and CloneSets. The test turns them into
@@ -42,7 +42,7 @@ func accepted(t *testing.T) map[string]*unstructured.Unstructured {
 		if u.GetKind() == "StatefulSet" {
 			u = with(t, u, fields{"spec.podIdentity": "Ordinal"})
 		}
-		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
+		u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSet"))
 		sets[strings.TrimSuffix(filepath.Base(path), ".yaml")] = u
 	}
 	return sets
@@ -121,7 +121,7 @@ func TestQuantitiesAreNumbersOrStrings(t *testing.T) {
 			t.Errorf("%s: %v", number, err)
 			continue
 		}
-		typed := &v1alpha1.RollSet{}
+		typed := &v1beta1.RollSet{}
 		raw, err := set.MarshalJSON()
 		if err == nil {
 			err = json.Unmarshal(raw, typed)
@@ -213,12 +213,12 @@ func TestEmbeddedMetadataIsKept(t *testing.T) {
 }
 
 // create creates a set and returns it as the controller sees it.
-func create(t *testing.T, u *unstructured.Unstructured) *v1alpha1.RollSet {
+func create(t *testing.T, u *unstructured.Unstructured) *v1beta1.RollSet {
 	t.Helper()
 	if err := shared.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestScaleShowsReplicasAndSelector(t *testing.T) {
 // every way; for custom resources the ways differ.
 func TestEmptyFieldsAreAccepted(t *testing.T) {
 	text := `
-apiVersion: apps.rollset.dev/v1alpha1
+apiVersion: apps.rollset.dev/v1beta1
 kind: RollSet
 metadata: {namespace: default, name: empty, annotations: }
 spec:
@@ -313,7 +313,7 @@ spec:
 			if err := write(u); err != nil {
 				t.Fatal(err)
 			}
-			set := &v1alpha1.RollSet{}
+			set := &v1beta1.RollSet{}
 			if err := shared.Get(t.Context(), client.ObjectKeyFromObject(u), set); err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/hack/crdgen/schema"
 )
 
@@ -176,7 +176,7 @@ func decodes(ctx context.Context, c *rest.RESTClient, body []byte) (bool, error)
 	if err != nil {
 		return false, fmt.Errorf("create: %w", err)
 	}
-	var set v1alpha1.RollSet
+	var set v1beta1.RollSet
 	if err := json.Unmarshal(stored, &set); err != nil {
 		return true, fmt.Errorf("admitted, but not decoded: %w", err)
 	}
@@ -187,7 +187,7 @@ func decodes(ctx context.Context, c *rest.RESTClient, body []byte) (bool, error)
 func rawClient(t *testing.T) *rest.RESTClient {
 	t.Helper()
 	config := rest.CopyConfig(shared.env.Config)
-	config.GroupVersion = &v1alpha1.GroupVersion
+	config.GroupVersion = &v1beta1.GroupVersion
 	config.APIPath = "/apis"
 	config.ContentType = "application/json"
 	config.QPS = -1

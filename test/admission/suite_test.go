@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/stored"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
@@ -65,7 +65,7 @@ func start(crd *apiextensionsv1.CustomResourceDefinition) (*cluster, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func shipped() (*apiextensionsv1.CustomResourceDefinition, error) {
 
 // manifest is the smallest set. Tests change it.
 const manifest = `
-apiVersion: apps.rollset.dev/v1alpha1
+apiVersion: apps.rollset.dev/v1beta1
 kind: RollSet
 metadata:
   name: web

@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/forecast"
 	"rollset.dev/rollset/internal/testing/patience"
 )
@@ -45,12 +45,12 @@ type window struct {
 }
 
 // edit is a set before and after a change.
-type edit struct{ before, after *v1alpha1.RollSet }
+type edit struct{ before, after *v1beta1.RollSet }
 
 // newEdit returns an edit that gives a set of some pods a new image.
-func newEdit(pods int, change func(spec *v1alpha1.RollSetSpec)) edit {
+func newEdit(pods int, change func(spec *v1beta1.RollSetSpec)) edit {
 	labels := map[string]string{"app": "web"}
-	before := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
+	before := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	before.Spec.Replicas = new(int32(pods))
 	before.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	before.Spec.Template.Labels = labels
@@ -68,13 +68,13 @@ func newEdit(pods int, change func(spec *v1alpha1.RollSetSpec)) edit {
 
 func edits() map[string]edit {
 	return map[string]edit{
-		"12-pods":  newEdit(12, func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt(1)) }),
-		"500-pods": newEdit(500, func(s *v1alpha1.RollSetSpec) { s.MinReadySeconds = 20 }),
-		"in-place": newEdit(9, func(s *v1alpha1.RollSetSpec) {
-			s.PodIdentity = v1alpha1.OrdinalIdentity
-			s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.InPlaceIfPossiblePod
+		"12-pods":  newEdit(12, func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt(1)) }),
+		"500-pods": newEdit(500, func(s *v1beta1.RollSetSpec) { s.MinReadySeconds = 20 }),
+		"in-place": newEdit(9, func(s *v1beta1.RollSetSpec) {
+			s.PodIdentity = v1beta1.OrdinalIdentity
+			s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePod
 		}),
-		"partition": newEdit(40, func(s *v1alpha1.RollSetSpec) {
+		"partition": newEdit(40, func(s *v1beta1.RollSetSpec) {
 			s.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromString("50%"))
 		}),
 	}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // sample decodes documents of a file of config/gates. None may have an unknown field.
@@ -80,10 +80,10 @@ func newAccount(t *testing.T) *account {
 		os.WriteFile(filepath.Join(u.dir, "smoke-test.sh"), []byte("#!/bin/sh\necho all is well\n"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	u.newSet(t, "shop", func(set *v1alpha1.RollSet) {
-		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{
-			{Updated: intstr.FromInt32(1), Gates: []v1alpha1.StepGate{{ConditionType: "Smoke"}}},
-			{Updated: intstr.FromInt32(2), Gates: []v1alpha1.StepGate{{ConditionType: "ErrorRate"}}},
+	u.newSet(t, "shop", func(set *v1beta1.RollSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{
+			{Updated: intstr.FromInt32(1), Gates: []v1beta1.StepGate{{ConditionType: "Smoke"}}},
+			{Updated: intstr.FromInt32(2), Gates: []v1beta1.StepGate{{ConditionType: "ErrorRate"}}},
 		}
 	})
 	return a
@@ -178,8 +178,8 @@ func pipeline(t *testing.T, a *account) {
 		t.Fatal(err)
 	}
 	set := a.get(t, "shop")
-	set.APIVersion, set.Kind = v1alpha1.GroupVersion.String(), "RollSet"
-	set.ResourceVersion, set.ManagedFields, set.Status = "", nil, v1alpha1.RollSetStatus{}
+	set.APIVersion, set.Kind = v1beta1.GroupVersion.String(), "RollSet"
+	set.ResourceVersion, set.ManagedFields, set.Status = "", nil, v1beta1.RollSetStatus{}
 	set.Spec.Template.Spec.Containers[0].Image = "nginx:1.30"
 	set.Spec.UpdateStrategy.RollingUpdate.Steps[1].Gates = nil
 	manifest, err := yaml.Marshal(set)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // gitOps is a tool that keeps a set as a manifest has it.
@@ -53,7 +53,7 @@ func (g gitOps) sync(t *testing.T, u *user, manifest map[string]any) {
 		return
 	}
 	eventually(t, "the fields to be taken over", func() error {
-		found := &v1alpha1.RollSet{}
+		found := &v1beta1.RollSet{}
 		err := shared.Get(t.Context(), client.ObjectKeyFromObject(object), found)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -119,7 +119,7 @@ func TestGitOpsKeepsWhatVerbsDo(t *testing.T) {
 			u := newUser(t)
 			container := map[string]any{"name": "app", "image": "nginx:1.28"}
 			manifest := map[string]any{
-				"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RollSet", "metadata": map[string]any{"name": "web"},
+				"apiVersion": v1beta1.GroupVersion.String(), "kind": "RollSet", "metadata": map[string]any{"name": "web"},
 				"spec": map[string]any{
 					"replicas": int64(3), "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 					"template": map[string]any{
@@ -130,7 +130,7 @@ func TestGitOpsKeepsWhatVerbsDo(t *testing.T) {
 					}}},
 				},
 			}
-			after := func(holds func(*v1alpha1.RollSet) bool, args ...string) {
+			after := func(holds func(*v1beta1.RollSet) bool, args ...string) {
 				t.Helper()
 				u.run(t, args...)
 				tool.sync(t, u, manifest)
@@ -138,36 +138,36 @@ func TestGitOpsKeepsWhatVerbsDo(t *testing.T) {
 					t.Errorf("after %s and a sync: annotations %v, spec %+v\n%+v", strings.Join(args, " "), set.Annotations, set.Spec, set.ManagedFields)
 				}
 			}
-			rolling := func(set *v1alpha1.RollSet) *v1alpha1.RollingUpdate { return &set.Spec.UpdateStrategy.RollingUpdate }
-			restarted := func(set *v1alpha1.RollSet) bool {
+			rolling := func(set *v1beta1.RollSet) *v1beta1.RollingUpdate { return &set.Spec.UpdateStrategy.RollingUpdate }
+			restarted := func(set *v1beta1.RollSet) bool {
 				return set.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] != ""
 			}
-			annotated := func(key string) func(*v1alpha1.RollSet) bool {
-				return func(set *v1alpha1.RollSet) bool { return set.Annotations[key] != "" }
+			annotated := func(key string) func(*v1beta1.RollSet) bool {
+				return func(set *v1beta1.RollSet) bool { return set.Annotations[key] != "" }
 			}
 			tool.sync(t, u, manifest)
 			contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods")
-			after(func(set *v1alpha1.RollSet) bool { return rolling(set).Paused }, "pause", "web")
-			after(func(set *v1alpha1.RollSet) bool { return !rolling(set).Paused }, "resume", "web")
-			after(func(set *v1alpha1.RollSet) bool { return *rolling(set).Partition == intstr.FromInt32(2) }, "set", "partition", "web", "2")
-			after(func(set *v1alpha1.RollSet) bool { return *rolling(set).Partition == intstr.FromInt32(0) }, "set", "partition", "web", "0")
-			after(func(set *v1alpha1.RollSet) bool {
+			after(func(set *v1beta1.RollSet) bool { return rolling(set).Paused }, "pause", "web")
+			after(func(set *v1beta1.RollSet) bool { return !rolling(set).Paused }, "resume", "web")
+			after(func(set *v1beta1.RollSet) bool { return *rolling(set).Partition == intstr.FromInt32(2) }, "set", "partition", "web", "2")
+			after(func(set *v1beta1.RollSet) bool { return *rolling(set).Partition == intstr.FromInt32(0) }, "set", "partition", "web", "0")
+			after(func(set *v1beta1.RollSet) bool {
 				return image(set) == "nginx:1.28" && *rolling(set).Partition == intstr.FromInt32(0)
 			},
 				"set", "image", "web", "app=nginx:1.29")
 			contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods")
 			after(restarted, "restart", "web")
-			inPhase(t, u, 1, v1alpha1.RolloutPaused)
-			after(annotated(v1alpha1.PromoteAnnotation), "promote", "web")
-			inPhase(t, u, 2, v1alpha1.RolloutPaused)
-			after(annotated(v1alpha1.AbortAnnotation), "abort", "web", "--wait", longest())
-			after(annotated(v1alpha1.RetryAnnotation), "retry", "web")
-			inPhase(t, u, 1, v1alpha1.RolloutPaused)
-			after(annotated(v1alpha1.PromoteAnnotation), "promote", "web", "--full", "--wait", longest())
+			inPhase(t, u, 1, v1beta1.RolloutPaused)
+			after(annotated(v1beta1.PromoteAnnotation), "promote", "web")
+			inPhase(t, u, 2, v1beta1.RolloutPaused)
+			after(annotated(v1beta1.AbortAnnotation), "abort", "web", "--wait", longest())
+			after(annotated(v1beta1.RetryAnnotation), "retry", "web")
+			inPhase(t, u, 1, v1beta1.RolloutPaused)
+			after(annotated(v1beta1.PromoteAnnotation), "promote", "web", "--full", "--wait", longest())
 			if !restarted(u.get(t, "web")) {
 				t.Errorf("the restart was undone")
 			}
-			after(func(set *v1alpha1.RollSet) bool { return image(set) == "nginx:1.28" }, "undo", "web")
+			after(func(set *v1beta1.RollSet) bool { return image(set) == "nginx:1.28" }, "undo", "web")
 		})
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // podTemplate returns a template with the fields of real ones.
@@ -79,7 +79,7 @@ func (u *user) newCloneSet(t *testing.T, name string) {
 		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 		pod.Name = name + "-" + id
 		pod.Labels["apps.kruise.io/cloneset-instance-id"] = id
-		pod.Labels[v1alpha1.RevisionLabel] = name + "-6c8f5d7b9c"
+		pod.Labels[v1beta1.RevisionLabel] = name + "-6c8f5d7b9c"
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "InPlaceUpdateReady"}}
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, set.GroupVersionKind())}
 		u.create(t, pod)
@@ -179,7 +179,7 @@ func TestAdoptCloneSet(t *testing.T) {
 
 	dry := u.run(t, "adopt", "cloneset/web")
 	contains(t, dry, "cloneset/web becomes rollset/web; 3 of 3 pods match its template", "1. keep the manifest", "Nothing was done; --yes does it.")
-	err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "web"}, &v1alpha1.RollSet{})
+	err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "web"}, &v1beta1.RollSet{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a dry run made a set: %v", err)
 	}
@@ -217,7 +217,7 @@ func TestReleaseRefuses(t *testing.T) {
 	t.Parallel()
 	j := newJourney(t, "testdata/workloads/zookeeper.yaml", false)
 	j.adopt(t)
-	edit := func(edit func(*v1alpha1.RollSet)) {
+	edit := func(edit func(*v1beta1.RollSet)) {
 		t.Helper()
 		eventually(t, "an edit", func() error {
 			set := j.user.get(t, j.name)
@@ -226,7 +226,7 @@ func TestReleaseRefuses(t *testing.T) {
 		})
 		j.settled(t)
 	}
-	edit(func(set *v1alpha1.RollSet) { set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1)} })
+	edit(func(set *v1beta1.RollSet) { set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1)} })
 	j.remember(t)
 	j.user.fails(t, 1, []string{"release", j.name, "--yes"}, "no counterpart for spec.reserveOrdinals: a StatefulSet has no such field")
 	lossy := j.user.try(t, "", "release", j.name, "--yes", "--lossy")
@@ -234,13 +234,13 @@ func TestReleaseRefuses(t *testing.T) {
 	if lossy.code != 1 {
 		t.Errorf("exit code %d", lossy.code)
 	}
-	edit(func(set *v1alpha1.RollSet) {
+	edit(func(set *v1beta1.RollSet) {
 		set.Spec.ReserveOrdinals = nil
-		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Updated: intstr.FromInt32(1)}}
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{{Updated: intstr.FromInt32(1)}}
 	})
 	j.remember(t)
 	j.user.fails(t, 1, []string{"release", j.name, "--yes"}, "spec.updateStrategy.rollingUpdate.steps: a StatefulSet has no such field")
-	edit(func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Steps = nil })
+	edit(func(set *v1beta1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Steps = nil })
 
 	// A rollout that does not end.
 	j.user.run(t, "set", "image", j.name, "zookeeper=zookeeper:broken")

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // These are the flags of TestNumbers. The limits hold for a laptop; a slower machine exceeds them without a defect.
@@ -42,7 +42,7 @@ func TestNumbers(t *testing.T) {
 		exceeded = t.Errorf
 	}
 	u := newUser(t)
-	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
+	u.newSet(t, "web", func(set *v1beta1.RollSet) {
 		set.Spec.Replicas = new(int32(*pods))
 		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("10%"))
 	})

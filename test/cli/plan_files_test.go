@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // webManifest is a set as a user writes it, without a namespace and without defaults.
 func webManifest(replicas int, image, more string) string {
-	return fmt.Sprintf(`apiVersion: apps.rollset.dev/v1alpha1
+	return fmt.Sprintf(`apiVersion: apps.rollset.dev/v1beta1
 kind: RollSet
 metadata: {name: web}
 spec:
@@ -86,7 +86,7 @@ spec: {clusterIP: None}`
 func TestPlanConflictsWithNobody(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
+	u.newSet(t, "web", func(set *v1beta1.RollSet) {
 		set.Spec.Replicas = new(int32(40))
 		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt(2))
 	})

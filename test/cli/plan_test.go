@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed/audit"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
@@ -52,7 +52,7 @@ const (
 type editor struct {
 	*rand.Rand
 
-	set *v1alpha1.RollSet
+	set *v1beta1.RollSet
 	n   int
 }
 
@@ -60,7 +60,7 @@ type editor struct {
 func newEditor(seed uint64) *editor {
 	e := &editor{Rand: rand.New(rand.NewPCG(seed, seed))}
 	labels := map[string]string{"app": "web"}
-	e.set = &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	e.set = &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	spec := &e.set.Spec
 	spec.Replicas = new(int32(3 + e.IntN(3)))
 	spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
@@ -71,9 +71,9 @@ func newEditor(seed uint64) *editor {
 	e.cpu(10)
 	rolling := &spec.UpdateStrategy.RollingUpdate
 	rolling.MaxUnavailable = new(intstr.FromInt(1 + e.IntN(2)))
-	rolling.PodUpdatePolicy = []v1alpha1.PodUpdatePolicy{v1alpha1.RecreatePod, v1alpha1.InPlaceIfPossiblePod}[e.IntN(2)]
+	rolling.PodUpdatePolicy = []v1beta1.PodUpdatePolicy{v1beta1.RecreatePod, v1beta1.InPlaceIfPossiblePod}[e.IntN(2)]
 	if e.IntN(2) == 0 {
-		spec.PodIdentity = v1alpha1.OrdinalIdentity
+		spec.PodIdentity = v1beta1.OrdinalIdentity
 		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
 			Spec: corev1.PersistentVolumeClaimSpec{
@@ -101,7 +101,7 @@ func (e *editor) edit() string {
 	spec := &e.set.Spec
 	rolling := &spec.UpdateStrategy.RollingUpdate
 	kinds := 6
-	if spec.PodIdentity == v1alpha1.OrdinalIdentity {
+	if spec.PodIdentity == v1beta1.OrdinalIdentity {
 		kinds = 8
 	}
 	switch e.IntN(kinds) {
@@ -126,7 +126,7 @@ func (e *editor) edit() string {
 	case 5:
 		// Together with updates in place, fractions of a second decide whether a pod is changed or replaced by a surplus
 		// one.
-		if spec.PodIdentity != v1alpha1.OrdinalIdentity && rolling.PodUpdatePolicy == v1alpha1.RecreatePod {
+		if spec.PodIdentity != v1beta1.OrdinalIdentity && rolling.PodUpdatePolicy == v1beta1.RecreatePod {
 			rolling.MaxSurge = new(intstr.FromInt(e.IntN(3)))
 		}
 		spec.Template.Spec.Containers[0].Image = fmt.Sprintf("nginx:%d", e.n)
@@ -135,7 +135,7 @@ func (e *editor) edit() string {
 		e.storage(1 + e.n)
 		return "claims"
 	default:
-		spec.Ordinals = &v1alpha1.Ordinals{Start: int32(e.IntN(4))}
+		spec.Ordinals = &v1beta1.Ordinals{Start: int32(e.IntN(4))}
 		return "ordinals"
 	}
 }
@@ -162,7 +162,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			e := newEditor(seed)
 			u := newUser(t)
 			u.others(t)
-			u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec = *e.set.Spec.DeepCopy() })
+			u.newSet(t, "web", func(set *v1beta1.RollSet) { set.Spec = *e.set.Spec.DeepCopy() })
 			u.rest(t, -1)
 			for range min(perSet, *edits-first) {
 				what := e.edit()
@@ -202,7 +202,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 }
 
 // oneByOne reports whether pods of a set move one after another, so that the duration of requests does not matter.
-func oneByOne(spec *v1alpha1.RollSetSpec) bool {
+func oneByOne(spec *v1beta1.RollSetSpec) bool {
 	rolling := &spec.UpdateStrategy.RollingUpdate
 	return rolling.MaxUnavailable.IntValue() == 1 && (rolling.MaxSurge == nil || rolling.MaxSurge.IntValue() == 0)
 }
@@ -229,9 +229,9 @@ const soon = 8 * time.Second
 
 // awaitSteady waits until no pod is about to change its rank by age alone. Pods without ordinals are deleted in the order of
 // how long they have been ready, in powers of two.
-func (u *user) awaitSteady(t *testing.T, identity v1alpha1.PodIdentity) {
+func (u *user) awaitSteady(t *testing.T, identity v1beta1.PodIdentity) {
 	t.Helper()
-	if identity == v1alpha1.OrdinalIdentity {
+	if identity == v1beta1.OrdinalIdentity {
 		return
 	}
 	eventually(t, "pods of a steady age", func() error {
@@ -295,7 +295,7 @@ func (f *figures) known(writes []string) map[string][]string {
 }
 
 // impossible returns which figure of a plan cannot be about the pods of the set alone, or contradicts its writes.
-func (f *figures) impossible(set *v1alpha1.RollSet, after *v1alpha1.RollSetSpec) string {
+func (f *figures) impossible(set *v1beta1.RollSet, after *v1beta1.RollSetSpec) string {
 	most := max(int(*set.Spec.Replicas), int(*after.Replicas))
 	if surge := after.UpdateStrategy.RollingUpdate.MaxSurge; surge != nil {
 		most += surge.IntValue()
@@ -317,7 +317,7 @@ func (f *figures) impossible(set *v1alpha1.RollSet, after *v1alpha1.RollSetSpec)
 }
 
 // firstOrdinal returns the first ordinal of a set.
-func firstOrdinal(spec *v1alpha1.RollSetSpec) int {
+func firstOrdinal(spec *v1beta1.RollSetSpec) int {
 	if spec.Ordinals == nil {
 		return 0
 	}
@@ -340,9 +340,9 @@ func (u *user) others(t *testing.T) {
 	broken.Name, broken.Spec.Template.Spec.Containers[0].Image = "other-broken", "nginx:broken"
 	broken.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other-broken"}}
 	broken.Spec.Template.Labels = broken.Spec.Selector.MatchLabels
-	set := &v1alpha1.RollSet{ObjectMeta: at}
+	set := &v1beta1.RollSet{ObjectMeta: at}
 	set.Name = "other-set"
-	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1alpha1.OrdinalIdentity
+	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1beta1.OrdinalIdentity
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other-set"}}
 	set.Spec.Template = *template.DeepCopy()
 	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels

@@ -27,7 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var prometheusFlag = flag.String("prometheus", "", "the program of Prometheus; make test-prometheus builds it")
@@ -121,9 +121,9 @@ func TestGateByPrometheus(t *testing.T) {
 	a := newApp(t)
 	url, kill := startPrometheus(t, a)
 	u := newUser(t)
-	gate := []v1alpha1.StepGate{{ConditionType: "Errors"}}
-	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
-		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{
+	gate := []v1beta1.StepGate{{ConditionType: "Errors"}}
+	u.newSet(t, "web", func(set *v1beta1.RollSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{
 			{Updated: intstr.FromInt32(1), Gates: gate}, {Updated: intstr.FromInt32(2), Gates: gate},
 		}
 	})
@@ -135,16 +135,16 @@ func TestGateByPrometheus(t *testing.T) {
 	awaitSample(t, url, "app_errors_ratio")
 
 	u.run(t, "set", "image", "web", "app=nginx:1.29")
-	inPhase(t, u, 1, v1alpha1.RolloutGated)
+	inPhase(t, u, 1, v1beta1.RolloutGated)
 	ofSet := fmt.Sprintf(`{namespace=%q,rollset="web"}`, u.namespace)
 	contains(t, judge.run(t, ask(`max_over_time(app_errors_ratio{app="web"}[1s]) < 0.01`)...),
 		"judging step 1 of 2", "gate Errors of rollset web is True: max_over_time(app_errors_ratio", "good in")
 
-	inPhase(t, u, 2, v1alpha1.RolloutGated)
+	inPhase(t, u, 2, v1beta1.RolloutGated)
 	fails := time.AfterFunc(time.Second, func() { a.fail(0.03) }) // in the middle of the window
 	defer fails.Stop()
 	judge.fails(t, 1, ask(`app_errors_ratio{app="web"} < bool 0.01`), "gate Errors of rollset web is False: ", `{app="web"`, "is 0")
-	inPhase(t, u, 2, v1alpha1.RolloutFailed)
+	inPhase(t, u, 2, v1beta1.RolloutFailed)
 	judge.fails(t, 1, ask("app_errors_ratio["), "step 2 was not judged, and gate Errors is as it was", "parse error")
 	judge.fails(t, 1, ask("app_errors_ratio[1m]"), "step 2 was not judged", "the query returns a matrix")
 	judge.fails(t, 1, ask("no_such_metric > 0"), "is False: no_such_metric > 0: it returns nothing")
@@ -154,7 +154,7 @@ func TestGateByPrometheus(t *testing.T) {
 	awaitSample(t, url, "absent(rollset_rollout_step"+ofSet+") and absent(rollset_rollout_since_timestamp_seconds"+ofSet+")")
 
 	u.run(t, "set", "image", "web", "app=nginx:1.30")
-	inPhase(t, u, 1, v1alpha1.RolloutGated)
+	inPhase(t, u, 1, v1beta1.RolloutGated)
 	kill()
 	judge.fails(t, 1, ask("vector(1)"), "step 1 was not judged, and gate Errors is as it was: ask Prometheus at "+url)
 	if c := meta.FindStatusCondition(u.get(t, "web").Status.Conditions, "Errors"); c == nil || c.Reason != "StepStarted" {

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // image returns the image of a set's first container.
-func image(set *v1alpha1.RollSet) string { return set.Spec.Template.Spec.Containers[0].Image }
+func image(set *v1beta1.RollSet) string { return set.Spec.Template.Spec.Containers[0].Image }
 
 // contains fails unless a text has all the parts.
 func contains(t *testing.T, text string, parts ...string) {
@@ -98,7 +98,7 @@ func TestDeletePod(t *testing.T) {
 	u.newSet(t, "web", nil)
 	victim := u.pods(t, "web")[0]
 	contains(t, u.run(t, "delete-pod", victim.Name, "--dry-run=server"), "marked for replacement (server dry run)")
-	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(&victim), &victim); err != nil || len(victim.Labels[v1alpha1.SpecifiedDeleteLabel]) > 0 {
+	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(&victim), &victim); err != nil || len(victim.Labels[v1beta1.SpecifiedDeleteLabel]) > 0 {
 		t.Errorf("a dry run marked the pod: %v %v", victim.Labels, err)
 	}
 	contains(t, u.run(t, "delete-pod", victim.Name, "--wait", longest()), "pod/"+victim.Name+" marked for replacement")
@@ -109,7 +109,7 @@ func TestDeletePod(t *testing.T) {
 	// One of the names is wrong, so no pod is touched.
 	other := u.pods(t, "web")[0]
 	u.fails(t, 1, []string{"delete-pod", other.Name, "nosuch"}, "nothing was done", `"nosuch" not found`)
-	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(&other), &other); err != nil || len(other.Labels[v1alpha1.SpecifiedDeleteLabel]) > 0 {
+	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(&other), &other); err != nil || len(other.Labels[v1beta1.SpecifiedDeleteLabel]) > 0 {
 		t.Errorf("the other pod was marked: %v %v", other.Labels, err)
 	}
 }
@@ -118,7 +118,7 @@ func TestDeletePod(t *testing.T) {
 func TestFailedRollout(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec.ProgressDeadlineSeconds = new(int32(600)) })
+	u.newSet(t, "web", func(set *v1beta1.RollSet) { set.Spec.ProgressDeadlineSeconds = new(int32(600)) })
 	// The API server rejects pods of this template, which no schema can detect.
 	set := u.get(t, "web")
 	patch := client.MergeFrom(set.DeepCopy())
@@ -154,7 +154,7 @@ func TestFailedRollout(t *testing.T) {
 func TestOnDelete(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.newSet(t, "web", func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy })
+	u.newSet(t, "web", func(set *v1beta1.RollSet) { set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteStrategy })
 	r := u.try(t, "", "set", "image", "web", "app=nginx:1.29", "--wait", longest())
 	if r.code != 4 || !strings.Contains(r.err, "kubectl rollset delete-pod POD") {
 		t.Errorf("exit code %d, want 4\n%s%s", r.code, r.out, r.err)

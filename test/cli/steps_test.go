@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // inPhase waits until a rollout is at a step, in a phase.
-func inPhase(t *testing.T, u *user, step int32, phase v1alpha1.RolloutPhase) *v1alpha1.RollSet {
+func inPhase(t *testing.T, u *user, step int32, phase v1beta1.RolloutPhase) *v1beta1.RollSet {
 	t.Helper()
-	var set *v1alpha1.RollSet
+	var set *v1beta1.RollSet
 	eventually(t, fmt.Sprintf("step %d to be %s", step, phase), func() error {
 		set = u.get(t, "web")
 		if r := set.Status.Rollout; r == nil || r.Step != step || r.Phase != phase {
@@ -64,9 +64,9 @@ func newJudge(t *testing.T, u *user) *user {
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
-		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{
-			{Updated: intstr.FromInt32(1), Gates: []v1alpha1.StepGate{{ConditionType: "Smoke"}}},
+	u.newSet(t, "web", func(set *v1beta1.RollSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{
+			{Updated: intstr.FromInt32(1), Gates: []v1beta1.StepGate{{ConditionType: "Smoke"}}},
 			{Updated: intstr.FromString("70%"), Pause: true},
 		}
 	})
@@ -83,13 +83,13 @@ func TestSteps(t *testing.T) {
 	u.run(t, "set", "image", "web", "app=nginx:1.29")
 	contains(t, u.run(t, "promote", "web"), "unchanged: step 1 of 2 has no pause")
 	u.fails(t, 1, []string{"gate", "web", "Smoke", "--", "sh", "-c", "echo 3% errors; exit 7"}, "gate Smoke of rollset web is False: sh ended with exit code 7: 3% errors")
-	inPhase(t, u, 1, v1alpha1.RolloutFailed)
+	inPhase(t, u, 1, v1beta1.RolloutFailed)
 	u.fails(t, 1, []string{"status", "web", "--watch=false"}, "StepFailed: step 1 of 2: 1 of 3 pods updated; gate Smoke is False")
 	judge := newJudge(t, u)
 	u.eventuallyWhy(t, "gate: step 1 of 2: gate Smoke is False: sh ended with exit code 7", "kubectl rollset gate web Smoke -- COMMAND")
 	contains(t, judge.run(t, "gate", "web", "Smoke", "--", "true"), "gate Smoke of rollset web is True")
 
-	set := inPhase(t, u, 2, v1alpha1.RolloutPaused)
+	set := inPhase(t, u, 2, v1beta1.RolloutPaused)
 	judge.fails(t, 1, []string{"promote", "web"}, `cannot patch resource "rollsets"`)
 	contains(t, u.run(t, "status", "web", "--watch=false"), "step 2 of 2: 2 of 3 pods updated; waiting for annotation")
 	contains(t, u.run(t, "get", "web"), "step 2 of 2: 2 of 3 pods updated", "steps  ✔ 1  ▶ 70% paused  ○ all")
@@ -102,14 +102,14 @@ func TestSteps(t *testing.T) {
 
 	contains(t, u.run(t, "retry", "web"), "web tried again")
 	contains(t, u.run(t, "gate", "web", "Smoke", "--", "true"), "gate Smoke of rollset web is True")
-	inPhase(t, u, 2, v1alpha1.RolloutPaused)
+	inPhase(t, u, 2, v1beta1.RolloutPaused)
 	contains(t, u.run(t, "promote", "web", "--wait", longest()), "web promoted", "step 2 of 2 ends")
 	if now := u.get(t, "web"); now.Status.Rollout != nil || now.Status.CurrentRevision != set.Status.UpdateRevision {
 		t.Errorf("after the last step the rollout is %+v, the current revision %s", now.Status.Rollout, now.Status.CurrentRevision)
 	}
 
 	u.run(t, "set", "image", "web", "app=nginx:1.30")
-	inPhase(t, u, 1, v1alpha1.RolloutGated)
+	inPhase(t, u, 1, v1beta1.RolloutGated)
 	contains(t, u.run(t, "promote", "web", "--full", "--wait", longest()), "web promoted", "step 1 of 2 and all that follow end")
 	if now := u.get(t, "web"); now.Status.UpdatedAvailableReplicas != 3 {
 		t.Errorf("after promote --full --wait, status has %d pods updated and available", now.Status.UpdatedAvailableReplicas)
@@ -120,23 +120,23 @@ func TestSteps(t *testing.T) {
 func TestRequestsAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.newSet(t, "web", func(set *v1alpha1.RollSet) {
-		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Updated: intstr.FromInt32(1), Pause: true}, {Updated: intstr.FromString("70%"), Pause: true}}
+	u.newSet(t, "web", func(set *v1beta1.RollSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{{Updated: intstr.FromInt32(1), Pause: true}, {Updated: intstr.FromString("70%"), Pause: true}}
 	})
 	u.run(t, "set", "image", "web", "app=nginx:1.29")
 	for range 2 {
-		inPhase(t, u, 1, v1alpha1.RolloutPaused)
+		inPhase(t, u, 1, v1beta1.RolloutPaused)
 		contains(t, u.run(t, "promote", "web"), "web promoted")
-		inPhase(t, u, 2, v1alpha1.RolloutPaused)
+		inPhase(t, u, 2, v1beta1.RolloutPaused)
 		contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted")
 		contains(t, u.run(t, "retry", "web"), "web tried again")
 	}
-	inPhase(t, u, 1, v1alpha1.RolloutPaused)
+	inPhase(t, u, 1, v1beta1.RolloutPaused)
 	contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted")
 	// The same template again: the abort from before is handled, and the new one is another.
 	u.run(t, "set", "image", "web", "app=nginx:1.28")
 	contains(t, u.run(t, "status", "web", longest()), "3 of 3 pods updated")
 	u.run(t, "set", "image", "web", "app=nginx:1.29")
-	inPhase(t, u, 1, v1alpha1.RolloutPaused)
+	inPhase(t, u, 1, v1beta1.RolloutPaused)
 	contains(t, u.run(t, "abort", "web", "--wait", longest()), "web aborted", "all pods go back")
 }

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
@@ -90,7 +90,7 @@ func (c *cluster) start(ctx context.Context) (err error) {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	if c.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
@@ -208,12 +208,12 @@ func (u *user) fails(t *testing.T, code int, args []string, texts ...string) {
 }
 
 // newSet creates a set of nginx pods and waits until it is complete.
-func (u *user) newSet(t *testing.T, name string, edit func(*v1alpha1.RollSet)) *v1alpha1.RollSet {
+func (u *user) newSet(t *testing.T, name string, edit func(*v1beta1.RollSet)) *v1beta1.RollSet {
 	t.Helper()
 	labels := map[string]string{"app": name}
-	set := &v1alpha1.RollSet{
+	set := &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name},
-		Spec: v1alpha1.RollSetSpec{
+		Spec: v1beta1.RollSetSpec{
 			Replicas: new(int32(3)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -235,9 +235,9 @@ func (u *user) newSet(t *testing.T, name string, edit func(*v1alpha1.RollSet)) *
 }
 
 // get reads a set.
-func (u *user) get(t *testing.T, name string) *v1alpha1.RollSet {
+func (u *user) get(t *testing.T, name string) *v1beta1.RollSet {
 	t.Helper()
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := shared.Get(t.Context(), client.ObjectKey{Namespace: u.namespace, Name: name}, set); err != nil {
 		t.Fatal(err)
 	}

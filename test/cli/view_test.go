@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
@@ -28,8 +28,8 @@ import (
 func TestTree(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.newSet(t, "db", func(set *v1alpha1.RollSet) {
-		set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+	u.newSet(t, "db", func(set *v1beta1.RollSet) {
+		set.Spec.PodIdentity = v1beta1.OrdinalIdentity
 		set.Spec.Replicas = new(int32(2))
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
@@ -219,7 +219,7 @@ func bind(t *testing.T, namespace, name, role string) {
 			verbs = append(verbs, "create", "delete", "patch", "update")
 		}
 		own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"rollsets"}, Verbs: verbs},
+			{APIGroups: []string{v1beta1.GroupVersion.Group}, Resources: []string{"rollsets"}, Verbs: verbs},
 		}}
 		if err := shared.Create(t.Context(), own); err != nil {
 			t.Fatal(err)
@@ -245,7 +245,7 @@ func TestBadInput(t *testing.T) {
 	u := newUser(t)
 	set := u.newSet(t, "web", nil)
 	two := filepath.Join(u.dir, "two.yaml")
-	text := "apiVersion: apps.rollset.dev/v1alpha1\nkind: RollSet\nmetadata: {name: web}\n---\napiVersion: apps.rollset.dev/v1alpha1\nkind: RollSet\nmetadata: {name: db}\n"
+	text := "apiVersion: apps.rollset.dev/v1beta1\nkind: RollSet\nmetadata: {name: web}\n---\napiVersion: apps.rollset.dev/v1beta1\nkind: RollSet\nmetadata: {name: db}\n"
 	if err := os.WriteFile(two, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		now := &v1alpha1.RollSet{}
+		now := &v1beta1.RollSet{}
 		if err := shared.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(set), now); err == nil && now.Generation != set.Generation {
 			t.Errorf("the set was changed")
 		}

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var killAll = flag.Bool("kill-all", false, "Kill the moves of all workloads after every write, not only those of a few.")
@@ -233,9 +233,9 @@ func (j *journey) thereAndApplied(t *testing.T) {
 
 // settled waits until all pods of the set are available at its newest revision, and returns it. Under OnDelete it deletes the
 // others, as a user does.
-func (j *journey) settled(t *testing.T) *v1alpha1.RollSet {
+func (j *journey) settled(t *testing.T) *v1beta1.RollSet {
 	t.Helper()
-	var set *v1alpha1.RollSet
+	var set *v1beta1.RollSet
 	eventually(t, "rollset "+j.name+" to be done", func() error {
 		set = j.user.get(t, j.name)
 		s := &set.Status
@@ -245,7 +245,7 @@ func (j *journey) settled(t *testing.T) *v1alpha1.RollSet {
 		if j.onDelete {
 			j.deleteOutdated(t, s.UpdateRevision)
 		}
-		if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue ||
+		if ready := meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue ||
 			s.Replicas != *set.Spec.Replicas || s.UpdatedAvailableReplicas != s.Replicas {
 			return fmt.Errorf("%+v", *s)
 		}
@@ -259,7 +259,7 @@ func (j *journey) deleteOutdated(t *testing.T, revision string) {
 	t.Helper()
 	pods := j.all(t)
 	for i := range pods {
-		if pods[i].Labels[v1alpha1.RevisionLabel] != revision {
+		if pods[i].Labels[v1beta1.RevisionLabel] != revision {
 			if err := shared.Delete(t.Context(), &pods[i]); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
@@ -288,9 +288,9 @@ func (j *journey) rolled(t *testing.T) {
 }
 
 // edits change each field that the old kind has too, one after the other. Those that move pods come first.
-func (j *journey) edits() map[string]func(*v1alpha1.RollSet) {
-	edits := map[string]func(*v1alpha1.RollSet){
-		"1 template": func(set *v1alpha1.RollSet) {
+func (j *journey) edits() map[string]func(*v1beta1.RollSet) {
+	edits := map[string]func(*v1beta1.RollSet){
+		"1 template": func(set *v1beta1.RollSet) {
 			set.Spec.Template.Labels["edited"] = "yes"
 			metav1.SetMetaDataAnnotation(&set.Spec.Template.ObjectMeta, "example.com/edited", "yes")
 			c := &set.Spec.Template.Spec.Containers[0]
@@ -298,43 +298,43 @@ func (j *journey) edits() map[string]func(*v1alpha1.RollSet) {
 			c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m")}
 			set.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(7))
 		},
-		"2 replicas": func(set *v1alpha1.RollSet) { *set.Spec.Replicas++ },
-		"3 metadata": func(set *v1alpha1.RollSet) {
+		"2 replicas": func(set *v1beta1.RollSet) { *set.Spec.Replicas++ },
+		"3 metadata": func(set *v1beta1.RollSet) {
 			metav1.SetMetaDataLabel(&set.ObjectMeta, "edited", "yes")
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, "example.com/edited", "yes")
 		},
-		"4 minReadySeconds":      func(set *v1alpha1.RollSet) { set.Spec.MinReadySeconds = 2 },
-		"5 revisionHistoryLimit": func(set *v1alpha1.RollSet) { set.Spec.RevisionHistoryLimit = new(int32(4)) },
+		"4 minReadySeconds":      func(set *v1beta1.RollSet) { set.Spec.MinReadySeconds = 2 },
+		"5 revisionHistoryLimit": func(set *v1beta1.RollSet) { set.Spec.RevisionHistoryLimit = new(int32(4)) },
 	}
-	rolling := func(edit func(*v1alpha1.RollingUpdate)) func(*v1alpha1.RollSet) {
-		return func(set *v1alpha1.RollSet) { edit(&set.Spec.UpdateStrategy.RollingUpdate) }
+	rolling := func(edit func(*v1beta1.RollingUpdate)) func(*v1beta1.RollSet) {
+		return func(set *v1beta1.RollSet) { edit(&set.Spec.UpdateStrategy.RollingUpdate) }
 	}
 	if j.kind == "deployment" {
-		edits["6 progressDeadlineSeconds"] = func(set *v1alpha1.RollSet) { set.Spec.ProgressDeadlineSeconds = new(int32(400)) }
-		edits["7 type"] = func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy }
-		edits["8 maxSurge"] = rolling(func(r *v1alpha1.RollingUpdate) { r.MaxSurge = new(intstr.FromString("50%")) })
-		edits["8 maxUnavailable"] = rolling(func(r *v1alpha1.RollingUpdate) { r.MaxUnavailable = new(intstr.FromInt32(1)) })
-		edits["9 paused"] = rolling(func(r *v1alpha1.RollingUpdate) { r.Paused = true })
+		edits["6 progressDeadlineSeconds"] = func(set *v1beta1.RollSet) { set.Spec.ProgressDeadlineSeconds = new(int32(400)) }
+		edits["7 type"] = func(set *v1beta1.RollSet) { set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateStrategy }
+		edits["8 maxSurge"] = rolling(func(r *v1beta1.RollingUpdate) { r.MaxSurge = new(intstr.FromString("50%")) })
+		edits["8 maxUnavailable"] = rolling(func(r *v1beta1.RollingUpdate) { r.MaxUnavailable = new(intstr.FromInt32(1)) })
+		edits["9 paused"] = rolling(func(r *v1beta1.RollingUpdate) { r.Paused = true })
 		return edits
 	}
-	edits["2 ordinals"] = func(set *v1alpha1.RollSet) {
+	edits["2 ordinals"] = func(set *v1beta1.RollSet) {
 		if j.name == "queue-rabbitmq" {
-			set.Spec.Ordinals = &v1alpha1.Ordinals{Start: 1}
+			set.Spec.Ordinals = &v1beta1.Ordinals{Start: 1}
 		}
 	}
-	edits["4 podManagementPolicy"] = func(set *v1alpha1.RollSet) {
-		set.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
+	edits["4 podManagementPolicy"] = func(set *v1beta1.RollSet) {
+		set.Spec.PodManagementPolicy = v1beta1.ParallelPodManagement
 	}
-	edits["5 retention"] = func(set *v1alpha1.RollSet) {
-		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: v1alpha1.RetainClaims, WhenScaled: v1alpha1.DeleteClaims}
+	edits["5 retention"] = func(set *v1beta1.RollSet) {
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{WhenDeleted: v1beta1.RetainClaims, WhenScaled: v1beta1.DeleteClaims}
 	}
-	edits["6 claim template"] = func(set *v1alpha1.RollSet) {
+	edits["6 claim template"] = func(set *v1beta1.RollSet) {
 		set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("200Gi")
 		metav1.SetMetaDataLabel(&set.Spec.VolumeClaimTemplates[0].ObjectMeta, "edited", "yes")
 	}
 	if !j.onDelete {
-		edits["8 partition"] = rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = new(intstr.FromInt32(1)) })
-		edits["8 maxUnavailable"] = rolling(func(r *v1alpha1.RollingUpdate) { r.MaxUnavailable = new(intstr.FromString("40%")) })
+		edits["8 partition"] = rolling(func(r *v1beta1.RollingUpdate) { r.Partition = new(intstr.FromInt32(1)) })
+		edits["8 maxUnavailable"] = rolling(func(r *v1beta1.RollingUpdate) { r.MaxUnavailable = new(intstr.FromString("40%")) })
 	}
 	return edits
 }
@@ -376,7 +376,7 @@ func (j *journey) backAndThereAgain(t *testing.T) {
 }
 
 // withoutOwn returns the annotations that a user wrote.
-func withoutOwn(set *v1alpha1.RollSet) map[string]string {
+func withoutOwn(set *v1beta1.RollSet) map[string]string {
 	kept := maps.Clone(set.Annotations)
 	delete(kept, corev1.LastAppliedConfigAnnotation)
 	return kept

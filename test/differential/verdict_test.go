@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // verdict is the answer of kubectl about a set at one moment.
@@ -38,14 +38,14 @@ func (v verdict) String() string {
 // judge asks kubectl's own code about a built-in kind, and the conditions of a RollSet.
 func judge(object client.Object) verdict {
 	switch o := object.(type) {
-	case *v1alpha1.RollSet:
+	case *v1beta1.RollSet:
 		v := verdict{available: string(metav1.ConditionUnknown), observed: o.Status.ObservedGeneration == o.Generation}
 		for _, c := range o.Status.Conditions {
 			switch {
 			case c.ObservedGeneration != o.Generation:
-			case c.Type == v1alpha1.ConditionReady:
+			case c.Type == v1beta1.ConditionReady:
 				v.done = c.Status == metav1.ConditionTrue && v.observed
-			case c.Type == v1alpha1.ConditionAvailable:
+			case c.Type == v1beta1.ConditionAvailable:
 				v.available = string(c.Status)
 			}
 		}

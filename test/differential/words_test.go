@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // verb is a word of histories: an edit of the spec, or a deed to pods and what is around them. One without a weight is not
@@ -171,10 +171,10 @@ func (w wish) claimTemplates() []corev1.PersistentVolumeClaim {
 
 // rollSet is the wish in the words of a RollSet.
 func (w wish) rollSet(namespace, node string) client.Object {
-	set := &v1alpha1.RollSet{ObjectMeta: w.meta(namespace), Spec: v1alpha1.RollSetSpec{
+	set := &v1beta1.RollSet{ObjectMeta: w.meta(namespace), Spec: v1beta1.RollSetSpec{
 		Replicas: new(w.replicas), Selector: w.selector(), Template: w.template(node), MinReadySeconds: w.minReady,
 		VolumeClaimTemplates: w.claimTemplates(),
-		UpdateStrategy:       v1alpha1.UpdateStrategy{Type: v1alpha1.UpdateStrategyType(w.strategy)},
+		UpdateStrategy:       v1beta1.UpdateStrategy{Type: v1beta1.UpdateStrategyType(w.strategy)},
 	}}
 	rolling := &set.Spec.UpdateStrategy.RollingUpdate
 	rolling.MaxUnavailable, rolling.MaxSurge = w.limits()
@@ -182,12 +182,12 @@ func (w wish) rollSet(namespace, node string) client.Object {
 	if w.partner == deployment {
 		return set
 	}
-	set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
-	set.Spec.PodManagementPolicy = v1alpha1.PodManagementPolicy(w.management())
+	set.Spec.PodIdentity = v1beta1.OrdinalIdentity
+	set.Spec.PodManagementPolicy = v1beta1.PodManagementPolicy(w.management())
 	rolling.Partition = new(intstr.FromInt32(w.partition))
 	if w.claims != "none" {
-		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: v1alpha1.RetainClaims, WhenScaled: v1alpha1.ClaimRetentionPolicy(w.claims),
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: v1beta1.RetainClaims, WhenScaled: v1beta1.ClaimRetentionPolicy(w.claims),
 		}
 	}
 	return set

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
 )
 
@@ -45,8 +45,8 @@ func fieldsOf(of reflect.Type) (all []field) {
 			in = in.Elem()
 		}
 		switch in {
-		case reflect.TypeFor[v1alpha1.UpdateStrategy](), reflect.TypeFor[v1alpha1.RollingUpdate](), reflect.TypeFor[v1alpha1.ScaleStrategy](),
-			reflect.TypeFor[v1alpha1.Lifecycle](), reflect.TypeFor[v1alpha1.Disruption]():
+		case reflect.TypeFor[v1beta1.UpdateStrategy](), reflect.TypeFor[v1beta1.RollingUpdate](), reflect.TypeFor[v1beta1.ScaleStrategy](),
+			reflect.TypeFor[v1beta1.Lifecycle](), reflect.TypeFor[v1beta1.Disruption]():
 			all = append(all, fieldsOf(in)...)
 		}
 	}
@@ -101,7 +101,7 @@ func read(t *testing.T) map[string]string {
 // TestFieldsAreKnown looks for each field of the spec in each place of the list.
 func TestFieldsAreKnown(t *testing.T) {
 	texts := read(t)
-	for _, f := range fieldsOf(reflect.TypeFor[v1alpha1.RollSetSpec]()) {
+	for _, f := range fieldsOf(reflect.TypeFor[v1beta1.RollSetSpec]()) {
 		for _, place := range missing(texts, f) {
 			t.Errorf("%s does not know the field %s: see \"A field\" in docs/contributing/changes.md", place, f.json)
 		}
@@ -111,7 +111,7 @@ func TestFieldsAreKnown(t *testing.T) {
 // TestListOfAField adds a field to the spec and follows the list: each place lacks it until it is there, and the list names each.
 func TestListOfAField(t *testing.T) {
 	fields := []reflect.StructField{{Name: "ToyOfTheTest", Type: reflect.TypeFor[*int32](), Tag: `json:"toyOfTheTest,omitempty"`}}
-	for f := range reflect.TypeFor[v1alpha1.RollSetSpec]().Fields() {
+	for f := range reflect.TypeFor[v1beta1.RollSetSpec]().Fields() {
 		fields = append(fields, f)
 	}
 	toy := fieldsOf(reflect.StructOf(fields))[0]

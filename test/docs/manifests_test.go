@@ -16,7 +16,7 @@ import (
 
 // smallest is the set into which a part of a manifest is put.
 const smallest = `
-apiVersion: apps.rollset.dev/v1alpha1
+apiVersion: apps.rollset.dev/v1beta1
 kind: RollSet
 metadata:
   name: web

@@ -30,7 +30,7 @@ func TestReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	reason := regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\|")
-	wantReasons := append(constants(t, root, "api/v1alpha1/conditions.go", "Reason"), constants(t, root, "internal/podcontrol/events.go", "")...)
+	wantReasons := append(constants(t, root, "api/v1beta1/conditions.go", "Reason"), constants(t, root, "internal/podcontrol/events.go", "")...)
 	expectSame(t, "reasons", wantReasons, matches(reason, string(text)))
 
 	_, metrics, found := strings.Cut(string(text), "`rollset_blocked{")

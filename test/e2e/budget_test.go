@@ -19,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
 // withBudget sets whether a set has a disruption budget of its own.
-func withBudget(policy v1alpha1.BudgetPolicy) option {
-	return func(set *v1alpha1.RollSet) {
+func withBudget(policy v1beta1.BudgetPolicy) option {
+	return func(set *v1beta1.RollSet) {
 		if set.Spec.Disruption == nil {
-			set.Spec.Disruption = &v1alpha1.Disruption{}
+			set.Spec.Disruption = &v1beta1.Disruption{}
 		}
 		set.Spec.Disruption.PodDisruptionBudget = policy
 	}
@@ -53,8 +53,8 @@ var _ = Describe("A disruption budget of its own", func() {
 	}
 
 	It("follows the limits of the set, and comes back as it was", core, func(ctx SpecContext) {
-		set := f.create(ctx, newSet("web", 4, maxUnavailable("1"), withBudget(v1alpha1.AutoBudget)))
-		f.awaitCondition(ctx, set, v1alpha1.ConditionDisruptionReady, metav1.ConditionTrue, v1alpha1.ReasonInForce)
+		set := f.create(ctx, newSet("web", 4, maxUnavailable("1"), withBudget(v1beta1.AutoBudget)))
+		f.awaitCondition(ctx, set, v1beta1.ConditionDisruptionReady, metav1.ConditionTrue, v1beta1.ReasonInForce)
 		eventually(ctx, ConsistOf("web 3"))
 		set = f.change(ctx, set, scaledTo(6), maxUnavailable("50%"))
 		eventually(ctx, ConsistOf("web 3"))
@@ -72,22 +72,22 @@ var _ = Describe("A disruption budget of its own", func() {
 	})
 
 	It("is not there beside another one", func(ctx SpecContext) {
-		set := f.create(ctx, newSet("web", 2, withBudget(v1alpha1.AutoBudget)))
+		set := f.create(ctx, newSet("web", 2, withBudget(v1beta1.AutoBudget)))
 		eventually(ctx, ConsistOf("web 1"))
 		foreign := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 		foreign.Spec.Selector, foreign.Spec.MinAvailable = &metav1.LabelSelector{}, new(intstr.FromInt32(2))
 		f.createObject(ctx, foreign)
-		c := f.awaitCondition(ctx, set, v1alpha1.ConditionDisruptionReady, metav1.ConditionFalse, v1alpha1.ReasonForeignBudget)
+		c := f.awaitCondition(ctx, set, v1beta1.ConditionDisruptionReady, metav1.ConditionFalse, v1beta1.ReasonForeignBudget)
 		Expect(c.Message).To(ContainSubstring("because all selects its pods"))
 		eventually(ctx, ConsistOf("all 2"))
 		f.delete(ctx, foreign)
-		f.awaitCondition(ctx, set, v1alpha1.ConditionDisruptionReady, metav1.ConditionTrue, v1alpha1.ReasonInForce)
+		f.awaitCondition(ctx, set, v1beta1.ConditionDisruptionReady, metav1.ConditionTrue, v1beta1.ReasonInForce)
 		eventually(ctx, ConsistOf("web 1"))
-		set = f.change(ctx, set, withBudget(v1alpha1.NoBudget))
+		set = f.change(ctx, set, withBudget(v1beta1.NoBudget))
 		eventually(ctx, BeEmpty())
-		f.awaitStatus(ctx, set, "no condition about disruption", func(s *v1alpha1.RollSetStatus) bool {
+		f.awaitStatus(ctx, set, "no condition about disruption", func(s *v1beta1.RollSetStatus) bool {
 			for _, c := range s.Conditions {
-				if c.Type == v1alpha1.ConditionDisruptionReady {
+				if c.Type == v1beta1.ConditionDisruptionReady {
 					return false
 				}
 			}
@@ -135,8 +135,8 @@ var _ = Describe("Rights to nodes and disruption budgets", Serial, func() {
 		_, from := cluster.manager.logged(0)
 		Expect(cluster.manager.start()).To(Succeed(), "it is ready without the rights")
 
-		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, replacingOnDrain(), withBudget(v1alpha1.AutoBudget))))
-		c := f.awaitCondition(ctx, set, v1alpha1.ConditionDisruptionReady, metav1.ConditionFalse, v1alpha1.ReasonMissingRights)
+		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 2, replacingOnDrain(), withBudget(v1beta1.AutoBudget))))
+		c := f.awaitCondition(ctx, set, v1beta1.ConditionDisruptionReady, metav1.ConditionFalse, v1beta1.ReasonMissingRights)
 		Expect(c.Message).To(And(ContainSubstring("the manager may not list nodes"), ContainSubstring("install the manager's component disruption")))
 		log, _ := cluster.manager.logged(from)
 		for line := range strings.Lines(log) {
@@ -150,7 +150,7 @@ var _ = Describe("Rights to nodes and disruption budgets", Serial, func() {
 		}
 
 		grant(ctx)
-		f.awaitCondition(ctx, set, v1alpha1.ConditionDisruptionReady, metav1.ConditionTrue, v1alpha1.ReasonInForce)
+		f.awaitCondition(ctx, set, v1beta1.ConditionDisruptionReady, metav1.ConditionTrue, v1beta1.ReasonInForce)
 		Expect(cluster.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "web"}, &policyv1.PodDisruptionBudget{})).To(Succeed())
 
 		if testing.Short() { // the manager asks once a minute; its own tests withdraw rights too
@@ -159,7 +159,7 @@ var _ = Describe("Rights to nodes and disruption budgets", Serial, func() {
 		for _, b := range bindings {
 			f.delete(ctx, b.DeepCopy())
 		}
-		f.awaitCondition(ctx, set, v1alpha1.ConditionDisruptionReady, metav1.ConditionFalse, v1alpha1.ReasonMissingRights)
+		f.awaitCondition(ctx, set, v1beta1.ConditionDisruptionReady, metav1.ConditionFalse, v1beta1.ReasonMissingRights)
 		f.awaitReady(ctx, f.change(ctx, set, release("2")))
 	})
 })

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
@@ -24,16 +24,16 @@ var _ = Describe("Claim templates that change", func() {
 
 	BeforeEach(onLocalCluster) // for its storage classes: one whose claims can grow, one whose claims cannot
 
-	matching := func(template string, n int32) func(*v1alpha1.RollSetStatus) bool {
-		return func(s *v1alpha1.RollSetStatus) bool {
-			return slices.ContainsFunc(s.VolumeClaims, func(c v1alpha1.VolumeClaimStatus) bool {
+	matching := func(template string, n int32) func(*v1beta1.RollSetStatus) bool {
+		return func(s *v1beta1.RollSetStatus) bool {
+			return slices.ContainsFunc(s.VolumeClaims, func(c v1beta1.VolumeClaimStatus) bool {
 				return c.Name == template && c.Claims == n && c.MatchingClaims == n && c.Message == ""
 			})
 		}
 	}
 
-	saying := func(words string) func(*v1alpha1.RollSetStatus) bool {
-		return func(s *v1alpha1.RollSetStatus) bool {
+	saying := func(words string) func(*v1beta1.RollSetStatus) bool {
+		return func(s *v1beta1.RollSetStatus) bool {
 			return len(s.VolumeClaims) == 1 && strings.Contains(s.VolumeClaims[0].Message, words)
 		}
 	}
@@ -68,7 +68,7 @@ var _ = Describe("Claim templates that change", func() {
 		f.quiet(ctx, 500*time.Millisecond)
 		Expect(f.claimNamed("data-ss-1").Spec.Resources.Requests.Storage().String()).To(Equal("1Gi"))
 		set = f.change(ctx, set, partition("0"), paused())
-		f.awaitStatus(ctx, set, "the pause", func(*v1alpha1.RollSetStatus) bool { return true })
+		f.awaitStatus(ctx, set, "the pause", func(*v1beta1.RollSetStatus) bool { return true })
 		f.quiet(ctx, 500*time.Millisecond)
 		Expect(f.claimNamed("data-ss-1").Spec.Resources.Requests.Storage().String()).To(Equal("1Gi"))
 		f.awaitStatus(ctx, f.change(ctx, set, resumed()), "all claims to match", matching("data", 3))
@@ -79,7 +79,7 @@ var _ = Describe("Claim templates that change", func() {
 			claiming("data"), storageClass("data", nodes.FixedClaimClass), claiming("logs"), storage("logs", "2Gi"))))
 		begun := auditFrom()
 		set = f.change(ctx, set, storage("data", "2Gi"), storage("logs", "1Gi"))
-		set = f.awaitStatus(ctx, set, "both messages", func(s *v1alpha1.RollSetStatus) bool {
+		set = f.awaitStatus(ctx, set, "both messages", func(s *v1beta1.RollSetStatus) bool {
 			return len(s.VolumeClaims) == 2 && s.VolumeClaims[0].Message != "" && s.VolumeClaims[1].Message != ""
 		})
 		Expect(set.Status.VolumeClaims[0].Message).To(ContainSubstring("storage class sim-fixed does not allow volume expansion"))
@@ -126,7 +126,7 @@ var _ = Describe("Claim templates that change", func() {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"), storageClass("data", nodes.ClaimClass), partition("1"))))
 		pods, revision := f.pods(set), set.Status.UpdateRevision
 		class := func(claim string) string { return className(f.claimNamed(claim)) }
-		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", new("gold"))), "two claims to have the class", func(s *v1alpha1.RollSetStatus) bool {
+		set = f.awaitStatus(ctx, f.change(ctx, set, attributes("data", new("gold"))), "two claims to have the class", func(s *v1beta1.RollSetStatus) bool {
 			return len(s.VolumeClaims) == 1 && s.VolumeClaims[0].MatchingClaims == 2
 		})
 		Expect([]string{class("data-ss-2"), class("data-ss-1"), class("data-ss-0")}).To(Equal([]string{"gold", "gold", ""}), "the partition keeps one back")

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // rack is a label that specs give to pods, so that they decide which pods are in one failure domain.
@@ -20,8 +20,8 @@ const rack = "example.com/rack"
 
 // domains makes the values of a label failure domains.
 func domains(key string, soakSeconds int32) option {
-	return rolling(func(r *v1alpha1.RollingUpdate) {
-		r.Domains = &v1alpha1.FailureDomains{LabelKey: key, SoakSeconds: soakSeconds}
+	return rolling(func(r *v1beta1.RollingUpdate) {
+		r.Domains = &v1beta1.FailureDomains{LabelKey: key, SoakSeconds: soakSeconds}
 	})
 }
 
@@ -33,7 +33,7 @@ var _ = Describe("Failure domains", func() {
 	}
 
 	// expectOneAtATime fails the spec if at any moment since the mark pods of two racks were unavailable.
-	expectOneAtATime := func(set *v1alpha1.RollSet, from mark) {
+	expectOneAtATime := func(set *v1beta1.RollSet, from mark) {
 		GinkgoHelper()
 		f.replay(set, from, func(moment string, pods []*corev1.Pod) {
 			lacking := map[string]bool{}
@@ -136,7 +136,7 @@ var _ = Describe("Failure domains", func() {
 		set = f.awaitReady(ctx, set)
 		from := f.mark()
 		for _, pod := range f.pods(set) {
-			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, v1alpha1.SpecifiedDeleteLabel)
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, v1beta1.SpecifiedDeleteLabel)
 			Expect(cluster.client.Patch(ctx, pod.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
 		}
 		f.await(ctx, "the pods of a rack to be replaced", func() error {

@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // replacingOnDrain replaces the pods of nodes that leave.
 func replacingOnDrain() option {
-	return func(set *v1alpha1.RollSet) {
-		set.Spec.Disruption = &v1alpha1.Disruption{OnDrain: v1alpha1.ReplaceOnDrain}
+	return func(set *v1beta1.RollSet) {
+		set.Spec.Disruption = &v1beta1.Disruption{OnDrain: v1beta1.ReplaceOnDrain}
 	}
 }
 
@@ -40,7 +40,7 @@ var _ = Describe("Nodes that leave", Serial, func() {
 	})
 
 	// protect lets no eviction take a pod unless another is available.
-	protect := func(ctx context.Context, set *v1alpha1.RollSet, least int) {
+	protect := func(ctx context.Context, set *v1beta1.RollSet, least int) {
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: set.Name},
 			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt(least)), Selector: set.Spec.Selector},
@@ -53,7 +53,7 @@ var _ = Describe("Nodes that leave", Serial, func() {
 	}
 
 	// drainAll drains one node after the other, as an upgrade of the cluster does, of the pods of a set.
-	drainAll := func(ctx SpecContext, set *v1alpha1.RollSet) {
+	drainAll := func(ctx SpecContext, set *v1beta1.RollSet) {
 		for _, node := range allNodes(ctx) {
 			f.kubectl(ctx, "drain", node.Name, "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=app="+set.Name, "--timeout=90s")
 			f.kubectl(ctx, "uncordon", node.Name)
@@ -132,7 +132,7 @@ var _ = Describe("Nodes that leave", Serial, func() {
 
 // leavingAtOnce lets Kubernetes delete pods as soon as their node is unreachable, and not after five minutes.
 func leavingAtOnce() option {
-	return func(set *v1alpha1.RollSet) {
+	return func(set *v1beta1.RollSet) {
 		for _, taint := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
 			set.Spec.Template.Spec.Tolerations = append(set.Spec.Template.Spec.Tolerations, corev1.Toleration{
 				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(0)),

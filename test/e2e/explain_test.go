@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // logLines is how many lines of the manager's log, and of its requests, are printed with a failure.
@@ -27,8 +27,8 @@ func (f *fixture) explain(ctx context.Context) {
 	if f.record == nil {
 		return
 	}
-	sets := read(f.record, func() []*v1alpha1.RollSet {
-		return sorted(f.record.sets.now, func(*v1alpha1.RollSet) bool { return true })
+	sets := read(f.record, func() []*v1beta1.RollSet {
+		return sorted(f.record.sets.now, func(*v1beta1.RollSet) bool { return true })
 	})
 	for _, set := range sets {
 		set = set.DeepCopy()
@@ -80,7 +80,7 @@ func describe(pods []*corev1.Pod) string {
 		if isReady(pod) {
 			state += ", ready"
 		}
-		fmt.Fprintf(&b, "%s  revision %s  node %q  %s\n", pod.Name, pod.Labels[v1alpha1.RevisionLabel], pod.Spec.NodeName, state)
+		fmt.Fprintf(&b, "%s  revision %s  node %q  %s\n", pod.Name, pod.Labels[v1beta1.RevisionLabel], pod.Spec.NodeName, state)
 	}
 	return b.String()
 }

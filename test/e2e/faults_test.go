@@ -12,14 +12,14 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("Faults", func() {
 	f := newFixture()
 
 	// until waits until the given number of pods of the set has been created since the mark.
-	until := func(ctx SpecContext, set *v1alpha1.RollSet, from mark, created int) {
+	until := func(ctx SpecContext, set *v1beta1.RollSet, from mark, created int) {
 		GinkgoHelper()
 		f.await(ctx, fmt.Sprintf("%d pods to be created", created), func() error {
 			if n := f.created(set, from); n < created {

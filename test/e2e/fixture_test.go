@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
@@ -77,7 +77,7 @@ func makeNamespace(ctx context.Context) string {
 }
 
 // create creates a set, and returns it as stored, once the record shows it.
-func (f *fixture) create(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+func (f *fixture) create(ctx context.Context, set *v1beta1.RollSet) *v1beta1.RollSet {
 	GinkgoHelper()
 	set = set.DeepCopy()
 	f.createObject(ctx, set)
@@ -94,9 +94,9 @@ func (f *fixture) createObject(ctx context.Context, o client.Object) {
 
 // change changes a set, and returns it as stored, once the record shows the change. It can only change the spec and the
 // metadata.
-func (f *fixture) change(ctx context.Context, set *v1alpha1.RollSet, by ...option) *v1alpha1.RollSet {
+func (f *fixture) change(ctx context.Context, set *v1beta1.RollSet, by ...option) *v1beta1.RollSet {
 	GinkgoHelper()
-	now := &v1alpha1.RollSet{}
+	now := &v1beta1.RollSet{}
 	update(ctx, set, now, func() {
 		for _, o := range by {
 			o(now)
@@ -200,7 +200,7 @@ func (f *fixture) await(ctx context.Context, what string, holds func() error) {
 
 // awaitPods waits until the set's pods, including terminating ones, are as wanted, and returns them as they were then. After
 // that, the record shows all else that the API server had then.
-func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what string, holds func([]*corev1.Pod) bool) (pods []*corev1.Pod) {
+func (f *fixture) awaitPods(ctx context.Context, set *v1beta1.RollSet, what string, holds func([]*corev1.Pod) bool) (pods []*corev1.Pod) {
 	GinkgoHelper()
 	f.await(ctx, what, func() error {
 		if pods = f.pods(set); !holds(pods) {
@@ -214,7 +214,7 @@ func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what str
 
 // awaitStatus waits until the controller has observed the given generation of the set, or a later one, and its status is as
 // wanted. It returns the set as it was then. After that, the record shows all else that the API server had then.
-func (f *fixture) awaitStatus(ctx context.Context, set *v1alpha1.RollSet, what string, holds func(*v1alpha1.RollSetStatus) bool) (now *v1alpha1.RollSet) {
+func (f *fixture) awaitStatus(ctx context.Context, set *v1beta1.RollSet, what string, holds func(*v1beta1.RollSetStatus) bool) (now *v1beta1.RollSet) {
 	GinkgoHelper()
 	f.await(ctx, what, func() error {
 		now = f.set(set)
@@ -234,9 +234,9 @@ func (f *fixture) awaitStatus(ctx context.Context, set *v1alpha1.RollSet, what s
 
 // awaitCondition waits until a condition of the given generation of the set, or of a later one, has a status and reason, and
 // returns it. An empty reason matches any.
-func (f *fixture) awaitCondition(ctx context.Context, set *v1alpha1.RollSet, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+func (f *fixture) awaitCondition(ctx context.Context, set *v1beta1.RollSet, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
 	GinkgoHelper()
-	now := f.awaitStatus(ctx, set, fmt.Sprintf("%s=%s, %s", kind, status, reason), func(s *v1alpha1.RollSetStatus) bool {
+	now := f.awaitStatus(ctx, set, fmt.Sprintf("%s=%s, %s", kind, status, reason), func(s *v1beta1.RollSetStatus) bool {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		return c != nil && c.ObservedGeneration >= set.Generation && c.Status == status && (reason == "" || c.Reason == reason)
 	})
@@ -244,7 +244,7 @@ func (f *fixture) awaitCondition(ctx context.Context, set *v1alpha1.RollSet, kin
 }
 
 // awaitReady waits until the given generation of the set is Ready, and returns the set as it is then.
-func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+func (f *fixture) awaitReady(ctx context.Context, set *v1beta1.RollSet) *v1beta1.RollSet {
 	GinkgoHelper()
 	f.awaitCondition(ctx, set, "Ready", metav1.ConditionTrue, "")
 	return f.set(set)
@@ -258,12 +258,12 @@ func (f *fixture) quiet(ctx context.Context, long time.Duration) {
 }
 
 // set returns a set as the record shows it now; nil if it is gone.
-func (f *fixture) set(set *v1alpha1.RollSet) *v1alpha1.RollSet {
-	return read(f.record, func() *v1alpha1.RollSet { return f.record.sets.now[set.UID] })
+func (f *fixture) set(set *v1beta1.RollSet) *v1beta1.RollSet {
+	return read(f.record, func() *v1beta1.RollSet { return f.record.sets.now[set.UID] })
 }
 
 // pods returns the pods that the set controls now, by name, including terminating ones.
-func (f *fixture) pods(set *v1alpha1.RollSet) []*corev1.Pod {
+func (f *fixture) pods(set *v1beta1.RollSet) []*corev1.Pod {
 	return f.podsWith(func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, set) })
 }
 
@@ -288,7 +288,7 @@ func (f *fixture) claims() []*corev1.PersistentVolumeClaim {
 }
 
 // revisions returns the revisions that the set controls, by name.
-func (f *fixture) revisions(set *v1alpha1.RollSet) []*appsv1.ControllerRevision {
+func (f *fixture) revisions(set *v1beta1.RollSet) []*appsv1.ControllerRevision {
 	return read(f.record, func() []*appsv1.ControllerRevision {
 		return sorted(f.record.revisions.now, func(r *appsv1.ControllerRevision) bool { return metav1.IsControlledBy(r, set) })
 	})
@@ -306,9 +306,9 @@ func (f *fixture) expectGone(ctx context.Context, o client.Object) {
 }
 
 // awaitProgress waits until the message of the condition Progressing is as wanted.
-func (f *fixture) awaitProgress(ctx context.Context, set *v1alpha1.RollSet, wanted gomegatypes.GomegaMatcher) {
+func (f *fixture) awaitProgress(ctx context.Context, set *v1beta1.RollSet, wanted gomegatypes.GomegaMatcher) {
 	GinkgoHelper()
-	f.awaitStatus(ctx, set, "what Progressing says", func(s *v1alpha1.RollSetStatus) bool {
+	f.awaitStatus(ctx, set, "what Progressing says", func(s *v1beta1.RollSetStatus) bool {
 		c := meta.FindStatusCondition(s.Conditions, "Progressing")
 		if c == nil || c.ObservedGeneration < set.Generation {
 			return false

@@ -16,21 +16,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // inPlace lets pods be changed in place where possible; inPlaceOnly allows nothing else.
-func inPlace() option     { return withPolicy(v1alpha1.InPlaceIfPossiblePod) }
-func inPlaceOnly() option { return withPolicy(v1alpha1.InPlaceOnlyPod) }
+func inPlace() option     { return withPolicy(v1beta1.InPlaceIfPossiblePod) }
+func inPlaceOnly() option { return withPolicy(v1beta1.InPlaceOnlyPod) }
 
-func withPolicy(policy v1alpha1.PodUpdatePolicy) option {
-	return rolling(func(r *v1alpha1.RollingUpdate) { r.PodUpdatePolicy = policy })
+func withPolicy(policy v1beta1.PodUpdatePolicy) option {
+	return rolling(func(r *v1beta1.RollingUpdate) { r.PodUpdatePolicy = policy })
 }
 
 // withGrace keeps pods out of service for some seconds before their containers are touched.
 func withGrace(seconds int32) option {
-	return rolling(func(r *v1alpha1.RollingUpdate) {
-		r.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: seconds}
+	return rolling(func(r *v1beta1.RollingUpdate) {
+		r.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: seconds}
 	})
 }
 
@@ -83,7 +83,7 @@ func restartsOf(pod *corev1.Pod) restarts {
 }
 
 // expectKept fails the spec unless the set has the same pods as before, each on its node and with its address.
-func (f *fixture) expectKept(set *v1alpha1.RollSet, before []*corev1.Pod) {
+func (f *fixture) expectKept(set *v1beta1.RollSet, before []*corev1.Pod) {
 	GinkgoHelper()
 	place := func(pods []*corev1.Pod) (places []string) {
 		for _, pod := range pods {
@@ -96,7 +96,7 @@ func (f *fixture) expectKept(set *v1alpha1.RollSet, before []*corev1.Pod) {
 
 // expectRestarted fails the spec unless the set has the same pods as before and, in each, exactly the given containers have
 // restarted once since, and had done so when the set became as given.
-func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, before []*corev1.Pod, containers ...string) {
+func (f *fixture) expectRestarted(ctx context.Context, set *v1beta1.RollSet, before []*corev1.Pod, containers ...string) {
 	GinkgoHelper()
 	f.expectKept(set, before)
 	for _, pod := range before {
@@ -118,7 +118,7 @@ func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, be
 
 // expectInService fails the spec if at any moment since the mark a pod was ready with a container that did not run the image
 // of its spec.
-func (f *fixture) expectInService(set *v1alpha1.RollSet, from mark) {
+func (f *fixture) expectInService(set *v1beta1.RollSet, from mark) {
 	GinkgoHelper()
 	f.replay(set, from, func(moment string, pods []*corev1.Pod) {
 		for _, pod := range pods {
@@ -195,7 +195,7 @@ func (b bill) expectAtMost(kind string, n int) {
 }
 
 // movedSince returns the names of the pods that moved to the set's update revision since the mark, in order.
-func (f *fixture) movedSince(set *v1alpha1.RollSet, from mark) (names []string) {
+func (f *fixture) movedSince(set *v1beta1.RollSet, from mark) (names []string) {
 	isUpdated := at(f.set(set).Status.UpdateRevision)
 	for _, c := range read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes[from:]) }) {
 		if isUpdated(c.object) && !slices.Contains(names, c.object.Name) {
@@ -213,7 +213,7 @@ func (f *fixture) turnAllTheTime(ctx context.Context, pods []*corev1.Pod, long t
 	status := corev1.ConditionTrue
 	for end := time.Now().Add(long); time.Now().Before(end); <-next.C {
 		for _, pod := range pods {
-			Expect(turn(ctx, pod, v1alpha1.InPlaceUpdateReady, status)).To(Succeed())
+			Expect(turn(ctx, pod, v1beta1.InPlaceUpdateReady, status)).To(Succeed())
 		}
 		if status == corev1.ConditionTrue {
 			status = corev1.ConditionFalse
@@ -226,14 +226,14 @@ func (f *fixture) turnAllTheTime(ctx context.Context, pods []*corev1.Pod, long t
 // isOpen reports whether the gate of a pod lets traffic pass.
 func isOpen(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1alpha1.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
+		return c.Type == v1beta1.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
 	})
 }
 
 // heaviest updates pods with a label before others.
 func heaviest(key, value string) option {
-	return rolling(func(r *v1alpha1.RollingUpdate) {
-		r.PriorityStrategy = &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{{
+	return rolling(func(r *v1beta1.RollingUpdate) {
+		r.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{{
 			Weight: 10, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
 		}}}
 	})

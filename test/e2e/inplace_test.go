@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("An update in place", func() {
@@ -160,7 +160,7 @@ var _ = Describe("An update in place", func() {
 	It("goes back half-way, and on to a third template, with the same pods", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4, inPlace(), maxUnavailable("1"))))
 		first, pods, from := set.Status.UpdateRevision, f.pods(set), f.mark()
-		halfway := func(set *v1alpha1.RollSet, old string) {
+		halfway := func(set *v1beta1.RollSet, old string) {
 			GinkgoHelper()
 			f.awaitPods(ctx, set, "two pods to be updated", func(pods []*corev1.Pod) bool { return count(pods, at(old)) == 2 })
 		}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // mark is a place in the record.
@@ -27,7 +27,7 @@ func (f *fixture) mark() mark {
 
 // replay calls look with the pods that a set controlled at each moment from the mark on: once as they were at the mark, and
 // then after every change of any pod. In the middle of a list there is no moment.
-func (f *fixture) replay(set *v1alpha1.RollSet, from mark, look func(moment string, pods []*corev1.Pod)) {
+func (f *fixture) replay(set *v1beta1.RollSet, from mark, look func(moment string, pods []*corev1.Pod)) {
 	GinkgoHelper()
 	changes := read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes) })
 	pods := map[types.UID]*corev1.Pod{}
@@ -44,7 +44,7 @@ func (f *fixture) replay(set *v1alpha1.RollSet, from mark, look func(moment stri
 }
 
 // expectLiveAtMost fails the spec if at any moment since the mark the set had more than n pods that were not terminating.
-func (f *fixture) expectLiveAtMost(set *v1alpha1.RollSet, from mark, n int) {
+func (f *fixture) expectLiveAtMost(set *v1beta1.RollSet, from mark, n int) {
 	GinkgoHelper()
 	f.replay(set, from, func(moment string, pods []*corev1.Pod) {
 		if live := count(pods, isLive); live > n {
@@ -55,7 +55,7 @@ func (f *fixture) expectLiveAtMost(set *v1alpha1.RollSet, from mark, n int) {
 
 // expectAvailableAtLeast fails the spec if at any moment since the mark fewer than n pods of the set were ready and not
 // terminating. It is only for sets without minReadySeconds whose pods no other client disrupts.
-func (f *fixture) expectAvailableAtLeast(set *v1alpha1.RollSet, from mark, n int) {
+func (f *fixture) expectAvailableAtLeast(set *v1beta1.RollSet, from mark, n int) {
 	GinkgoHelper()
 	f.replay(set, from, func(moment string, pods []*corev1.Pod) {
 		if available := count(pods, isAvailable); available < n {
@@ -79,14 +79,14 @@ func (f *fixture) expectNoPodLost(pods []*corev1.Pod) {
 // sets have it in a label, those of Ordinal sets in their name, which the API server keeps unique.
 func (f *fixture) expectUniqueIdentities() {
 	GinkgoHelper()
-	sets := read(f.record, func() []*v1alpha1.RollSet {
-		return sorted(f.record.sets.now, func(*v1alpha1.RollSet) bool { return true })
+	sets := read(f.record, func() []*v1beta1.RollSet {
+		return sorted(f.record.sets.now, func(*v1beta1.RollSet) bool { return true })
 	})
 	for _, set := range sets {
 		f.replay(set, 0, func(moment string, pods []*corev1.Pod) {
 			owner := map[string]string{}
 			for _, pod := range pods {
-				id, ok := pod.Labels[v1alpha1.InstanceIDLabel]
+				id, ok := pod.Labels[v1beta1.InstanceIDLabel]
 				if other, taken := owner[id]; ok && taken {
 					Fail(fmt.Sprintf("pods %s and %s of %s share the identity %s at %s", pod.Name, other, set.Name, id, moment))
 				}
@@ -98,13 +98,13 @@ func (f *fixture) expectUniqueIdentities() {
 
 // created and deleted count pods of a set since the mark: the first sight of each, and the first sight of it as terminating
 // or gone.
-func (f *fixture) created(set *v1alpha1.RollSet, from mark) int { return f.tally(set, from).created }
+func (f *fixture) created(set *v1beta1.RollSet, from mark) int { return f.tally(set, from).created }
 
-func (f *fixture) deleted(set *v1alpha1.RollSet, from mark) int { return f.tally(set, from).deleted }
+func (f *fixture) deleted(set *v1beta1.RollSet, from mark) int { return f.tally(set, from).deleted }
 
 type tally struct{ created, deleted int }
 
-func (f *fixture) tally(set *v1alpha1.RollSet, from mark) (t tally) {
+func (f *fixture) tally(set *v1beta1.RollSet, from mark) (t tally) {
 	changes := read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes) })
 	seen, ended := map[types.UID]bool{}, map[types.UID]bool{}
 	for i, c := range changes {
@@ -151,5 +151,5 @@ func isAvailable(pod *corev1.Pod) bool { return isLive(pod) && isReady(pod) }
 
 // at matches pods of a revision.
 func at(revision string) func(*corev1.Pod) bool {
-	return func(pod *corev1.Pod) bool { return isLive(pod) && pod.Labels[v1alpha1.RevisionLabel] == revision }
+	return func(pod *corev1.Pod) bool { return isLive(pod) && pod.Labels[v1beta1.RevisionLabel] == revision }
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
@@ -46,7 +46,7 @@ var _ = Describe("A set with a leader", func() {
 		for _, pod := range gone {
 			Expect(pod.Labels).To(HaveKeyWithValue(role, replica), "%s was deleted while it led", pod.Name)
 		}
-		Expect(stateOf(gone[2])).To(Equal(v1alpha1.LifecyclePreparingDelete))
+		Expect(stateOf(gone[2])).To(Equal(v1beta1.LifecyclePreparingDelete))
 	})
 
 	It("is updated all the same if nobody takes over in time, and an event says so", func(ctx SpecContext) {
@@ -56,14 +56,14 @@ var _ = Describe("A set with a leader", func() {
 
 		from := f.mark()
 		set = f.change(ctx, set, release("2"))
-		leader := f.awaitState(ctx, set, v1alpha1.LifecyclePreparingDelete)
+		leader := f.awaitState(ctx, set, v1beta1.LifecyclePreparingDelete)
 		f.awaitProgress(ctx, set, ContainSubstring("waiting for db-1: lifecycle hook preDelete waits until label role=primary is gone, at most until "))
 		set = f.awaitReady(ctx, set)
 		gone := f.gone(set, from)
 		Expect(names(gone)).To(Equal([]string{"db-2", "db-0", "db-1"}))
 		Expect(gone[2].UID).To(Equal(leader.UID))
-		state, date, _ := strings.Cut(gone[2].Annotations[v1alpha1.LifecycleSinceAnnotation], " ")
-		Expect(state).To(Equal(string(v1alpha1.LifecyclePreparingDelete)))
+		state, date, _ := strings.Cut(gone[2].Annotations[v1beta1.LifecycleSinceAnnotation], " ")
+		Expect(state).To(Equal(string(v1beta1.LifecyclePreparingDelete)))
 		since, err := time.Parse(time.RFC3339, date)
 		Expect(err).NotTo(HaveOccurred())
 		asked := gone[2].DeletionTimestamp.Add(-time.Duration(*gone[2].DeletionGracePeriodSeconds) * time.Second)
@@ -77,15 +77,15 @@ var _ = Describe("A set with a leader", func() {
 
 // leaderLast lets pods that do not lead be updated first, and keeps the leader until another pod leads, for some seconds.
 func leaderLast(seconds int32) option {
-	return func(s *v1alpha1.RollSet) {
+	return func(s *v1beta1.RollSet) {
 		others := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: role, Operator: metav1.LabelSelectorOpNotIn, Values: []string{primary}},
 		}}
-		s.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = &v1alpha1.UpdatePriorityStrategy{
-			WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{{Weight: 100, MatchSelector: others}},
+		s.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{
+			WeightPriority: []v1beta1.UpdatePriorityWeightTerm{{Weight: 100, MatchSelector: others}},
 		}
-		s.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: &v1alpha1.LifecycleHook{
-			LabelsHandler: map[string]string{role: primary}, TimeoutSeconds: &seconds, OnTimeout: v1alpha1.ProceedOnTimeout,
+		s.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: &v1beta1.LifecycleHook{
+			LabelsHandler: map[string]string{role: primary}, TimeoutSeconds: &seconds, OnTimeout: v1beta1.ProceedOnTimeout,
 		}}
 	}
 }
@@ -99,7 +99,7 @@ func follows(pod *corev1.Pod) bool { return pod.Labels[role] == replica }
 
 // keepRoles plays the program in the pods of a set until the spec ends: every pod has a role. When the leader is to be deleted,
 // it hands over to a ready follower, first the one and then the other.
-func keepRoles(ctx SpecContext, set *v1alpha1.RollSet) {
+func keepRoles(ctx SpecContext, set *v1beta1.RollSet) {
 	playing, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -113,7 +113,7 @@ func keepRoles(ctx SpecContext, set *v1alpha1.RollSet) {
 }
 
 // keepRolesOnce makes one change at most. A write that fails is tried again by the next call.
-func keepRolesOnce(ctx context.Context, set *v1alpha1.RollSet) {
+func keepRolesOnce(ctx context.Context, set *v1beta1.RollSet) {
 	list := &corev1.PodList{}
 	if err := cluster.client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels{"app": set.Name}); err != nil {
 		return
@@ -134,10 +134,10 @@ func keepRolesOnce(ctx context.Context, set *v1alpha1.RollSet) {
 		case pod.Labels[role] == "":
 			write(pod, replica)
 			return
-		case leader >= 0 && stateOf(pods[leader]) == v1alpha1.LifecyclePreparingDelete:
+		case leader >= 0 && stateOf(pods[leader]) == v1beta1.LifecyclePreparingDelete:
 			write(pods[leader], replica)
 			return
-		case leader < 0 && isReady(pod) && stateOf(pod) != v1alpha1.LifecyclePreparingDelete:
+		case leader < 0 && isReady(pod) && stateOf(pod) != v1beta1.LifecyclePreparingDelete:
 			write(pod, primary)
 			return
 		}
@@ -145,7 +145,7 @@ func keepRolesOnce(ctx context.Context, set *v1alpha1.RollSet) {
 }
 
 // gone returns the pods of a set that began to terminate since the mark, in that order, as they were then.
-func (f *fixture) gone(set *v1alpha1.RollSet, from mark) (gone []*corev1.Pod) {
+func (f *fixture) gone(set *v1beta1.RollSet, from mark) (gone []*corev1.Pod) {
 	GinkgoHelper()
 	f.replay(set, from, func(_ string, pods []*corev1.Pod) {
 		for _, pod := range pods {

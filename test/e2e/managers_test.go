@@ -15,7 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
@@ -47,7 +47,7 @@ var _ = Describe("Two managers", func() {
 		text, _ := o.logged(0)
 		return strings.Contains(text, acting)
 	}
-	begin := func(ctx SpecContext) (set *v1alpha1.RollSet, from mark) {
+	begin := func(ctx SpecContext) (set *v1beta1.RollSet, from mark) {
 		GinkgoHelper()
 		set = f.awaitReady(ctx, f.create(ctx, newSet("web", 10, maxUnavailable("2"))))
 		Expect(acts(standby)).To(BeFalse(), "the one that waits writes")
@@ -61,7 +61,7 @@ var _ = Describe("Two managers", func() {
 		})
 		return set, from
 	}
-	finish := func(ctx SpecContext, set *v1alpha1.RollSet, from mark) {
+	finish := func(ctx SpecContext, set *v1beta1.RollSet, from mark) {
 		GinkgoHelper()
 		set = f.awaitReady(ctx, set)
 		Expect(isUpdated(set)).To(Succeed())

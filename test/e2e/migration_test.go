@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // The pods of a workload of another kind change hands while they run, as docs/migration.md describes.
@@ -99,7 +99,7 @@ func variable(name, value string) option {
 }
 
 // statefulSetLike returns a StatefulSet whose manifest differs from the set's only in its kind.
-func statefulSetLike(set *v1alpha1.RollSet) *appsv1.StatefulSet {
+func statefulSetLike(set *v1beta1.RollSet) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name},
 		Spec: appsv1.StatefulSetSpec{
@@ -112,7 +112,7 @@ func statefulSetLike(set *v1alpha1.RollSet) *appsv1.StatefulSet {
 
 // replicaSetLike returns a ReplicaSet whose manifest differs from the set's only in its kind. As a Deployment's it has
 // another name.
-func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
+func replicaSetLike(set *v1beta1.RollSet) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-5d9c7b6f8d"},
 		Spec: appsv1.ReplicaSetSpec{
@@ -125,9 +125,9 @@ func replicaSetLike(set *v1alpha1.RollSet) *appsv1.ReplicaSet {
 var cloneSetGates = []corev1.PodConditionType{"InPlaceUpdateReady", "KruisePodReady"}
 
 // leftByCloneSet returns a pod, or a claim, as a CloneSet leaves it: named by its id, and with labels and gates of its own.
-func leftByCloneSet(set *v1alpha1.RollSet, o client.Object, id string) client.Object {
+func leftByCloneSet(set *v1beta1.RollSet, o client.Object, id string) client.Object {
 	o.SetLabels(map[string]string{
-		"app": set.Name, "apps.kruise.io/cloneset-instance-id": id, v1alpha1.RevisionLabel: set.Name + "-6c8f5d7b9c",
+		"app": set.Name, "apps.kruise.io/cloneset-instance-id": id, v1beta1.RevisionLabel: set.Name + "-6c8f5d7b9c",
 	})
 	switch o := o.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -146,7 +146,7 @@ func leftByCloneSet(set *v1alpha1.RollSet, o client.Object, id string) client.Ob
 }
 
 // awaitRunning waits until the given number of pods match the set's selector and are available, with any controller.
-func (f *fixture) awaitRunning(ctx context.Context, set *v1alpha1.RollSet, n int) (pods []*corev1.Pod) {
+func (f *fixture) awaitRunning(ctx context.Context, set *v1beta1.RollSet, n int) (pods []*corev1.Pod) {
 	GinkgoHelper()
 	f.await(ctx, fmt.Sprintf("%d pods of the old workload", n), func() error {
 		pods = f.podsWith(func(pod *corev1.Pod) bool { return isAvailable(pod) && pod.Labels["app"] == set.Name })
@@ -174,13 +174,13 @@ func (f *fixture) orphan(ctx context.Context, old client.Object) {
 }
 
 // expectUntouched expects the set to have the same pods as before, none of them restarted.
-func (f *fixture) expectUntouched(set *v1alpha1.RollSet, before []*corev1.Pod) {
+func (f *fixture) expectUntouched(set *v1beta1.RollSet, before []*corev1.Pod) {
 	GinkgoHelper()
 	now := f.pods(set)
 	Expect(uids(now)).To(Equal(uids(before)))
 	for _, pod := range now {
 		Expect(isLive(pod)).To(BeTrue(), "pod %s is going", pod.Name)
-		Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, set.Status.UpdateRevision))
+		Expect(pod.Labels).To(HaveKeyWithValue(v1beta1.RevisionLabel, set.Status.UpdateRevision))
 		for i := range pod.Status.ContainerStatuses {
 			Expect(pod.Status.ContainerStatuses[i].RestartCount).To(BeZero())
 		}

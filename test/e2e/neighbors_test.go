@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed"
 )
 
@@ -61,7 +61,7 @@ var _ = Describe("Neighbors", func() {
 	It("serves while a policy takes its label off pods, and writes it less and less often", func(ctx SpecContext) {
 		withAudit()
 		rewrite(ctx, f.namespace, `[JSONPatch{op: "remove", path: "/metadata/labels/controller-revision-hash"}]`, admissionv1.Create, admissionv1.Update)
-		f.awaitRewritten(ctx, func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.RevisionLabel] == "" })
+		f.awaitRewritten(ctx, func(pod *corev1.Pod) bool { return pod.Labels[v1beta1.RevisionLabel] == "" })
 		log := auditFrom()
 		set := f.create(ctx, newSet("web", 3))
 		failure := f.awaitCondition(ctx, set, "ReplicaFailure", metav1.ConditionTrue, "FailedUpdate")
@@ -131,7 +131,7 @@ func (f *fixture) awaitRewritten(ctx context.Context, wanted func(*corev1.Pod) b
 	GinkgoHelper()
 	Eventually(func() bool {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: f.namespace, Labels: map[string]string{"app": "web", v1alpha1.RevisionLabel: "probe"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: f.namespace, Labels: map[string]string{"app": "web", v1beta1.RevisionLabel: "probe"}},
 			Spec:       newSet("web", 1).Spec.Template.Spec,
 		}
 		Expect(cluster.client.Create(ctx, pod, client.DryRunAll)).To(Succeed())

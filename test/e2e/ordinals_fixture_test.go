@@ -19,27 +19,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // ordinal gives the pods ordinals and a governing service of the set's name, like the pods of a StatefulSet.
 func ordinal() option {
-	return func(s *v1alpha1.RollSet) { s.Spec.PodIdentity, s.Spec.ServiceName = v1alpha1.OrdinalIdentity, s.Name }
+	return func(s *v1beta1.RollSet) { s.Spec.PodIdentity, s.Spec.ServiceName = v1beta1.OrdinalIdentity, s.Name }
 }
 
 // parallel lets pods with ordinals be created and deleted all at once.
 func parallel() option {
-	return func(s *v1alpha1.RollSet) { s.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement }
+	return func(s *v1beta1.RollSet) { s.Spec.PodManagementPolicy = v1beta1.ParallelPodManagement }
 }
 
 // startingAt sets the first ordinal.
 func startingAt(ordinal int32) option {
-	return func(s *v1alpha1.RollSet) { s.Spec.Ordinals = &v1alpha1.Ordinals{Start: ordinal} }
+	return func(s *v1beta1.RollSet) { s.Spec.Ordinals = &v1beta1.Ordinals{Start: ordinal} }
 }
 
 // reserving sets the ordinals that no pod may have: numbers, and ranges such as "3-5".
 func reserving(ordinals ...string) option {
-	return func(s *v1alpha1.RollSet) {
+	return func(s *v1beta1.RollSet) {
 		s.Spec.ReserveOrdinals = nil
 		for _, o := range ordinals {
 			s.Spec.ReserveOrdinals = append(s.Spec.ReserveOrdinals, intstr.Parse(o))
@@ -49,7 +49,7 @@ func reserving(ordinals ...string) option {
 
 // claiming adds a claim template of 1Gi, with the cluster's default storage class.
 func claiming(name string) option {
-	return func(s *v1alpha1.RollSet) {
+	return func(s *v1beta1.RollSet) {
 		template := corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{
@@ -63,7 +63,7 @@ func claiming(name string) option {
 
 // claimTemplate changes the claim template of a name.
 func claimTemplate(name string, change func(*corev1.PersistentVolumeClaimSpec)) option {
-	return func(s *v1alpha1.RollSet) {
+	return func(s *v1beta1.RollSet) {
 		for i := range s.Spec.VolumeClaimTemplates {
 			if t := &s.Spec.VolumeClaimTemplates[i]; t.Name == name {
 				change(&t.Spec)
@@ -90,22 +90,22 @@ func attributes(name string, class *string) option {
 }
 
 // keeping sets what happens to claims when the set is deleted, and when it is scaled down.
-func keeping(whenDeleted, whenScaled v1alpha1.ClaimRetentionPolicy) option {
-	return func(s *v1alpha1.RollSet) {
-		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{
+func keeping(whenDeleted, whenScaled v1beta1.ClaimRetentionPolicy) option {
+	return func(s *v1beta1.RollSet) {
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: whenDeleted, WhenScaled: whenScaled,
 		}
 	}
 }
 
 // strategy sets the type of the update strategy.
-func strategy(kind v1alpha1.UpdateStrategyType) option {
-	return func(s *v1alpha1.RollSet) { s.Spec.UpdateStrategy.Type = kind }
+func strategy(kind v1beta1.UpdateStrategyType) option {
+	return func(s *v1beta1.RollSet) { s.Spec.UpdateStrategy.Type = kind }
 }
 
 // minReady sets minReadySeconds, and a deadline that is long enough.
 func minReady(seconds int32) option {
-	return func(s *v1alpha1.RollSet) {
+	return func(s *v1beta1.RollSet) {
 		s.Spec.MinReadySeconds, s.Spec.ProgressDeadlineSeconds = seconds, new(seconds+600)
 	}
 }
@@ -120,7 +120,7 @@ func names[T client.Object](objects []T) []string {
 }
 
 // numbered returns the names that a set's pods have with these ordinals.
-func numbered(set *v1alpha1.RollSet, ordinals ...int) []string {
+func numbered(set *v1beta1.RollSet, ordinals ...int) []string {
 	all := make([]string, len(ordinals))
 	for i, o := range ordinals {
 		all[i] = fmt.Sprintf("%s-%d", set.Name, o)
@@ -129,7 +129,7 @@ func numbered(set *v1alpha1.RollSet, ordinals ...int) []string {
 }
 
 // awaitNames waits until the set has pods with these names and no others, including terminating ones.
-func (f *fixture) awaitNames(ctx context.Context, set *v1alpha1.RollSet, wanted ...string) []*corev1.Pod {
+func (f *fixture) awaitNames(ctx context.Context, set *v1beta1.RollSet, wanted ...string) []*corev1.Pod {
 	GinkgoHelper()
 	slices.Sort(wanted)
 	return f.awaitPods(ctx, set, fmt.Sprintf("pods %v", wanted), func(pods []*corev1.Pod) bool {
@@ -138,7 +138,7 @@ func (f *fixture) awaitNames(ctx context.Context, set *v1alpha1.RollSet, wanted 
 }
 
 // openGate waits for a pod of a set made with gated, and opens its gate.
-func (f *fixture) openGate(ctx context.Context, set *v1alpha1.RollSet, name string) {
+func (f *fixture) openGate(ctx context.Context, set *v1beta1.RollSet, name string) {
 	GinkgoHelper()
 	f.awaitPods(ctx, set, name, func([]*corev1.Pod) bool { return f.pod(name) != nil && isLive(f.pod(name)) })
 	f.setGate(ctx, f.pod(name), corev1.ConditionTrue)
@@ -146,9 +146,9 @@ func (f *fixture) openGate(ctx context.Context, set *v1alpha1.RollSet, name stri
 }
 
 // awaitMessage waits until the message of a condition has all these parts.
-func (f *fixture) awaitMessage(ctx context.Context, set *v1alpha1.RollSet, kind string, parts ...string) {
+func (f *fixture) awaitMessage(ctx context.Context, set *v1beta1.RollSet, kind string, parts ...string) {
 	GinkgoHelper()
-	f.awaitStatus(ctx, set, fmt.Sprintf("%s to say %q", kind, parts), func(s *v1alpha1.RollSetStatus) bool {
+	f.awaitStatus(ctx, set, fmt.Sprintf("%s to say %q", kind, parts), func(s *v1beta1.RollSetStatus) bool {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		return c != nil && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(c.Message, part) })
 	})
@@ -156,15 +156,15 @@ func (f *fixture) awaitMessage(ctx context.Context, set *v1alpha1.RollSet, kind 
 
 // comings returns the names of the set's pods since the mark, in the order in which the record first showed them. goings
 // returns them in the order in which it first showed them as terminating or gone.
-func (f *fixture) comings(set *v1alpha1.RollSet, from mark) []string {
+func (f *fixture) comings(set *v1beta1.RollSet, from mark) []string {
 	return f.firsts(set, from, func(change[*corev1.Pod]) bool { return true })
 }
 
-func (f *fixture) goings(set *v1alpha1.RollSet, from mark) []string {
+func (f *fixture) goings(set *v1beta1.RollSet, from mark) []string {
 	return f.firsts(set, from, func(c change[*corev1.Pod]) bool { return c.gone || !isLive(c.object) })
 }
 
-func (f *fixture) firsts(set *v1alpha1.RollSet, from mark, is func(change[*corev1.Pod]) bool) (order []string) {
+func (f *fixture) firsts(set *v1beta1.RollSet, from mark, is func(change[*corev1.Pod]) bool) (order []string) {
 	seen := map[types.UID]bool{}
 	changes := read(f.record, func() []change[*corev1.Pod] { return slices.Clone(f.record.pods.changes) })
 	for i, c := range changes {

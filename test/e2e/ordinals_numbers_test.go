@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
@@ -83,7 +83,7 @@ var _ = Describe("Ordinals in numbers", func() {
 		begun = auditFrom()
 		Expect(cluster.manager.stop()).To(Succeed())
 		Expect(cluster.manager.start()).To(Succeed())
-		f.awaitReady(ctx, f.change(ctx, set, func(s *v1alpha1.RollSet) { s.Annotations = map[string]string{"looked": "at"} }))
+		f.awaitReady(ctx, f.change(ctx, set, func(s *v1beta1.RollSet) { s.Annotations = map[string]string{"looked": "at"} }))
 		f.quiet(ctx, time.Second)
 		Expect(begun.requests(f.inNamespace())).To(BeEmpty(), "requests in a set that is complete")
 	})

@@ -28,7 +28,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 	"rollset.dev/rollset/internal/testing/testbed/usage"
 )
@@ -130,7 +130,7 @@ func (f *fixture) neighborIsServed(ctx context.Context) {
 	set.Namespace = makeNamespace(ctx)
 	Expect(cluster.client.Create(ctx, set)).To(Succeed())
 	Eventually(func() bool {
-		now := &v1alpha1.RollSet{}
+		now := &v1beta1.RollSet{}
 		Expect(cluster.client.Get(ctx, client.ObjectKeyFromObject(set), now)).To(Succeed())
 		return meta.IsStatusConditionTrue(now.Status.Conditions, "Ready")
 	}).WithContext(ctx).Should(BeTrue(), "a set in another namespace is ready")

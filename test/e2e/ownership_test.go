@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 )
 
@@ -97,7 +97,7 @@ var _ = Describe("Ownership", func() {
 	})
 
 	It("lets only one of two sets with the same selector have a pod", func(ctx SpecContext) {
-		shared := func(s *v1alpha1.RollSet) {
+		shared := func(s *v1beta1.RollSet) {
 			s.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shared"}}
 			s.Spec.Template.Labels = map[string]string{"app": "shared"}
 		}
@@ -113,6 +113,6 @@ var _ = Describe("Ownership", func() {
 })
 
 // firstName returns the name that a set with random names gives to its first pod.
-func firstName(set *v1alpha1.RollSet) string {
+func firstName(set *v1beta1.RollSet) string {
 	return set.Name + "-" + identity.NewSequence(set.UID).At(0)
 }

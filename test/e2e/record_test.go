@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // record keeps the events of the API server about the objects of one namespace: how they are now, and every change of the pods
@@ -36,7 +36,7 @@ type record struct {
 	// moved is when an object was last created, began to terminate, or vanished.
 	moved time.Time
 
-	sets      timeline[*v1alpha1.RollSet]
+	sets      timeline[*v1beta1.RollSet]
 	pods      timeline[*corev1.Pod]
 	claims    timeline[*corev1.PersistentVolumeClaim]
 	revisions timeline[*appsv1.ControllerRevision]
@@ -66,7 +66,7 @@ type change[T client.Object] struct {
 func newRecord(ctx context.Context, e *environment, namespace string) (*record, error) {
 	r := &record{changed: make(chan struct{}), moved: time.Now()}
 	for _, listed := range []<-chan struct{}{
-		follow(ctx, r, &r.sets, source[v1alpha1.RollSetList](e, namespace)),
+		follow(ctx, r, &r.sets, source[v1beta1.RollSetList](e, namespace)),
 		follow(ctx, r, &r.pods, source[corev1.PodList](e, namespace)),
 		follow(ctx, r, &r.claims, source[corev1.PersistentVolumeClaimList](e, namespace)),
 		follow(ctx, r, &r.revisions, source[appsv1.ControllerRevisionList](e, namespace)),

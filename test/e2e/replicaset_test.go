@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // The specs follow Kubernetes' own end-to-end tests, with their names (test/e2e/apps/replica_set.go of Kubernetes 1.37), except for
@@ -104,7 +104,7 @@ var _ = Describe("CloneSet", func() {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 4)))
 		pods := f.pods(set)
 		toDelete := func(names ...string) option {
-			return func(s *v1alpha1.RollSet) { s.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: names} }
+			return func(s *v1beta1.RollSet) { s.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: names} }
 		}
 
 		By("scaling down")
@@ -128,8 +128,8 @@ var _ = Describe("CloneSet", func() {
 		first := f.changePod(ctx, f.pods(set)[2], func(pod *corev1.Pod) { pod.Labels["canary"] = "yes" })
 		f.awaitPods(ctx, set, "the label", func([]*corev1.Pod) bool { return f.pod(first.Name).Labels["canary"] == "yes" })
 		from := f.mark()
-		set = f.awaitReady(ctx, f.change(ctx, set, release("2"), rolling(func(r *v1alpha1.RollingUpdate) {
-			r.PriorityStrategy = &v1alpha1.UpdatePriorityStrategy{WeightPriority: []v1alpha1.UpdatePriorityWeightTerm{{
+		set = f.awaitReady(ctx, f.change(ctx, set, release("2"), rolling(func(r *v1beta1.RollingUpdate) {
+			r.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{WeightPriority: []v1beta1.UpdatePriorityWeightTerm{{
 				Weight: 50, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}},
 			}}}
 		})))
@@ -147,8 +147,8 @@ var _ = Describe("CloneSet", func() {
 			return count(pods, func(pod *corev1.Pod) bool { return pod.Labels["noise"] == "yes" }) == 3
 		})
 		from := f.mark()
-		set = f.awaitReady(ctx, f.change(ctx, set, release("2"), rolling(func(r *v1alpha1.RollingUpdate) {
-			r.ScatterStrategy = []v1alpha1.UpdateScatterTerm{{Key: "noise", Value: "yes"}}
+		set = f.awaitReady(ctx, f.change(ctx, set, release("2"), rolling(func(r *v1beta1.RollingUpdate) {
+			r.ScatterStrategy = []v1beta1.UpdateScatterTerm{{Key: "noise", Value: "yes"}}
 		})))
 		goings := f.goings(set, from)
 		Expect(goings).To(HaveLen(6))

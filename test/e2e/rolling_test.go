@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // still is how long nothing may change before a spec assumes that nothing will.
@@ -163,7 +163,7 @@ var _ = Describe("A rolling update", func() {
 	})
 
 	It("counts a pod as available only after minReadySeconds", func(ctx SpecContext) {
-		set := f.create(ctx, newSet("web", 2, func(s *v1alpha1.RollSet) { s.Spec.MinReadySeconds = 2 }))
+		set := f.create(ctx, newSet("web", 2, func(s *v1beta1.RollSet) { s.Spec.MinReadySeconds = 2 }))
 		f.awaitReady(ctx, set)
 		for _, pod := range f.pods(set) {
 			Expect(time.Since(readySince(pod))).To(BeNumerically(">=", 2*time.Second), "pod %s", pod.Name)
@@ -171,7 +171,7 @@ var _ = Describe("A rolling update", func() {
 	})
 
 	It("keeps the revisions that the history allows, and those in use", func(ctx SpecContext) {
-		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 1, func(s *v1alpha1.RollSet) { s.Spec.RevisionHistoryLimit = new(int32(1)) })))
+		set := f.awaitReady(ctx, f.create(ctx, newSet("web", 1, func(s *v1beta1.RollSet) { s.Spec.RevisionHistoryLimit = new(int32(1)) })))
 		for _, version := range []string{"2", "3", "4"} {
 			set = f.awaitReady(ctx, f.change(ctx, set, release(version)))
 		}

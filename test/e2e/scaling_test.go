@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("Scaling", func() {
@@ -27,10 +27,10 @@ var _ = Describe("Scaling", func() {
 		Expect(pods).To(HaveLen(5))
 		f.expectLiveAtMost(set, 0, 5)
 		for _, pod := range pods {
-			id := pod.Labels[v1alpha1.InstanceIDLabel]
+			id := pod.Labels[v1beta1.InstanceIDLabel]
 			Expect(id).To(HaveLen(5), "the identity of %s", pod.Name)
 			Expect(pod.Name).To(Equal("web-" + id))
-			Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, set.Status.UpdateRevision))
+			Expect(pod.Labels).To(HaveKeyWithValue(v1beta1.RevisionLabel, set.Status.UpdateRevision))
 		}
 		Expect(f.revisions(set)).To(HaveLen(1))
 		Expect(set.Status).To(And(
@@ -92,7 +92,7 @@ var _ = Describe("Scaling", func() {
 
 		scale.Spec.Replicas = 3
 		Expect(cluster.client.SubResource("scale").Update(ctx, set.DeepCopy(), client.WithSubResourceBody(scale))).To(Succeed())
-		f.awaitStatus(ctx, set, "three available pods", func(s *v1alpha1.RollSetStatus) bool { return s.AvailableReplicas == 3 })
+		f.awaitStatus(ctx, set, "three available pods", func(s *v1beta1.RollSetStatus) bool { return s.AvailableReplicas == 3 })
 		Expect(cluster.client.SubResource("scale").Get(ctx, set, scale)).To(Succeed())
 		Expect(scale.Status.Replicas).To(Equal(int32(3)))
 	})

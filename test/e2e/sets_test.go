@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // gate is a condition that pods of a set made with gated wait for. fixture.setGate sets it, so a spec decides which pod is
@@ -20,14 +20,14 @@ import (
 const gate = "e2e.rollset.dev/gate"
 
 // option changes a set that is about to be created or updated.
-type option func(*v1alpha1.RollSet)
+type option func(*v1beta1.RollSet)
 
 // newSet returns a set of the simplest kind. Its pods are labeled app=<name>, with one container called main.
-func newSet(name string, replicas int32, options ...option) *v1alpha1.RollSet {
+func newSet(name string, replicas int32, options ...option) *v1beta1.RollSet {
 	labels := map[string]string{"app": name}
-	set := &v1alpha1.RollSet{
+	set := &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.RollSetSpec{
+		Spec: v1beta1.RollSetSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -47,12 +47,12 @@ func newSet(name string, replicas int32, options ...option) *v1alpha1.RollSet {
 
 // scaledTo sets the number of pods.
 func scaledTo(replicas int32) option {
-	return func(s *v1alpha1.RollSet) { s.Spec.Replicas = &replicas }
+	return func(s *v1beta1.RollSet) { s.Spec.Replicas = &replicas }
 }
 
 // template changes the pod template in any way.
 func template(change func(*corev1.PodTemplateSpec)) option {
-	return func(s *v1alpha1.RollSet) { change(&s.Spec.Template) }
+	return func(s *v1beta1.RollSet) { change(&s.Spec.Template) }
 }
 
 // release gives the set another template, whose pods work as well as those before.
@@ -82,30 +82,30 @@ func gated() option {
 }
 
 // rolling changes the parameters of rolling updates.
-func rolling(change func(*v1alpha1.RollingUpdate)) option {
-	return func(s *v1alpha1.RollSet) { change(&s.Spec.UpdateStrategy.RollingUpdate) }
+func rolling(change func(*v1beta1.RollingUpdate)) option {
+	return func(s *v1beta1.RollSet) { change(&s.Spec.UpdateStrategy.RollingUpdate) }
 }
 
 // maxUnavailable, maxSurge and partition take numbers and percentages, such as "2" and "20%".
 func maxUnavailable(value string) option {
-	return rolling(func(r *v1alpha1.RollingUpdate) { r.MaxUnavailable = new(intstr.Parse(value)) })
+	return rolling(func(r *v1beta1.RollingUpdate) { r.MaxUnavailable = new(intstr.Parse(value)) })
 }
 
 func maxSurge(value string) option {
-	return rolling(func(r *v1alpha1.RollingUpdate) { r.MaxSurge = new(intstr.Parse(value)) })
+	return rolling(func(r *v1beta1.RollingUpdate) { r.MaxSurge = new(intstr.Parse(value)) })
 }
 
 func partition(value string) option {
-	return rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = new(intstr.Parse(value)) })
+	return rolling(func(r *v1beta1.RollingUpdate) { r.Partition = new(intstr.Parse(value)) })
 }
 
 // paused freezes the revisions of the pods, resumed releases them.
-func paused() option { return rolling(func(r *v1alpha1.RollingUpdate) { r.Paused = true }) }
+func paused() option { return rolling(func(r *v1beta1.RollingUpdate) { r.Paused = true }) }
 
-func resumed() option { return rolling(func(r *v1alpha1.RollingUpdate) { r.Paused = false }) }
+func resumed() option { return rolling(func(r *v1beta1.RollingUpdate) { r.Paused = false }) }
 
 // barePod returns a pod without a controller, as the set's template would make it.
-func barePod(set *v1alpha1.RollSet, name string) *corev1.Pod {
+func barePod(set *v1beta1.RollSet, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set.Spec.Template.Labels},
 		Spec:       *set.Spec.Template.Spec.DeepCopy(),
@@ -113,7 +113,7 @@ func barePod(set *v1alpha1.RollSet, name string) *corev1.Pod {
 }
 
 // isUpdated checks that all pods are available at the update revision and that no other pod is left.
-func isUpdated(set *v1alpha1.RollSet) error {
+func isUpdated(set *v1beta1.RollSet) error {
 	s := set.Status
 	if r := *set.Spec.Replicas; s.Replicas != r || s.UpdatedReplicas != r || s.UpdatedAvailableReplicas != r || s.CurrentRevision != s.UpdateRevision {
 		return fmt.Errorf("not all of %d pods are updated:\n%s", r, inYAML(s))

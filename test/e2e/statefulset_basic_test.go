@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // The specs of the containers called StatefulSet follow Kubernetes' own end-to-end tests that need no application, with their names
@@ -37,7 +37,7 @@ var _ = Describe("StatefulSet: basic functionality", func() {
 			Expect(pod.Spec.Hostname).To(Equal(pod.Name))
 			Expect(pod.Spec.Subdomain).To(Equal("ss"))
 			Expect(pod.Labels).To(And(
-				HaveKeyWithValue(v1alpha1.PodIndexLabel, strconv.Itoa(i)), HaveKeyWithValue(v1alpha1.PodNameLabel, pod.Name),
+				HaveKeyWithValue(v1beta1.PodIndexLabel, strconv.Itoa(i)), HaveKeyWithValue(v1beta1.PodNameLabel, pod.Name),
 			))
 			Expect(claimsOf(pod)).To(Equal(map[string]string{"datadir": "datadir-" + pod.Name, "home": "home-" + pod.Name}))
 		}
@@ -139,7 +139,7 @@ var _ = Describe("StatefulSet: start ordinals", func() {
 	)
 })
 
-func withoutStart(s *v1alpha1.RollSet) { s.Spec.Ordinals = nil }
+func withoutStart(s *v1beta1.RollSet) { s.Spec.Ordinals = nil }
 
 // headlessService governs the names of the pods of a set.
 func headlessService(name string) *corev1.Service {
@@ -189,7 +189,7 @@ func (f *fixture) awaitSamePod(ctx context.Context, pod *corev1.Pod, what string
 }
 
 // expectWorkingScale reads, replaces and patches the scale of a set that has one pod.
-func expectWorkingScale(ctx context.Context, f *fixture, wanted *v1alpha1.RollSet) {
+func expectWorkingScale(ctx context.Context, f *fixture, wanted *v1beta1.RollSet) {
 	GinkgoHelper()
 	set := f.awaitReady(ctx, f.create(ctx, wanted))
 	scale := &autoscalingv1.Scale{}
@@ -199,21 +199,21 @@ func expectWorkingScale(ctx context.Context, f *fixture, wanted *v1alpha1.RollSe
 
 	scale.Spec.Replicas = 2
 	Expect(cluster.client.SubResource("scale").Update(ctx, set.DeepCopy(), client.WithSubResourceBody(scale))).To(Succeed())
-	f.awaitStatus(ctx, set, "two available pods", func(s *v1alpha1.RollSetStatus) bool { return s.AvailableReplicas == 2 })
+	f.awaitStatus(ctx, set, "two available pods", func(s *v1beta1.RollSetStatus) bool { return s.AvailableReplicas == 2 })
 
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))
 	Expect(cluster.client.SubResource("scale").Patch(ctx, set.DeepCopy(), patch, client.WithSubResourceBody(scale))).To(Succeed())
 	Expect(scale.Spec.Replicas).To(Equal(int32(4)))
-	f.awaitStatus(ctx, set, "four available pods", func(s *v1alpha1.RollSetStatus) bool { return s.AvailableReplicas == 4 })
+	f.awaitStatus(ctx, set, "four available pods", func(s *v1beta1.RollSetStatus) bool { return s.AvailableReplicas == 4 })
 	Expect(*f.set(set).Spec.Replicas).To(Equal(int32(4)))
 }
 
 // expectWorkingCollection lists, patches and deletes a set by its labels.
-func expectWorkingCollection(ctx context.Context, f *fixture, wanted *v1alpha1.RollSet) {
+func expectWorkingCollection(ctx context.Context, f *fixture, wanted *v1beta1.RollSet) {
 	GinkgoHelper()
 	wanted.Labels = map[string]string{"collection": "yes"}
 	set := f.awaitReady(ctx, f.create(ctx, wanted))
-	sets := &v1alpha1.RollSetList{}
+	sets := &v1beta1.RollSetList{}
 	labeled := []client.ListOption{client.InNamespace(f.namespace), client.MatchingLabels{"collection": "yes"}}
 	Expect(cluster.client.List(ctx, sets, labeled...)).To(Succeed())
 	Expect(sets.Items).To(HaveLen(1))
@@ -227,19 +227,19 @@ func expectWorkingCollection(ctx context.Context, f *fixture, wanted *v1alpha1.R
 	Expect(f.pods(set)).To(HaveLen(2))
 	Expect(f.pods(set)[0].Spec.TerminationGracePeriodSeconds).To(HaveValue(Equal(int64(2))))
 
-	Expect(cluster.client.DeleteAllOf(ctx, &v1alpha1.RollSet{}, client.InNamespace(f.namespace), client.MatchingLabels{"collection": "yes"})).To(Succeed())
+	Expect(cluster.client.DeleteAllOf(ctx, &v1beta1.RollSet{}, client.InNamespace(f.namespace), client.MatchingLabels{"collection": "yes"})).To(Succeed())
 	f.expectGone(ctx, set)
 }
 
 // expectWorkingStatus reads, replaces and patches the status of a set. A condition of another client must stay when the
 // controller writes its own.
-func expectWorkingStatus(ctx context.Context, f *fixture, wanted *v1alpha1.RollSet) {
+func expectWorkingStatus(ctx context.Context, f *fixture, wanted *v1beta1.RollSet) {
 	GinkgoHelper()
 	set := f.awaitReady(ctx, f.create(ctx, wanted))
 	foreign := metav1.Condition{
 		Type: "StatusUpdate", Status: metav1.ConditionTrue, Reason: "E2E", Message: "Set from an e2e test", LastTransitionTime: set.CreationTimestamp,
 	}
-	now := &v1alpha1.RollSet{}
+	now := &v1beta1.RollSet{}
 	Eventually(func() error { // the controller may be writing as well
 		if err := cluster.client.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
 			return err
@@ -254,7 +254,7 @@ func expectWorkingStatus(ctx context.Context, f *fixture, wanted *v1alpha1.RollS
 	Expect(cluster.client.Status().Patch(ctx, now, client.MergeFrom(before))).To(Succeed())
 
 	set = f.awaitReady(ctx, f.change(ctx, set, scaledTo(2)))
-	f.awaitStatus(ctx, set, "both foreign conditions", func(s *v1alpha1.RollSetStatus) bool {
+	f.awaitStatus(ctx, set, "both foreign conditions", func(s *v1beta1.RollSetStatus) bool {
 		return s.AvailableReplicas == 2 &&
 			meta.IsStatusConditionTrue(s.Conditions, "StatusUpdate") && meta.IsStatusConditionTrue(s.Conditions, "StatusPatched")
 	})

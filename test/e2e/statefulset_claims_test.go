@@ -15,20 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/nodes"
 )
 
 const (
-	retain = v1alpha1.RetainClaims
-	remove = v1alpha1.DeleteClaims
+	retain = v1beta1.RetainClaims
+	remove = v1beta1.DeleteClaims
 )
 
 var _ = Describe("StatefulSet: claims", func() {
 	f := newFixture()
 
-	DescribeTable("keeps the owners of claims as the retention policy wants them, also when it changes", func(ctx SpecContext, whenDeleted, whenScaled v1alpha1.ClaimRetentionPolicy) {
-		opposite := map[v1alpha1.ClaimRetentionPolicy]v1alpha1.ClaimRetentionPolicy{retain: remove, remove: retain}
+	DescribeTable("keeps the owners of claims as the retention policy wants them, also when it changes", func(ctx SpecContext, whenDeleted, whenScaled v1beta1.ClaimRetentionPolicy) {
+		opposite := map[v1beta1.ClaimRetentionPolicy]v1beta1.ClaimRetentionPolicy{retain: remove, remove: retain}
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), parallel(), claiming("data"), keeping(opposite[whenDeleted], opposite[whenScaled]))))
 		claims := f.awaitClaimNames(ctx, "data-ss-0", "data-ss-1", "data-ss-2")
 		f.awaitOwners(ctx, set, opposite[whenDeleted], "data-ss-0", "data-ss-1", "data-ss-2")
@@ -107,7 +107,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		Expect(f.claimNamed("data-ss-1").OwnerReferences).To(Equal([]metav1.OwnerReference{controllerRef(owner)}))
 	})
 
-	DescribeTable("should delete PVCs after adopting pod", func(ctx SpecContext, whenDeleted, whenScaled v1alpha1.ClaimRetentionPolicy) {
+	DescribeTable("should delete PVCs after adopting pod", func(ctx SpecContext, whenDeleted, whenScaled v1beta1.ClaimRetentionPolicy) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), claiming("data"))))
 		f.delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 		f.expectGone(ctx, set)
@@ -138,7 +138,7 @@ var _ = Describe("StatefulSet: claims", func() {
 		bystander := external
 		bystander.Controller, bystander.BlockOwnerDeletion = nil, nil
 		stale := metav1.OwnerReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "RollSet", Name: "ss", UID: types.UID("5ca1ab1e-0000-4000-8000-000000000000"), Controller: new(true),
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "RollSet", Name: "ss", UID: types.UID("5ca1ab1e-0000-4000-8000-000000000000"), Controller: new(true),
 		}
 		f.changeClaim(ctx, "data-ss-0", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{external} })
 		f.changeClaim(ctx, "data-ss-1", func(c *corev1.PersistentVolumeClaim) {
@@ -305,7 +305,7 @@ func controllerRef(owner *corev1.ConfigMap) metav1.OwnerReference {
 
 // awaitOwners waits until the claims have the set as their controller, if they are to be deleted with it, and otherwise no
 // owner of the set's.
-func (f *fixture) awaitOwners(ctx context.Context, set *v1alpha1.RollSet, whenDeleted v1alpha1.ClaimRetentionPolicy, wanted ...string) {
+func (f *fixture) awaitOwners(ctx context.Context, set *v1beta1.RollSet, whenDeleted v1beta1.ClaimRetentionPolicy, wanted ...string) {
 	GinkgoHelper()
 	f.awaitClaims(ctx, fmt.Sprintf("the owners of claims to be right for whenDeleted %s", whenDeleted), func([]*corev1.PersistentVolumeClaim) bool {
 		return !slices.ContainsFunc(wanted, func(name string) bool {

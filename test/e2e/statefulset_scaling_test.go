@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("StatefulSet: scaling", func() {
@@ -37,7 +37,7 @@ var _ = Describe("StatefulSet: scaling", func() {
 		f.awaitCondition(ctx, set, "Ready", metav1.ConditionFalse, "") // so the manager has seen it
 		down := f.mark()
 		set = f.change(ctx, set, scaledTo(1))
-		f.awaitCondition(ctx, set, "Progressing", metav1.ConditionTrue, v1alpha1.ReasonScaling)
+		f.awaitCondition(ctx, set, "Progressing", metav1.ConditionTrue, v1beta1.ReasonScaling)
 		f.quiet(ctx, 500*time.Millisecond)
 		Expect(f.goings(set, down)).To(BeEmpty())
 		f.openGate(ctx, set, "ss-0")
@@ -111,7 +111,7 @@ var _ = Describe("StatefulSet: scaling", func() {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), parallel())))
 		pods := f.pods(set)
 		from := f.mark()
-		f.changePod(ctx, pods[1], func(pod *corev1.Pod) { pod.Labels[v1alpha1.SpecifiedDeleteLabel] = "true" })
+		f.changePod(ctx, pods[1], func(pod *corev1.Pod) { pod.Labels[v1beta1.SpecifiedDeleteLabel] = "true" })
 		f.awaitPods(ctx, set, "another ss-1", func(now []*corev1.Pod) bool {
 			return len(now) == 3 && count(now, isAvailable) == 3 && f.pod("ss-1").UID != pods[1].UID
 		})
@@ -131,7 +131,7 @@ var _ = Describe("StatefulSet: scaling", func() {
 })
 
 // expectOneGoingAtATime fails the spec if at any moment since the mark two pods were terminating.
-func (f *fixture) expectOneGoingAtATime(set *v1alpha1.RollSet, from mark) {
+func (f *fixture) expectOneGoingAtATime(set *v1beta1.RollSet, from mark) {
 	GinkgoHelper()
 	f.replay(set, from, func(moment string, pods []*corev1.Pod) {
 		Expect(len(pods)-count(pods, isLive)).To(BeNumerically("<=", 1), "terminating at %s:\n%s", moment, describe(pods))

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // hold is a finalizer that keeps a pod until the spec removes it.
@@ -29,7 +29,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		f.breakPod(ctx, set, "ss-1")
 		from := f.mark()
 		set = f.change(ctx, set, release("2"))
-		set = f.awaitStatus(ctx, set, "all pods to be updated", func(s *v1alpha1.RollSetStatus) bool {
+		set = f.awaitStatus(ctx, set, "all pods to be updated", func(s *v1beta1.RollSetStatus) bool {
 			return s.UpdatedAvailableReplicas == 3 && s.CurrentRevision == s.UpdateRevision
 		})
 		Expect(set.Status.UpdateRevision).NotTo(Equal(first))
@@ -38,7 +38,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		By("rolling back: the highest goes first, and the first revision is found again")
 		from = f.mark()
 		set = f.change(ctx, set, template(func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Env = nil }))
-		set = f.awaitStatus(ctx, set, "all pods to be rolled back", func(s *v1alpha1.RollSetStatus) bool {
+		set = f.awaitStatus(ctx, set, "all pods to be rolled back", func(s *v1beta1.RollSetStatus) bool {
 			return s.UpdatedAvailableReplicas == 3 && s.CurrentRevision == s.UpdateRevision && s.UpdateRevision == first
 		})
 		Expect(f.comings(set, from)).To(Equal(numbered(set, 2, 1, 0)))
@@ -55,7 +55,7 @@ var _ = Describe("StatefulSet: updates", func() {
 
 		By("updating with a partition that keeps all pods")
 		set = f.change(ctx, set, release("2"))
-		set = f.awaitStatus(ctx, set, "the new revision", func(s *v1alpha1.RollSetStatus) bool { return s.UpdateRevision != old })
+		set = f.awaitStatus(ctx, set, "the new revision", func(s *v1beta1.RollSetStatus) bool { return s.UpdateRevision != old })
 		f.quiet(ctx, 500*time.Millisecond)
 		f.expectNoPodLost(pods)
 		fresh := set.Status.UpdateRevision
@@ -79,14 +79,14 @@ var _ = Describe("StatefulSet: updates", func() {
 		f.awaitMix(ctx, set, old, fresh, fresh)
 		set = f.change(ctx, set, partition("0"))
 		f.awaitMix(ctx, set, fresh, fresh, fresh)
-		f.awaitStatus(ctx, set, "the end of the rollout", func(s *v1alpha1.RollSetStatus) bool { return s.CurrentRevision == fresh })
+		f.awaitStatus(ctx, set, "the end of the rollout", func(s *v1beta1.RollSetStatus) bool { return s.CurrentRevision == fresh })
 	})
 
 	DescribeTable("should perform canary updates and phased rolling updates of template modifications for partiton1 and delete pod-0", func(ctx SpecContext, end corev1.PodPhase) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), partition("1"))))
 		old := set.Status.CurrentRevision
 		set = f.change(ctx, set, release("2"))
-		set = f.awaitStatus(ctx, set, "the new revision", func(s *v1alpha1.RollSetStatus) bool { return s.UpdateRevision != old })
+		set = f.awaitStatus(ctx, set, "the new revision", func(s *v1beta1.RollSetStatus) bool { return s.UpdateRevision != old })
 		fresh := set.Status.UpdateRevision
 		f.awaitMix(ctx, set, old, fresh, fresh)
 
@@ -118,7 +118,7 @@ var _ = Describe("StatefulSet: updates", func() {
 		set = f.change(ctx, set, release("2"))
 		// No new pod becomes ready before its gate is open.
 		f.awaitPods(ctx, set, "two pods to be out of service at the same time", func(pods []*corev1.Pod) bool { return count(pods, isAvailable) == 3 })
-		set = f.awaitStatus(ctx, set, "all pods to be updated", func(s *v1alpha1.RollSetStatus) bool {
+		set = f.awaitStatus(ctx, set, "all pods to be updated", func(s *v1beta1.RollSetStatus) bool {
 			for _, pod := range f.pods(set) {
 				if isLive(pod) && !isReady(pod) {
 					Expect(client.IgnoreNotFound(turn(ctx, pod, gate, corev1.ConditionTrue))).To(Succeed())
@@ -134,10 +134,10 @@ var _ = Describe("StatefulSet: updates", func() {
 	)
 
 	It("should implement legacy replacement when the update strategy is OnDelete", func(ctx SpecContext) {
-		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), strategy(v1alpha1.OnDeleteStrategy))))
+		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), strategy(v1beta1.OnDeleteStrategy))))
 		old, pods := set.Status.CurrentRevision, f.pods(set)
 		set = f.change(ctx, set, release("2"))
-		set = f.awaitStatus(ctx, set, "the new revision", func(s *v1alpha1.RollSetStatus) bool { return s.UpdateRevision != old })
+		set = f.awaitStatus(ctx, set, "the new revision", func(s *v1beta1.RollSetStatus) bool { return s.UpdateRevision != old })
 		fresh := set.Status.UpdateRevision
 		f.quiet(ctx, 500*time.Millisecond)
 		f.expectNoPodLost(pods)
@@ -147,15 +147,15 @@ var _ = Describe("StatefulSet: updates", func() {
 		f.delete(ctx, pods[0])
 		f.delete(ctx, pods[2])
 		f.awaitMix(ctx, set, fresh, fresh, fresh)
-		f.awaitStatus(ctx, set, "the end of the rollout", func(s *v1alpha1.RollSetStatus) bool { return s.CurrentRevision == fresh })
+		f.awaitStatus(ctx, set, "the end of the rollout", func(s *v1beta1.RollSetStatus) bool { return s.CurrentRevision == fresh })
 	})
 
 	It("MinReadySeconds should be honored when enabled", func(ctx SpecContext) {
 		set := f.create(ctx, newSet("ss", 2, ordinal(), parallel(), minReady(3)))
-		f.awaitStatus(ctx, set, "two ready pods, none available", func(s *v1alpha1.RollSetStatus) bool {
+		f.awaitStatus(ctx, set, "two ready pods, none available", func(s *v1beta1.RollSetStatus) bool {
 			return s.ReadyReplicas == 2 && s.AvailableReplicas == 0
 		})
-		f.awaitStatus(ctx, set, "two available pods", func(s *v1alpha1.RollSetStatus) bool { return s.AvailableReplicas == 2 })
+		f.awaitStatus(ctx, set, "two available pods", func(s *v1beta1.RollSetStatus) bool { return s.AvailableReplicas == 2 })
 		for _, pod := range f.pods(set) {
 			Expect(time.Since(readySince(pod))).To(BeNumerically(">=", 3*time.Second))
 		}
@@ -165,8 +165,8 @@ var _ = Describe("StatefulSet: updates", func() {
 	It("AvailableReplicas should get updated accordingly when MinReadySeconds is enabled", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 2, ordinal(), parallel(), minReady(1))))
 		pods := f.pods(set)
-		available := func(n int32) func(*v1alpha1.RollSetStatus) bool {
-			return func(s *v1alpha1.RollSetStatus) bool { return s.AvailableReplicas == n && s.ReadyReplicas == 2 }
+		available := func(n int32) func(*v1beta1.RollSetStatus) bool {
+			return func(s *v1beta1.RollSetStatus) bool { return s.AvailableReplicas == n && s.ReadyReplicas == 2 }
 		}
 		set = f.change(ctx, set, minReady(3600))
 		f.awaitStatus(ctx, set, "no pod to be available", available(0))
@@ -180,11 +180,11 @@ var _ = Describe("StatefulSet: Recreate", func() {
 	f := newFixture()
 
 	It("should recreate all pods: old ones are gone before any new one comes", func(ctx SpecContext) {
-		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), strategy(v1alpha1.RecreateStrategy))))
+		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), strategy(v1beta1.RecreateStrategy))))
 		old := set.Status.CurrentRevision
 		from := f.mark()
 		set = f.change(ctx, set, release("2"))
-		set = f.awaitStatus(ctx, set, "all pods to be updated", func(s *v1alpha1.RollSetStatus) bool {
+		set = f.awaitStatus(ctx, set, "all pods to be updated", func(s *v1beta1.RollSetStatus) bool {
 			return s.UpdatedAvailableReplicas == 3 && s.CurrentRevision == s.UpdateRevision && s.UpdateRevision != old
 		})
 		f.expectRevisionsApart(set, from)
@@ -192,7 +192,7 @@ var _ = Describe("StatefulSet: Recreate", func() {
 	})
 
 	DescribeTable("should replace pods that cannot pull their image", func(ctx SpecContext, stuck int, options ...option) {
-		options = append(options, ordinal(), strategy(v1alpha1.RecreateStrategy), withImage(cluster.unavailableImage()))
+		options = append(options, ordinal(), strategy(v1beta1.RecreateStrategy), withImage(cluster.unavailableImage()))
 		set := f.create(ctx, newSet("ss", 5, options...))
 		f.awaitPods(ctx, set, "pods that are stuck", func(pods []*corev1.Pod) bool { return len(pods) == stuck && count(pods, isStarted) == stuck })
 		from := f.mark()
@@ -207,7 +207,7 @@ var _ = Describe("StatefulSet: Recreate", func() {
 })
 
 // awaitMix waits until the set's pods, by name, are available at these revisions, and the status shows it.
-func (f *fixture) awaitMix(ctx SpecContext, set *v1alpha1.RollSet, revisions ...string) {
+func (f *fixture) awaitMix(ctx SpecContext, set *v1beta1.RollSet, revisions ...string) {
 	GinkgoHelper()
 	f.awaitPods(ctx, set, fmt.Sprintf("pods at %v", revisions), func(pods []*corev1.Pod) bool {
 		if len(pods) != len(revisions) {
@@ -220,7 +220,7 @@ func (f *fixture) awaitMix(ctx SpecContext, set *v1alpha1.RollSet, revisions ...
 		}
 		return true
 	})
-	f.awaitStatus(ctx, set, "a status that says so", func(s *v1alpha1.RollSetStatus) bool {
+	f.awaitStatus(ctx, set, "a status that says so", func(s *v1beta1.RollSetStatus) bool {
 		var updated, current int32
 		for _, r := range revisions {
 			if r == s.UpdateRevision {
@@ -236,12 +236,12 @@ func (f *fixture) awaitMix(ctx SpecContext, set *v1alpha1.RollSet, revisions ...
 
 // expectRevisionsApart fails the spec if at any moment since the mark pods of two revisions existed, including terminating
 // ones.
-func (f *fixture) expectRevisionsApart(set *v1alpha1.RollSet, from mark) {
+func (f *fixture) expectRevisionsApart(set *v1beta1.RollSet, from mark) {
 	GinkgoHelper()
 	f.replay(set, from, func(moment string, pods []*corev1.Pod) {
 		revisions := map[string]bool{}
 		for _, pod := range pods {
-			revisions[pod.Labels[v1alpha1.RevisionLabel]] = true
+			revisions[pod.Labels[v1beta1.RevisionLabel]] = true
 		}
 		if len(revisions) > 1 {
 			Fail(fmt.Sprintf("pods of two revisions at %s:\n%s", moment, describe(pods)))

@@ -22,23 +22,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("A rollout in steps", func() {
 	f := newFixture()
 
 	// stepped creates a set of four pods, and moves them in steps.
-	stepped := func(ctx SpecContext, steps ...v1alpha1.RolloutStep) *v1alpha1.RollSet {
-		return f.awaitReady(ctx, f.create(ctx, newSet("web", 4, maxUnavailable("2"), rolling(func(r *v1alpha1.RollingUpdate) { r.Steps = steps }))))
+	stepped := func(ctx SpecContext, steps ...v1beta1.RolloutStep) *v1beta1.RollSet {
+		return f.awaitReady(ctx, f.create(ctx, newSet("web", 4, maxUnavailable("2"), rolling(func(r *v1beta1.RollingUpdate) { r.Steps = steps }))))
 	}
 	one, half := intstr.FromInt32(1), intstr.FromString("50%")
 
 	It("soaks, writes nothing meanwhile, and goes on by itself", func(ctx SpecContext) {
-		set := stepped(ctx, v1alpha1.RolloutStep{Updated: one, SoakSeconds: 2}, v1alpha1.RolloutStep{Updated: half})
+		set := stepped(ctx, v1beta1.RolloutStep{Updated: one, SoakSeconds: 2}, v1beta1.RolloutStep{Updated: half})
 		from := f.mark()
 		set = f.change(ctx, set, release("2"))
-		now := f.awaitStep(ctx, set, 1, v1alpha1.RolloutSoaking)
+		now := f.awaitStep(ctx, set, 1, v1beta1.RolloutSoaking)
 		f.expectAtRevision(ctx, now, 1)
 		Expect(meta.FindStatusCondition(now.Status.Conditions, "Progressing").Message).To(HavePrefix("step 1 of 2: 1 of 4 pods updated; soaking until"))
 
@@ -49,7 +49,7 @@ var _ = Describe("A rollout in steps", func() {
 		Expect(f.created(set, from)).To(Equal(4), "pods created")
 		soaking := read(f.record, func() (n int) {
 			for _, c := range f.record.sets.changes {
-				if r := c.object.Status.Rollout; r != nil && r.Phase == v1alpha1.RolloutSoaking {
+				if r := c.object.Status.Rollout; r != nil && r.Phase == v1beta1.RolloutSoaking {
 					n++
 				}
 			}
@@ -59,29 +59,29 @@ var _ = Describe("A rollout in steps", func() {
 	})
 
 	It("waits for a person, whom late and early promotions do not replace", func(ctx SpecContext) {
-		set := stepped(ctx, v1alpha1.RolloutStep{Updated: one, Pause: true}, v1alpha1.RolloutStep{Updated: half, Pause: true})
+		set := stepped(ctx, v1beta1.RolloutStep{Updated: one, Pause: true}, v1beta1.RolloutStep{Updated: half, Pause: true})
 		old := set.Status.UpdateRevision
 		set = f.change(ctx, set, release("2"))
-		now := f.awaitStep(ctx, set, 1, v1alpha1.RolloutPaused)
+		now := f.awaitStep(ctx, set, 1, v1beta1.RolloutPaused)
 		f.awaitCondition(ctx, set, "Progressing", metav1.ConditionUnknown, "AwaitingPromotion")
 		revision := now.Status.Rollout.Revision
 		for _, promotion := range []string{old + "/1", revision + "/2", revision + "/0", "all", "web-0000000000/1", strings.Repeat("x/", 50_000)} {
-			f.change(ctx, set, asking(v1alpha1.PromoteAnnotation, promotion))
+			f.change(ctx, set, asking(v1beta1.PromoteAnnotation, promotion))
 		}
 		f.quiet(ctx, still)
-		f.expectAtRevision(ctx, f.awaitStep(ctx, set, 1, v1alpha1.RolloutPaused), 1)
+		f.expectAtRevision(ctx, f.awaitStep(ctx, set, 1, v1beta1.RolloutPaused), 1)
 
-		f.change(ctx, set, asking(v1alpha1.PromoteAnnotation, revision+"/1"))
-		f.expectAtRevision(ctx, f.awaitStep(ctx, set, 2, v1alpha1.RolloutPaused), 2)
-		f.change(ctx, set, asking(v1alpha1.PromoteAnnotation, revision+"/2"))
+		f.change(ctx, set, asking(v1beta1.PromoteAnnotation, revision+"/1"))
+		f.expectAtRevision(ctx, f.awaitStep(ctx, set, 2, v1beta1.RolloutPaused), 2)
+		f.change(ctx, set, asking(v1beta1.PromoteAnnotation, revision+"/2"))
 		Expect(isUpdated(f.awaitReady(ctx, set))).To(Succeed())
 	})
 
 	It("waits for a gate, which is written with the shipped role and no other", core, func(ctx SpecContext) {
 		judge := f.newJudge(ctx)
-		set := stepped(ctx, v1alpha1.RolloutStep{Updated: one, Gates: []v1alpha1.StepGate{{ConditionType: "Errors"}}})
+		set := stepped(ctx, v1beta1.RolloutStep{Updated: one, Gates: []v1beta1.StepGate{{ConditionType: "Errors"}}})
 		set = f.change(ctx, set, release("2"))
-		f.awaitStep(ctx, set, 1, v1alpha1.RolloutGated)
+		f.awaitStep(ctx, set, 1, v1beta1.RolloutGated)
 
 		By("judging it, and then another way")
 		edited := f.set(set).DeepCopy()
@@ -89,19 +89,19 @@ var _ = Describe("A rollout in steps", func() {
 		Expect(apierrors.IsForbidden(judge.Update(ctx, edited))).To(BeTrue(), "a writer of gates edits a set")
 		writeGate(ctx, judge, set, "Errors", metav1.ConditionFalse)
 		f.awaitCondition(ctx, set, "Stalled", metav1.ConditionTrue, "StepFailed")
-		f.expectAtRevision(ctx, f.awaitStep(ctx, set, 1, v1alpha1.RolloutFailed), 1)
+		f.expectAtRevision(ctx, f.awaitStep(ctx, set, 1, v1beta1.RolloutFailed), 1)
 		writeGate(ctx, judge, set, "Errors", metav1.ConditionTrue)
 		Expect(isUpdated(f.awaitReady(ctx, set))).To(Succeed())
 	})
 
 	It("goes back when it is aborted, stays there, and begins again when it is retried", func(ctx SpecContext) {
-		set := stepped(ctx, v1alpha1.RolloutStep{Updated: half, Pause: true})
+		set := stepped(ctx, v1beta1.RolloutStep{Updated: half, Pause: true})
 		old := set.Status.UpdateRevision
 		set = f.change(ctx, set, release("2"))
-		now := f.awaitStep(ctx, set, 1, v1alpha1.RolloutPaused)
+		now := f.awaitStep(ctx, set, 1, v1beta1.RolloutPaused)
 		revision := now.Status.Rollout.Revision
 
-		f.change(ctx, set, asking(v1alpha1.AbortAnnotation, revision))
+		f.change(ctx, set, asking(v1beta1.AbortAnnotation, revision))
 		f.awaitCondition(ctx, set, "Stalled", metav1.ConditionTrue, "RolledBack")
 		f.awaitPods(ctx, set, "all pods to be back", func(pods []*corev1.Pod) bool {
 			return len(pods) == 4 && count(pods, at(old)) == 4 && count(pods, isAvailable) == 4
@@ -109,32 +109,32 @@ var _ = Describe("A rollout in steps", func() {
 		By("restarting the manager, and taking the annotation away: neither changes anything")
 		Expect(cluster.manager.stop()).To(Succeed())
 		Expect(cluster.manager.start()).To(Succeed())
-		set = f.change(ctx, set, func(s *v1alpha1.RollSet) { delete(s.Annotations, v1alpha1.AbortAnnotation) })
+		set = f.change(ctx, set, func(s *v1beta1.RollSet) { delete(s.Annotations, v1beta1.AbortAnnotation) })
 		f.quiet(ctx, still)
 		Expect(count(f.pods(set), at(old))).To(Equal(4))
 
-		f.change(ctx, set, asking(v1alpha1.RetryAnnotation, revision))
-		f.awaitStep(ctx, set, 1, v1alpha1.RolloutPaused)
-		f.change(ctx, set, asking(v1alpha1.PromoteAnnotation, revision+"/all"))
+		f.change(ctx, set, asking(v1beta1.RetryAnnotation, revision))
+		f.awaitStep(ctx, set, 1, v1beta1.RolloutPaused)
+		f.change(ctx, set, asking(v1beta1.PromoteAnnotation, revision+"/all"))
 		Expect(isUpdated(f.awaitReady(ctx, set))).To(Succeed())
 	})
 })
 
 // asking sets an annotation of the set by which its user makes a request.
 func asking(key, value string) option {
-	return func(s *v1alpha1.RollSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value) }
+	return func(s *v1beta1.RollSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value) }
 }
 
 // awaitStep waits until a step of the rollout is in a phase, and returns the set as it is then.
-func (f *fixture) awaitStep(ctx context.Context, set *v1alpha1.RollSet, step int32, phase v1alpha1.RolloutPhase) *v1alpha1.RollSet {
+func (f *fixture) awaitStep(ctx context.Context, set *v1beta1.RollSet, step int32, phase v1beta1.RolloutPhase) *v1beta1.RollSet {
 	GinkgoHelper()
-	return f.awaitStatus(ctx, set, fmt.Sprintf("step %d to be %s", step, phase), func(s *v1alpha1.RollSetStatus) bool {
+	return f.awaitStatus(ctx, set, fmt.Sprintf("step %d to be %s", step, phase), func(s *v1beta1.RollSetStatus) bool {
 		return s.Rollout != nil && s.Rollout.Step == step && s.Rollout.Phase == phase
 	})
 }
 
 // expectAtRevision checks how many pods a rollout has moved so far.
-func (f *fixture) expectAtRevision(ctx context.Context, set *v1alpha1.RollSet, n int) {
+func (f *fixture) expectAtRevision(ctx context.Context, set *v1beta1.RollSet, n int) {
 	GinkgoHelper()
 	f.awaitPods(ctx, set, fmt.Sprintf("%d pods at the new revision", n), func(pods []*corev1.Pod) bool {
 		return len(pods) == int(*set.Spec.Replicas) && count(pods, at(set.Status.UpdateRevision)) == n
@@ -166,10 +166,10 @@ func (f *fixture) newJudge(ctx context.Context) client.Client {
 }
 
 // writeGate sets a gate. It repeats this after a conflict.
-func writeGate(ctx context.Context, judge client.Client, set *v1alpha1.RollSet, name string, status metav1.ConditionStatus) {
+func writeGate(ctx context.Context, judge client.Client, set *v1beta1.RollSet, name string, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	Eventually(func() error {
-		now := &v1alpha1.RollSet{}
+		now := &v1beta1.RollSet{}
 		if err := judge.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
 			return err // RBAC may not know the role yet
 		}

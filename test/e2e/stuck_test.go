@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // The documentation of StatefulSet calls this "Forced rollback": a pod that cannot start blocks the template that would
@@ -20,7 +20,7 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 	f := newFixture()
 
 	// isRunning waits until the set is complete, and checks that pods were created in order after the mark.
-	isRunning := func(ctx SpecContext, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+	isRunning := func(ctx SpecContext, set *v1beta1.RollSet) *v1beta1.RollSet {
 		GinkgoHelper()
 		set = f.awaitReady(ctx, set)
 		Expect(isUpdated(set)).To(Succeed())
@@ -88,7 +88,7 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 		f.awaitMessage(ctx, set, "Progressing", "waiting for ss-0", "the partition keeps it at revision "+old)
 		f.quiet(ctx, 500*time.Millisecond)
 		f.expectNoPodLost([]*corev1.Pod{broken})
-		Expect(f.pod("ss-0").Labels).To(HaveKeyWithValue(v1alpha1.RevisionLabel, old))
+		Expect(f.pod("ss-0").Labels).To(HaveKeyWithValue(v1beta1.RevisionLabel, old))
 
 		By("lowering the partition")
 		isRunning(ctx, f.change(ctx, set, partition("0")))
@@ -96,7 +96,7 @@ var _ = Describe("A stuck pod of an OrderedReady set", func() {
 })
 
 // breakPod gives a pod an image that cannot be pulled, and waits until it is no longer ready.
-func (f *fixture) breakPod(ctx context.Context, set *v1alpha1.RollSet, name string) {
+func (f *fixture) breakPod(ctx context.Context, set *v1beta1.RollSet, name string) {
 	GinkgoHelper()
 	f.changePod(ctx, f.pod(name), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = cluster.unavailableImage() })
 	f.awaitPods(ctx, set, name+" to break", func([]*corev1.Pod) bool { return f.pod(name) != nil && !isReady(f.pod(name)) })

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("Trouble", func() {
@@ -84,7 +84,7 @@ var _ = Describe("Trouble", func() {
 		now := quota.DeepCopy()
 		update(ctx, quota, now, func() { now.Spec.Hard[corev1.ResourcePods] = resource.MustParse("10") })
 		set = f.awaitReady(ctx, set)
-		f.awaitStatus(ctx, set, "no ReplicaFailure", func(s *v1alpha1.RollSetStatus) bool {
+		f.awaitStatus(ctx, set, "no ReplicaFailure", func(s *v1beta1.RollSetStatus) bool {
 			return meta.FindStatusCondition(s.Conditions, "ReplicaFailure") == nil
 		})
 		f.expectLiveAtMost(set, 0, 4)

@@ -16,7 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 )
 
@@ -148,7 +148,7 @@ func waitsForSets(t *testing.T, namespace string) {
 		if err := install(name, "--timeout=2m", "--set=image="+image); err != nil {
 			t.Error(err)
 		}
-		set := &v1alpha1.RollSet{}
+		set := &v1beta1.RollSet{}
 		if err := shared.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
@@ -69,7 +69,7 @@ func TestLife(t *testing.T) {
 // live goes through the steps with a set in a namespace.
 func live(t *testing.T, namespace string, by means) {
 	t.Helper()
-	var set *v1alpha1.RollSet
+	var set *v1beta1.RollSet
 	var before map[string]types.UID
 	var p *manager.Process
 	stop := func() {
@@ -107,7 +107,7 @@ func live(t *testing.T, namespace string, by means) {
 			before = ownedBy(t, set)
 			continue
 		}
-		edit(t, set, func(spec *v1alpha1.RollSetSpec) {
+		edit(t, set, func(spec *v1beta1.RollSetSpec) {
 			spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(4 - next.updated))
 		})
 		awaitUpdated(t, set, next.updated)
@@ -148,9 +148,9 @@ func byKustomize(t *testing.T, _ string) means {
 }
 
 // inTheMiddle creates a set of four pods with claims. One of them is updated.
-func inTheMiddle(t *testing.T, namespace string) *v1alpha1.RollSet {
+func inTheMiddle(t *testing.T, namespace string) *v1beta1.RollSet {
 	t.Helper()
-	set := newSet(t, namespace, "live", func(spec *v1alpha1.RollSetSpec) {
+	set := newSet(t, namespace, "live", func(spec *v1beta1.RollSetSpec) {
 		spec.Replicas = new(int32(4))
 		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
@@ -161,7 +161,7 @@ func inTheMiddle(t *testing.T, namespace string) *v1alpha1.RollSet {
 		}}
 	})
 	awaitUpdated(t, set, 4)
-	edit(t, set, func(spec *v1alpha1.RollSetSpec) {
+	edit(t, set, func(spec *v1beta1.RollSetSpec) {
 		spec.Template.Spec.Containers[0].Image = "registry.k8s.io/pause:3.11"
 		spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(3))
 	})
@@ -171,9 +171,9 @@ func inTheMiddle(t *testing.T, namespace string) *v1alpha1.RollSet {
 }
 
 // ownedBy returns the UIDs of a set, its pods by revision and name, and its claims. A restarted pod fails the test.
-func ownedBy(t *testing.T, set *v1alpha1.RollSet) map[string]types.UID {
+func ownedBy(t *testing.T, set *v1beta1.RollSet) map[string]types.UID {
 	t.Helper()
-	now := &v1alpha1.RollSet{}
+	now := &v1beta1.RollSet{}
 	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), now); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func ownedBy(t *testing.T, set *v1alpha1.RollSet) map[string]types.UID {
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		uids["pod "+pod.Labels[v1alpha1.RevisionLabel]+" "+pod.Name] = pod.UID
+		uids["pod "+pod.Labels[v1beta1.RevisionLabel]+" "+pod.Name] = pod.UID
 		for _, c := range pod.Status.ContainerStatuses {
 			if c.RestartCount > 0 {
 				t.Errorf("pod %s was restarted", pod.Name)
@@ -202,7 +202,7 @@ func ownedBy(t *testing.T, set *v1alpha1.RollSet) map[string]types.UID {
 }
 
 // sameAs fails unless a set, its pods and its claims are the same as before.
-func sameAs(t *testing.T, after string, set *v1alpha1.RollSet, before map[string]types.UID) {
+func sameAs(t *testing.T, after string, set *v1beta1.RollSet, before map[string]types.UID) {
 	t.Helper()
 	if now := ownedBy(t, set); fmt.Sprint(now) != fmt.Sprint(before) {
 		t.Errorf("after %s there is %v, not %v", after, now, before)
@@ -210,7 +210,7 @@ func sameAs(t *testing.T, after string, set *v1alpha1.RollSet, before map[string
 }
 
 // edit changes the spec of a set.
-func edit(t *testing.T, set *v1alpha1.RollSet, change func(spec *v1alpha1.RollSetSpec)) {
+func edit(t *testing.T, set *v1beta1.RollSet, change func(spec *v1beta1.RollSetSpec)) {
 	t.Helper()
 	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
@@ -223,10 +223,10 @@ func edit(t *testing.T, set *v1alpha1.RollSet, change func(spec *v1alpha1.RollSe
 }
 
 // awaitUpdated waits until the given number of pods of a set are updated and available.
-func awaitUpdated(t *testing.T, set *v1alpha1.RollSet, n int32) {
+func awaitUpdated(t *testing.T, set *v1beta1.RollSet, n int32) {
 	t.Helper()
 	eventually(t, "updated pods", func() error {
-		now := &v1alpha1.RollSet{}
+		now := &v1beta1.RollSet{}
 		if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), now); err != nil {
 			return err
 		}

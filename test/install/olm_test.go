@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // The tests of this file imitate the Operator Lifecycle Manager (OLM). Version 0 takes a namespace that it installs into, and those
@@ -222,7 +222,7 @@ func TestInstallModes(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			run(t, b.install(t, "olm-own", tt.targets, leases(tt.targets)...).Deployment)
-			var outside []*v1alpha1.RollSet
+			var outside []*v1beta1.RollSet
 			for _, namespace := range tt.others {
 				outside = append(outside, newSet(t, namespace, "olm"))
 			}
@@ -284,8 +284,8 @@ func TestOperatorGroup(t *testing.T) {
 	before := ownedBy(t, inA)
 	stop()
 	_, stop = serve(op, "olm-b")
-	edit(t, inA, func(spec *v1alpha1.RollSetSpec) { spec.Replicas = new(int32(2)) })
-	edit(t, inB, func(spec *v1alpha1.RollSetSpec) { spec.Replicas = new(int32(2)) })
+	edit(t, inA, func(spec *v1beta1.RollSetSpec) { spec.Replicas = new(int32(2)) })
+	edit(t, inB, func(spec *v1beta1.RollSetSpec) { spec.Replicas = new(int32(2)) })
 	awaitPods(t, inB, 2)
 	sameAs(t, "the OperatorGroup left its namespace out", inA, before)
 	stop()

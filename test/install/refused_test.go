@@ -56,7 +56,7 @@ func TestRefusals(t *testing.T) {
 func TestMissingCRD(t *testing.T) {
 	kubectl(t, "", "delete", "crd", "rollsets.apps.rollset.dev", "--ignore-not-found")
 	_, err := asAdmin(t)
-	wantRefusal(t, err, "the API server does not know RollSet.apps.rollset.dev in version v1alpha1: install the CustomResourceDefinition first")
+	wantRefusal(t, err, "the API server does not know RollSet.apps.rollset.dev in version v1beta1: install the CustomResourceDefinition first")
 }
 
 // TestRenewedCertificate replaces the certificate of a running manager.

@@ -34,7 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/assets"
@@ -91,7 +91,7 @@ func start(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	if c.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
@@ -303,12 +303,12 @@ func ensureNamespace(t *testing.T, name string) {
 }
 
 // newSet creates a set of one pod, with changes, which is deleted with the test.
-func newSet(t *testing.T, namespace, name string, changes ...func(*v1alpha1.RollSetSpec)) *v1alpha1.RollSet {
+func newSet(t *testing.T, namespace, name string, changes ...func(*v1beta1.RollSetSpec)) *v1beta1.RollSet {
 	t.Helper()
 	labels := map[string]string{"app": name}
-	set := &v1alpha1.RollSet{
+	set := &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1alpha1.RollSetSpec{
+		Spec: v1beta1.RollSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -327,7 +327,7 @@ func newSet(t *testing.T, namespace, name string, changes ...func(*v1alpha1.Roll
 }
 
 // awaitPods waits until a set has as many pods as given.
-func awaitPods(t *testing.T, set *v1alpha1.RollSet, n int) {
+func awaitPods(t *testing.T, set *v1beta1.RollSet, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d pods of %s/%s", n, set.Namespace, set.Name), func() error {
 		pods := &corev1.PodList{}
@@ -340,7 +340,7 @@ func awaitPods(t *testing.T, set *v1alpha1.RollSet, n int) {
 }
 
 // unseen fails if a manager has looked at a set.
-func unseen(t *testing.T, set *v1alpha1.RollSet) {
+func unseen(t *testing.T, set *v1beta1.RollSet) {
 	t.Helper()
 	if err := shared.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func base() string {
 	for _, w := range []struct{ api, kind, claims string }{
 		{api: "apps/v1", kind: "Deployment"},
 		{api: "apps/v1", kind: "StatefulSet", claims: claims},
-		{api: "apps.rollset.dev/v1alpha1", kind: "RollSet", claims: claims},
+		{api: "apps.rollset.dev/v1beta1", kind: "RollSet", claims: claims},
 	} {
 		fmt.Fprintf(&b, workload, w.api, w.kind, w.claims, indented, strings.ToLower(w.kind))
 	}

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // fixture is the namespace of a spec.
@@ -57,7 +57,7 @@ func newFixture() *fixture {
 
 // explain prints sets and pods, and the end of the logs.
 func (f *fixture) explain(ctx context.Context) {
-	sets, pods := &v1alpha1.RollSetList{}, &corev1.PodList{}
+	sets, pods := &v1beta1.RollSetList{}, &corev1.PodList{}
 	err := errors.Join(bed.client.List(ctx, sets, client.InNamespace(f.namespace)), bed.client.List(ctx, pods, client.InNamespace(f.namespace)))
 	if err != nil {
 		GinkgoWriter.Println(err)
@@ -84,14 +84,14 @@ func inYAML(o any) string {
 }
 
 // option changes a set that is about to be created or updated.
-type option func(*v1alpha1.RollSet)
+type option func(*v1beta1.RollSet)
 
 // newSet returns a set whose pods, labeled app=<name>, have one container called app, which serves HTTP and has a probe.
-func newSet(name string, replicas int32, options ...option) *v1alpha1.RollSet {
+func newSet(name string, replicas int32, options ...option) *v1beta1.RollSet {
 	labels := map[string]string{"app": name}
-	set := &v1alpha1.RollSet{
+	set := &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.RollSetSpec{
+		Spec: v1beta1.RollSetSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -117,7 +117,7 @@ func newSet(name string, replicas int32, options ...option) *v1alpha1.RollSet {
 }
 
 func template(change func(*corev1.PodTemplateSpec)) option {
-	return func(s *v1alpha1.RollSet) { change(&s.Spec.Template) }
+	return func(s *v1beta1.RollSet) { change(&s.Spec.Template) }
 }
 
 func container(name string, change func(*corev1.Container)) option {
@@ -165,30 +165,30 @@ func sized(cpu, memory string) option {
 }
 
 func scaledTo(replicas int32) option {
-	return func(s *v1alpha1.RollSet) { s.Spec.Replicas = &replicas }
+	return func(s *v1beta1.RollSet) { s.Spec.Replicas = &replicas }
 }
 
 // inPlace updates pods where they are, one at a time.
 func inPlace() option {
-	return func(s *v1alpha1.RollSet) {
-		s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.InPlaceIfPossiblePod
+	return func(s *v1beta1.RollSet) {
+		s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePod
 		s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 	}
 }
 
 // soon lets a set wait for half a minute, instead of ten minutes, for proof that an image runs.
 func soon() option {
-	return func(s *v1alpha1.RollSet) { s.Spec.ProgressDeadlineSeconds = new(int32(30)) }
+	return func(s *v1beta1.RollSet) { s.Spec.ProgressDeadlineSeconds = new(int32(30)) }
 }
 
 // create creates a set, and waits until it is Ready.
-func (f *fixture) create(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+func (f *fixture) create(ctx context.Context, set *v1beta1.RollSet) *v1beta1.RollSet {
 	GinkgoHelper()
 	return f.awaitReady(ctx, f.submit(ctx, set))
 }
 
 // submit creates a set.
-func (f *fixture) submit(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+func (f *fixture) submit(ctx context.Context, set *v1beta1.RollSet) *v1beta1.RollSet {
 	GinkgoHelper()
 	set = set.DeepCopy()
 	set.Namespace = f.namespace
@@ -197,9 +197,9 @@ func (f *fixture) submit(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.R
 }
 
 // change changes a set and returns it as the API server has it then.
-func (f *fixture) change(ctx context.Context, set *v1alpha1.RollSet, by ...option) *v1alpha1.RollSet {
+func (f *fixture) change(ctx context.Context, set *v1beta1.RollSet, by ...option) *v1beta1.RollSet {
 	GinkgoHelper()
-	now := &v1alpha1.RollSet{}
+	now := &v1beta1.RollSet{}
 	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := bed.client.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
 			return err
@@ -226,15 +226,15 @@ func (f *fixture) changePod(ctx context.Context, name string, by func(*corev1.Po
 }
 
 // update changes a set and waits until all pods are at its template and available.
-func (f *fixture) update(ctx context.Context, set *v1alpha1.RollSet, by ...option) *v1alpha1.RollSet {
+func (f *fixture) update(ctx context.Context, set *v1beta1.RollSet, by ...option) *v1beta1.RollSet {
 	GinkgoHelper()
 	return f.awaitReady(ctx, f.change(ctx, set, by...))
 }
 
 // awaitReady waits until the given generation of the set is complete: Ready, every pod updated and available.
-func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alpha1.RollSet {
+func (f *fixture) awaitReady(ctx context.Context, set *v1beta1.RollSet) *v1beta1.RollSet {
 	GinkgoHelper()
-	return f.await(ctx, set, "to be complete", func(s *v1alpha1.RollSet) bool {
+	return f.await(ctx, set, "to be complete", func(s *v1beta1.RollSet) bool {
 		r := *s.Spec.Replicas
 		return meta.IsStatusConditionTrue(s.Status.Conditions, "Ready") &&
 			s.Status.Replicas == r && s.Status.UpdatedAvailableReplicas == r
@@ -242,9 +242,9 @@ func (f *fixture) awaitReady(ctx context.Context, set *v1alpha1.RollSet) *v1alph
 }
 
 // await waits until the given generation of the set, or a later one, was observed and is as wanted.
-func (f *fixture) await(ctx context.Context, set *v1alpha1.RollSet, what string, holds func(*v1alpha1.RollSet) bool) *v1alpha1.RollSet {
+func (f *fixture) await(ctx context.Context, set *v1beta1.RollSet, what string, holds func(*v1beta1.RollSet) bool) *v1beta1.RollSet {
 	GinkgoHelper()
-	now := &v1alpha1.RollSet{}
+	now := &v1beta1.RollSet{}
 	Eventually(func() error {
 		if err := bed.client.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
 			return err
@@ -258,7 +258,7 @@ func (f *fixture) await(ctx context.Context, set *v1alpha1.RollSet, what string,
 }
 
 // progressOf returns what the set says that it waits for.
-func progressOf(set *v1alpha1.RollSet) string {
+func progressOf(set *v1beta1.RollSet) string {
 	if c := meta.FindStatusCondition(set.Status.Conditions, "Progressing"); c != nil {
 		return c.Message
 	}
@@ -266,7 +266,7 @@ func progressOf(set *v1alpha1.RollSet) string {
 }
 
 // pods returns the set's pods, by name, without terminating ones.
-func (f *fixture) pods(ctx context.Context, set *v1alpha1.RollSet) []*corev1.Pod {
+func (f *fixture) pods(ctx context.Context, set *v1beta1.RollSet) []*corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}
 	Expect(bed.client.List(ctx, list, client.InNamespace(f.namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels))).To(Succeed())
@@ -281,7 +281,7 @@ func (f *fixture) pods(ctx context.Context, set *v1alpha1.RollSet) []*corev1.Pod
 }
 
 // awaitPods waits until the set's pods are as wanted, and returns them.
-func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what string, holds func([]*corev1.Pod) bool) (pods []*corev1.Pod) {
+func (f *fixture) awaitPods(ctx context.Context, set *v1beta1.RollSet, what string, holds func([]*corev1.Pod) bool) (pods []*corev1.Pod) {
 	GinkgoHelper()
 	Eventually(func() bool {
 		pods = f.pods(ctx, set)
@@ -292,7 +292,7 @@ func (f *fixture) awaitPods(ctx context.Context, set *v1alpha1.RollSet, what str
 
 // expectRestarted checks that the pods are the same as before, and that exactly the named containers of each have restarted
 // once since.
-func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, before []*corev1.Pod, containers ...string) {
+func (f *fixture) expectRestarted(ctx context.Context, set *v1beta1.RollSet, before []*corev1.Pod, containers ...string) {
 	GinkgoHelper()
 	now := f.pods(ctx, set)
 	Expect(now).To(HaveLen(len(before)))
@@ -307,7 +307,7 @@ func (f *fixture) expectRestarted(ctx context.Context, set *v1alpha1.RollSet, be
 }
 
 // expectEvent checks that a set has an event with some words.
-func (f *fixture) expectEvent(ctx context.Context, set *v1alpha1.RollSet, words string) {
+func (f *fixture) expectEvent(ctx context.Context, set *v1beta1.RollSet, words string) {
 	GinkgoHelper()
 	Eventually(func() string {
 		events := &eventsv1.EventList{}
@@ -377,7 +377,7 @@ func versionOf(ctx context.Context, pod *corev1.Pod) string {
 }
 
 // expectServing checks that all pods serve a version.
-func (f *fixture) expectServing(ctx context.Context, set *v1alpha1.RollSet, version string) {
+func (f *fixture) expectServing(ctx context.Context, set *v1beta1.RollSet, version string) {
 	GinkgoHelper()
 	for _, pod := range f.pods(ctx, set) {
 		Expect(versionOf(ctx, pod)).To(Equal(version), pod.Name)

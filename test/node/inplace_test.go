@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("An update in place", func() {
@@ -25,7 +25,7 @@ var _ = Describe("An update in place", func() {
 
 	// together are options as one.
 	together := func(options ...option) option {
-		return func(s *v1alpha1.RollSet) {
+		return func(s *v1beta1.RollSet) {
 			for _, o := range options {
 				o(s)
 			}
@@ -63,7 +63,7 @@ var _ = Describe("An update in place", func() {
 	// There is a set for each change. All of them are created and changed at once, because a node spends most of its time
 	// waiting.
 	It("restarts the containers that change, each once, and no others", func(ctx SpecContext) {
-		sets, before := make([]*v1alpha1.RollSet, len(changes)), make([][]*corev1.Pod, len(changes))
+		sets, before := make([]*v1beta1.RollSet, len(changes)), make([][]*corev1.Pod, len(changes))
 		for i, c := range changes {
 			sets[i] = f.submit(ctx, newSet(fmt.Sprintf("web-%d", i), 1, inPlace(), withSidecar(), soon(), c.from))
 		}
@@ -112,7 +112,7 @@ var _ = Describe("An update in place", func() {
 		set = f.update(ctx, set, image("web:2"))
 
 		set = f.change(ctx, set, image("web:missing"))
-		f.await(ctx, set, "one pod to fail", func(s *v1alpha1.RollSet) bool {
+		f.await(ctx, set, "one pod to fail", func(s *v1beta1.RollSet) bool {
 			return strings.Contains(progressOf(s), "ImagePull") || strings.Contains(progressOf(s), "CrashLoopBackOff")
 		})
 		set = f.update(ctx, set, image("web:3"))
@@ -124,7 +124,7 @@ var _ = Describe("An update in place", func() {
 		set := f.create(ctx, newSet("web", 3, inPlace()))
 		before := uids(f.pods(ctx, set))
 		set = f.change(ctx, set, image("web:crash"))
-		f.await(ctx, set, "one pod to crash", func(s *v1alpha1.RollSet) bool { return strings.Contains(progressOf(s), "CrashLoopBackOff") })
+		f.await(ctx, set, "one pod to crash", func(s *v1beta1.RollSet) bool { return strings.Contains(progressOf(s), "CrashLoopBackOff") })
 		broken := 0
 		for _, pod := range f.pods(ctx, set) {
 			if pod.Spec.Containers[0].Image == "web:crash" {
@@ -162,7 +162,7 @@ var _ = Describe("An update in place", func() {
 		f.awaitPods(ctx, set, "a closed gate", func(pods []*corev1.Pod) bool {
 			for _, pod := range pods {
 				for _, c := range pod.Status.Conditions {
-					if c.Type == v1alpha1.InPlaceUpdateReady && c.Status == corev1.ConditionFalse {
+					if c.Type == v1beta1.InPlaceUpdateReady && c.Status == corev1.ConditionFalse {
 						return true
 					}
 				}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var _ = Describe("A set", func() {
@@ -65,9 +65,9 @@ var _ = Describe("A set", func() {
 
 	It("holds pods for its hooks", func(ctx SpecContext) {
 		const mark = "example.com/hook"
-		hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{mark: "on"}}
-		hooked := func(s *v1alpha1.RollSet) {
-			s.Spec.Lifecycle = &v1alpha1.Lifecycle{InPlaceUpdate: hook, PreDelete: hook}
+		hook := &v1beta1.LifecycleHook{LabelsHandler: map[string]string{mark: "on"}}
+		hooked := func(s *v1beta1.RollSet) {
+			s.Spec.Lifecycle = &v1beta1.Lifecycle{InPlaceUpdate: hook, PreDelete: hook}
 			s.Spec.Template.Labels[mark] = "on"
 		}
 		set := f.create(ctx, newSet("web", 1, inPlace(), hooked))
@@ -76,17 +76,17 @@ var _ = Describe("A set", func() {
 		unhook := func(pod *corev1.Pod) { delete(pod.Labels, mark) }
 
 		set = f.change(ctx, set, image("web:2"))
-		f.awaitState(ctx, set, v1alpha1.LifecyclePreparingUpdate)
+		f.awaitState(ctx, set, v1beta1.LifecyclePreparingUpdate)
 		Expect(versionOf(ctx, f.pods(ctx, set)[0])).To(Equal("1"))
 		f.changePod(ctx, name, unhook)
-		f.awaitState(ctx, set, v1alpha1.LifecycleUpdated)
+		f.awaitState(ctx, set, v1beta1.LifecycleUpdated)
 		f.changePod(ctx, name, func(pod *corev1.Pod) { pod.Labels[mark] = "on" })
 		set = f.awaitReady(ctx, set)
 		f.expectRestarted(ctx, set, before, "app")
 		f.expectServing(ctx, set, "2")
 
 		set = f.change(ctx, set, scaledTo(0))
-		f.awaitState(ctx, set, v1alpha1.LifecyclePreparingDelete)
+		f.awaitState(ctx, set, v1beta1.LifecyclePreparingDelete)
 		Expect(versionOf(ctx, f.pods(ctx, set)[0])).To(Equal("2"))
 		f.changePod(ctx, name, unhook)
 		f.awaitReady(ctx, set)
@@ -114,18 +114,18 @@ var _ = Describe("A node", func() {
 })
 
 // awaitState waits until the set's only pod is in a state of its life.
-func (f *fixture) awaitState(ctx SpecContext, set *v1alpha1.RollSet, state v1alpha1.LifecycleState) {
+func (f *fixture) awaitState(ctx SpecContext, set *v1beta1.RollSet, state v1beta1.LifecycleState) {
 	GinkgoHelper()
 	f.awaitPods(ctx, set, "lifecycle state "+string(state), func(pods []*corev1.Pod) bool {
-		return len(pods) == 1 && pods[0].Labels[v1alpha1.LifecycleStateLabel] == string(state)
+		return len(pods) == 1 && pods[0].Labels[v1beta1.LifecycleStateLabel] == string(state)
 	})
 }
 
 // ordinal gives the pods ordinals, and volumes of a storage class, mounted at /data.
 func ordinal(class string) option {
-	return func(s *v1alpha1.RollSet) {
-		s.Spec.PodIdentity = v1alpha1.OrdinalIdentity
-		s.Spec.PodManagementPolicy = v1alpha1.ParallelPodManagement
+	return func(s *v1beta1.RollSet) {
+		s.Spec.PodIdentity = v1beta1.OrdinalIdentity
+		s.Spec.PodManagementPolicy = v1beta1.ParallelPodManagement
 		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
 			Spec: corev1.PersistentVolumeClaimSpec{

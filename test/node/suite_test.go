@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
@@ -76,7 +76,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(process.Stop)
 
 	scheme := runtime.NewScheme()
-	Expect(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))).To(Succeed())
+	Expect(errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme))).To(Succeed())
 	bed.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	bed.http = &http.Client{

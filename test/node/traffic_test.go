@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // requests is how many requests must have been answered on each side of a moment before the spec continues.
@@ -36,8 +36,8 @@ var _ = Describe("Traffic", func() {
 		}
 		Expect(bed.client.Create(ctx, service)).To(Succeed())
 		slow := container("app", func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "TERM_DELAY", Value: "1s"}} })
-		graceful := func(s *v1alpha1.RollSet) {
-			s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: 15}
+		graceful := func(s *v1beta1.RollSet) {
+			s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: 15}
 		}
 		set := f.create(ctx, newSet("web", 3, inPlace(), probeless(), slow, graceful))
 		before := f.pods(ctx, set)

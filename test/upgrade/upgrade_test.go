@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/testbed/manager"
 )
 
@@ -65,7 +65,7 @@ func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all
 	atStop := b.look(t)
 	p = b.take(t, to)
 	for _, s := range all { // another number here changes no pod, and shows when the manager has looked
-		b.edit(t, s.name, o(func(set *v1alpha1.RollSet) { *set.Spec.RevisionHistoryLimit++ }))
+		b.edit(t, s.name, o(func(set *v1beta1.RollSet) { *set.Spec.RevisionHistoryLimit++ }))
 	}
 	for _, s := range all {
 		b.eventually(t, s.name+" to be looked at by "+to.name, func() error { return seen(b.get(t, s.name)) })
@@ -138,7 +138,7 @@ func (b *bench) ended(t *testing.T, all []shape) {
 }
 
 // seen checks that a status is about the current spec.
-func seen(set *v1alpha1.RollSet) error {
+func seen(set *v1beta1.RollSet) error {
 	if set.Status.ObservedGeneration != set.Generation {
 		return fmt.Errorf("observedGeneration is %d, not %d", set.Status.ObservedGeneration, set.Generation)
 	}
@@ -146,12 +146,12 @@ func seen(set *v1alpha1.RollSet) error {
 }
 
 // complete reports whether nothing is left to do. A set without pods has a reason of its own, which earlier versions do not know.
-func complete(s *v1alpha1.RollSetStatus) bool {
-	reason := condition(s, v1alpha1.ConditionProgressing).Reason
-	return reason == v1alpha1.ReasonComplete || reason == v1alpha1.ReasonNoReplicas
+func complete(s *v1beta1.RollSetStatus) bool {
+	reason := condition(s, v1beta1.ConditionProgressing).Reason
+	return reason == v1beta1.ReasonComplete || reason == v1beta1.ReasonNoReplicas
 }
 
-func condition(s *v1alpha1.RollSetStatus, kind string) metav1.Condition {
+func condition(s *v1beta1.RollSetStatus, kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(s.Conditions, kind); c != nil {
 		return *c
 	}
@@ -159,13 +159,13 @@ func condition(s *v1alpha1.RollSetStatus, kind string) metav1.Condition {
 }
 
 // waitsForHook checks that a set waits for a lifecycle hook.
-func waitsForHook(s *v1alpha1.RollSetStatus) bool {
-	return strings.Contains(condition(s, v1alpha1.ConditionProgressing).Message, "lifecycle hook")
+func waitsForHook(s *v1beta1.RollSetStatus) bool {
+	return strings.Contains(condition(s, v1beta1.ConditionProgressing).Message, "lifecycle hook")
 }
 
-func (b *bench) get(t *testing.T, name string) *v1alpha1.RollSet {
+func (b *bench) get(t *testing.T, name string) *v1beta1.RollSet {
 	t.Helper()
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, set); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (b *bench) edit(t *testing.T, name string, options []option) {
 type picture struct {
 	Pods   map[string]pod
 	Claims map[string]types.UID
-	Status v1alpha1.RollSetStatus
+	Status v1beta1.RollSetStatus
 }
 
 type pod struct {
@@ -205,7 +205,7 @@ type pod struct {
 // look takes pictures of all sets.
 func (b *bench) look(t *testing.T) map[string]picture {
 	t.Helper()
-	sets, pods, claims := &v1alpha1.RollSetList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
+	sets, pods, claims := &v1beta1.RollSetList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
 	for _, list := range []client.ObjectList{sets, pods, claims} {
 		if err := b.List(t.Context(), list, client.InNamespace(b.namespace)); err != nil {
 			t.Fatal(err)
@@ -218,8 +218,8 @@ func (b *bench) look(t *testing.T) map[string]picture {
 		for i := range s.Conditions {
 			c := &s.Conditions[i]
 			c.ObservedGeneration, c.LastTransitionTime, c.Message = 0, metav1.Time{}, "" // messages may change
-			if c.Reason == v1alpha1.ReasonNoReplicas {                                   // earlier versions call that complete
-				c.Reason = v1alpha1.ReasonComplete
+			if c.Reason == v1beta1.ReasonNoReplicas {                                    // earlier versions call that complete
+				c.Reason = v1beta1.ReasonComplete
 			}
 		}
 		all[sets.Items[i].Name] = picture{Pods: map[string]pod{}, Claims: map[string]types.UID{}, Status: *s}
@@ -237,7 +237,7 @@ func (b *bench) look(t *testing.T) map[string]picture {
 
 func podOf(p *corev1.Pod) pod {
 	one := pod{
-		UID: p.UID, Revision: p.Labels[v1alpha1.RevisionLabel], State: p.Labels[v1alpha1.LifecycleStateLabel],
+		UID: p.UID, Revision: p.Labels[v1beta1.RevisionLabel], State: p.Labels[v1beta1.LifecycleStateLabel],
 		Leaving: p.DeletionTimestamp != nil,
 	}
 	for i := range p.Status.ContainerStatuses {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // resourceActions is how Argo CD reads the actions of a kind.
@@ -81,7 +81,7 @@ func TestOfferedActions(t *testing.T) {
 		set  *unstructured.Unstructured
 		want []string
 	}{
-		"new":                {toUnstructured(t, &v1alpha1.RollSet{}), []string{"pause", "restart"}},
+		"new":                {toUnstructured(t, &v1beta1.RollSet{}), []string{"pause", "restart"}},
 		"complete":           {object(t, inState("random R=2 v1", "a:v1+ b:v1+")), []string{"pause", "restart"}},
 		"rolling":            {object(t, inState("random R=2 v1>v2", "a:v1+ b:v2.")), []string{"pause", "restart"}},
 		"paused":             {object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2+")), []string{"restart", "resume"}},
@@ -129,7 +129,7 @@ func TestActions(t *testing.T) {
 			if err != nil || !ok || got != c.want {
 				t.Errorf("%v is %v (%v), want %v", c.path, got, err, c.want)
 			}
-			typed := &v1alpha1.RollSet{}
+			typed := &v1beta1.RollSet{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(result, typed); err != nil {
 				t.Errorf("the result is no RollSet: %v", err)
 			}

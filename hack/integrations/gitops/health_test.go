@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/status"
 )
@@ -51,9 +51,9 @@ func TestHealth(t *testing.T) {
 		kstatus kstatus.Status
 	}{
 		"new": {
-			set: toUnstructured(t, &v1alpha1.RollSet{
+			set: toUnstructured(t, &v1beta1.RollSet{
 				ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
-				Status:     v1alpha1.RollSetStatus{ObservedGeneration: -1}, // the default in the CRD
+				Status:     v1beta1.RollSetStatus{ObservedGeneration: -1}, // the default in the CRD
 			}),
 			argo: "Progressing", kstatus: kstatus.InProgressStatus,
 		},
@@ -66,8 +66,8 @@ func TestHealth(t *testing.T) {
 		"paused":                         {set: object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2+")), argo: "Suspended", kstatus: kstatus.CurrentStatus},
 		"paused, with a pod lost":        {set: object(t, inState("random R=2 paused v1>v2", "a:v1+ b:v2.")), argo: "Suspended", kstatus: kstatus.InProgressStatus},
 		"paused, with nothing to update": {set: object(t, inState("random R=2 paused v1", "a:v1+ b:v1+")), argo: "Healthy", kstatus: kstatus.CurrentStatus},
-		"out of quota":                   {set: object(t, failed(v1alpha1.ReasonFailedCreate)), argo: "Degraded", kstatus: kstatus.InProgressStatus},
-		"an invalid template":            {set: object(t, failed(v1alpha1.ReasonInvalidTemplate)), argo: "Degraded", kstatus: kstatus.FailedStatus},
+		"out of quota":                   {set: object(t, failed(v1beta1.ReasonFailedCreate)), argo: "Degraded", kstatus: kstatus.InProgressStatus},
+		"an invalid template":            {set: object(t, failed(v1beta1.ReasonInvalidTemplate)), argo: "Degraded", kstatus: kstatus.FailedStatus},
 		"an invalid spec":                {set: object(t, invalid), argo: "Degraded", kstatus: kstatus.FailedStatus},
 		"past the deadline":              {set: object(t, overdue()), argo: "Degraded", kstatus: kstatus.FailedStatus},
 		"in a step":                      {set: object(t, inStep(t, four, "0:v1+ 1:v1+ 2:v1+ 3:v2.", nil)), argo: "Progressing", kstatus: kstatus.InProgressStatus},

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/plan"
@@ -37,9 +37,9 @@ func inStep(t *testing.T, configuration, state string, gates map[string]metav1.C
 	t.Helper()
 	set := snapshottest.Parse(configuration, state)
 	rolling := &set.Spec.UpdateStrategy.RollingUpdate
-	rolling.Steps = []v1alpha1.RolloutStep{
+	rolling.Steps = []v1beta1.RolloutStep{
 		{Updated: intstr.FromInt32(1), SoakSeconds: 30},
-		{Updated: intstr.FromInt32(2), Gates: []v1alpha1.StepGate{{ConditionType: "Errors"}}},
+		{Updated: intstr.FromInt32(2), Gates: []v1beta1.StepGate{{ConditionType: "Errors"}}},
 		{Updated: intstr.FromInt32(3), Pause: true},
 	}
 	rolling.Paused = slices.Contains(options, "paused")
@@ -47,7 +47,7 @@ func inStep(t *testing.T, configuration, state string, gates map[string]metav1.C
 	if set.Limits.Steps, err = snapshot.ResolveSteps(set.Spec, set.Limits.Replicas); err != nil {
 		t.Fatal(err)
 	}
-	was := &v1alpha1.RollSetStatus{}
+	was := &v1beta1.RollSetStatus{}
 	for range 9 {
 		set.Rollout = steps.Plan(steps.Input{Set: set, Status: was})
 		in := status.Input{Set: set, Generation: generation, Plan: plan.Next(set), Previous: was}
@@ -69,16 +69,16 @@ func inStep(t *testing.T, configuration, state string, gates map[string]metav1.C
 // object returns the set with the status that the controller writes.
 func object(t *testing.T, in status.Input) *unstructured.Unstructured {
 	t.Helper()
-	return toUnstructured(t, &v1alpha1.RollSet{
+	return toUnstructured(t, &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Generation: generation},
 		Spec:       *in.Set.Spec,
 		Status:     status.Compute(in).Status,
 	})
 }
 
-func toUnstructured(t *testing.T, set *v1alpha1.RollSet) *unstructured.Unstructured {
+func toUnstructured(t *testing.T, set *v1beta1.RollSet) *unstructured.Unstructured {
 	t.Helper()
-	set.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RollSet"}
+	set.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "RollSet"}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
 	if err != nil {
 		t.Fatal(err)

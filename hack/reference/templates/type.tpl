@@ -22,7 +22,7 @@
 {{ range until 3 -}}
 {{ if and $inner.UnderlyingType (not $inner.Members) }}{{ $inner = $inner.UnderlyingType }}{{ end -}}
 {{ end -}}
-{{ if and $inner.Members (hasSuffix "api/v1alpha1" $inner.Package) -}}
+{{ if and $inner.Members (hasSuffix "api/v1beta1" $inner.Package) -}}
 {{ template "type" (dict "type" $inner "seen" $seen) -}}
 {{ end -}}
 {{ end -}}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -32,7 +32,7 @@ type cause struct {
 }
 
 // unobserved is the cause that comes before all others: the controller has not seen the spec.
-func unobserved(set *v1alpha1.RollSet) cause {
+func unobserved(set *v1beta1.RollSet) cause {
 	return cause{
 		Kind: "unobserved", Pods: []string{},
 		Reason:   fmt.Sprintf("the spec is at generation %d, and the controller has observed generation %d", set.Generation, set.Status.ObservedGeneration),
@@ -45,7 +45,7 @@ func unobserved(set *v1alpha1.RollSet) cause {
 func causesOf(o *snapshot.Objects, holds []hold) []cause {
 	causes := slices.Concat(ofVerdicts(o.Set), ofStep(o.Set), ofFailure(o.Set, holds), grouped(o.Set, holds))
 	causes = append(causes, ofPause(o.Set, holds)...)
-	if !meta.IsStatusConditionTrue(o.Set.Status.Conditions, v1alpha1.ConditionReady) {
+	if !meta.IsStatusConditionTrue(o.Set.Status.Conditions, v1beta1.ConditionReady) {
 		causes = append(causes, ofPods(o)...)
 	}
 	return causes
@@ -57,7 +57,7 @@ func whole(kind, reason, liftedBy string) []cause {
 }
 
 // anotherTemplate returns the command that gives a set another template: the one that was proven last, if it is not the one at work.
-func anotherTemplate(set *v1alpha1.RollSet) string {
+func anotherTemplate(set *v1beta1.RollSet) string {
 	if set.Status.CurrentRevision == set.Status.UpdateRevision {
 		return "kubectl edit rollset " + set.Name
 	}
@@ -66,20 +66,20 @@ func anotherTemplate(set *v1alpha1.RollSet) string {
 
 // refused reports whether the status says that the API server refused the creation of a pod. The controller tries again, but that is
 // not what comes next.
-func refused(set *v1alpha1.RollSet, create action.Create) bool {
-	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionReplicaFailure)
+func refused(set *v1beta1.RollSet, create action.Create) bool {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionReplicaFailure)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return false
 	}
 	names := strings.FieldsFunc(c.Message, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return slices.Contains(names, podName(set, create)) || c.Reason == v1alpha1.ReasonInvalidTemplate && slices.Contains(names, create.Revision)
+	return slices.Contains(names, podName(set, create)) || c.Reason == v1beta1.ReasonInvalidTemplate && slices.Contains(names, create.Revision)
 }
 
 // podName returns the name of a pod that is created.
-func podName(set *v1alpha1.RollSet, create action.Create) string { return set.Name + "-" + create.ID }
+func podName(set *v1beta1.RollSet, create action.Create) string { return set.Name + "-" + create.ID }
 
 // nextWrites returns the writes of a plan that nothing holds and the API server has not refused.
-func nextWrites(set *v1alpha1.RollSet, p *action.Plan) []string {
+func nextWrites(set *v1beta1.RollSet, p *action.Plan) []string {
 	next := []string{}
 	for _, a := range p.Actions {
 		text := a.String()
@@ -95,19 +95,19 @@ func nextWrites(set *v1alpha1.RollSet, p *action.Plan) []string {
 }
 
 // ofVerdicts returns the judgements on the spec and on the rollout.
-func ofVerdicts(set *v1alpha1.RollSet) []cause {
-	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
+func ofVerdicts(set *v1beta1.RollSet) []cause {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionProgressing)
 	if c == nil {
 		return nil
 	}
 	switch c.Reason {
-	case v1alpha1.ReasonInvalidSpec:
+	case v1beta1.ReasonInvalidSpec:
 		return whole("spec", c.Message, "kubectl edit rollset "+set.Name)
-	case v1alpha1.ReasonRolledBack:
+	case v1beta1.ReasonRolledBack:
 		return whole("verdict", c.Message, "kubectl rollset retry "+set.Name+", or another template")
-	case v1alpha1.ReasonProgressDeadlineExceeded:
+	case v1beta1.ReasonProgressDeadlineExceeded:
 		return whole("deadline", c.Message, anotherTemplate(set)+", or what the causes below name")
-	case v1alpha1.ReasonPartitionReached:
+	case v1beta1.ReasonPartitionReached:
 		return whole("partition", c.Message, "kubectl rollset set partition "+set.Name+" 0")
 	default:
 		return nil
@@ -115,7 +115,7 @@ func ofVerdicts(set *v1alpha1.RollSet) []cause {
 }
 
 // ofStep returns what the step at work waits for, besides its pods.
-func ofStep(set *v1alpha1.RollSet) []cause {
+func ofStep(set *v1beta1.RollSet) []cause {
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
 	if r == nil || r.Step < 1 || int(r.Step) > len(steps) {
 		return nil
@@ -123,20 +123,20 @@ func ofStep(set *v1alpha1.RollSet) []cause {
 	at := fmt.Sprintf("step %d of %d", r.Step, r.Steps)
 	promote := "kubectl rollset promote " + set.Name
 	switch r.Phase {
-	case v1alpha1.RolloutSoaking:
+	case v1beta1.RolloutSoaking:
 		until := ""
 		if r.Until != nil {
 			until = " until " + r.Until.UTC().Format("2006-01-02 15:04:05Z")
 		}
 		return whole("soak", at+" soaks"+until, "time, or "+promote+" --full")
-	case v1alpha1.RolloutGated, v1alpha1.RolloutFailed:
+	case v1beta1.RolloutGated, v1beta1.RolloutFailed:
 		return ofGates(set, at)
-	case v1alpha1.RolloutPaused:
+	case v1beta1.RolloutPaused:
 		if set.Spec.UpdateStrategy.RollingUpdate.Paused {
 			return nil // resumed first
 		}
 		return whole("promotion", at+" waits until somebody promotes it", promote)
-	case v1alpha1.RolloutRolling:
+	case v1beta1.RolloutRolling:
 		return nil
 	default:
 		return nil
@@ -144,7 +144,7 @@ func ofStep(set *v1alpha1.RollSet) []cause {
 }
 
 // ofGates returns the gates of the step at work that are not True.
-func ofGates(set *v1alpha1.RollSet, at string) (causes []cause) {
+func ofGates(set *v1beta1.RollSet, at string) (causes []cause) {
 	for _, gate := range set.Spec.UpdateStrategy.RollingUpdate.Steps[set.Status.Rollout.Step-1].Gates {
 		c := meta.FindStatusCondition(set.Status.Conditions, gate.ConditionType)
 		reason := at + " waits for gate " + gate.ConditionType
@@ -157,8 +157,8 @@ func ofGates(set *v1alpha1.RollSet, at string) (causes []cause) {
 		}
 		causes = append(causes, whole("gate", reason, fmt.Sprintf("kubectl rollset gate %s %s -- COMMAND, or who else writes the condition", set.Name, gate.ConditionType))...)
 	}
-	if set.Status.Rollout.Phase == v1alpha1.RolloutFailed {
-		if c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing); c != nil && len(causes) == 0 {
+	if set.Status.Rollout.Phase == v1beta1.RolloutFailed {
+		if c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionProgressing); c != nil && len(causes) == 0 {
 			causes = whole("gate", c.Message, anotherTemplate(set))
 		}
 	}
@@ -169,8 +169,8 @@ func ofGates(set *v1alpha1.RollSet, at string) (causes []cause) {
 var quotaName = regexp.MustCompile(`exceeded quota: ([a-z0-9.-]+)`)
 
 // ofFailure returns the write that the API server refused last, unless the plan holds pods back for it.
-func ofFailure(set *v1alpha1.RollSet, holds []hold) []cause {
-	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionReplicaFailure)
+func ofFailure(set *v1beta1.RollSet, holds []hold) []cause {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionReplicaFailure)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return nil
 	}
@@ -181,10 +181,10 @@ func ofFailure(set *v1alpha1.RollSet, holds []hold) []cause {
 	switch {
 	case quota != nil:
 		return whole("quota", c.Message, fmt.Sprintf("a larger quota, or fewer pods that use it: kubectl describe resourcequota %s -n %s", quota[1], set.Namespace))
-	case c.Reason == v1alpha1.ReasonInvalidTemplate && held(action.HeldByPreflight),
-		c.Reason == v1alpha1.ReasonClaimConflict && held(action.HeldByClaim), c.Reason == v1alpha1.ReasonNameConflict && held(action.HeldByName):
+	case c.Reason == v1beta1.ReasonInvalidTemplate && held(action.HeldByPreflight),
+		c.Reason == v1beta1.ReasonClaimConflict && held(action.HeldByClaim), c.Reason == v1beta1.ReasonNameConflict && held(action.HeldByName):
 		return nil
-	case c.Reason == v1alpha1.ReasonInvalidTemplate:
+	case c.Reason == v1beta1.ReasonInvalidTemplate:
 		return whole("template", c.Message, "a template that the API server accepts: "+anotherTemplate(set))
 	default:
 		return whole("refusal", c.Reason+": "+c.Message, "what the message names; the write is tried again")
@@ -192,7 +192,7 @@ func ofFailure(set *v1alpha1.RollSet, holds []hold) []cause {
 }
 
 // ofPause returns the pause of a set that holds no pod back, for example because it was updated before.
-func ofPause(set *v1alpha1.RollSet, holds []hold) []cause {
+func ofPause(set *v1beta1.RollSet, holds []hold) []cause {
 	paused := slices.ContainsFunc(holds, func(h hold) bool { return h.Kind == string(action.HeldByPause) })
 	if !set.Spec.UpdateStrategy.RollingUpdate.Paused || paused {
 		return nil
@@ -201,7 +201,7 @@ func ofPause(set *v1alpha1.RollSet, holds []hold) []cause {
 }
 
 // grouped returns the holds, one cause for those that differ only in the pod.
-func grouped(set *v1alpha1.RollSet, holds []hold) (causes []cause) {
+func grouped(set *v1beta1.RollSet, holds []hold) (causes []cause) {
 	const pod = "POD"
 	said := map[string]int{} // how many holds have a reason
 	for _, h := range holds {

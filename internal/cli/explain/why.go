@@ -20,7 +20,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
 	"rollset.dev/rollset/internal/model/action"
@@ -122,7 +122,7 @@ func all(ctx context.Context, s *session.Session, c client.Reader) ([]client.Obj
 	if err != nil {
 		return nil, err
 	}
-	list := &v1alpha1.RollSetList{}
+	list := &v1beta1.RollSetList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 		a.Causes = append(a.Causes, unobserved(set))
 		return a, nil
 	}
-	ready := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionReady)
 	if ready != nil {
 		a.Waiting = ready.Reason + ": " + podstate.Printable(ready.Message, textLimit)
 	}
@@ -165,7 +165,7 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 			Subject: h.Subject, Kind: string(h.Kind), Reason: podstate.Printable(h.Reason, textLimit), LiftedBy: liftedBy(set, h),
 		})
 	}
-	if d := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDisruptionReady); d != nil && d.Status == metav1.ConditionFalse {
+	if d := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionDisruptionReady); d != nil && d.Status == metav1.ConditionFalse {
 		a.Holds = append(a.Holds, hold{
 			Subject: key.Name, Kind: "disruption", Reason: podstate.Printable(d.Message, textLimit), LiftedBy: liftedBy(set, action.Hold{}),
 		})
@@ -176,7 +176,7 @@ func explain(ctx context.Context, s *session.Session, c client.Client, key clien
 
 // read reads a set and what it controls.
 func read(ctx context.Context, c client.Client, key client.ObjectKey) (o snapshot.Objects, err error) {
-	o.Set = &v1alpha1.RollSet{}
+	o.Set = &v1beta1.RollSet{}
 	if err := c.Get(ctx, key, o.Set); err != nil {
 		return o, err
 	}
@@ -187,7 +187,7 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey) (o snapsho
 		return o, err
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := c.List(ctx, claims, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.SetLabel: key.Name}); err != nil {
+	if err := c.List(ctx, claims, client.InNamespace(key.Namespace), client.MatchingLabels{v1beta1.SetLabel: key.Name}); err != nil {
 		return o, fmt.Errorf("list claims: %w", err)
 	}
 	o.Claims = claims.Items
@@ -213,7 +213,7 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey) (o snapsho
 
 // accepts asks the API server for a pod of a revision, without creating it. A user who may not create pods is told what
 // follows if the API server accepts it.
-func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1alpha1.RollSet, r snapshot.Revision) snapshot.Preflight {
+func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1beta1.RollSet, r snapshot.Revision) snapshot.Preflight {
 	if r.Template == nil {
 		return snapshot.Preflight{Refusal: "its template is gone"}
 	}
@@ -232,7 +232,7 @@ func accepts(ctx context.Context, s *session.Session, c client.Client, set *v1al
 }
 
 // liftedBy returns what would release a hold.
-func liftedBy(set *v1alpha1.RollSet, h action.Hold) string {
+func liftedBy(set *v1beta1.RollSet, h action.Hold) string {
 	switch h.Kind {
 	case action.HeldByOrder:
 		return "that pod becoming available, or podManagementPolicy Parallel for a new set"

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -22,16 +22,16 @@ import (
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // waiting returns a set with a reason of Progressing and a message.
-func waiting(reason, message string, change ...func(*v1alpha1.RollSet)) *v1alpha1.RollSet {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}}
+func waiting(reason, message string, change ...func(*v1beta1.RollSet)) *v1beta1.RollSet {
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}}
 	set.Status.ObservedGeneration = 3
 	set.Status.CurrentRevision, set.Status.UpdateRevision = "web-a", "web-b"
 	set.Status.Conditions = []metav1.Condition{
-		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
-		{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason, Message: message},
+		{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message},
+		{Type: v1beta1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: reason, Message: message},
 	}
-	set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{
-		{Updated: intstr.FromInt32(1), Pause: true, Gates: []v1alpha1.StepGate{{ConditionType: "Smoke"}, {ConditionType: "Errors"}}},
+	set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{
+		{Updated: intstr.FromInt32(1), Pause: true, Gates: []v1beta1.StepGate{{ConditionType: "Smoke"}, {ConditionType: "Errors"}}},
 	}
 	for _, f := range change {
 		f(set)
@@ -40,15 +40,15 @@ func waiting(reason, message string, change ...func(*v1alpha1.RollSet)) *v1alpha
 }
 
 // at puts a set into a phase of its step.
-func at(phase v1alpha1.RolloutPhase) func(*v1alpha1.RollSet) {
-	return func(set *v1alpha1.RollSet) {
-		set.Status.Rollout = &v1alpha1.RolloutStatus{Revision: "web-b", Step: 1, Steps: 1, Phase: phase, Until: &metav1.Time{Time: now}}
+func at(phase v1beta1.RolloutPhase) func(*v1beta1.RollSet) {
+	return func(set *v1beta1.RollSet) {
+		set.Status.Rollout = &v1beta1.RolloutStatus{Revision: "web-b", Step: 1, Steps: 1, Phase: phase, Until: &metav1.Time{Time: now}}
 	}
 }
 
 // with adds a condition.
-func with(kind string, status metav1.ConditionStatus, reason, message string) func(*v1alpha1.RollSet) {
-	return func(set *v1alpha1.RollSet) {
+func with(kind string, status metav1.ConditionStatus, reason, message string) func(*v1beta1.RollSet) {
+	return func(set *v1beta1.RollSet) {
 		set.Status.Conditions = append(set.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
 	}
 }
@@ -70,62 +70,62 @@ func TestCauses(t *testing.T) {
 		}}}}
 	}
 	for name, test := range map[string]struct {
-		set   *v1alpha1.RollSet
+		set   *v1beta1.RollSet
 		holds []hold
 		pods  []*corev1.Pod
 		want  []string // kind, number of pods, reason, what lifts it
 	}{
 		"a gate": {
-			waiting(v1alpha1.ReasonAwaitingGate, "", at(v1alpha1.RolloutGated), with("Smoke", metav1.ConditionTrue, "Good", "")), nil, nil,
+			waiting(v1beta1.ReasonAwaitingGate, "", at(v1beta1.RolloutGated), with("Smoke", metav1.ConditionTrue, "Good", "")), nil, nil,
 			[]string{"gate 0 step 1 of 1 waits for gate Errors: kubectl rollset gate web Errors -- COMMAND, or who else writes the condition"},
 		},
 		"a gate that failed": {
-			waiting(v1alpha1.ReasonStepFailed, "", at(v1alpha1.RolloutFailed), with("Smoke", metav1.ConditionTrue, "Good", ""), with("Errors", metav1.ConditionFalse, "Bad", "3%")), nil, nil,
+			waiting(v1beta1.ReasonStepFailed, "", at(v1beta1.RolloutFailed), with("Smoke", metav1.ConditionTrue, "Good", ""), with("Errors", metav1.ConditionFalse, "Bad", "3%")), nil, nil,
 			[]string{"gate 0 step 1 of 1: gate Errors is False: 3%: kubectl rollset gate web Errors -- COMMAND, or who else writes the condition"},
 		},
 		"a promotion": {
-			waiting(v1alpha1.ReasonAwaitingPromotion, "", at(v1alpha1.RolloutPaused)), nil, nil,
+			waiting(v1beta1.ReasonAwaitingPromotion, "", at(v1beta1.RolloutPaused)), nil, nil,
 			[]string{"promotion 0 step 1 of 1 waits until somebody promotes it: kubectl rollset promote web"},
 		},
 		"a soak": {
-			waiting(v1alpha1.ReasonSoaking, "", at(v1alpha1.RolloutSoaking)), nil, nil,
+			waiting(v1beta1.ReasonSoaking, "", at(v1beta1.RolloutSoaking)), nil, nil,
 			[]string{"soak 0 step 1 of 1 soaks until 2026-01-02 03:04:05Z: time, or kubectl rollset promote web --full"},
 		},
 		"a pause in a step": {
-			waiting(v1alpha1.ReasonPaused, "", at(v1alpha1.RolloutPaused), func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = true }), nil, nil,
+			waiting(v1beta1.ReasonPaused, "", at(v1beta1.RolloutPaused), func(set *v1beta1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = true }), nil, nil,
 			[]string{"pause 0 the rollout is paused: no pod moves to another revision: kubectl rollset resume web"},
 		},
 		"a verdict": {
-			waiting(v1alpha1.ReasonRolledBack, "revision web-b was aborted"), nil, nil,
+			waiting(v1beta1.ReasonRolledBack, "revision web-b was aborted"), nil, nil,
 			[]string{"verdict 0 revision web-b was aborted: kubectl rollset retry web, or another template"},
 		},
 		"a partition": {
-			waiting(v1alpha1.ReasonPartitionReached, "1 of 3 pods updated"), nil, nil,
+			waiting(v1beta1.ReasonPartitionReached, "1 of 3 pods updated"), nil, nil,
 			[]string{"partition 0 1 of 3 pods updated: kubectl rollset set partition web 0"},
 		},
 		"a quota": {
-			waiting(v1alpha1.ReasonScaling, "", with(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, v1alpha1.ReasonFailedCreate, `pods "web-x" is forbidden: exceeded quota: few, requested: pods=1`)), nil, nil,
+			waiting(v1beta1.ReasonScaling, "", with(v1beta1.ConditionReplicaFailure, metav1.ConditionTrue, v1beta1.ReasonFailedCreate, `pods "web-x" is forbidden: exceeded quota: few, requested: pods=1`)), nil, nil,
 			[]string{`quota 0 pods "web-x" is forbidden: exceeded quota: few, requested: pods=1: a larger quota, or fewer pods that use it: kubectl describe resourcequota few -n shop`},
 		},
 		"a template that is refused, by the pods that it holds": {
-			waiting(v1alpha1.ReasonInvalidTemplate, "", with(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, "no such volume")),
+			waiting(v1beta1.ReasonInvalidTemplate, "", with(v1beta1.ConditionReplicaFailure, metav1.ConditionTrue, v1beta1.ReasonInvalidTemplate, "no such volume")),
 			held(action.HeldByPreflight, "no such volume", "web-0", "web-1"), nil,
 			[]string{"preflight 2 no such volume: a template that the API server accepts, or another policy: kubectl rollset diff web"},
 		},
 		"holds that differ in the pod only": {
-			waiting(v1alpha1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1", "web-0", "web-2"), nil,
+			waiting(v1beta1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1", "web-0", "web-2"), nil,
 			[]string{"on-delete 3 the pod waits to be deleted: kubectl rollset delete-pod web-0 web-1 web-2"},
 		},
 		"holds with one reason, which names a pod of them": {
-			waiting(v1alpha1.ReasonNewRevision, ""), held(action.HeldByBudget, "web-0 and 1 more are not available", "web-0", "web-1"), nil,
+			waiting(v1beta1.ReasonNewRevision, ""), held(action.HeldByBudget, "web-0 and 1 more are not available", "web-0", "web-1"), nil,
 			[]string{"budget 2 web-0 and 1 more are not available: more pods becoming available, or a larger updateStrategy.rollingUpdate.maxUnavailable"},
 		},
 		"one hold": {
-			waiting(v1alpha1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1"), nil,
+			waiting(v1beta1.ReasonRollingUpdate, ""), held(action.HeldByOnDelete, "POD waits to be deleted", "web-1"), nil,
 			[]string{"on-delete 1 web-1 waits to be deleted: kubectl rollset delete-pod web-1"},
 		},
 		"pods without a node": {
-			waiting(v1alpha1.ReasonRollingUpdate, ""), nil,
+			waiting(v1beta1.ReasonRollingUpdate, ""), nil,
 			[]*corev1.Pod{pod("web-0"), pod("web-1")},
 			[]string{"pod 2 Unschedulable: no room: the pod becoming ready; kubectl describe pod web-0 -n shop"},
 		},
@@ -147,16 +147,16 @@ func TestNextWrites(t *testing.T) {
 	for _, id := range []string{"1", "10"} {
 		p.Add(action.Create{ID: id, Revision: "web-b", Reason: "missing"})
 	}
-	for want, set := range map[string]*v1alpha1.RollSet{
-		"create web-1 at web-b (missing), create web-10 at web-b (missing)": waiting(v1alpha1.ReasonScaling, ""),
-		"create web-1 at web-b (missing)":                                   waiting(v1alpha1.ReasonScaling, "", with(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, v1alpha1.ReasonNameConflict, "web-10: the name is taken")),
-		"":                                                                  waiting(v1alpha1.ReasonScaling, "", with(v1alpha1.ConditionReplicaFailure, metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, "pods of revision web-b: create pod web-7: no")),
+	for want, set := range map[string]*v1beta1.RollSet{
+		"create web-1 at web-b (missing), create web-10 at web-b (missing)": waiting(v1beta1.ReasonScaling, ""),
+		"create web-1 at web-b (missing)":                                   waiting(v1beta1.ReasonScaling, "", with(v1beta1.ConditionReplicaFailure, metav1.ConditionTrue, v1beta1.ReasonNameConflict, "web-10: the name is taken")),
+		"":                                                                  waiting(v1beta1.ReasonScaling, "", with(v1beta1.ConditionReplicaFailure, metav1.ConditionTrue, v1beta1.ReasonInvalidTemplate, "pods of revision web-b: create pod web-7: no")),
 	} {
 		if got := strings.Join(nextWrites(set, p), ", "); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 	}
-	first := waiting(v1alpha1.ReasonProgressDeadlineExceeded, "no progress", func(set *v1alpha1.RollSet) { set.Status.CurrentRevision = "web-b" })
+	first := waiting(v1beta1.ReasonProgressDeadlineExceeded, "no progress", func(set *v1beta1.RollSet) { set.Status.CurrentRevision = "web-b" })
 	if c := ofVerdicts(first); len(c) != 1 || c[0].LiftedBy != "kubectl edit rollset web, or what the causes below name" {
 		t.Errorf("of a set with one revision: %+v", c)
 	}
@@ -165,7 +165,7 @@ func TestNextWrites(t *testing.T) {
 // A spec that no controller has observed comes before everything else.
 func TestUnobserved(t *testing.T) {
 	t.Parallel()
-	set := waiting(v1alpha1.ReasonComplete, "3 of 3 pods updated")
+	set := waiting(v1beta1.ReasonComplete, "3 of 3 pods updated")
 	set.Generation = 4
 	if c := unobserved(set); !strings.Contains(c.Reason, "generation 4, and the controller has observed generation 3") {
 		t.Errorf("%+v", c)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -132,12 +132,12 @@ func (c *command) parse(args []string) (err error) {
 }
 
 // awaitStep waits until a step that has the gate has all its pods.
-func (c *command) awaitStep(ctx context.Context) (*v1alpha1.RolloutStatus, error) {
+func (c *command) awaitStep(ctx context.Context) (*v1beta1.RolloutStatus, error) {
 	deadline := c.session.Clock.Now().Add(c.timeout)
 	limited, cancel := session.Within(ctx, c.timeout)
 	defer cancel()
 	for told := ""; ; {
-		set := &v1alpha1.RollSet{}
+		set := &v1beta1.RollSet{}
 		if err := c.api.Get(limited, c.key, set); err != nil {
 			return nil, session.Late(limited, err, fmt.Sprintf("no step of rollset %s waited for gate %s within %v: %s",
 				c.key.Name, c.gate, c.timeout, cmp.Or(told, "the API server does not answer")))
@@ -165,14 +165,14 @@ func (c *command) awaitStep(ctx context.Context) (*v1alpha1.RolloutStatus, error
 }
 
 // waits returns why no step can be judged now; empty if one can.
-func (c *command) waits(set *v1alpha1.RollSet) string {
+func (c *command) waits(set *v1beta1.RollSet) string {
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
 	switch {
 	case r == nil || r.Step < 1 || int(r.Step) > len(steps):
 		return "no step is at work"
 	case !hasGate(&steps[r.Step-1], c.gate):
 		return fmt.Sprintf("step %d of %d has no gate %s", r.Step, r.Steps, c.gate)
-	case r.Phase == v1alpha1.RolloutRolling:
+	case r.Phase == v1beta1.RolloutRolling:
 		return fmt.Sprintf("the pods of step %d of %d are not available yet", r.Step, r.Steps)
 	default:
 		return ""
@@ -180,7 +180,7 @@ func (c *command) waits(set *v1alpha1.RollSet) string {
 }
 
 // gatesOf returns the gates of all steps, each once.
-func gatesOf(set *v1alpha1.RollSet) []string {
+func gatesOf(set *v1beta1.RollSet) []string {
 	var names []string
 	for _, step := range set.Spec.UpdateStrategy.RollingUpdate.Steps {
 		for _, gate := range step.Gates {
@@ -191,7 +191,7 @@ func gatesOf(set *v1alpha1.RollSet) []string {
 	return slices.Compact(names)
 }
 
-func hasGate(step *v1alpha1.RolloutStep, name string) bool {
+func hasGate(step *v1beta1.RolloutStep, name string) bool {
 	for i := range step.Gates {
 		if step.Gates[i].ConditionType == name {
 			return true

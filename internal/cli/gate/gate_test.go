@@ -15,7 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -141,20 +141,20 @@ func TestProgram(t *testing.T) {
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	c := command{gate: "A"}
-	steps := []v1alpha1.RolloutStep{{Gates: []v1alpha1.StepGate{{ConditionType: "A"}}}, {}}
+	steps := []v1beta1.RolloutStep{{Gates: []v1beta1.StepGate{{ConditionType: "A"}}}, {}}
 	for name, tt := range map[string]struct {
-		rollout *v1alpha1.RolloutStatus
+		rollout *v1beta1.RolloutStatus
 		want    string
 	}{
 		"no rollout":       {nil, "no step is at work"},
-		"given up":         {&v1alpha1.RolloutStatus{Step: 0, Steps: 2}, "no step is at work"},
-		"all done":         {&v1alpha1.RolloutStatus{Step: 3, Steps: 2}, "no step is at work"},
-		"another step":     {&v1alpha1.RolloutStatus{Step: 2, Steps: 2, Phase: v1alpha1.RolloutPaused}, "step 2 of 2 has no gate A"},
-		"still rolling":    {&v1alpha1.RolloutStatus{Step: 1, Steps: 2, Phase: v1alpha1.RolloutRolling}, "the pods of step 1 of 2 are not available yet"},
-		"soaking":          {&v1alpha1.RolloutStatus{Step: 1, Steps: 2, Phase: v1alpha1.RolloutSoaking}, ""},
-		"failed, and held": {&v1alpha1.RolloutStatus{Step: 1, Steps: 2, Phase: v1alpha1.RolloutFailed}, ""},
+		"given up":         {&v1beta1.RolloutStatus{Step: 0, Steps: 2}, "no step is at work"},
+		"all done":         {&v1beta1.RolloutStatus{Step: 3, Steps: 2}, "no step is at work"},
+		"another step":     {&v1beta1.RolloutStatus{Step: 2, Steps: 2, Phase: v1beta1.RolloutPaused}, "step 2 of 2 has no gate A"},
+		"still rolling":    {&v1beta1.RolloutStatus{Step: 1, Steps: 2, Phase: v1beta1.RolloutRolling}, "the pods of step 1 of 2 are not available yet"},
+		"soaking":          {&v1beta1.RolloutStatus{Step: 1, Steps: 2, Phase: v1beta1.RolloutSoaking}, ""},
+		"failed, and held": {&v1beta1.RolloutStatus{Step: 1, Steps: 2, Phase: v1beta1.RolloutFailed}, ""},
 	} {
-		set := &v1alpha1.RollSet{}
+		set := &v1beta1.RollSet{}
 		set.Spec.UpdateStrategy.RollingUpdate.Steps, set.Status.Rollout = steps, tt.rollout
 		if got := c.waits(set); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -33,13 +33,13 @@ const attempts = 20
 const maxMessage = 512
 
 // write writes the result into the status of the set, if the judged step is still the one at work.
-func (c *command) write(ctx context.Context, step *v1alpha1.RolloutStatus, found finding) error {
+func (c *command) write(ctx context.Context, step *v1beta1.RolloutStatus, found finding) error {
 	status := metav1.ConditionFalse
 	if found.good {
 		status = metav1.ConditionTrue
 	}
 	for range attempts {
-		set := &v1alpha1.RollSet{}
+		set := &v1beta1.RollSet{}
 		if err := c.api.Get(ctx, c.key, set); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
 )
@@ -153,7 +153,7 @@ func (a *adopt) prepare(ctx context.Context, m *mover, old *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	typed := &v1alpha1.RollSet{}
+	typed := &v1beta1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(judged.Object, typed); err != nil {
 		return fmt.Errorf("decode the RollSet: %w", err)
 	}
@@ -259,7 +259,7 @@ func (m *mover) letGoReplicaSets(ctx context.Context) error {
 
 // handOver makes the set the owner of the record.
 func (m *mover) handOver(ctx context.Context) error {
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := m.client.Get(ctx, client.ObjectKey{Namespace: m.namespace, Name: m.Set.GetName()}, set); err != nil {
 		return err
 	}

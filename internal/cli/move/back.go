@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -36,16 +36,16 @@ func restore(set, old *unstructured.Unstructured, limits snapshot.Limits) (*unst
 func withoutEffect() map[string][]any {
 	return map[string][]any{
 		"serviceName":                                     {""},
-		"podManagementPolicy":                             {string(v1alpha1.ParallelPodManagement)},
+		"podManagementPolicy":                             {string(v1beta1.ParallelPodManagement)},
 		"progressDeadlineSeconds":                         {int64(600)},
 		"updateStrategy.rollingUpdate.partition":          {int64(0), "0%"},
 		"updateStrategy.rollingUpdate.maxSurge":           {int64(0), "0%"},
-		"updateStrategy.rollingUpdate.podUpdatePolicy":    {string(v1alpha1.RecreatePod), string(v1alpha1.RecreatePodInCloneSet)},
+		"updateStrategy.rollingUpdate.podUpdatePolicy":    {string(v1beta1.RecreatePod), string(v1beta1.RecreatePodInCloneSet)},
 		"updateStrategy.rollingUpdate.paused":             {false},
-		"updateStrategy.rollingUpdate.onDeadlineExceeded": {string(v1alpha1.HoldOnDeadline)},
-		"updateStrategy.rollingUpdate.onStepFailed":       {string(v1alpha1.HoldOnDeadline)},
-		"disruption.onDrain":                              {string(v1alpha1.IgnoreDrain)},
-		"disruption.podDisruptionBudget":                  {string(v1alpha1.NoBudget)},
+		"updateStrategy.rollingUpdate.onDeadlineExceeded": {string(v1beta1.HoldOnDeadline)},
+		"updateStrategy.rollingUpdate.onStepFailed":       {string(v1beta1.HoldOnDeadline)},
+		"disruption.onDrain":                              {string(v1beta1.IgnoreDrain)},
+		"disruption.podDisruptionBudget":                  {string(v1beta1.NoBudget)},
 	}
 }
 
@@ -76,11 +76,11 @@ func (t *translation) toStatefulSet(limits snapshot.Limits) {
 	t.keep("serviceName", "podManagementPolicy", "ordinals", "persistentVolumeClaimRetentionPolicy", "volumeClaimTemplates")
 	strategy, _ := t.old["updateStrategy"].(map[string]any)
 	update, rolling := map[string]any{}, map[string]any{}
-	if strategy["type"] != string(v1alpha1.RecreateStrategy) {
+	if strategy["type"] != string(v1beta1.RecreateStrategy) {
 		move(strategy, update, "type")
 	}
 	from, _ := strategy["rollingUpdate"].(map[string]any)
-	if update["type"] == string(v1alpha1.OnDeleteStrategy) {
+	if update["type"] == string(v1beta1.OnDeleteStrategy) {
 		delete(strategy, "rollingUpdate") // it has no effect
 	} else if from != nil {
 		move(from, rolling, "partition", "maxUnavailable")
@@ -104,9 +104,9 @@ func (t *translation) toDeployment() {
 	from, _ := strategy["rollingUpdate"].(map[string]any)
 	move(from, t.spec, "paused")
 	switch strategy["type"] {
-	case string(v1alpha1.OnDeleteStrategy):
+	case string(v1beta1.OnDeleteStrategy):
 		delete(strategy, "rollingUpdate") // it has no effect
-	case string(v1alpha1.RecreateStrategy):
+	case string(v1beta1.RecreateStrategy):
 		update["type"] = strategy["type"]
 		delete(t.old, "updateStrategy") // the limits have no effect
 	default:

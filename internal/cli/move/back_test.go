@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -97,8 +97,8 @@ func paths(prefix string, t reflect.Type) []string {
 			of = of.Elem()
 		}
 		switch of {
-		case reflect.TypeFor[v1alpha1.UpdateStrategy](), reflect.TypeFor[v1alpha1.RollingUpdate](), reflect.TypeFor[v1alpha1.ScaleStrategy](),
-			reflect.TypeFor[v1alpha1.Lifecycle](), reflect.TypeFor[v1alpha1.Disruption]():
+		case reflect.TypeFor[v1beta1.UpdateStrategy](), reflect.TypeFor[v1beta1.RollingUpdate](), reflect.TypeFor[v1beta1.ScaleStrategy](),
+			reflect.TypeFor[v1beta1.Lifecycle](), reflect.TypeFor[v1beta1.Disruption]():
 			all = append(all, paths(prefix+name+".", of)...)
 		default:
 			all = append(all, prefix+name)
@@ -110,7 +110,7 @@ func paths(prefix string, t reflect.Type) []string {
 // TestRestoreKnowsEveryField gives each field of a RollSet a value, and looks for it in the old kind, or among what is lost.
 func TestRestoreKnowsEveryField(t *testing.T) {
 	t.Parallel()
-	want := paths("", reflect.TypeFor[v1alpha1.RollSetSpec]())
+	want := paths("", reflect.TypeFor[v1beta1.RollSetSpec]())
 	slices.Sort(want)
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(fates))); diff != "" {
 		t.Fatalf("the fields of a RollSet, and those of this test:\n%s", diff)
@@ -197,16 +197,16 @@ func TestRestoreKeepsMeaning(t *testing.T) {
 func TestReleaseBeginsOnlyWhenSettled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		edit func(*v1alpha1.RollSet)
+		edit func(*v1beta1.RollSet)
 		pods map[string]string // with their revisions
 		want string
 	}{
 		"the newest generation is not observed": {
-			edit: func(set *v1alpha1.RollSet) { set.Status.ObservedGeneration = 1 },
+			edit: func(set *v1beta1.RollSet) { set.Status.ObservedGeneration = 1 },
 			want: "the manager has not observed the newest spec of rollset db: it has generation 2, and the status is about 1",
 		},
 		"a controlled set": {
-			edit: func(set *v1alpha1.RollSet) {
+			edit: func(set *v1beta1.RollSet) {
 				set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Database", Name: "shop", UID: "2", Controller: new(true)}}
 			},
 			want: "rollset/db is controlled by database/shop, which would make it again",
@@ -217,10 +217,10 @@ func TestReleaseBeginsOnlyWhenSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := &v1alpha1.RollSet{
+			set := &v1beta1.RollSet{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "1", Generation: 2},
-				Spec:       v1alpha1.RollSetSpec{Replicas: new(int32(2)), PodIdentity: v1alpha1.OrdinalIdentity},
-				Status:     v1alpha1.RollSetStatus{ObservedGeneration: 2, UpdateRevision: "db-new"},
+				Spec:       v1beta1.RollSetSpec{Replicas: new(int32(2)), PodIdentity: v1beta1.OrdinalIdentity},
+				Status:     v1beta1.RollSetStatus{ObservedGeneration: 2, UpdateRevision: "db-new"},
 			}
 			if test.edit != nil {
 				test.edit(set)
@@ -234,7 +234,7 @@ func TestReleaseBeginsOnlyWhenSettled(t *testing.T) {
 }
 
 // prepare prepares the release of a set with pods.
-func prepare(t *testing.T, set *v1alpha1.RollSet, pods map[string]string) error {
+func prepare(t *testing.T, set *v1beta1.RollSet, pods map[string]string) error {
 	t.Helper()
 	scheme, err := session.Scheme()
 	if err != nil {
@@ -243,14 +243,14 @@ func prepare(t *testing.T, set *v1alpha1.RollSet, pods map[string]string) error 
 	objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(set)
 	for name, revision := range pods {
 		objects.WithObjects(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, Labels: map[string]string{v1alpha1.RevisionLabel: revision},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RollSet", Name: set.Name, UID: set.UID, Controller: new(true)}},
+			Namespace: "default", Name: name, Labels: map[string]string{v1beta1.RevisionLabel: revision},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "RollSet", Name: set.Name, UID: set.UID, Controller: new(true)}},
 		}})
 	}
 	s := session.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, clocktesting.NewFakeClock(time.Time{}))
 	m := &mover{session: s, client: objects.Build(), namespace: "default", record: &record{Old: like(statefulSet)}}
 	raw := like("RollSet")
-	raw.SetAPIVersion(v1alpha1.GroupVersion.String())
+	raw.SetAPIVersion(v1beta1.GroupVersion.String())
 	raw.SetName(set.Name)
 	if raw, err = m.get(t.Context(), raw); err != nil {
 		t.Fatal(err)

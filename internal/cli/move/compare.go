@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // freeIdentity returns an identity that no pod of the workload has: ordinals never reach it.
-func freeIdentity(set *v1alpha1.RollSet) string {
-	if set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+func freeIdentity(set *v1beta1.RollSet) string {
+	if set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
 		return "zzzzz"
 	}
 	return strconv.Itoa(1 << 30)
@@ -26,7 +26,7 @@ func freeIdentity(set *v1alpha1.RollSet) string {
 
 // compare asks the API server what a pod of a set would be. It returns which pods differ, each with the first field that
 // differs. The judgment is the controller's own.
-func compare(ctx context.Context, c client.Client, set *v1alpha1.RollSet, pods []*corev1.Pod) ([]string, error) {
+func compare(ctx context.Context, c client.Client, set *v1beta1.RollSet, pods []*corev1.Pod) ([]string, error) {
 	update := snapshot.RevisionOf(set.Name+"-0000000000", &set.Spec)
 	reference := podcontrol.Build(set, update, freeIdentity(set))
 	reference.Namespace, reference.OwnerReferences = set.Namespace, nil

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // recordKey is the key of a record in its ConfigMap.
@@ -57,7 +57,7 @@ func load(ctx context.Context, c client.Reader, namespace, set string) (*record,
 }
 
 // save writes the record of a set. While the set exists, it owns the record.
-func (r *record) save(ctx context.Context, c client.Client, namespace string, owner *v1alpha1.RollSet) error {
+func (r *record) save(ctx context.Context, c client.Client, namespace string, owner *v1beta1.RollSet) error {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("write the record: %w", err)
@@ -72,7 +72,7 @@ func (r *record) save(ctx context.Context, c client.Client, namespace string, ow
 	object.OwnerReferences = nil
 	if owner != nil {
 		object.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "RollSet", Name: owner.Name, UID: owner.UID,
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "RollSet", Name: owner.Name, UID: owner.UID,
 		}}
 	}
 	if getErr != nil {

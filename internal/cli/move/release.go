@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -99,7 +99,7 @@ func (r *release) run(ctx context.Context, arg string) error {
 
 // released judges a set without a record. If the set is gone and the old kind is there, it was released before.
 func (m *mover) released(ctx context.Context, name string) error {
-	for _, gvk := range []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RollSet"), appsv1.SchemeGroupVersion.WithKind(statefulSet), appsv1.SchemeGroupVersion.WithKind(deployment)} {
+	for _, gvk := range []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind("RollSet"), appsv1.SchemeGroupVersion.WithKind(statefulSet), appsv1.SchemeGroupVersion.WithKind(deployment)} {
 		like := &unstructured.Unstructured{}
 		like.SetGroupVersionKind(gvk)
 		like.SetName(name)
@@ -122,7 +122,7 @@ func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructur
 	if m.Old.GetKind() == cloneSet {
 		return errors.New("the way back to a CloneSet is OpenKruise's: delete the RollSet with --cascade=orphan and apply the CloneSet paused")
 	}
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, set); err != nil {
 		return fmt.Errorf("decode rollset %s: %w", raw.GetName(), err)
 	}
@@ -161,14 +161,14 @@ func (m *mover) prepareRelease(ctx context.Context, raw *unstructured.Unstructur
 }
 
 // staysAll returns an error that names a pod which the old kind would delete or replace.
-func staysAll(set *v1alpha1.RollSet, limits snapshot.Limits, pods []*corev1.Pod) error {
-	ordinal := set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
+func staysAll(set *v1beta1.RollSet, limits snapshot.Limits, pods []*corev1.Pod) error {
+	ordinal := set.Spec.PodIdentity == v1beta1.OrdinalIdentity
 	first := 0
 	if set.Spec.Ordinals != nil {
 		first = int(set.Spec.Ordinals.Start)
 	}
 	for _, pod := range pods {
-		if pod.Labels[v1alpha1.RevisionLabel] != set.Status.UpdateRevision {
+		if pod.Labels[v1beta1.RevisionLabel] != set.Status.UpdateRevision {
 			return fmt.Errorf("pod %s is not at the update revision and would be replaced: end the rollout of rollset %s first", pod.Name, set.Name)
 		}
 		n, err := strconv.Atoi(strings.TrimPrefix(pod.Name, set.Name+"-"))
@@ -190,7 +190,7 @@ func (m *mover) release() []step {
 		return m.save(ctx, m.client, m.namespace, nil)
 	}}
 	letGo := step{"delete rollset/" + name + ", and leave what it owns", func(ctx context.Context) error {
-		return m.letGo(ctx, v1alpha1.GroupVersion.WithKind("RollSet"), name, m.UID, m.Generation)
+		return m.letGo(ctx, v1beta1.GroupVersion.WithKind("RollSet"), name, m.UID, m.Generation)
 	}}
 	var steps []step
 	if m.Old.GetKind() == statefulSet {

@@ -25,7 +25,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -285,7 +285,7 @@ func (m *mover) orphaned(ctx context.Context, old types.UID) error {
 // label labels the pods of the revision that is moved back, also those that were made after the move was recorded.
 func (m *mover) label(ctx context.Context, key, value string) error {
 	pods := &corev1.PodList{}
-	if err := m.client.List(ctx, pods, client.InNamespace(m.namespace), client.MatchingLabels{v1alpha1.RevisionLabel: m.Revision}); err != nil {
+	if err := m.client.List(ctx, pods, client.InNamespace(m.namespace), client.MatchingLabels{v1beta1.RevisionLabel: m.Revision}); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	for i := range pods.Items {

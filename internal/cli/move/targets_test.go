@@ -54,7 +54,7 @@ func TestRetargetAll(t *testing.T) {
 	m := &mover{session: s, client: builder.Build(), namespace: "default"}
 	from, to := like(statefulSet), like("RollSet")
 	from.SetNamespace("default")
-	to.SetAPIVersion("apps.rollset.dev/v1alpha1")
+	to.SetAPIVersion("apps.rollset.dev/v1beta1")
 	if err := m.retargetAll(t.Context(), from, to); err != nil {
 		t.Fatal(err)
 	}

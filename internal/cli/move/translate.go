@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // These are the kinds that are translated.
@@ -73,9 +73,9 @@ func translate(o *unstructured.Unstructured) (*unstructured.Unstructured, []stri
 	}
 	t.loseRest("spec", t.old, "RollSet has no such field")
 	withoutStatus(t.spec["volumeClaimTemplates"])
-	withoutNulls(t.spec, reflect.TypeFor[v1alpha1.RollSetSpec]())
+	withoutNulls(t.spec, reflect.TypeFor[v1beta1.RollSetSpec]())
 	set := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata(o), "spec": t.spec}}
-	set.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
+	set.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSet"))
 	return set, t.lost
 }
 
@@ -88,7 +88,7 @@ func metadata(o *unstructured.Unstructured) map[string]any {
 	move(written, kept, "name", "generateName", "namespace", "labels", "annotations")
 	annotations, _ := kept["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
-		return key == corev1.LastAppliedConfigAnnotation || key == "deployment.kubernetes.io/revision" || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
+		return key == corev1.LastAppliedConfigAnnotation || key == "deployment.kubernetes.io/revision" || strings.HasPrefix(key, v1beta1.GroupVersion.Group+"/")
 	})
 	for _, field := range []string{"labels", "annotations"} {
 		if entries, ok := kept[field].(map[string]any); ok && len(entries) == 0 {
@@ -136,7 +136,7 @@ func (t *translation) loseRest(path string, rest map[string]any, why string) {
 
 // statefulSet translates the fields of a StatefulSet. All of them exist under the same names.
 func (t *translation) statefulSet() {
-	t.spec["podIdentity"] = string(v1alpha1.OrdinalIdentity)
+	t.spec["podIdentity"] = string(v1beta1.OrdinalIdentity)
 	t.keep("serviceName", "podManagementPolicy", "updateStrategy", "ordinals", "persistentVolumeClaimRetentionPolicy", "volumeClaimTemplates")
 }
 
@@ -174,8 +174,8 @@ func (t *translation) cloneSet(nested bool) {
 	} else {
 		t.flatType(strategy, update, rolling)
 	}
-	if rolling["podUpdatePolicy"] == string(v1alpha1.RecreatePodInCloneSet) {
-		rolling["podUpdatePolicy"] = string(v1alpha1.RecreatePod)
+	if rolling["podUpdatePolicy"] == string(v1beta1.RecreatePodInCloneSet) {
+		rolling["podUpdatePolicy"] = string(v1beta1.RecreatePod)
 	}
 	move(from, rolling, "partition", "maxUnavailable", "maxSurge", "paused", "priorityStrategy", "scatterStrategy")
 	inPlace := take(from, "inPlaceUpdateStrategy")
@@ -202,9 +202,9 @@ func (t *translation) cloneSet(nested bool) {
 func (t *translation) flatType(strategy, update, rolling map[string]any) {
 	switch kind := strategy["type"]; kind {
 	case nil, "":
-	case string(v1alpha1.OnDeleteStrategy):
+	case string(v1beta1.OnDeleteStrategy):
 		update["type"] = kind
-	case string(v1alpha1.RecreatePodInCloneSet), string(v1alpha1.InPlaceIfPossiblePod), string(v1alpha1.InPlaceOnlyPod):
+	case string(v1beta1.RecreatePodInCloneSet), string(v1beta1.InPlaceIfPossiblePod), string(v1beta1.InPlaceOnlyPod):
 		rolling["podUpdatePolicy"] = kind
 	default:
 		t.lose(fmt.Sprintf("spec.updateStrategy.type: %v", kind), "CloneSet v1alpha1 has no such type; ReCreate, InPlaceIfPossible, InPlaceOnly and OnDelete are its types")

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/revision"
 )
@@ -98,7 +98,7 @@ func (e *edit) key(s *session.Session, args []string) (key client.ObjectKey, err
 
 // apply returns the set after the edit, as the API server answers a dry run. It has no precondition, so that it conflicts with
 // no client that writes the set meanwhile.
-func (e *edit) apply(ctx context.Context, c client.Client, before *v1alpha1.RollSet, objects []client.Object) (*v1alpha1.RollSet, error) {
+func (e *edit) apply(ctx context.Context, c client.Client, before *v1beta1.RollSet, objects []client.Object) (*v1beta1.RollSet, error) {
 	if before == nil {
 		return e.create(ctx, c)
 	}
@@ -126,9 +126,9 @@ func (e *edit) apply(ctx context.Context, c client.Client, before *v1alpha1.Roll
 }
 
 // difference returns what a user changed in a set, as a merge patch.
-func difference(before, after *v1alpha1.RollSet) ([]byte, error) {
+func difference(before, after *v1beta1.RollSet) ([]byte, error) {
 	var texts [2][]byte
-	for i, set := range []*v1alpha1.RollSet{before, after} {
+	for i, set := range []*v1beta1.RollSet{before, after} {
 		text, err := json.Marshal(map[string]any{
 			"metadata": map[string]any{"labels": set.Labels, "annotations": set.Annotations}, "spec": set.Spec,
 		})
@@ -140,7 +140,7 @@ func difference(before, after *v1alpha1.RollSet) ([]byte, error) {
 	return jsonpatch.CreateMergePatch(texts[0], texts[1])
 }
 
-func (e *edit) create(ctx context.Context, c client.Client) (*v1alpha1.RollSet, error) {
+func (e *edit) create(ctx context.Context, c client.Client) (*v1beta1.RollSet, error) {
 	set, err := typed(e.file)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (e *edit) create(ctx context.Context, c client.Client) (*v1alpha1.RollSet, 
 }
 
 // change makes the edit, apart from the file.
-func (e *edit) change(set *v1alpha1.RollSet, objects []client.Object) error {
+func (e *edit) change(set *v1beta1.RollSet, objects []client.Object) error {
 	if e.toRevision > 0 {
 		if err := toRevision(set, objects, e.toRevision); err != nil {
 			return err
@@ -179,8 +179,8 @@ func (e *edit) change(set *v1alpha1.RollSet, objects []client.Object) error {
 }
 
 // typed returns an object as a RollSet. An unknown field is an error.
-func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
-	set := &v1alpha1.RollSet{}
+func typed(u *unstructured.Unstructured) (*v1beta1.RollSet, error) {
+	set := &v1beta1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, set, true); err != nil {
 		return nil, fmt.Errorf("rollset %s: %w", u.GetName(), err)
 	}
@@ -188,7 +188,7 @@ func typed(u *unstructured.Unstructured) (*v1alpha1.RollSet, error) {
 }
 
 // patch changes the set by a merge patch, or by a JSON patch, which is a list.
-func patch(set *v1alpha1.RollSet, text string) error {
+func patch(set *v1beta1.RollSet, text string) error {
 	body, err := yaml.ToJSON([]byte(text))
 	if err != nil {
 		return fmt.Errorf("--patch is neither JSON nor YAML: %w", err)
@@ -254,7 +254,7 @@ func containerNames(spec *corev1.PodSpec) []string {
 }
 
 // toRevision gives the set the template of one of its revisions.
-func toRevision(set *v1alpha1.RollSet, objects []client.Object, number int64) error {
+func toRevision(set *v1beta1.RollSet, objects []client.Object, number int64) error {
 	var known []string
 	for _, obj := range objects {
 		object, ok := obj.(*appsv1.ControllerRevision)

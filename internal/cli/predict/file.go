@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -47,7 +47,7 @@ func (e *edit) readFile(s *session.Session) error {
 
 // rollSets returns the RollSets in files.
 func rollSets(s *session.Session, filenames []string) (sets []*unstructured.Unstructured, err error) {
-	kind := v1alpha1.GroupVersion.WithKind("RollSet").GroupKind()
+	kind := v1beta1.GroupVersion.WithKind("RollSet").GroupKind()
 	for _, name := range filenames {
 		objects, err := session.ReadFiles(s, []string{name})
 		if err != nil {
@@ -77,7 +77,7 @@ func noRollSet(name string, others []*unstructured.Unstructured) error {
 
 // applyFile changes the set as kubectl apply does: by comparing the file applied last, the file, and the set. A set that was
 // applied on the server is applied there again, in the name of the one who applied its template.
-func (e *edit) applyFile(ctx context.Context, c client.Client, set *v1alpha1.RollSet) error {
+func (e *edit) applyFile(ctx context.Context, c client.Client, set *v1beta1.RollSet) error {
 	last := set.Annotations[corev1.LastAppliedConfigAnnotation]
 	if manager := appliedBy(set); last == "" && manager != "" {
 		answer := e.file.DeepCopy()
@@ -85,7 +85,7 @@ func (e *edit) applyFile(ctx context.Context, c client.Client, set *v1alpha1.Rol
 		if err != nil {
 			return fmt.Errorf("the file is refused: %w", err)
 		}
-		applied := &v1alpha1.RollSet{}
+		applied := &v1beta1.RollSet{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, applied); err != nil {
 			return fmt.Errorf("decode rollset %s: %w", set.Name, err)
 		}
@@ -108,7 +108,7 @@ func (e *edit) applyFile(ctx context.Context, c client.Client, set *v1alpha1.Rol
 }
 
 // appliedBy returns who applied the template of a set on the server; empty if no client did.
-func appliedBy(set *v1alpha1.RollSet) string {
+func appliedBy(set *v1beta1.RollSet) string {
 	for _, entry := range set.ManagedFields {
 		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil &&
 			strings.Contains(entry.FieldsV1.GetRawString(), `"f:template"`) {

@@ -22,7 +22,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/forecast"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -150,7 +150,7 @@ func (p *plan) forecast(ctx context.Context, args []string) (*forecast.Forecast,
 
 // read reads the set and everything that the controller sees of it. It sends the edit and one pod of it as dry runs.
 func (p *plan) read(ctx context.Context, c client.Client, key client.ObjectKey) (in forecast.Input, notes []string, err error) {
-	before := &v1alpha1.RollSet{}
+	before := &v1beta1.RollSet{}
 	err = c.Get(ctx, key, before)
 	switch {
 	case apierrors.IsNotFound(err) && p.edit.creates():
@@ -193,7 +193,7 @@ func (p *plan) warn(ctx context.Context, c client.Client, in forecast.Input) {
 	if in.Before == nil {
 		return
 	}
-	now := &v1alpha1.RollSet{}
+	now := &v1beta1.RollSet{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(in.Before), now); err == nil && now.Generation != in.Before.Generation {
 		fmt.Fprintf(p.session.ErrOut, "warning: rollset %s was edited meanwhile (generation %d, planned on %d); plan again\n",
 			now.Name, now.Generation, in.Before.Generation)
@@ -201,7 +201,7 @@ func (p *plan) warn(ctx context.Context, c client.Client, in forecast.Input) {
 }
 
 // samplePod sends a pod of the template as a dry run. A refusal is not an error: it is part of the forecast.
-func samplePod(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (sample *corev1.Pod, refusal string, err error) {
+func samplePod(ctx context.Context, c client.Client, set *v1beta1.RollSet) (sample *corev1.Pod, refusal string, err error) {
 	pod := forecast.SamplePod(set)
 	err = c.Create(ctx, pod, client.DryRunAll)
 	var status apierrors.APIStatus

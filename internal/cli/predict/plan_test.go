@@ -29,7 +29,7 @@ var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // manifest returns a set of some pods with an image.
 func manifest(name, replicas, image string) string {
-	return "apiVersion: apps.rollset.dev/v1alpha1\nkind: RollSet\nmetadata: {name: " + name + "}\nspec:\n  replicas: " + replicas +
+	return "apiVersion: apps.rollset.dev/v1beta1\nkind: RollSet\nmetadata: {name: " + name + "}\nspec:\n  replicas: " + replicas +
 		"\n  selector: {matchLabels: {app: a}}\n  template:\n    metadata: {labels: {app: a}}\n    spec:\n      containers:\n      - {name: app, image: \"" + image + "\"}\n"
 }
 

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/forecast"
 	"rollset.dev/rollset/internal/model/podstate"
@@ -53,7 +53,7 @@ func readObjects(ctx context.Context, c client.Client, namespace string) (object
 }
 
 // readAround reads what spec.disruption makes matter to a set. The user may lack the rights.
-func readAround(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (objects []client.Object, notes []string) {
+func readAround(ctx context.Context, c client.Client, set *v1beta1.RollSet) (objects []client.Object, notes []string) {
 	if set.Spec.ReplacesOnDrain() {
 		nodes := &corev1.NodeList{}
 		if err := c.List(ctx, nodes); err != nil {
@@ -221,7 +221,7 @@ func (p *plan) fromFiles(ctx context.Context, args []string) (in forecast.Input,
 }
 
 // outOfRange returns an error for the figures of a set that the API server would refuse.
-func outOfRange(set *v1alpha1.RollSet) error {
+func outOfRange(set *v1beta1.RollSet) error {
 	spec := &set.Spec
 	counts := map[string]*int32{"replicas": spec.Replicas, "minReadySeconds": &spec.MinReadySeconds, "revisionHistoryLimit": spec.RevisionHistoryLimit}
 	if spec.Ordinals != nil {

@@ -21,7 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/forecast"
 )
@@ -30,8 +30,8 @@ import (
 // what others wrote stays.
 func TestFilesAreApplied(t *testing.T) {
 	t.Parallel()
-	last := `{"apiVersion":"apps.rollset.dev/v1alpha1","kind":"RollSet","metadata":{"name":"web"},"spec":{"minReadySeconds":5,"replicas":3}}`
-	set := &v1alpha1.RollSet{}
+	last := `{"apiVersion":"apps.rollset.dev/v1beta1","kind":"RollSet","metadata":{"name":"web"},"spec":{"minReadySeconds":5,"replicas":3}}`
+	set := &v1beta1.RollSet{}
 	if err := json.Unmarshal([]byte(last), set); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestFilesAreApplied(t *testing.T) {
 
 func TestGoesToRevisions(t *testing.T) {
 	t.Parallel()
-	running := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	running := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	running.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	running.Spec.Template.Labels = running.Spec.Selector.MatchLabels
 	running.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "web:1"}}
@@ -83,7 +83,7 @@ func TestGoesToRevisions(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	f := &forecast.Forecast{Replicas: 10, LowestAvailable: 8}
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
 	other := func(name string, owner types.UID) client.Object {
 		return &corev1.Pod{
@@ -128,7 +128,7 @@ func TestBudgets(t *testing.T) {
 
 func TestQuotas(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
 	}}}

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // These are the exit codes that commands share.
@@ -55,8 +55,8 @@ func Explain(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	switch urlError, isURL := errors.AsType[*url.Error](err); {
 	case isNoRollSets(err):
-		return fmt.Sprintf("this cluster has no RollSets: the API server does not serve %s; install RollSet first", v1alpha1.GroupVersion)
-	case apierrors.IsForbidden(err) && strings.Contains(text, v1alpha1.GroupVersion.Group):
+		return fmt.Sprintf("this cluster has no RollSets: the API server does not serve %s; install RollSet first", v1beta1.GroupVersion)
+	case apierrors.IsForbidden(err) && strings.Contains(text, v1beta1.GroupVersion.Group):
 		if strings.Contains(text, " cannot get ") || strings.Contains(text, " cannot list ") || strings.Contains(text, " cannot watch ") {
 			return text + "; the cluster role rollset-viewer-role gives it"
 		}
@@ -83,7 +83,7 @@ func isNoRollSets(err error) bool {
 		return false
 	}
 	details := status.Status().Details
-	if details == nil || details.Group != v1alpha1.GroupVersion.Group {
+	if details == nil || details.Group != v1beta1.GroupVersion.Group {
 		return false
 	}
 	for _, cause := range details.Causes {

@@ -15,14 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	sets := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}
+	sets := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "rollsets"}
 	unknownKind := apierrors.NewNotFound(sets, "web")
 	unknownKind.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Message: "404 page not found"}}
 	for name, test := range map[string]struct {
@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a cluster without RollSets": {
 			unknownKind,
-			"this cluster has no RollSets: the API server does not serve apps.rollset.dev/v1alpha1; install RollSet first",
+			"this cluster has no RollSets: the API server does not serve apps.rollset.dev/v1beta1; install RollSet first",
 		},
 		"a right that is missing": {
 			apierrors.NewForbidden(sets, "web", errors.New(`user "a" cannot patch resource "rollsets"`)),

@@ -32,7 +32,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // FieldManager is the field manager of the plugin's writes, unless a flag names another one. It does not begin with kubectl:
@@ -134,7 +134,7 @@ func Scheme() (*runtime.Scheme, error) {
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	err := errors.Join(
 		corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), policyv1.AddToScheme(scheme), storagev1.AddToScheme(scheme),
-		autoscalingv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+		autoscalingv2.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
 	if err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
@@ -169,7 +169,7 @@ func mapper() meta.RESTMapper {
 			m.Add(gv.WithKind(kind), scope)
 		}
 	}
-	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "RollSet")
+	add(v1beta1.GroupVersion, meta.RESTScopeNamespace, "RollSet")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "ResourceQuota", "Event", "Service", "ConfigMap")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "ControllerRevision", "StatefulSet", "Deployment", "ReplicaSet")

@@ -15,15 +15,15 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // resourceNames returns the names of the resource RollSet that may precede a slash.
 func resourceNames() []string {
-	group := "." + v1alpha1.GroupVersion.Group
+	group := "." + v1beta1.GroupVersion.Group
 	return []string{
 		"rls", "rollset", "rollsets", "rls" + group, "rollset" + group, "rollsets" + group,
-		"rollsets." + v1alpha1.GroupVersion.Version + group,
+		"rollsets." + v1beta1.GroupVersion.Version + group,
 	}
 }
 
@@ -102,7 +102,7 @@ func (t *Target) inFiles(s *Session, namespace string) ([]client.ObjectKey, erro
 	}
 	var keys []client.ObjectKey
 	for _, o := range objects {
-		if o.GroupVersionKind().GroupKind() == v1alpha1.GroupVersion.WithKind("RollSet").GroupKind() {
+		if o.GroupVersionKind().GroupKind() == v1beta1.GroupVersion.WithKind("RollSet").GroupKind() {
 			key := client.ObjectKeyFromObject(o)
 			if key.Namespace == "" {
 				key.Namespace = namespace
@@ -161,7 +161,7 @@ func (s *Session) names(ctx context.Context, prefix string) []string {
 	}
 	ctx, cancel := Within(ctx, completionLimit)
 	defer cancel()
-	list := &v1alpha1.RollSetList{}
+	list := &v1beta1.RollSetList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil
 	}

@@ -28,8 +28,8 @@ func newSession(t *testing.T, stdin string) *Session {
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	const (
-		web   = "apiVersion: apps.rollset.dev/v1alpha1\nkind: RollSet\nmetadata: {name: web}\n"
-		db    = "apiVersion: apps.rollset.dev/v1alpha1\nkind: RollSet\nmetadata: {name: db, namespace: there}\n"
+		web   = "apiVersion: apps.rollset.dev/v1beta1\nkind: RollSet\nmetadata: {name: web}\n"
+		db    = "apiVersion: apps.rollset.dev/v1beta1\nkind: RollSet\nmetadata: {name: db, namespace: there}\n"
 		other = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 	)
 	for name, test := range map[string]struct {

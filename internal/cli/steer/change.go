@@ -21,7 +21,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
 )
@@ -36,7 +36,7 @@ const attempts = 20
 
 // set is a RollSet as a verb reads it: as the API server wrote it, and decoded.
 type set struct {
-	*v1alpha1.RollSet
+	*v1beta1.RollSet
 
 	raw *unstructured.Unstructured
 }
@@ -129,7 +129,7 @@ func (c *change) make(ctx context.Context, key client.ObjectKey, edit edit, opti
 		return err
 	}
 	if reflect.DeepEqual(before.raw.Object, after.raw.Object) {
-		_, err := fmt.Fprintf(c.session.Out, "rollset.%s/%s unchanged: %s\n", v1alpha1.GroupVersion.Group, key.Name, next)
+		_, err := fmt.Fprintf(c.session.Out, "rollset.%s/%s unchanged: %s\n", v1beta1.GroupVersion.Group, key.Name, next)
 		return err
 	}
 	written, err := patch(ctx, api, before, edit, options)
@@ -163,7 +163,7 @@ func (c *change) tell(written *unstructured.Unstructured, next, suffix string) e
 // read reads a set.
 func read(ctx context.Context, c client.Client, key client.ObjectKey) (set, error) {
 	raw := &unstructured.Unstructured{}
-	raw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
+	raw.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSet"))
 	if err := c.Get(ctx, key, raw); err != nil {
 		return set{}, err
 	}
@@ -171,7 +171,7 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey) (set, erro
 }
 
 func decode(raw *unstructured.Unstructured) (set, error) {
-	typed := &v1alpha1.RollSet{}
+	typed := &v1beta1.RollSet{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, typed); err != nil {
 		return set{}, fmt.Errorf("decode rollset %s: %w", raw.GetName(), err)
 	}
@@ -210,7 +210,7 @@ func patch(ctx context.Context, c client.Client, seen set, edit edit, options []
 }
 
 // specOf returns the spec without the replicas, which an autoscaler may write at any time.
-func specOf(s set) v1alpha1.RollSetSpec {
+func specOf(s set) v1beta1.RollSetSpec {
 	spec := *s.Spec.DeepCopy()
 	spec.Replicas = nil
 	return spec

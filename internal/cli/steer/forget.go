@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
 	"rollset.dev/rollset/internal/model/revision"
@@ -100,10 +100,10 @@ func observed(ctx context.Context, s *session.Session, c client.Client, set set)
 
 // isHandled reports whether the controller remembers that it handled a request.
 func isHandled(ctx context.Context, c client.Client, set set, request, value string) (bool, error) {
-	if request == v1alpha1.PromoteAnnotation {
+	if request == v1beta1.PromoteAnnotation {
 		return set.Status.Rollout != nil && set.Status.Rollout.IgnoredPromotion == value, nil
 	}
-	mark := map[string]string{v1alpha1.AbortAnnotation: revision.AbortedAnnotation, v1alpha1.RetryAnnotation: revision.RetriedAnnotation}[request]
+	mark := map[string]string{v1beta1.AbortAnnotation: revision.AbortedAnnotation, v1beta1.RetryAnnotation: revision.RetriedAnnotation}[request]
 	revisions, err := view.Revisions(ctx, c, set.RollSet)
 	for _, r := range revisions {
 		if r.Name == value {

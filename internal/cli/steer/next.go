@@ -6,7 +6,7 @@ package steer
 import (
 	"fmt"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -20,7 +20,7 @@ const (
 
 // rollsNext returns what follows if pods of a set are wanted at a revision: how many move, in how many steps, how many at a time, and
 // what keeps them from moving.
-func rollsNext(set *v1alpha1.RollSet, target string, steps int) string {
+func rollsNext(set *v1beta1.RollSet, target string, steps int) string {
 	limits, err := snapshot.ResolveLimits(&set.Spec)
 	if err != nil {
 		return ""
@@ -29,9 +29,9 @@ func rollsNext(set *v1alpha1.RollSet, target string, steps int) string {
 	switch {
 	case limits.Replicas == 0:
 		return "the set is scaled to 0: no pod moves"
-	case set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy:
+	case set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteStrategy:
 		return "updateStrategy OnDelete: a pod is updated when it is deleted"
-	case set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy:
+	case set.Spec.UpdateStrategy.Type == v1beta1.RecreateStrategy:
 		return fmt.Sprintf("updateStrategy Recreate: all %s go before any new one comes", pods(limits.Replicas))
 	case set.Spec.UpdateStrategy.RollingUpdate.Paused:
 		return "the rollout is paused: no pod moves until it is resumed"
@@ -74,10 +74,10 @@ func move(n int, limits snapshot.Limits, steps int) string {
 }
 
 // stepsOf returns in how many steps a set moves to a new revision; 0 if it does so at once.
-func stepsOf(set *v1alpha1.RollSet) int { return len(set.Spec.UpdateStrategy.RollingUpdate.Steps) }
+func stepsOf(set *v1beta1.RollSet) int { return len(set.Spec.UpdateStrategy.RollingUpdate.Steps) }
 
 // podsAt returns how many pods the status shows at a revision.
-func podsAt(set *v1alpha1.RollSet, revision string) int {
+func podsAt(set *v1beta1.RollSet, revision string) int {
 	for i := range set.Status.Revisions {
 		if set.Status.Revisions[i].Name == revision {
 			return int(set.Status.Revisions[i].Replicas)

@@ -17,19 +17,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
 // rolling returns a set of three pods, some of them at revision b, and changes it.
-func rolling(atB int32, change ...func(*v1alpha1.RollSet)) *v1alpha1.RollSet {
-	set := &v1alpha1.RollSet{}
+func rolling(atB int32, change ...func(*v1beta1.RollSet)) *v1beta1.RollSet {
+	set := &v1beta1.RollSet{}
 	set.Spec.Replicas = new(int32(3))
 	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 	set.Status.CurrentRevision, set.Status.UpdateRevision = "a", "b"
 	for name, n := range map[string]int32{"a": 3 - atB, "b": atB} {
 		if n > 0 {
-			set.Status.Revisions = append(set.Status.Revisions, v1alpha1.RevisionStatus{Name: name, Replicas: n})
+			set.Status.Revisions = append(set.Status.Revisions, v1beta1.RevisionStatus{Name: name, Replicas: n})
 		}
 	}
 	for _, f := range change {
@@ -38,12 +38,12 @@ func rolling(atB int32, change ...func(*v1alpha1.RollSet)) *v1alpha1.RollSet {
 	return set
 }
 
-func replicas(n int32) func(*v1alpha1.RollSet) {
-	return func(set *v1alpha1.RollSet) { set.Spec.Replicas = &n }
+func replicas(n int32) func(*v1beta1.RollSet) {
+	return func(set *v1beta1.RollSet) { set.Spec.Replicas = &n }
 }
 
-func partition(n int32) func(*v1alpha1.RollSet) {
-	return func(set *v1alpha1.RollSet) {
+func partition(n int32) func(*v1beta1.RollSet) {
+	return func(set *v1beta1.RollSet) {
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(n))
 	}
 }
@@ -51,13 +51,13 @@ func partition(n int32) func(*v1alpha1.RollSet) {
 // TestRollsNext announces no more pods than move.
 func TestRollsNext(t *testing.T) {
 	t.Parallel()
-	surge := func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(2)) }
-	paused := func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = true }
-	kind := func(kind v1alpha1.UpdateStrategyType) func(*v1alpha1.RollSet) {
-		return func(set *v1alpha1.RollSet) { set.Spec.UpdateStrategy.Type = kind }
+	surge := func(set *v1beta1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(2)) }
+	paused := func(set *v1beta1.RollSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = true }
+	kind := func(kind v1beta1.UpdateStrategyType) func(*v1beta1.RollSet) {
+		return func(set *v1beta1.RollSet) { set.Spec.UpdateStrategy.Type = kind }
 	}
 	for name, test := range map[string]struct {
-		set    *v1alpha1.RollSet
+		set    *v1beta1.RollSet
 		target string
 		steps  int
 		want   string
@@ -73,10 +73,10 @@ func TestRollsNext(t *testing.T) {
 		"a partition that is raised":       {rolling(3, partition(1)), "b", 1, "1 pod moves, at most 1 unavailable at a time, back to the current revision; the partition keeps 1 at the current revision"},
 		"a partition above all":            {rolling(0, partition(5)), "b", 0, "the partition keeps all pods where they are"},
 		"no pods":                          {rolling(0, replicas(0)), someRevision, 0, "the set is scaled to 0: no pod moves"},
-		"no pods, whatever else would act": {rolling(0, replicas(0), paused, kind(v1alpha1.OnDeleteStrategy)), someRevision, 0, "the set is scaled to 0: no pod moves"},
+		"no pods, whatever else would act": {rolling(0, replicas(0), paused, kind(v1beta1.OnDeleteStrategy)), someRevision, 0, "the set is scaled to 0: no pod moves"},
 		"a pause":                          {rolling(0, paused), someRevision, 3, "the rollout is paused: no pod moves until it is resumed"},
-		"OnDelete":                         {rolling(0, kind(v1alpha1.OnDeleteStrategy)), someRevision, 0, "updateStrategy OnDelete: a pod is updated when it is deleted"},
-		"Recreate":                         {rolling(0, kind(v1alpha1.RecreateStrategy)), someRevision, 0, "updateStrategy Recreate: all 3 pods go before any new one comes"},
+		"OnDelete":                         {rolling(0, kind(v1beta1.OnDeleteStrategy)), someRevision, 0, "updateStrategy OnDelete: a pod is updated when it is deleted"},
+		"Recreate":                         {rolling(0, kind(v1beta1.RecreateStrategy)), someRevision, 0, "updateStrategy Recreate: all 3 pods go before any new one comes"},
 	} {
 		if got := rollsNext(test.set, test.target, test.steps); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
@@ -87,8 +87,8 @@ func TestRollsNext(t *testing.T) {
 // TestPartitionNext announces the pods that a new partition moves, in a rollout and without one.
 func TestPartitionNext(t *testing.T) {
 	t.Parallel()
-	same := func(s *v1alpha1.RollSet) { s.Status.UpdateRevision = "a" }
-	for want, typed := range map[string]*v1alpha1.RollSet{
+	same := func(s *v1beta1.RollSet) { s.Status.UpdateRevision = "a" }
+	for want, typed := range map[string]*v1beta1.RollSet{
 		"all pods are at one revision: no pod moves": rolling(0, same),
 		"1 of 3 pods there already; 1 pod moves, at most 1 unavailable at a time; the partition keeps 1 at the current revision": rolling(1, partition(2)),
 	} {
@@ -146,7 +146,7 @@ func TestStatusIsAboutTheSpec(t *testing.T) {
 	stale := rolling(0)
 	stale.Name, stale.Namespace, stale.Generation, stale.Status.ObservedGeneration = "web", "shop", 2, 1
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	reads := 0

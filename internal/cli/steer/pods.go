@@ -21,7 +21,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/podstate"
 )
@@ -124,12 +124,12 @@ func (d *podDeletion) find(ctx context.Context, c client.Client, args []string) 
 // ofSet reports whether a RollSet controls a pod. References made by other releases may name another version of the API.
 func ofSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == v1alpha1.GroupVersion.WithKind("RollSet").GroupKind()
+	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == v1beta1.GroupVersion.WithKind("RollSet").GroupKind()
 }
 
 // markPod labels a pod if it is the one that was seen.
 func markPod(ctx context.Context, c client.Client, pod *corev1.Pod, options []client.PatchOption) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:"true"}}}`, pod.UID, v1alpha1.SpecifiedDeleteLabel)
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:"true"}}}`, pod.UID, v1beta1.SpecifiedDeleteLabel)
 	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)), options...)
 }
 

@@ -18,12 +18,12 @@ func TestPodsOfSetsOfAnyVersion(t *testing.T) {
 		owners []metav1.OwnerReference
 		want   bool
 	}{
-		"this version":               {controller("apps.rollset.dev/v1alpha1", "RollSet"), true},
+		"this version":               {controller("apps.rollset.dev/v1beta1", "RollSet"), true},
 		"another version":            {controller("apps.rollset.dev/v1beta1", "RollSet"), true},
 		"another group":              {controller("apps.rollset.dev.example.com/v1alpha1", "RollSet"), false},
-		"another kind":               {controller("apps.rollset.dev/v1alpha1", "RollGroup"), false},
+		"another kind":               {controller("apps.rollset.dev/v1beta1", "RollGroup"), false},
 		"a core kind":                {controller("v1", "ReplicationController"), false},
-		"an owner that controls not": {[]metav1.OwnerReference{{APIVersion: "apps.rollset.dev/v1alpha1", Kind: "RollSet", Name: "web"}}, false},
+		"an owner that controls not": {[]metav1.OwnerReference{{APIVersion: "apps.rollset.dev/v1beta1", Kind: "RollSet", Name: "web"}}, false},
 		"no owner":                   {nil, false},
 	}
 	for name, test := range tests {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/cli/view"
 	"rollset.dev/rollset/internal/model/revision"
@@ -133,7 +133,7 @@ func newPause(s *session.Session) *cobra.Command {
 			pods come back.`),
 	}
 	c := newChange(s, cmd, "paused")
-	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) {
+	c.await.Judge = func(set *v1beta1.RollSet) (done, pending bool) {
 		observed := set.Status.ObservedGeneration >= set.Generation
 		return observed && set.Spec.UpdateStrategy.RollingUpdate.Paused, !observed
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -30,10 +30,10 @@ func newPromote(s *session.Session) *cobra.Command {
 			kubectl rollset promote web --full --wait`),
 	}
 	c := newChange(s, cmd, "promoted")
-	c.request = v1alpha1.PromoteAnnotation
+	c.request = v1beta1.PromoteAnnotation
 	cmd.Flags().BoolVar(&full, "full", false, "End all steps, soaks and gates")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var seen *v1alpha1.RolloutStatus
+		var seen *v1beta1.RolloutStatus
 		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
 			r := set.Status.Rollout
 			if seen == nil {
@@ -61,14 +61,14 @@ func promoteStep(set set) (string, error) {
 		return fmt.Sprintf("step %d of %d has no pause; promote --full ends it, and all others", r.Step, r.Steps), nil
 	}
 	value := fmt.Sprintf("%s/%d", r.Revision, r.Step)
-	if set.Annotations[v1alpha1.PromoteAnnotation] == value && r.IgnoredPromotion == "" {
+	if set.Annotations[v1beta1.PromoteAnnotation] == value && r.IgnoredPromotion == "" {
 		return fmt.Sprintf("step %d of %d is promoted already", r.Step, r.Steps), nil
 	}
 	next := fmt.Sprintf("step %d of %d: ends when its soak and its gates let it", r.Step, r.Steps)
-	if r.Phase == v1alpha1.RolloutPaused {
+	if r.Phase == v1beta1.RolloutPaused {
 		next = fmt.Sprintf("step %d of %d ends", r.Step, r.Steps)
 	}
-	ask(set, v1alpha1.PromoteAnnotation, value)
+	ask(set, v1beta1.PromoteAnnotation, value)
 	return next, nil
 }
 
@@ -79,12 +79,12 @@ func promoteAll(set set) (string, error) {
 		return "all steps are done already", err
 	}
 	next := fmt.Sprintf("step %d of %d and all that follow end: %s", r.Step, r.Steps, rollsNext(set.RollSet, r.Revision, 0))
-	ask(set, v1alpha1.PromoteAnnotation, r.Revision+"/all")
+	ask(set, v1beta1.PromoteAnnotation, r.Revision+"/all")
 	return next, nil
 }
 
 // stepAtWork returns the step in the status, or done.
-func stepAtWork(set set) (r *v1alpha1.RolloutStatus, done bool, err error) {
+func stepAtWork(set set) (r *v1beta1.RolloutStatus, done bool, err error) {
 	switch r = set.Status.Rollout; {
 	case r == nil:
 		return nil, false, fmt.Errorf("rollset %s has no step at work; nothing was done", set.Name)
@@ -121,10 +121,10 @@ func newAbort(s *session.Session) *cobra.Command {
 		Example: templates.Examples(`kubectl rollset abort web --wait`),
 	}
 	c := newChange(s, cmd, "aborted")
-	c.request = v1alpha1.AbortAnnotation
-	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) {
-		stalled := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionStalled)
-		return stalled != nil && stalled.Reason == v1alpha1.ReasonRolledBack, true
+	c.request = v1beta1.AbortAnnotation
+	c.await.Judge = func(set *v1beta1.RollSet) (done, pending bool) {
+		stalled := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionStalled)
+		return stalled != nil && stalled.Reason == v1beta1.ReasonRolledBack, true
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
@@ -134,7 +134,7 @@ func newAbort(s *session.Session) *cobra.Command {
 			case s.UpdateRevision == s.CurrentRevision:
 				return "", fmt.Errorf("rollset %s rolls nothing out; nothing was done; kubectl rollset undo %s goes back to an earlier revision", set.Name, set.Name)
 			default:
-				ask(set, v1alpha1.AbortAnnotation, s.UpdateRevision, v1alpha1.RetryAnnotation)
+				ask(set, v1beta1.AbortAnnotation, s.UpdateRevision, v1beta1.RetryAnnotation)
 				return "all pods go back to revision " + s.CurrentRevision, nil
 			}
 		})
@@ -151,14 +151,14 @@ func newRetry(s *session.Session) *cobra.Command {
 		Example: templates.Examples(`kubectl rollset retry web`),
 	}
 	c := newChange(s, cmd, "tried again")
-	c.request = v1alpha1.RetryAnnotation
-	c.await.Judge = func(set *v1alpha1.RollSet) (done, pending bool) { return false, rejected(set) }
+	c.request = v1beta1.RetryAnnotation
+	c.await.Judge = func(set *v1beta1.RollSet) (done, pending bool) { return false, rejected(set) }
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.run(cmd.Context(), args, func(_ context.Context, _ client.Client, set set) (string, error) {
 			if !rejected(set.RollSet) {
 				return "", errors.New("no revision of rollset " + set.Name + " is given up; nothing was done")
 			}
-			ask(set, v1alpha1.RetryAnnotation, set.Status.UpdateRevision, v1alpha1.AbortAnnotation, v1alpha1.PromoteAnnotation)
+			ask(set, v1beta1.RetryAnnotation, set.Status.UpdateRevision, v1beta1.AbortAnnotation, v1beta1.PromoteAnnotation)
 			return rollsNext(set.RollSet, set.Status.UpdateRevision, stepsOf(set.RollSet)), nil
 		})
 	}
@@ -166,7 +166,7 @@ func newRetry(s *session.Session) *cobra.Command {
 }
 
 // rejected reports whether the status of a set shows that its update revision was given up.
-func rejected(set *v1alpha1.RollSet) bool {
-	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
-	return c != nil && c.Reason == v1alpha1.ReasonRolledBack
+func rejected(set *v1beta1.RollSet) bool {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionProgressing)
+	return c != nil && c.Reason == v1beta1.ReasonRolledBack
 }

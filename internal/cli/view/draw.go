@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -86,13 +86,13 @@ func (t *tree) steps() string {
 }
 
 // stepMark draws one step.
-func stepMark(r *v1alpha1.RolloutStatus, step int32, size string) string {
+func stepMark(r *v1beta1.RolloutStatus, step int32, size string) string {
 	switch {
 	case step < r.Step:
 		return colored("✔ "+size, green)
 	case step > r.Step:
 		return colored("○ "+size, gray)
-	case r.Phase == v1alpha1.RolloutFailed:
+	case r.Phase == v1beta1.RolloutFailed:
 		return colored("✖ "+size+" "+strings.ToLower(string(r.Phase)), red)
 	default:
 		return colored("▶ "+size+" "+strings.ToLower(string(r.Phase)), yellow)

@@ -24,7 +24,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/podstate"
 )
@@ -94,7 +94,7 @@ func (g *get) run(ctx context.Context, args []string) error {
 
 // show prints sets, each as a tree unless another format is requested.
 func (g *get) show(ctx context.Context, c client.Client, keys []client.ObjectKey) error {
-	var sets []*v1alpha1.RollSet
+	var sets []*v1beta1.RollSet
 	for _, key := range keys {
 		set, err := getSet(ctx, c, key)
 		if err != nil {
@@ -122,7 +122,7 @@ func (g *get) show(ctx context.Context, c client.Client, keys []client.ObjectKey
 
 // read reads what belongs to a set. A user without the right to see claims or revisions gets a tree without them, and a
 // note.
-func (g *get) read(ctx context.Context, c client.Client, set *v1alpha1.RollSet) (o objects, err error) {
+func (g *get) read(ctx context.Context, c client.Client, set *v1beta1.RollSet) (o objects, err error) {
 	o.set = set
 	if o.pods, err = Pods(ctx, c, set); err != nil {
 		return o, err
@@ -131,7 +131,7 @@ func (g *get) read(ctx context.Context, c client.Client, set *v1alpha1.RollSet) 
 		g.warn(err)
 	}
 	list := &corev1.PersistentVolumeClaimList{}
-	if err := c.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels{v1alpha1.SetLabel: set.Name}); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels{v1beta1.SetLabel: set.Name}); err != nil {
 		g.warn(fmt.Errorf("list claims: %w", err))
 	}
 	for i := range list.Items {
@@ -166,13 +166,13 @@ func (g *get) list(ctx context.Context, c client.Client) error {
 	if g.all {
 		namespace = ""
 	}
-	list := &v1alpha1.RollSetList{}
+	list := &v1beta1.RollSetList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return err
 	}
-	sets := make([]*v1alpha1.RollSet, 0, len(list.Items))
+	sets := make([]*v1beta1.RollSet, 0, len(list.Items))
 	for i := range list.Items {
-		list.Items[i].SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
+		list.Items[i].SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSet"))
 		sets = append(sets, &list.Items[i])
 	}
 	if g.output != "" && g.output != outputWide {
@@ -186,13 +186,13 @@ func (g *get) list(ctx context.Context, c client.Client) error {
 		fmt.Fprintf(g.session.ErrOut, "No RollSets in %s\n", where)
 		return nil
 	}
-	slices.SortFunc(sets, func(a, b *v1alpha1.RollSet) int {
+	slices.SortFunc(sets, func(a, b *v1beta1.RollSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return g.table(sets)
 }
 
-func (g *get) table(sets []*v1alpha1.RollSet) error {
+func (g *get) table(sets []*v1beta1.RollSet) error {
 	w := printers.GetNewTabWriter(g.session.Out)
 	columns := []string{"NAME", "DESIRED", "UPDATED", "READY", "AVAILABLE", "TOTAL", "STATUS", "AGE"}
 	if g.all {
@@ -205,7 +205,7 @@ func (g *get) table(sets []*v1alpha1.RollSet) error {
 	for _, set := range sets {
 		s := set.Status
 		reason, message := "", ""
-		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); c != nil {
+		if c := meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady); c != nil {
 			reason, message = c.Reason, c.Message
 		}
 		cells := []string{
@@ -226,7 +226,7 @@ func (g *get) table(sets []*v1alpha1.RollSet) error {
 func count(n int32) string { return strconv.Itoa(int(n)) }
 
 // print prints sets as objects.
-func (g *get) print(sets []*v1alpha1.RollSet, asList bool) error {
+func (g *get) print(sets []*v1beta1.RollSet, asList bool) error {
 	flags := genericclioptions.NewPrintFlags("").WithDefaultOutput("")
 	flags.OutputFormat = &g.output
 	printer, err := flags.ToPrinter()
@@ -243,8 +243,8 @@ func (g *get) print(sets []*v1alpha1.RollSet, asList bool) error {
 	}
 	var object runtime.Object
 	if asList {
-		list := &v1alpha1.RollSetList{Items: []v1alpha1.RollSet{}} // programs do not expect null
-		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSetList"))
+		list := &v1beta1.RollSetList{Items: []v1beta1.RollSet{}} // programs do not expect null
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSetList"))
 		for _, set := range sets {
 			set.ManagedFields = nil
 			list.Items = append(list.Items, *set)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/yaml"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/revision"
@@ -65,7 +65,7 @@ func newHistory(s *session.Session) *cobra.Command {
 }
 
 func setAndRevisions(ctx context.Context, s *session.Session, target *session.Target, args []string) (
-	*v1alpha1.RollSet, []*appsv1.ControllerRevision, error,
+	*v1beta1.RollSet, []*appsv1.ControllerRevision, error,
 ) {
 	key, err := target.Key(s, args)
 	if err != nil {
@@ -84,7 +84,7 @@ func setAndRevisions(ctx context.Context, s *session.Session, target *session.Ta
 }
 
 // listRevisions prints a line for each revision, oldest first, as kubectl rollout history does.
-func listRevisions(s *session.Session, set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) error {
+func listRevisions(s *session.Session, set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision) error {
 	w := printers.GetNewTabWriter(s.Out)
 	fmt.Fprintln(w, "REVISION\tNAME\tPROVEN\tPODS\tAVAILABLE\tAGE\tIMAGES\tCHANGE-CAUSE")
 	for _, r := range revisions {
@@ -100,18 +100,18 @@ func listRevisions(s *session.Session, set *v1alpha1.RollSet, revisions []*appsv
 }
 
 // counted returns the pods of a revision as the status counts them.
-func counted(set *v1alpha1.RollSet, name string) v1alpha1.RevisionStatus {
+func counted(set *v1beta1.RollSet, name string) v1beta1.RevisionStatus {
 	for _, r := range set.Status.Revisions {
 		if r.Name == name {
 			return r
 		}
 	}
-	return v1alpha1.RevisionStatus{}
+	return v1beta1.RevisionStatus{}
 }
 
 // role returns the role of a revision in its set; empty if it has none. One that was never complete is not the current one, even
 // if the status of a new set says so.
-func role(set *v1alpha1.RollSet, r *appsv1.ControllerRevision) string {
+func role(set *v1beta1.RollSet, r *appsv1.ControllerRevision) string {
 	switch current, update := set.Status.CurrentRevision, set.Status.UpdateRevision; {
 	case r.Name == update && (r.Name != current || !revision.WasProven(r)):
 		return "update"
@@ -166,7 +166,7 @@ func printRevisions(s *session.Session, flags *genericclioptions.PrintFlags, rev
 	return printer.PrintObj(list, s.Out)
 }
 
-func printTemplate(s *session.Session, set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, number int64) error {
+func printTemplate(s *session.Session, set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision, number int64) error {
 	r, err := Numbered(set, revisions, number)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func newDiff(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func printDiff(s *session.Session, set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, which string) error {
+func printDiff(s *session.Session, set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision, which string) error {
 	from, to, err := between(set, revisions, which)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func printDiff(s *session.Session, set *v1alpha1.RollSet, revisions []*appsv1.Co
 }
 
 // between returns the two revisions to compare.
-func between(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, which string) (from, to *appsv1.ControllerRevision, err error) {
+func between(set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision, which string) (from, to *appsv1.ControllerRevision, err error) {
 	if len(revisions) == 0 {
 		return nil, nil, fmt.Errorf("rollset %s has no revisions yet", set.Name)
 	}
@@ -256,7 +256,7 @@ func between(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, whic
 	return from, to, err
 }
 
-func numberedText(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, text string) (*appsv1.ControllerRevision, error) {
+func numberedText(set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision, text string) (*appsv1.ControllerRevision, error) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("%w, not %q", errWhichRevision, text)

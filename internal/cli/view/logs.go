@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -119,7 +119,7 @@ func (l *logs) run(ctx context.Context, args []string) error {
 }
 
 // revisionName returns the name of the revision whose pods are meant; empty for all.
-func (l *logs) revisionName(ctx context.Context, set *v1alpha1.RollSet) (string, error) {
+func (l *logs) revisionName(ctx context.Context, set *v1beta1.RollSet) (string, error) {
 	switch l.revision {
 	case "":
 		return "", nil
@@ -150,7 +150,7 @@ func (l *logs) revisionName(ctx context.Context, set *v1alpha1.RollSet) (string,
 func (l *logs) streams(pods []*corev1.Pod, revision string) ([]stream, error) {
 	var all []stream
 	for _, pod := range pods {
-		if revision != "" && pod.Labels[v1alpha1.RevisionLabel] != revision {
+		if revision != "" && pod.Labels[v1beta1.RevisionLabel] != revision {
 			continue
 		}
 		var names []string

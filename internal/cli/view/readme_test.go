@@ -21,7 +21,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/revision"
 )
@@ -38,14 +38,14 @@ const (
 // inTheMiddle returns a rollout of six pods with maxUnavailable 2.
 func inTheMiddle() objects {
 	o := objects{
-		set: &v1alpha1.RollSet{
+		set: &v1beta1.RollSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
-			Spec:       v1alpha1.RollSetSpec{Replicas: new(int32(6))},
-			Status: v1alpha1.RollSetStatus{
+			Spec:       v1beta1.RollSetSpec{Replicas: new(int32(6))},
+			Status: v1beta1.RollSetStatus{
 				ObservedGeneration: 2, CurrentRevision: "web-a", UpdateRevision: "web-b", Replicas: 5, UpdatedReplicas: 4, ReadyReplicas: 4,
 				AvailableReplicas: 4, UpdatedAvailableReplicas: 3,
 				Conditions: []metav1.Condition{{
-					Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRollingUpdate,
+					Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonRollingUpdate,
 					Message: "4 of 6 pods updated; waiting for web-x7k2p: Unschedulable: 0/10 nodes are available: 10 Insufficient cpu.",
 				}},
 			},

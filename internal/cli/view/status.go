@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 )
 
@@ -76,25 +76,25 @@ func (v verdict) end(key client.ObjectKey) error {
 }
 
 // judge judges the rollout of a generation, or of the one in the spec if that is newer.
-func judge(set *v1alpha1.RollSet, generation int64) verdict {
+func judge(set *v1beta1.RollSet, generation int64) verdict {
 	if set.Status.ObservedGeneration < max(set.Generation, generation) {
 		return verdict{message: "waiting for the controller to observe the change"}
 	}
 	conditions := set.Status.Conditions
-	if stalled := meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
+	if stalled := meta.FindStatusCondition(conditions, v1beta1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
 		return verdict{failed: true, message: stalled.Reason + ": " + stalled.Message}
 	}
-	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(conditions, v1beta1.ConditionReady)
 	if ready == nil {
 		return verdict{message: "waiting for the controller to report"}
 	}
 	v := verdict{done: ready.Status == metav1.ConditionTrue, message: ready.Message}
-	progressing := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing)
-	stepping := set.Status.Rollout != nil && set.Status.Rollout.Phase == v1alpha1.RolloutPaused
+	progressing := meta.FindStatusCondition(conditions, v1beta1.ConditionProgressing)
+	stepping := set.Status.Rollout != nil && set.Status.Rollout.Phase == v1beta1.RolloutPaused
 	switch {
-	case (v.done || stepping) && progressing != nil && progressing.Reason == v1alpha1.ReasonPaused:
+	case (v.done || stepping) && progressing != nil && progressing.Reason == v1beta1.ReasonPaused:
 		v.done, v.rests = true, session.ExitPaused
-	case v.done && set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy && set.Status.UpdatedReplicas < set.Status.Replicas:
+	case v.done && set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteStrategy && set.Status.UpdatedReplicas < set.Status.Replicas:
 		v.rests = session.ExitOnDelete
 	}
 	return v
@@ -129,11 +129,11 @@ type AwaitOptions struct {
 	Timeout time.Duration
 	// Judge, if not nil, judges the set first. What is waited for may be done, or may not have begun, so that the status of
 	// the set is about something else.
-	Judge func(*v1alpha1.RollSet) (done, pending bool)
+	Judge func(*v1beta1.RollSet) (done, pending bool)
 }
 
 // judge judges the rollout of a set.
-func (o AwaitOptions) judge(set *v1alpha1.RollSet) verdict {
+func (o AwaitOptions) judge(set *v1beta1.RollSet) verdict {
 	v := judge(set, o.Generation)
 	if o.Judge == nil {
 		return v
@@ -168,7 +168,7 @@ func await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 		return err
 	}
 	f := newFollower(c, s.Clock)
-	store, err := f.follow(ctx, &v1alpha1.RollSet{}, &v1alpha1.RollSetList{}, client.ListOptions{
+	store, err := f.follow(ctx, &v1beta1.RollSet{}, &v1beta1.RollSetList{}, client.ListOptions{
 		Namespace: key.Namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name),
 	})
 	if err != nil {
@@ -204,9 +204,9 @@ func await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 var errDeleted = errors.New("the set was deleted meanwhile")
 
 // stored returns the newest copy of a set. It fails if the set is deleted, or another one has its name.
-func stored(objects []any, set *v1alpha1.RollSet) (*v1alpha1.RollSet, error) {
+func stored(objects []any, set *v1beta1.RollSet) (*v1beta1.RollSet, error) {
 	for _, object := range objects {
-		if now, ok := object.(*v1alpha1.RollSet); ok && now.UID == set.UID {
+		if now, ok := object.(*v1beta1.RollSet); ok && now.UID == set.UID {
 			return now, nil
 		}
 	}

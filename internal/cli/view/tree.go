@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -22,7 +22,7 @@ import (
 
 // objects are a set and what belongs to it.
 type objects struct {
-	set       *v1alpha1.RollSet
+	set       *v1beta1.RollSet
 	revisions []*appsv1.ControllerRevision
 	pods      []*corev1.Pod
 	claims    []*corev1.PersistentVolumeClaim
@@ -66,7 +66,7 @@ type branch struct {
 
 // tree is a set in the form that the command get prints.
 type tree struct {
-	set      *v1alpha1.RollSet
+	set      *v1beta1.RollSet
 	limits   snapshot.Limits
 	reason   string
 	message  string
@@ -80,7 +80,7 @@ type tree struct {
 func grow(o objects, now time.Time) *tree {
 	t := &tree{set: o.set, now: now, reason: "Unobserved", message: "waiting for the controller to observe the set"}
 	t.limits, _ = snapshot.ResolveLimits(&o.set.Spec)
-	if c := meta.FindStatusCondition(o.set.Status.Conditions, v1alpha1.ConditionReady); c != nil && o.set.Status.ObservedGeneration >= o.set.Generation {
+	if c := meta.FindStatusCondition(o.set.Status.Conditions, v1beta1.ConditionReady); c != nil && o.set.Status.ObservedGeneration >= o.set.Generation {
 		t.reason, t.message = c.Reason, c.Message
 	}
 	claims := map[string]*corev1.PersistentVolumeClaim{}
@@ -89,7 +89,7 @@ func grow(o objects, now time.Time) *tree {
 	}
 	byRevision := map[string][]leaf{}
 	for _, pod := range o.pods {
-		name := pod.Labels[v1alpha1.RevisionLabel]
+		name := pod.Labels[v1beta1.RevisionLabel]
 		byRevision[name] = append(byRevision[name], leafOf(o.set, pod, claims, now))
 	}
 	t.addBranches(o, byRevision)
@@ -135,16 +135,16 @@ func compareNames(a, b string) int {
 }
 
 // leafOf returns a pod with its state, and removes the claims that it mounts from claims.
-func leafOf(set *v1alpha1.RollSet, pod *corev1.Pod, claims map[string]*corev1.PersistentVolumeClaim, now time.Time) leaf {
+func leafOf(set *v1beta1.RollSet, pod *corev1.Pod, claims map[string]*corev1.PersistentVolumeClaim, now time.Time) leaf {
 	l := leaf{pod: pod, why: podstate.Why(pod)}
 	since, isReady := podstate.ReadySince(pod)
 	minReady := time.Duration(set.Spec.MinReadySeconds) * time.Second
-	switch lifecycle := v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel]); {
+	switch lifecycle := v1beta1.LifecycleState(pod.Labels[v1beta1.LifecycleStateLabel]); {
 	case podstate.Terminating(pod):
 		l.state = terminating
 	case podstate.Finished(pod):
 		l.state = ended
-	case inplace.GateOf(pod).Closed(), lifecycle == v1alpha1.LifecyclePreparingUpdate, lifecycle == v1alpha1.LifecycleUpdating:
+	case inplace.GateOf(pod).Closed(), lifecycle == v1beta1.LifecyclePreparingUpdate, lifecycle == v1beta1.LifecycleUpdating:
 		l.state = updating
 	case !isReady:
 		l.state = starting

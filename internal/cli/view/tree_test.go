@@ -17,21 +17,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // testSet returns a set in the middle of a rollout.
-func testSet() *v1alpha1.RollSet {
-	return &v1alpha1.RollSet{
+func testSet() *v1beta1.RollSet {
+	return &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
-		Spec:       v1alpha1.RollSetSpec{Replicas: new(int32(3)), MinReadySeconds: 10},
-		Status: v1alpha1.RollSetStatus{
+		Spec:       v1beta1.RollSetSpec{Replicas: new(int32(3)), MinReadySeconds: 10},
+		Status: v1beta1.RollSetStatus{
 			ObservedGeneration: 2, CurrentRevision: "web-a", UpdateRevision: "web-b", Replicas: 3, UpdatedReplicas: 1,
 			Conditions: []metav1.Condition{{
-				Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRollingUpdate, Message: "1 of 3 pods updated\x1b[31m",
+				Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonRollingUpdate, Message: "1 of 3 pods updated\x1b[31m",
 			}},
 		},
 	}
@@ -41,7 +41,7 @@ func testSet() *v1alpha1.RollSet {
 func testPod(name, at string, readyFor time.Duration) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{v1alpha1.RevisionLabel: at}, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+			Name: name, Labels: map[string]string{v1beta1.RevisionLabel: at}, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 		},
 		Spec:   corev1.PodSpec{NodeName: "node-1"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}},
@@ -93,20 +93,20 @@ func TestTree(t *testing.T) {
 // TestSteps draws the steps of rollouts in every phase.
 func TestSteps(t *testing.T) {
 	t.Parallel()
-	for want, rollout := range map[string]*v1alpha1.RolloutStatus{
+	for want, rollout := range map[string]*v1beta1.RolloutStatus{
 		"": nil,
-		"steps  ▶ 1 rolling  ○ 25%  ○ 25%  ○ all":   {Step: 1, Steps: 3, Phase: v1alpha1.RolloutRolling},
-		"steps  ▶ 1 soaking  ○ 25%  ○ 25%  ○ all":   {Step: 1, Steps: 3, Phase: v1alpha1.RolloutSoaking},
-		"steps  ✔ 1  ▶ 25% gated  ○ 25%  ○ all":     {Step: 2, Steps: 3, Phase: v1alpha1.RolloutGated},
-		"steps  ✔ 1  ✔ 25%  ▶ 25% paused  ○ all":    {Step: 3, Steps: 3, Phase: v1alpha1.RolloutPaused},
-		"steps  ✔ 1  ✖ 25% failed  ○ 25%  ○ all":    {Step: 2, Steps: 3, Phase: v1alpha1.RolloutFailed},
-		"steps  ✔ 1  ✔ 25%  ✔ 25%  ▶ all rolling":   {Step: 4, Steps: 3, Phase: v1alpha1.RolloutRolling},
-		"steps  ○ 1  ○ 25%  ○ 25%  ○ all  given up": {Step: 0, Steps: 3, Phase: v1alpha1.RolloutFailed},
+		"steps  ▶ 1 rolling  ○ 25%  ○ 25%  ○ all":   {Step: 1, Steps: 3, Phase: v1beta1.RolloutRolling},
+		"steps  ▶ 1 soaking  ○ 25%  ○ 25%  ○ all":   {Step: 1, Steps: 3, Phase: v1beta1.RolloutSoaking},
+		"steps  ✔ 1  ▶ 25% gated  ○ 25%  ○ all":     {Step: 2, Steps: 3, Phase: v1beta1.RolloutGated},
+		"steps  ✔ 1  ✔ 25%  ▶ 25% paused  ○ all":    {Step: 3, Steps: 3, Phase: v1beta1.RolloutPaused},
+		"steps  ✔ 1  ✖ 25% failed  ○ 25%  ○ all":    {Step: 2, Steps: 3, Phase: v1beta1.RolloutFailed},
+		"steps  ✔ 1  ✔ 25%  ✔ 25%  ▶ all rolling":   {Step: 4, Steps: 3, Phase: v1beta1.RolloutRolling},
+		"steps  ○ 1  ○ 25%  ○ 25%  ○ all  given up": {Step: 0, Steps: 3, Phase: v1beta1.RolloutFailed},
 	} {
 		o := testObjects()
 		for _, size := range []string{"1", "25%", "25%"} {
 			rolling := &o.set.Spec.UpdateStrategy.RollingUpdate
-			rolling.Steps = append(rolling.Steps, v1alpha1.RolloutStep{Updated: intstr.Parse(size)})
+			rolling.Steps = append(rolling.Steps, v1beta1.RolloutStep{Updated: intstr.Parse(size)})
 		}
 		o.set.Status.Rollout = rollout
 		if got := ansi.Strip(grow(o, now).steps()); got != want {
@@ -124,22 +124,22 @@ func TestWatchSteps(t *testing.T) {
 	t.Parallel()
 	told := map[string]string{}
 	o := objects{set: testSet()}
-	o.set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Updated: intstr.FromInt32(1)}}
+	o.set.Spec.UpdateStrategy.RollingUpdate.Steps = []v1beta1.RolloutStep{{Updated: intstr.FromInt32(1)}}
 	at := func(reason, message string) []string {
 		o.set = o.set.DeepCopy()
 		o.set.Status.Conditions[0].Reason, o.set.Status.Conditions[0].Message = reason, message
 		return changes(told, grow(o, now))
 	}
 	for _, tell := range [][2]string{
-		{v1alpha1.ReasonRollingUpdate, "step 1 of 1: 0 of 3 pods updated; waiting for web-2: not started yet"},
-		{v1alpha1.ReasonSoaking, "step 1 of 1: 1 of 3 pods updated; soaking until 08:31:07Z"},
-		{v1alpha1.ReasonAwaitingPromotion, "step 1 of 1: 1 of 3 pods updated; waiting for annotation apps.rollset.dev/promote=web-b/1"},
+		{v1beta1.ReasonRollingUpdate, "step 1 of 1: 0 of 3 pods updated; waiting for web-2: not started yet"},
+		{v1beta1.ReasonSoaking, "step 1 of 1: 1 of 3 pods updated; soaking until 08:31:07Z"},
+		{v1beta1.ReasonAwaitingPromotion, "step 1 of 1: 1 of 3 pods updated; waiting for annotation apps.rollset.dev/promote=web-b/1"},
 	} {
 		if diff := cmp.Diff([]string{"rollset/web " + tell[0] + ": " + tell[1]}, at(tell[0], tell[1])); diff != "" {
 			t.Error(diff)
 		}
 	}
-	o.set.Status.Rollout = &v1alpha1.RolloutStatus{Step: 1, Steps: 1, Phase: v1alpha1.RolloutPaused}
+	o.set.Status.Rollout = &v1beta1.RolloutStatus{Step: 1, Steps: 1, Phase: v1beta1.RolloutPaused}
 	screen := &screen{tree: grow(o, now), bar: progress.New(), width: 120, height: 20}
 	lines := strings.Split(ansi.Strip(screen.View().Content), "\n")
 	if len(lines) < 4 || lines[3] != "steps  ▶ 1 paused  ○ all" {
@@ -224,7 +224,7 @@ func TestRevisionsToGoBackTo(t *testing.T) {
 			r.Annotations = map[string]string{revision.CompletedAnnotation: string(done)}
 			revisions = append(revisions, r)
 		}
-		set := &v1alpha1.RollSet{Status: v1alpha1.RollSetStatus{CurrentRevision: test.current, UpdateRevision: test.update}}
+		set := &v1beta1.RollSet{Status: v1beta1.RollSetStatus{CurrentRevision: test.current, UpdateRevision: test.update}}
 		var got [2]string
 		if r, err := previous(set, revisions); err == nil {
 			got[0] = r.Name
@@ -241,7 +241,7 @@ func TestRevisionsToGoBackTo(t *testing.T) {
 // A new set has no current revision until all its pods were available.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.RollSet{Status: v1alpha1.RollSetStatus{CurrentRevision: "web-a", UpdateRevision: "web-a"}}
+	set := &v1beta1.RollSet{Status: v1beta1.RollSetStatus{CurrentRevision: "web-a", UpdateRevision: "web-a"}}
 	for mark, want := range map[string]string{"0": " (update, not proven)", "1": " (current, proven)"} {
 		r := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-a", Annotations: map[string]string{revision.CompletedAnnotation: mark}}}
 		if got := inParentheses(role(set, r), proven(r)); got != want {

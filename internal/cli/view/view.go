@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/revision"
@@ -34,7 +34,7 @@ func Commands(s *session.Session) []*cobra.Command {
 }
 
 // Revisions returns the ControllerRevisions of a set, oldest first.
-func Revisions(ctx context.Context, c client.Reader, set *v1alpha1.RollSet) ([]*appsv1.ControllerRevision, error) {
+func Revisions(ctx context.Context, c client.Reader, set *v1beta1.RollSet) ([]*appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
@@ -57,7 +57,7 @@ func sortRevisions(all []*appsv1.ControllerRevision) {
 
 // previous returns the revision to compare with the one in the spec: the current one during a rollout, otherwise the one
 // before the newest.
-func previous(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func previous(set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	current, update := set.Status.CurrentRevision, set.Status.UpdateRevision
 	for _, r := range slices.Backward(revisions) {
 		if current != update && r.Name == current || current == update && r.Name != update {
@@ -69,7 +69,7 @@ func previous(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*a
 
 // LastProven returns the revision to go back to: the current one during a rollout, otherwise the newest other one. It must have
 // been complete once.
-func LastProven(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func LastProven(set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	current, update := set.Status.CurrentRevision, set.Status.UpdateRevision
 	var last *appsv1.ControllerRevision
 	var others []string
@@ -93,7 +93,7 @@ func LastProven(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision) (
 }
 
 // Numbered returns the revision with a number.
-func Numbered(set *v1alpha1.RollSet, revisions []*appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
+func Numbered(set *v1beta1.RollSet, revisions []*appsv1.ControllerRevision, number int64) (*appsv1.ControllerRevision, error) {
 	known := make([]string, 0, len(revisions))
 	for _, r := range revisions {
 		if r.Revision == number {
@@ -123,7 +123,7 @@ func images(t *corev1.PodTemplateSpec) string {
 }
 
 // Pods returns the pods that a set controls, by name.
-func Pods(ctx context.Context, c client.Reader, set *v1alpha1.RollSet) ([]*corev1.Pod, error) {
+func Pods(ctx context.Context, c client.Reader, set *v1beta1.RollSet) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)
@@ -143,12 +143,12 @@ func Pods(ctx context.Context, c client.Reader, set *v1alpha1.RollSet) ([]*corev
 }
 
 // getSet reads a set.
-func getSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alpha1.RollSet, error) {
-	set := &v1alpha1.RollSet{}
+func getSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1beta1.RollSet, error) {
+	set := &v1beta1.RollSet{}
 	if err := c.Get(ctx, key, set); err != nil {
 		return nil, err
 	}
-	set.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RollSet"))
+	set.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("RollSet"))
 	return set, nil
 }
 

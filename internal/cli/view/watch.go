@@ -24,7 +24,7 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -40,7 +40,7 @@ const (
 type live struct {
 	*follower
 
-	set    *v1alpha1.RollSet
+	set    *v1beta1.RollSet
 	stores struct{ sets, pods, revisions, claims toolscache.Store }
 }
 
@@ -72,8 +72,8 @@ func (l *live) start(ctx context.Context, c client.Reader) (err error) {
 	named, selected, labeled := in, in, in
 	named.FieldSelector = fields.OneTermEqualSelector("metadata.name", l.set.Name)
 	selected.LabelSelector = selector
-	labeled.LabelSelector = labels.SelectorFromSet(labels.Set{v1alpha1.SetLabel: l.set.Name})
-	if l.stores.sets, err = l.follow(ctx, &v1alpha1.RollSet{}, &v1alpha1.RollSetList{}, named); err != nil {
+	labeled.LabelSelector = labels.SelectorFromSet(labels.Set{v1beta1.SetLabel: l.set.Name})
+	if l.stores.sets, err = l.follow(ctx, &v1beta1.RollSet{}, &v1beta1.RollSetList{}, named); err != nil {
 		return err
 	}
 	if l.stores.pods, err = l.follow(ctx, &corev1.Pod{}, &corev1.PodList{}, selected); err != nil {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -45,7 +45,7 @@ func TestWhatEndsAWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := &snapshot.Objects{
-				Set: &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, Now: time.Unix(1000, 0),
+				Set: &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, Now: time.Unix(1000, 0),
 				Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 11}}, {ObjectMeta: metav1.ObjectMeta{UID: "2"}}},
 			}
 			var table Table
@@ -63,7 +63,7 @@ func TestWhatEndsAWait(t *testing.T) {
 func TestRefusalsOfObjectsThatAreGone(t *testing.T) {
 	t.Parallel()
 	o := &snapshot.Objects{
-		Set: &v1alpha1.RollSet{}, Now: time.Unix(1000, 0), Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}},
+		Set: &v1beta1.RollSet{}, Now: time.Unix(1000, 0), Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "1"}}},
 	}
 	var table Table
 	stays, goes, status := attempt.Key{Verb: attempt.Deleting, Object: "1"}, attempt.Key{Verb: attempt.Deleting, Object: "2"}, attempt.Key{Verb: WritingStatus}

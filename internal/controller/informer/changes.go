@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Changed reports whether a decision or a message could depend on the difference between two versions of a pod. If that is unknown,
@@ -40,7 +40,7 @@ func sameAnnotations(a, b map[string]string, template func() map[string]string) 
 	read := template()
 	ignored := func(key, _ string) bool {
 		_, ok := read[key]
-		return !ok && key != corev1.PodDeletionCost && key != v1alpha1.LifecycleSinceAnnotation && !strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/")
+		return !ok && key != corev1.PodDeletionCost && key != v1beta1.LifecycleSinceAnnotation && !strings.HasPrefix(key, v1beta1.GroupVersion.Group+"/")
 	}
 	a, b = maps.Clone(a), maps.Clone(b)
 	maps.DeleteFunc(a, ignored)

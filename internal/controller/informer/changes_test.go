@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/claims"
 )
 
@@ -67,7 +67,7 @@ func TestChanged(t *testing.T) {
 		"an annotation of the template goes":   {change: func(p *corev1.Pod) { delete(p.Annotations, "team") }, want: true},
 		"an annotation of the template varies": {change: func(p *corev1.Pod) { p.Annotations["team"] = "red" }, want: true},
 		"an annotation of ours comes":          {change: func(p *corev1.Pod) { p.Annotations["apps.rollset.dev/in-place-update"] = "{}" }, want: true},
-		"the date of a lifecycle state comes":  {change: func(p *corev1.Pod) { p.Annotations[v1alpha1.LifecycleSinceAnnotation] = "x" }, want: true},
+		"the date of a lifecycle state comes":  {change: func(p *corev1.Pod) { p.Annotations[v1beta1.LifecycleSinceAnnotation] = "x" }, want: true},
 		"a deletion cost comes":                {change: func(p *corev1.Pod) { p.Annotations[corev1.PodDeletionCost] = "3" }, want: true},
 		"a label of anybody comes":             {change: func(p *corev1.Pod) { p.Labels["example.com/tier"] = "gold" }, want: true},
 		"the pod is released":                  {change: func(p *corev1.Pod) { p.OwnerReferences = nil }, want: true},

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 )
 
@@ -47,7 +47,7 @@ func Indexes() []Index {
 		{Object: &corev1.Pod{}, Field: ControllerIndex, Extract: controllerOf},
 		{Object: &appsv1.ControllerRevision{}, Field: ControllerIndex, Extract: controllerOf},
 		{Object: &corev1.PersistentVolumeClaim{}, Field: SetIndex, Extract: SetsOf},
-		{Object: &v1alpha1.RollSet{}, Field: SelectorIndex, Extract: selectorOf},
+		{Object: &v1beta1.RollSet{}, Field: SelectorIndex, Extract: selectorOf},
 	}
 }
 
@@ -75,14 +75,14 @@ func controllerOf(o client.Object) []string {
 // SetsOf returns the names of the sets that a claim may belong to: the one of its label, or all that its name allows for if the label
 // is missing or names a set whose claims have other names.
 func SetsOf(claim client.Object) []string {
-	if name, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && identity.Names(claim.GetName(), name) {
+	if name, ok := claim.GetLabels()[v1beta1.SetLabel]; ok && identity.Names(claim.GetName(), name) {
 		return []string{name}
 	}
 	return identity.SetsNamed(claim.GetName())
 }
 
 func selectorOf(o client.Object) []string {
-	set, ok := o.(*v1alpha1.RollSet)
+	set, ok := o.(*v1beta1.RollSet)
 	if !ok || set.Spec.Selector == nil {
 		return nil
 	}

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 )
 
 // Watched returns the kinds whose caches a reconcile waits for after a write.
 func Watched() map[schema.GroupKind]client.Object {
 	return map[schema.GroupKind]client.Object{
-		SetKind():                &v1alpha1.RollSet{},
+		SetKind():                &v1beta1.RollSet{},
 		RevisionKind():           &appsv1.ControllerRevision{},
 		expectations.PodKind():   &corev1.Pod{},
 		expectations.ClaimKind(): &corev1.PersistentVolumeClaim{},
@@ -40,7 +40,7 @@ func ByObject(namespaces map[string]cache.Config) map[client.Object]cache.ByObje
 }
 
 // SetKind returns the kind RollSet.
-func SetKind() schema.GroupKind { return v1alpha1.GroupVersion.WithKind("RollSet").GroupKind() }
+func SetKind() schema.GroupKind { return v1beta1.GroupVersion.WithKind("RollSet").GroupKind() }
 
 // RevisionKind returns the kind ControllerRevision.
 func RevisionKind() schema.GroupKind {
@@ -59,5 +59,5 @@ func SetOf(o client.Object) (set types.NamespacedName, ok bool) {
 // isSet reports whether a reference refers to a set.
 func isSet(owner *metav1.OwnerReference) bool {
 	group, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && group.Group == v1alpha1.GroupVersion.Group && owner.Kind == SetKind().Kind
+	return err == nil && group.Group == v1beta1.GroupVersion.Group && owner.Kind == SetKind().Kind
 }

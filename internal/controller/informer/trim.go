@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -105,7 +105,7 @@ func bareOf(pod *corev1.Pod) metav1.ObjectMeta {
 // shared returns the metadata that the pods of a controller share. It removes the labels that differ from pod to pod.
 func (t *Trim) shared(controller *metav1.OwnerReference, labels map[string]string) foreignPods {
 	for _, key := range []string{
-		v1alpha1.PodNameLabel, v1alpha1.PodIndexLabel, v1alpha1.InstanceIDLabel, "apps.kruise.io/cloneset-instance-id",
+		v1beta1.PodNameLabel, v1beta1.PodIndexLabel, v1beta1.InstanceIDLabel, "apps.kruise.io/cloneset-instance-id",
 		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, // copied from nodes since Kubernetes 1.35
 	} {
 		delete(labels, key)
@@ -195,7 +195,7 @@ func (t *Trim) share(pod *corev1.Pod, owner types.UID) {
 	common, volumes := split(&pod.Spec)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.seen(revisionOf{owner: owner, revision: pod.Labels[v1alpha1.RevisionLabel]}, pod, &common, &volumes)
+	known := t.seen(revisionOf{owner: owner, revision: pod.Labels[v1beta1.RevisionLabel]}, pod, &common, &volumes)
 	share(&pod.OwnerReferences, known.owners)
 	shareLabels(pod.Labels, known.labels)
 	if t.equal(&common, known.encodedCommon) {

@@ -20,7 +20,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -29,7 +29,7 @@ import (
 )
 
 // fullPod is a pod of two containers as an API server shows it, with all that it and a kubelet put in.
-func fullPod(set *v1alpha1.RollSet, i int) *corev1.Pod {
+func fullPod(set *v1beta1.RollSet, i int) *corev1.Pod {
 	pod := settled.Pod(set, "web-5d8c7f9b46", i)
 	pod.UID = types.UID(fmt.Sprintf("0b7c8f3e-5a52-4b55-9d0c-%012d", i))
 	pod.ResourceVersion = strconv.Itoa(100_000 + i)
@@ -206,7 +206,7 @@ func liveHeap() uint64 {
 func TestTrim(t *testing.T) {
 	t.Parallel()
 	set := settled.Set(1)
-	set.Spec.PodIdentity = v1alpha1.RandomIdentity
+	set.Spec.PodIdentity = v1beta1.RandomIdentity
 	tests := map[string]func(*corev1.Pod){
 		"of the set":           func(*corev1.Pod) {},
 		"with another spec":    func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Value = "debug" },
@@ -244,7 +244,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-func testTrim(t *testing.T, set *v1alpha1.RollSet, trimming *Trim, tests map[string]func(*corev1.Pod)) {
+func testTrim(t *testing.T, set *v1beta1.RollSet, trimming *Trim, tests map[string]func(*corev1.Pod)) {
 	t.Helper()
 	known, orphan := fullPod(set, 0), fullPod(set, 2)
 	orphan.OwnerReferences = nil

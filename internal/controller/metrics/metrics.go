@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/attempt"
 )
@@ -114,7 +114,7 @@ type Shown struct {
 	// troubles are the conditions that were last seen as they should not be.
 	troubles []trouble
 	// phase is the last known reason of a step to wait; empty if none was at work.
-	phase v1alpha1.RolloutPhase
+	phase v1beta1.RolloutPhase
 	// revision is the one that pods are being moved to, and since when; empty if none is.
 	revision string
 	since    time.Time
@@ -124,7 +124,7 @@ type Shown struct {
 type Observation struct {
 	Set types.NamespacedName
 	// Status is the new status, and Blocking the kind of the first thing that the set waits for; empty if there is none.
-	Status   *v1alpha1.RollSetStatus
+	Status   *v1beta1.RollSetStatus
 	Blocking string
 	// Replicas is how many pods are wanted.
 	Replicas int
@@ -209,9 +209,9 @@ func (m *Metrics) judged(o Observation, was *Shown) {
 // amiss reports whether a condition of ours asks for attention. That a set is not ready does not: it may be on its way.
 func amiss(c *metav1.Condition) bool {
 	switch c.Type {
-	case v1alpha1.ConditionAvailable, v1alpha1.ConditionDisruptionReady:
+	case v1beta1.ConditionAvailable, v1beta1.ConditionDisruptionReady:
 		return c.Status == metav1.ConditionFalse
-	case v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionStalled:
+	case v1beta1.ConditionReplicaFailure, v1beta1.ConditionStalled:
 		return c.Status == metav1.ConditionTrue
 	default:
 		return false

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/status"
@@ -32,7 +32,7 @@ func TestBlocked(t *testing.T) {
 	m := New(registry, expectations.New(clock.RealClock{}))
 	shown := map[string]*Shown{"a": {}, "b": {}}
 	wait := func(name string, what status.Blocking) {
-		m.Observed(Observation{Set: named(name), Status: &v1alpha1.RollSetStatus{}, Blocking: string(what)}, shown[name])
+		m.Observed(Observation{Set: named(name), Status: &v1beta1.RollSetStatus{}, Blocking: string(what)}, shown[name])
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestUnhealthy(t *testing.T) {
 	}
 	report := func(conditions []metav1.Condition, want ...string) {
 		t.Helper()
-		m.Observed(Observation{Set: named("a"), Status: &v1alpha1.RollSetStatus{Conditions: conditions}}, &shown)
+		m.Observed(Observation{Set: named("a"), Status: &v1beta1.RollSetStatus{Conditions: conditions}}, &shown)
 		if diff := cmp.Diff(want, series(t, registry, "rollset_unhealthy")); diff != "" {
 			t.Errorf("rollset_unhealthy (-want +got):\n%s", diff)
 		}
@@ -97,19 +97,19 @@ func TestStepMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := New(registry, expectations.New(clock.RealClock{}))
 	shown := map[string]*Shown{"a": {}, "b": {}}
-	report := func(name string, now *v1alpha1.RolloutStatus, want ...string) {
+	report := func(name string, now *v1beta1.RolloutStatus, want ...string) {
 		t.Helper()
-		m.Observed(Observation{Set: named(name), Status: &v1alpha1.RollSetStatus{Rollout: now}}, shown[name])
+		m.Observed(Observation{Set: named(name), Status: &v1beta1.RollSetStatus{Rollout: now}}, shown[name])
 		expectSteps(t, registry, want...)
 	}
-	at := func(n int32, phase v1alpha1.RolloutPhase, since int64) *v1alpha1.RolloutStatus {
-		return &v1alpha1.RolloutStatus{Step: n, Steps: 4, Phase: phase, Since: new(metav1.Unix(since, 0))}
+	at := func(n int32, phase v1beta1.RolloutPhase, since int64) *v1beta1.RolloutStatus {
+		return &v1beta1.RolloutStatus{Step: n, Steps: 4, Phase: phase, Since: new(metav1.Unix(since, 0))}
 	}
 	report("a", nil)
-	report("a", at(1, v1alpha1.RolloutRolling, 7), "step default a Rolling 1", "steps default a 4", "since default a 7")
-	report("a", at(1, v1alpha1.RolloutSoaking, 9), "step default a Soaking 1", "steps default a 4", "since default a 9")
-	report("a", at(2, v1alpha1.RolloutSoaking, 9), "step default a Soaking 2", "steps default a 4", "since default a 9")
-	report("b", at(0, v1alpha1.RolloutFailed, 3), "step default a Soaking 2", "step default b Failed 0",
+	report("a", at(1, v1beta1.RolloutRolling, 7), "step default a Rolling 1", "steps default a 4", "since default a 7")
+	report("a", at(1, v1beta1.RolloutSoaking, 9), "step default a Soaking 1", "steps default a 4", "since default a 9")
+	report("a", at(2, v1beta1.RolloutSoaking, 9), "step default a Soaking 2", "steps default a 4", "since default a 9")
+	report("b", at(0, v1beta1.RolloutFailed, 3), "step default a Soaking 2", "step default b Failed 0",
 		"steps default a 4", "steps default b 4", "since default a 9", "since default b 3")
 	report("a", nil, "step default b Failed 0", "steps default b 4", "since default b 3")
 	m.Forget(named("b"))
@@ -146,9 +146,9 @@ func TestDocumentedMetrics(t *testing.T) {
 	m.Wrote(attempt.Tally{}, attempt.Tally{}, attempt.Tally{})
 	m.Observed(Observation{
 		Set: named("a"), Blocking: string(status.BlockedByPod),
-		Status: &v1alpha1.RollSetStatus{Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRolledBack},
-		}, Rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutFailed, Since: &metav1.Time{}}},
+		Status: &v1beta1.RollSetStatus{Conditions: []metav1.Condition{
+			{Type: v1beta1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonRolledBack},
+		}, Rollout: &v1beta1.RolloutStatus{Phase: v1beta1.RolloutFailed, Since: &metav1.Time{}}},
 	}, &Shown{})
 	families, err := registry.Gather()
 	if err != nil {

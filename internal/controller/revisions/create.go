@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/model/attempt"
@@ -96,7 +96,7 @@ func (c *Control) meet(ctx context.Context, v *Look, k attempt.Key) (outcome, er
 
 // checkRecorded compares a revision that was created with the answer of the API server. One that is not the set's, or has another
 // content, is never used.
-func checkRecorded(set *v1alpha1.RollSet, sent, answer *appsv1.ControllerRevision) error {
+func checkRecorded(set *v1beta1.RollSet, sent, answer *appsv1.ControllerRevision) error {
 	switch {
 	case !metav1.IsControlledBy(answer, set):
 		return &attempt.AlteredError{What: "changed whom the object belongs to, so that it is none of the set's"}
@@ -139,7 +139,7 @@ func (c *Control) adopt(ctx context.Context, v *Look, object *appsv1.ControllerR
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": object.UID, "resourceVersion": object.ResourceVersion,
-		"ownerReferences": append(slices.Clone(object.OwnerReferences), *metav1.NewControllerRef(v.Set, v1alpha1.GroupVersion.WithKind("RollSet"))),
+		"ownerReferences": append(slices.Clone(object.OwnerReferences), *metav1.NewControllerRef(v.Set, v1beta1.GroupVersion.WithKind("RollSet"))),
 	}})
 	if err != nil {
 		return false, fmt.Errorf("adopt revision %s: %w", object.Name, err)

@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -42,20 +42,20 @@ func (c *Control) Reject(ctx context.Context, v *Look, o *snapshot.Set, verdict 
 			continue
 		}
 		logr.FromContextOrDiscard(ctx).Info("rejected revision", "revision", seen.Name, "reason", verdict)
-		c.Events.Eventf(v.Set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
+		c.Events.Eventf(v.Set, nil, corev1.EventTypeWarning, v1beta1.ReasonRolledBack, "Reject",
 			"Revision %s %s; all pods go back to revision %s", seen.Name, revision.Sentence(verdict), o.Current.Name)
 	}
 }
 
 // tellVerdict records the event that a revision was rejected, or is tried again, as a user asked.
-func (c *Control) tellVerdict(set *v1alpha1.RollSet, before, now *appsv1.ControllerRevision) {
+func (c *Control) tellVerdict(set *v1beta1.RollSet, before, now *appsv1.ControllerRevision) {
 	was, is := before.Annotations[revision.RejectedAnnotation], now.Annotations[revision.RejectedAnnotation]
 	switch {
 	case was == is:
 	case is == revision.Aborted:
-		c.Events.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.ReasonRolledBack, "Reject",
+		c.Events.Eventf(set, nil, corev1.EventTypeWarning, v1beta1.ReasonRolledBack, "Reject",
 			"Revision %s %s; all pods go back to revision %s", now.Name, revision.Sentence(is), set.Status.CurrentRevision)
 	case revision.Judged(before, now) && before.Revision == now.Revision:
-		c.Events.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
+		c.Events.Eventf(set, nil, corev1.EventTypeNormal, v1beta1.ReasonRetried, "Retry", "Revision %s is tried again", now.Name)
 	}
 }

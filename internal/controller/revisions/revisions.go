@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/backoff"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/expectations"
@@ -40,7 +40,7 @@ type Control struct {
 	// Live reads past the cache.
 	Live client.Reader
 	// Stays returns an error unless the set exists in the API server and is not being deleted.
-	Stays func(ctx context.Context, set *v1alpha1.RollSet) error
+	Stays func(ctx context.Context, set *v1beta1.RollSet) error
 	// Behind reports whether the API server has newer pods of the set than the cache shows. It is called once for each template.
 	Behind       func(ctx context.Context) (bool, error)
 	Expectations *expectations.Store
@@ -224,8 +224,8 @@ func (v *Look) failed(k attempt.Key, seen *appsv1.ControllerRevision, err error)
 
 // isNewest reports whether the API server has the same spec and the same requests of users. If not, or if the set is deleted, the
 // reconcile waits for the cache.
-func (c *Control) isNewest(ctx context.Context, set *v1alpha1.RollSet) (bool, error) {
-	live := &v1alpha1.RollSet{}
+func (c *Control) isNewest(ctx context.Context, set *v1beta1.RollSet) (bool, error) {
+	live := &v1beta1.RollSet{}
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("get the set: %w", err)
 	}

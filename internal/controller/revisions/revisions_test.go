@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/expectations"
 	"rollset.dev/rollset/internal/testing/settled"
 )
@@ -22,14 +22,14 @@ import (
 type liveSet struct {
 	client.Reader
 
-	set *v1alpha1.RollSet
+	set *v1beta1.RollSet
 	err error
 }
 
 // Get implements client.Reader.
 func (l liveSet) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if l.err == nil {
-		l.set.DeepCopyInto(into.(*v1alpha1.RollSet)) //nolint:forcetypeassert // only sets are asked for
+		l.set.DeepCopyInto(into.(*v1beta1.RollSet)) //nolint:forcetypeassert // only sets are asked for
 	}
 	return l.err
 }
@@ -38,7 +38,7 @@ func TestIsNewest(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("cut")
 	for name, test := range map[string]struct {
-		change  func(*v1alpha1.RollSet)
+		change  func(*v1beta1.RollSet)
 		err     error
 		want    bool
 		wantErr error
@@ -46,9 +46,9 @@ func TestIsNewest(t *testing.T) {
 		unmet int
 	}{
 		"the same":                      {want: true},
-		"another spec":                  {change: func(s *v1alpha1.RollSet) { s.Generation++ }, unmet: 1},
-		"a user asked to give it up":    {change: func(s *v1alpha1.RollSet) { s.Annotations = map[string]string{v1alpha1.AbortAnnotation: "x"} }, unmet: 1},
-		"another set of this name":      {change: func(s *v1alpha1.RollSet) { s.UID = "successor" }},
+		"another spec":                  {change: func(s *v1beta1.RollSet) { s.Generation++ }, unmet: 1},
+		"a user asked to give it up":    {change: func(s *v1beta1.RollSet) { s.Annotations = map[string]string{v1beta1.AbortAnnotation: "x"} }, unmet: 1},
+		"another set of this name":      {change: func(s *v1beta1.RollSet) { s.UID = "successor" }},
 		"gone":                          {err: apierrors.NewNotFound(schema.GroupResource{Resource: "rollsets"}, "web")},
 		"the API server did not answer": {err: cut, wantErr: cut},
 	} {

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/model/podstate"
 )
@@ -61,7 +61,7 @@ type events struct {
 func (r *Router) Sources(c Cluster) []Source {
 	e := events{Router: r, Cluster: c}
 	return []Source{
-		{Object: &v1alpha1.RollSet{}, Handler: e.ofSets()},
+		{Object: &v1beta1.RollSet{}, Handler: e.ofSets()},
 		{Object: &corev1.Pod{}, Handler: e.ofPods()},
 		{Object: &corev1.PersistentVolumeClaim{}, Handler: wakeUp{events: e, sets: e.setsOfClaim}},
 		{Object: &appsv1.ControllerRevision{}, Handler: wakeUp{events: e, sets: setOfRevision}},
@@ -143,7 +143,7 @@ func (e events) templateAnnotations(ctx context.Context, pod *corev1.Pod) map[st
 	if !ok {
 		return nil
 	}
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	if err := e.Cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the event of the set itself leads to a reconcile
 	}
@@ -175,7 +175,7 @@ func (e events) setsSelecting(ctx context.Context, pod client.Object) []reconcil
 	slices.Sort(candidates)
 	var requests []reconcile.Request
 	for _, candidate := range candidates {
-		sets := &v1alpha1.RollSetList{}
+		sets := &v1beta1.RollSetList{}
 		err := e.Cache.List(ctx, sets, client.InNamespace(pod.GetNamespace()),
 			client.MatchingFields{informer.SelectorIndex: candidate}, client.UnsafeDisableDeepCopy)
 		if err != nil {
@@ -194,7 +194,7 @@ func (e events) setsSelecting(ctx context.Context, pod client.Object) []reconcil
 // setsOfClaim returns the set in a claim's label. For a claim without the label it returns the sets that its name may be
 // made for, also from templates that the spec no longer has.
 func (e events) setsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	_, labeled := claim.GetLabels()[v1alpha1.SetLabel]
+	_, labeled := claim.GetLabels()[v1beta1.SetLabel]
 	var requests []reconcile.Request
 	for _, name := range informer.SetsOf(claim) {
 		key := types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}
@@ -207,12 +207,12 @@ func (e events) setsOfClaim(ctx context.Context, claim client.Object) []reconcil
 
 // exists reports whether there is a set of a name.
 func (e events) exists(ctx context.Context, key types.NamespacedName) bool {
-	return e.Cache.Get(ctx, key, &v1alpha1.RollSet{}, client.UnsafeDisableDeepCopy) == nil
+	return e.Cache.Get(ctx, key, &v1beta1.RollSet{}, client.UnsafeDisableDeepCopy) == nil
 }
 
 // setsWithClaims returns all sets that have claims: storage classes change too rarely to look for the sets that use one.
 func (e events) setsWithClaims(ctx context.Context, _ client.Object) []reconcile.Request {
-	return e.setsThat(ctx, "", func(set *v1alpha1.RollSet) bool { return len(set.Spec.VolumeClaimTemplates) > 0 })
+	return e.setsThat(ctx, "", func(set *v1beta1.RollSet) bool { return len(set.Spec.VolumeClaimTemplates) > 0 })
 }
 
 func setOfRevision(_ context.Context, revision client.Object) []reconcile.Request {

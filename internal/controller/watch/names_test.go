@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 func TestForgottenSetsWaitForNothing(t *testing.T) {
 	t.Parallel()
 	var r Router
-	gone := &v1alpha1.RollSet{}
+	gone := &v1beta1.RollSet{}
 	gone.Name, gone.UID = "web", "uid"
 	set, pod := types.NamespacedName{Name: "web"}, types.NamespacedName{Name: "web-1"}
 	r.Await(pod, set)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 )
 
@@ -74,7 +74,7 @@ func budgetChanged(_ context.Context, before, after client.Object) bool {
 // setsOfNode returns all sets that replace pods of nodes that leave: any of them may have pods on the node, or wait for one
 // that stays.
 func (e events) setsOfNode(ctx context.Context, _ client.Object) []reconcile.Request {
-	return e.setsThat(ctx, "", func(set *v1alpha1.RollSet) bool { return set.Spec.ReplacesOnDrain() })
+	return e.setsThat(ctx, "", func(set *v1beta1.RollSet) bool { return set.Spec.ReplacesOnDrain() })
 }
 
 // setsOfBudget returns the set that controls a budget, and all sets of its namespace with a budget of their own: a budget that
@@ -84,14 +84,14 @@ func (e events) setsOfBudget(ctx context.Context, budget client.Object) []reconc
 	if owned {
 		e.budgeted.note(metav1.GetControllerOfNoCopy(budget).UID)
 	}
-	return e.setsThat(ctx, budget.GetNamespace(), func(set *v1alpha1.RollSet) bool {
+	return e.setsThat(ctx, budget.GetNamespace(), func(set *v1beta1.RollSet) bool {
 		return set.Spec.WantsBudget() || client.ObjectKeyFromObject(set) == owner
 	})
 }
 
 // setsThat returns the sets of a namespace, or of all if it is empty, for which a condition holds.
-func (e events) setsThat(ctx context.Context, namespace string, holds func(*v1alpha1.RollSet) bool) []reconcile.Request {
-	sets := &v1alpha1.RollSetList{}
+func (e events) setsThat(ctx context.Context, namespace string, holds func(*v1beta1.RollSet) bool) []reconcile.Request {
+	sets := &v1beta1.RollSetList{}
 	if err := e.Cache.List(ctx, sets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // a cache that cannot list sets does not start
 	}

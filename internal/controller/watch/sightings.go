@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/model/inplace"
 )
@@ -95,9 +95,9 @@ func (w podWatch) noteGone(ctx context.Context, pod client.Object) {
 	if !ok {
 		return
 	}
-	set := &v1alpha1.RollSet{}
+	set := &v1beta1.RollSet{}
 	err := w.Cache.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
-	if err == nil && metav1.IsControlledBy(pod, set) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+	if err == nil && metav1.IsControlledBy(pod, set) && set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
 		w.NoteGone(set.UID, pod.GetName())
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/settled"
 )
 
@@ -44,13 +44,13 @@ func (q *entrance) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Re
 // TestWake checks with which priority each event puts a set into the line.
 func TestWake(t *testing.T) {
 	t.Parallel()
-	set := func(change func(*v1alpha1.RollSet)) *v1alpha1.RollSet {
+	set := func(change func(*v1beta1.RollSet)) *v1beta1.RollSet {
 		set := newOneSet().set.DeepCopy()
 		set.UID, set.ResourceVersion, set.Generation = "set", "1", 1
 		change(set)
 		return set
 	}
-	same := func(*v1alpha1.RollSet) {}
+	same := func(*v1beta1.RollSet) {}
 	ready := watchedPod()
 	unready := watchedPod()
 	unready.Status.Conditions[0].Status = corev1.ConditionFalse
@@ -67,11 +67,11 @@ func TestWake(t *testing.T) {
 		"a set comes":           {of: set(same), want: []int{newPriority}},
 		"a set was there":       {of: set(same), initial: true, want: []int{handler.LowPriority}},
 		"a set is resynced":     {of: set(same), before: set(same), want: []int{handler.LowPriority}},
-		"a user edits the spec": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.Generation, s.ResourceVersion = 2, "2" }), want: []int{0}},
-		"a user says why": {before: set(same), of: set(func(s *v1alpha1.RollSet) {
+		"a user edits the spec": {before: set(same), of: set(func(s *v1beta1.RollSet) { s.Generation, s.ResourceVersion = 2, "2" }), want: []int{0}},
+		"a user says why": {before: set(same), of: set(func(s *v1beta1.RollSet) {
 			s.ResourceVersion, s.Annotations = "2", map[string]string{"kubernetes.io/change-cause": "a whim"}
 		}), want: []int{0}},
-		"the status was written": {before: set(same), of: set(func(s *v1alpha1.RollSet) { s.ResourceVersion = "2" }), want: []int{Priority}},
+		"the status was written": {before: set(same), of: set(func(s *v1beta1.RollSet) { s.ResourceVersion = "2" }), want: []int{Priority}},
 		"a pod comes":            {of: ready, want: []int{Priority}},
 		"a pod was there":        {of: ready, initial: true, want: []int{handler.LowPriority}},
 		"a pod gets ready":       {before: unready, of: ready, want: []int{Priority}},
@@ -111,12 +111,12 @@ func TestWake(t *testing.T) {
 type oneSet struct {
 	client.Client
 
-	set *v1alpha1.RollSet
+	set *v1beta1.RollSet
 }
 
 // Get implements client.Reader.
 func (c oneSet) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	set, ok := into.(*v1alpha1.RollSet)
+	set, ok := into.(*v1beta1.RollSet)
 	if !ok || key != client.ObjectKeyFromObject(c.set) {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}
@@ -125,7 +125,7 @@ func (c oneSet) Get(_ context.Context, key client.ObjectKey, into client.Object,
 }
 
 func newOneSet() oneSet {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
 	set.Spec.Template.Annotations = map[string]string{"team": "blue"}
 	return oneSet{set: set}
 }

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -58,7 +58,7 @@ type SetState struct {
 	// Pod is the pod as observed; its UID becomes a precondition.
 	Pod *corev1.Pod
 	// State is the state to write.
-	State v1alpha1.LifecycleState
+	State v1beta1.LifecycleState
 	// Reason is why the state changes.
 	Reason string
 	// Passed is the lifecycle hook that the pod does not wait for any longer.

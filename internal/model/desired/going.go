@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/rank"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -92,7 +92,7 @@ func (s *State) ranked(o *snapshot.Set) (all ranking) {
 		switch {
 		case r.Surge:
 			all.surge = append(all.surge, r)
-		case r.Specified, r.State == v1alpha1.LifecyclePreparingDelete: // a pod that is already being prepared is not swapped for another
+		case r.Specified, r.State == v1beta1.LifecyclePreparingDelete: // a pod that is already being prepared is not swapped for another
 			all.named = append(all.named, r)
 		case excess[r.Revision] > 0 && r.Leaving == "": // a pod that leaves is not counted in the excess
 			all.tooMany = append(all.tooMany, r)
@@ -108,7 +108,7 @@ func (s *State) ranked(o *snapshot.Set) (all ranking) {
 // useOf orders surge: first what is being deleted already, then what is no longer needed.
 func (s *State) useOf(o *snapshot.Set, r *snapshot.Replica) int {
 	switch {
-	case r.State == v1alpha1.LifecyclePreparingDelete:
+	case r.State == v1beta1.LifecyclePreparingDelete:
 		return 0
 	case s.Spent(o, r):
 		return 1

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -207,7 +207,7 @@ func chanceSince(o *snapshot.Set, r *snapshot.Replica) (since time.Time) {
 
 // guarded reports whether the current revision stands in for the update revision while the guard holds that.
 func guarded(o *snapshot.Set) bool {
-	return o.Rolling() && !o.Paused() && !o.Rejected && !o.Unproven && o.Strategy() == v1alpha1.RollingUpdateStrategy && o.Current.Template != nil
+	return o.Rolling() && !o.Paused() && !o.Rejected && !o.Unproven && o.Strategy() == v1beta1.RollingUpdateStrategy && o.Current.Template != nil
 }
 
 // returns reports whether the successor of a terminating pod is wanted at the update revision, in the same place. Under

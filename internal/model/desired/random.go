@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -191,7 +191,7 @@ func (s *State) countExcess(o *snapshot.Set, pods census) (misplaced int) {
 // broken returns how many of the pods to be replaced are broken and stay under InPlaceOnly. No extra pod is created for
 // those.
 func (s *State) broken(o *snapshot.Set, pods census) int {
-	if o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod {
+	if o.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod {
 		return 0
 	}
 	n := 0
@@ -204,12 +204,12 @@ func (s *State) broken(o *snapshot.Set, pods census) int {
 // missed reports whether moving pods of a revision with excess pods reduces availability. A change that the containers do
 // not notice does not, and needs no surge.
 func (s *State) missed(o *snapshot.Set, revision string) bool {
-	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1alpha1.RecreatePod {
+	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1beta1.RecreatePod {
 		return true
 	}
 	change, cannot := o.Change(revision, s.destination(o, revision))
 	if cannot != "" { // under InPlaceOnly these pods stay, and extra pods would stay with them
-		return o.Spec.UpdatePolicy() != v1alpha1.InPlaceOnlyPod
+		return o.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod
 	}
 	return !change.MetadataOnly()
 }

@@ -14,7 +14,7 @@
 package desired
 
 import (
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -133,7 +133,7 @@ func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision stri
 // IsOld reports whether the strategy Recreate wants a pod gone before any new one is created. Under that strategy all pods
 // are wanted at one revision.
 func IsOld(o *snapshot.Set, r *snapshot.Replica) bool {
-	return o.Strategy() == v1alpha1.RecreateStrategy && target(o, r, 0) != r.Revision
+	return o.Strategy() == v1beta1.RecreateStrategy && target(o, r, 0) != r.Revision
 }
 
 // Stays reports whether an active pod is certain to stay at its revision. It reports false for all pods of a revision with
@@ -148,7 +148,7 @@ func (s *State) Stays(o *snapshot.Set, r *snapshot.Replica) bool {
 
 // Frozen reports whether no pod may change its revision now, except by being lost.
 func Frozen(o *snapshot.Set) bool {
-	return o.Paused() || o.Strategy() == v1alpha1.OnDeleteStrategy
+	return o.Paused() || o.Strategy() == v1beta1.OnDeleteStrategy
 }
 
 // partition returns how many pods are wanted at the current revision.

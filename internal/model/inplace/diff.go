@@ -30,7 +30,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 )
 
@@ -155,10 +155,10 @@ func keys(from, to map[string]string) Keys {
 // own reports whether a label or annotation of a pod is written only by the controller.
 func own(key string) bool {
 	switch key {
-	case v1alpha1.RevisionLabel, v1alpha1.PodIndexLabel, v1alpha1.PodNameLabel:
+	case v1beta1.RevisionLabel, v1beta1.PodIndexLabel, v1beta1.PodNameLabel:
 		return true
 	}
-	return strings.HasPrefix(key, v1alpha1.ReservedPrefix) || strings.Contains(key, "."+v1alpha1.ReservedPrefix)
+	return strings.HasPrefix(key, v1beta1.ReservedPrefix) || strings.Contains(key, "."+v1beta1.ReservedPrefix)
 }
 
 // empty reports whether no key changes.

@@ -10,7 +10,7 @@ import (
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
@@ -179,8 +179,8 @@ func TestGateRemembers(t *testing.T) {
 	p, s := changed(t,
 		report{observed: 1, image: "x", imageID: "web@sha256:1", containerID: "c://1"},
 		report{2, "x", "web@sha256:1", "c://2", "", "", ""}, "web:v2", "")
-	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
-	condition := corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionTrue}
+	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
+	condition := corev1.PodCondition{Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionTrue}
 	for observed, want := range map[int64]bool{0: false, 1: false, 2: true, 3: true} {
 		condition.ObservedGeneration = observed
 		p.Status.Conditions = []corev1.PodCondition{condition}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Gate is the readiness gate of a pod. While it is not open, no traffic is sent to the pod, even if its containers are
@@ -51,10 +51,10 @@ func (p Position) reason() string {
 func GateOf(pod *corev1.Pod) Gate {
 	g := Gate{}
 	for _, declared := range pod.Spec.ReadinessGates {
-		g.Declared = g.Declared || declared.ConditionType == v1alpha1.InPlaceUpdateReady
+		g.Declared = g.Declared || declared.ConditionType == v1beta1.InPlaceUpdateReady
 	}
 	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == v1alpha1.InPlaceUpdateReady && g.Declared {
+		if c := &pod.Status.Conditions[i]; c.Type == v1beta1.InPlaceUpdateReady && g.Declared {
 			g.Status, g.Since, g.Done = c.Status, c.LastTransitionTime.Time, c.ObservedGeneration
 		}
 	}
@@ -89,7 +89,7 @@ type statusPatch struct {
 // pod's generation, so that a later manager does not have to find out again.
 func GatePatch(pod *corev1.Pod, position Position, now time.Time) ([]byte, error) {
 	condition := corev1.PodCondition{
-		Type:               v1alpha1.InPlaceUpdateReady,
+		Type:               v1beta1.InPlaceUpdateReady,
 		Status:             corev1.ConditionStatus(position),
 		Reason:             position.reason(),
 		LastTransitionTime: metav1.NewTime(now),

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
@@ -23,7 +23,7 @@ func TestGate(t *testing.T) {
 	if g := inplace.GateOf(p); g.Declared || g.Closed() || !g.Passable() {
 		t.Errorf("a pod without the gate: %+v", g)
 	}
-	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
 	if g := inplace.GateOf(p); g.Closed() || g.Passable() {
 		t.Errorf("a gate that was never set: %+v", g)
 	}

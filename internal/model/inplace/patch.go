@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // podPatch is a strategic merge patch of a pod. Containers are merged by name, and a key with a null value is deleted.
@@ -51,7 +51,7 @@ func Patch(pod *corev1.Pod, c Change, revision string) ([]byte, error) {
 		Labels:      c.Labels.patch(),
 		Annotations: c.Annotations.patch(),
 	}}
-	patch.Metadata.Labels[v1alpha1.RevisionLabel] = &revision
+	patch.Metadata.Labels[v1beta1.RevisionLabel] = &revision
 	for _, name := range slices.Sorted(maps.Keys(c.Images)) {
 		m, ok := find(&pod.Spec, name)
 		if !ok {

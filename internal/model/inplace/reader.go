@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // ReadBy returns which container or volume of a running pod reads, by the downward API, a label or annotation that
@@ -80,7 +80,7 @@ func (c Change) changedField(ref *corev1.ObjectFieldSelector) string {
 	if key == "" {
 		return ""
 	}
-	revision := one && field == "metadata.labels" && key == v1alpha1.RevisionLabel
+	revision := one && field == "metadata.labels" && key == v1beta1.RevisionLabel
 	if revision || keys.changed(key) {
 		return field + "[" + key + "]"
 	}

@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 const (
@@ -121,7 +121,7 @@ func StateOf(pod *corev1.Pod) (State, error) {
 	switch {
 	case err != nil:
 		return State{}, fmt.Errorf("annotation %s: %w", StateAnnotation, err)
-	case s.Revision != pod.Labels[v1alpha1.RevisionLabel]:
+	case s.Revision != pod.Labels[v1beta1.RevisionLabel]:
 		return State{}, fmt.Errorf("annotation %s: not of this revision", StateAnnotation)
 	case s.Generation > pod.Generation, s.newest() > pod.Generation:
 		return State{}, fmt.Errorf("annotation %s: of a generation to come", StateAnnotation)

@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Scheduled reports whether the pod has a node.
@@ -198,7 +198,7 @@ func DeletionCost(pod *corev1.Pod) int32 {
 
 // SpecifiedDelete reports whether a user marked the pod to be deleted first, or replaced.
 func SpecifiedDelete(pod *corev1.Pod) bool {
-	value, marked := pod.Labels[v1alpha1.SpecifiedDeleteLabel]
+	value, marked := pod.Labels[v1beta1.SpecifiedDeleteLabel]
 	return marked && value != "false"
 }
 

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -218,11 +218,11 @@ func TestSpecifiedDelete(t *testing.T) {
 	if podstate.SpecifiedDelete(pod) {
 		t.Error("a pod without the label is not specified")
 	}
-	pod.Labels[v1alpha1.SpecifiedDeleteLabel] = ""
+	pod.Labels[v1beta1.SpecifiedDeleteLabel] = ""
 	if !podstate.SpecifiedDelete(pod) {
 		t.Error("any value of the label but false will do, the empty one too")
 	}
-	pod.Labels[v1alpha1.SpecifiedDeleteLabel] = "false"
+	pod.Labels[v1beta1.SpecifiedDeleteLabel] = "false"
 	if podstate.SpecifiedDelete(pod) {
 		t.Error("the value false takes the mark back")
 	}

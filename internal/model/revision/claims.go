@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -31,7 +31,7 @@ type claimTemplateKept struct {
 
 // setClaims records the claim templates of a spec on a ControllerRevision. It reports false if there are none, or if they
 // are too large.
-func setClaims(object *appsv1.ControllerRevision, spec *v1alpha1.RollSetSpec) bool {
+func setClaims(object *appsv1.ControllerRevision, spec *v1beta1.RollSetSpec) bool {
 	if len(spec.VolumeClaimTemplates) == 0 {
 		return false
 	}
@@ -82,7 +82,7 @@ func keptClaims(object *appsv1.ControllerRevision) (kept []corev1.PersistentVolu
 
 // claimTemplates returns the claim templates of a revision. It takes those of the spec where it has them, because a user's
 // change applies to new claims of every revision. It takes others from the revision.
-func claimTemplates(spec *v1alpha1.RollSetSpec, object *appsv1.ControllerRevision, names []string) []snapshot.ClaimTemplate {
+func claimTemplates(spec *v1beta1.RollSetSpec, object *appsv1.ControllerRevision, names []string) []snapshot.ClaimTemplate {
 	found := make([]snapshot.ClaimTemplate, 0, len(names))
 	for i := range spec.VolumeClaimTemplates {
 		if t := &spec.VolumeClaimTemplates[i]; slices.Contains(names, t.Name) {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 )
 
@@ -39,45 +39,45 @@ func describe(r revision.Resolution, name string) string {
 func TestClaimTemplates(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		edit func(*v1alpha1.RollSetSpec)
+		edit func(*v1beta1.RollSetSpec)
 		// note changes the annotation of the current revision.
 		note            func(string) string
 		current, update string
 	}{
 		"as they were": {
-			edit:    func(*v1alpha1.RollSetSpec) {},
+			edit:    func(*v1beta1.RollSetSpec) {},
 			current: "log=old data=old", update: "log=old data=old",
 		},
 		"one is removed": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
+			edit:    func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
 			current: "log=old data=old", update: "log=old",
 		},
 		"all are removed": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = nil },
+			edit:    func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates = nil },
 			current: "data=old log=old",
 		},
 		"one is renamed": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates[1].Name = "store" },
+			edit:    func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates[1].Name = "store" },
 			current: "log=old data=old", update: "log=old store=old",
 		},
 		"one is changed, for new claims at every revision": {
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data", "new")}
 			},
 			current: "data=new log=old", update: "data=new",
 		},
 		"an earlier version made the revision": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
+			edit:    func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
 			note:    func(string) string { return "" },
 			current: "log=old data", update: "log=old",
 		},
 		"a user edits the annotation": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
+			edit:    func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
 			note:    func(string) string { return `[{"metadata":{"name":"data"}` },
 			current: "log=old data", update: "log=old",
 		},
 		"a user adds to the annotation": {
-			edit: func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = nil },
+			edit: func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates = nil },
 			note: func(note string) string {
 				return strings.Replace(note, "[", `[{"metadata":{"name":"stolen"},"spec":{"volumeMode":"x"}},`, 1)
 			},
@@ -88,7 +88,7 @@ func TestClaimTemplates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			w.edit(func(s *v1alpha1.RollSetSpec) {
+			w.edit(func(s *v1beta1.RollSetSpec) {
 				s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("log", "old"), claimTemplate("data", "old")}
 			})
 			w.settle(t)
@@ -129,7 +129,7 @@ func TestClaimTemplatesAreNoted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			w.edit(func(s *v1alpha1.RollSetSpec) {
+			w.edit(func(s *v1beta1.RollSetSpec) {
 				s.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data", "old"), claimTemplate("log", "old")}
 			})
 			w.settle(t)
@@ -162,7 +162,7 @@ func TestClaimTemplatesAreNoted(t *testing.T) {
 			w.settle(t)
 			// An annotation that would not fit is not retried.
 			w.named("app:v1").Annotations[revision.ClaimTemplatesAnnotation] = tt.note
-			w.edit(func(s *v1alpha1.RollSetSpec) {
+			w.edit(func(s *v1beta1.RollSetSpec) {
 				s.VolumeClaimTemplates[0].Annotations = map[string]string{"long": strings.Repeat("x", 200_000)}
 			})
 			if r := w.resolve(t); r.Bump != nil {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // No two templates with equal digests are known, so here all digests collide, as long as nothing has collided yet.
@@ -22,7 +22,7 @@ func TestDigestsCollide(t *testing.T) {
 		}
 		return digest(canonical, collisions)
 	}
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1}}
 	var revisions []*appsv1.ControllerRevision
 	wantCount := []int32{0, 1, 1, 1}
 	for i, image := range []string{"app:v1", "app:v2", "app:v3", "app:v1"} {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 )
 
@@ -63,7 +63,7 @@ type claimMetadata struct {
 }
 
 // contentOf returns the content of the revision of a set's spec.
-func contentOf(set *v1alpha1.RollSet) (content, error) {
+func contentOf(set *v1beta1.RollSet) (content, error) {
 	c := content{template: set.Spec.Template.DeepCopy()}
 	// The API server writes the rest of the metadata, or it has no effect.
 	c.template.ObjectMeta = metav1.ObjectMeta{
@@ -97,14 +97,14 @@ func (c content) equal(r record) bool {
 
 // object returns the ControllerRevision of a set that holds the content. Its name ends with the digest of the content and
 // the collision count.
-func (c content) object(set *v1alpha1.RollSet, name string, collisions int32) *appsv1.ControllerRevision {
+func (c content) object(set *v1beta1.RollSet, name string, collisions int32) *appsv1.ControllerRevision {
 	object := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      name,
 			Namespace: set.Namespace,
 			Labels:    maps.Clone(c.template.Labels),
 			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("RollSet")),
+				*metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind("RollSet")),
 			},
 		},
 		Data: runtime.RawExtension{Raw: c.canonical},

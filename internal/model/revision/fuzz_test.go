@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // FuzzDecode looks for content that crashes. Every content gets its matching name, so that decoding goes beyond the check of
 // the name.
 func FuzzDecode(f *testing.F) {
-	first, err := Resolve(Input{Set: &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}})
+	first, err := Resolve(Input{Set: &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -28,7 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -36,7 +36,7 @@ import (
 type Input struct {
 	// Set is the set. Its spec counts, the fields observedGeneration, currentRevision, updateRevision and collisionCount of
 	// its status, and the annotations by which users abort or retry a revision.
-	Set *v1alpha1.RollSet
+	Set *v1beta1.RollSet
 	// Revisions are the ControllerRevisions that the set controls.
 	Revisions []*appsv1.ControllerRevision
 	// Taken are the names, as far as known, of ControllerRevisions that the set does not control.

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/revision"
 )
@@ -43,7 +43,7 @@ func TestFirstRevision(t *testing.T) {
 				"apps.rollset.dev/claim-templates": `[{"metadata":{"name":"log"},"spec":{"resources":{}}},{"metadata":{"name":"data"},"spec":{"resources":{}}}]`,
 			},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "apps.rollset.dev/v1alpha1", Kind: "RollSet", Name: "web", UID: "u1",
+				APIVersion: "apps.rollset.dev/v1beta1", Kind: "RollSet", Name: "web", UID: "u1",
 				Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		},
@@ -70,32 +70,32 @@ func TestFirstRevision(t *testing.T) {
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		before, edit func(*v1alpha1.RollSetSpec)
+		before, edit func(*v1beta1.RollSetSpec)
 		wantNew      bool
 	}{
 		"an image": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.Template.Spec.Containers[0].Image = "app:v2" },
+			edit:    func(s *v1beta1.RollSetSpec) { s.Template.Spec.Containers[0].Image = "app:v2" },
 			wantNew: true,
 		},
 		"a label of the template": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.Template.Labels["tier"] = "front" },
+			edit:    func(s *v1beta1.RollSetSpec) { s.Template.Labels["tier"] = "front" },
 			wantNew: true,
 		},
 		"a finalizer of the template": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.Template.Finalizers = []string{"example.com/f"} },
+			edit:    func(s *v1beta1.RollSetSpec) { s.Template.Finalizers = []string{"example.com/f"} },
 			wantNew: true,
 		},
-		"replicas":  {edit: func(s *v1alpha1.RollSetSpec) { s.Replicas = new(int32(7)) }},
-		"partition": {edit: func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }},
+		"replicas":  {edit: func(s *v1beta1.RollSetSpec) { s.Replicas = new(int32(7)) }},
+		"partition": {edit: func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = true }},
 		"what the API server writes into metadata": {
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.Template.Name, s.Template.Namespace = "x", "y"
 				s.Template.CreationTimestamp = metav1.Unix(1, 0)
 				s.Template.ResourceVersion = "12"
 			},
 		},
 		"empty instead of nothing": {
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.Template.Annotations = map[string]string{}
 				s.Template.Spec.Tolerations = []corev1.Toleration{}
 				s.Template.Spec.NodeSelector = map[string]string{}
@@ -103,12 +103,12 @@ func TestEdits(t *testing.T) {
 			},
 		},
 		"a quantity spelled otherwise": {
-			before: func(s *v1alpha1.RollSetSpec) {
+			before: func(s *v1beta1.RollSetSpec) {
 				s.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
 					"cpu": resource.MustParse("1000m"), "memory": resource.MustParse("1Gi"),
 				}
 			},
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
 					"memory": resource.MustParse("1073741824"), "cpu": resource.MustParse("1"),
 				}
@@ -116,75 +116,75 @@ func TestEdits(t *testing.T) {
 		},
 		"the defaults, spelled out": {
 			before: withVolumes,
-			edit:   func(s *v1alpha1.RollSetSpec) { defaults.Fill(&s.Template.Spec) },
+			edit:   func(s *v1beta1.RollSetSpec) { defaults.Fill(&s.Template.Spec) },
 		},
 		"the defaults, left out": {
-			before: func(s *v1alpha1.RollSetSpec) { withVolumes(s); defaults.Fill(&s.Template.Spec) },
+			before: func(s *v1beta1.RollSetSpec) { withVolumes(s); defaults.Fill(&s.Template.Spec) },
 			edit:   withVolumes,
 		},
 		"some defaults spelled out, others left out": {
-			before: func(s *v1alpha1.RollSetSpec) { withVolumes(s); s.Template.Spec.DNSPolicy = corev1.DNSClusterFirst },
-			edit: func(s *v1alpha1.RollSetSpec) {
+			before: func(s *v1beta1.RollSetSpec) { withVolumes(s); s.Template.Spec.DNSPolicy = corev1.DNSClusterFirst },
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.Template.Spec.DNSPolicy = ""
 				s.Template.Spec.Volumes[0].ConfigMap.DefaultMode = new(int32(0o644))
 			},
 		},
 		"another value than the default": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.Template.Spec.DNSPolicy = corev1.DNSDefault },
+			edit:    func(s *v1beta1.RollSetSpec) { s.Template.Spec.DNSPolicy = corev1.DNSDefault },
 			wantNew: true,
 		},
 		"the default instead of another value": {
-			before:  func(s *v1alpha1.RollSetSpec) { s.Template.Spec.DNSPolicy = corev1.DNSDefault },
-			edit:    func(s *v1alpha1.RollSetSpec) { s.Template.Spec.DNSPolicy = "" },
+			before:  func(s *v1beta1.RollSetSpec) { s.Template.Spec.DNSPolicy = corev1.DNSDefault },
+			edit:    func(s *v1beta1.RollSetSpec) { s.Template.Spec.DNSPolicy = "" },
 			wantNew: true,
 		},
 		"an image, and the defaults": {
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.Template.Spec.Containers[0].Image = "app:v2"
 				defaults.Fill(&s.Template.Spec)
 			},
 			wantNew: true,
 		},
 		"an image with another default": { // the policy that is spelled out is that of the image before
-			before: func(s *v1alpha1.RollSetSpec) { defaults.Fill(&s.Template.Spec) },
-			edit: func(s *v1alpha1.RollSetSpec) {
+			before: func(s *v1beta1.RollSetSpec) { defaults.Fill(&s.Template.Spec) },
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.Template.Spec.Containers[0].Image = "app"
 				s.Template.Spec.Containers[0].ImagePullPolicy = ""
 			},
 			wantNew: true,
 		},
 		"the defaults of a claim": {
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.VolumeClaimTemplates[0].Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 			},
 		},
 		"an empty selector, which selects all": {
-			before: func(s *v1alpha1.RollSetSpec) {
+			before: func(s *v1beta1.RollSetSpec) {
 				s.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}
 			},
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.Template.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{}
 			},
 			wantNew: true,
 		},
 		"a new claim template": {
-			edit: func(s *v1alpha1.RollSetSpec) {
+			edit: func(s *v1beta1.RollSetSpec) {
 				s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, claim("log", "1Gi"))
 			},
 			wantNew: true,
 		},
 		"a claim template less": {
-			edit:    func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
+			edit:    func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates = s.VolumeClaimTemplates[:1] },
 			wantNew: true,
 		},
 		"a larger claim": {
-			edit: func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates[0] = claim("data", "2Gi") },
+			edit: func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates[0] = claim("data", "2Gi") },
 		},
 		"another storage class": {
-			edit: func(s *v1alpha1.RollSetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = new("fast") },
+			edit: func(s *v1beta1.RollSetSpec) { s.VolumeClaimTemplates[0].Spec.StorageClassName = new("fast") },
 		},
 		"claim templates in another order": {
-			edit: func(s *v1alpha1.RollSetSpec) { slices.Reverse(s.VolumeClaimTemplates) },
+			edit: func(s *v1beta1.RollSetSpec) { slices.Reverse(s.VolumeClaimTemplates) },
 		},
 	}
 	for name, tc := range tests {
@@ -213,7 +213,7 @@ func TestEdits(t *testing.T) {
 }
 
 // withVolumes gives a template, made anew, a volume that has defaults.
-func withVolumes(s *v1alpha1.RollSetSpec) {
+func withVolumes(s *v1beta1.RollSetSpec) {
 	s.Template.Spec = corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "app", Image: "app:v1", Ports: []corev1.ContainerPort{{ContainerPort: 80}}}},
 		Volumes:    []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}},
@@ -286,13 +286,13 @@ func TestLostStatus(t *testing.T) {
 	if before.Unproven || before.Current.Name == before.Update.Name {
 		t.Fatalf("before: %+v", before)
 	}
-	w.set.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+	w.set.Status = v1beta1.RollSetStatus{ObservedGeneration: -1}
 	if r := w.settle(t); r.Current.Name != before.Current.Name || r.Update.Name != before.Update.Name || r.Unproven {
 		t.Errorf("without a status current is %s and update %s, were %s and %s", r.Current.Name, r.Update.Name, before.Current.Name, before.Update.Name)
 	}
 	w.image("app:v1") // the first again, which becomes the newest and is not complete yet
 	w.settle(t)
-	w.set.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+	w.set.Status = v1beta1.RollSetStatus{ObservedGeneration: -1}
 	if r := w.settle(t); r.Current.Name != before.Current.Name {
 		t.Errorf("current is %s, the last complete one was %s", r.Current.Name, before.Current.Name)
 	}

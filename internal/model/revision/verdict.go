@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 const (
@@ -38,8 +38,8 @@ func (r *resolver) judge() {
 	}
 	object := found.object.DeepCopy()
 	_, rejected := object.Annotations[RejectedAnnotation]
-	abort := r.asks(v1alpha1.AbortAnnotation, object, AbortedAnnotation)
-	retry := r.asks(v1alpha1.RetryAnnotation, object, RetriedAnnotation)
+	abort := r.asks(v1beta1.AbortAnnotation, object, AbortedAnnotation)
+	retry := r.asks(v1beta1.RetryAnnotation, object, RetriedAnnotation)
 	switch {
 	case abort && r.canGoBack():
 		metav1.SetMetaDataAnnotation(&object.ObjectMeta, RejectedAnnotation, Aborted)
@@ -55,11 +55,11 @@ func (r *resolver) judge() {
 // moved again because a user deleted an object. A revision that cannot be recorded again has no verdict, because no user could take
 // it back.
 func (r *resolver) recallVerdict() {
-	progressing := meta.FindStatusCondition(r.Set.Status.Conditions, v1alpha1.ConditionProgressing)
+	progressing := meta.FindStatusCondition(r.Set.Status.Conditions, v1beta1.ConditionProgressing)
 	if r.out.Update.Name != r.Set.Status.UpdateRevision || progressing == nil {
 		return
 	}
-	hasVerdict := progressing.Reason == v1alpha1.ReasonRolledBack || progressing.Reason == v1alpha1.ReasonNoReplicas
+	hasVerdict := progressing.Reason == v1beta1.ReasonRolledBack || progressing.Reason == v1beta1.ReasonNoReplicas
 	if hasVerdict && strings.Contains(progressing.Message, " and is rolled back") {
 		r.out.Rejected, r.out.Verdict = true, verdictIn(progressing.Message, r.out.Update.Name)
 	}
@@ -72,8 +72,8 @@ func (r *resolver) keepVerdict(object *appsv1.ControllerRevision) {
 		return
 	}
 	metav1.SetMetaDataAnnotation(&object.ObjectMeta, RejectedAnnotation, r.out.Verdict)
-	r.asks(v1alpha1.AbortAnnotation, object, AbortedAnnotation)
-	r.asks(v1alpha1.RetryAnnotation, object, RetriedAnnotation)
+	r.asks(v1beta1.AbortAnnotation, object, AbortedAnnotation)
+	r.asks(v1beta1.RetryAnnotation, object, RetriedAnnotation)
 }
 
 // verdictIn returns the verdict on a revision in a message with its [Sentence].
@@ -86,9 +86,9 @@ func verdictIn(message, name string) string {
 	case what == "was aborted":
 		return Aborted
 	case isFailure && explained:
-		return v1alpha1.ReasonStepFailed + ": " + at + ": " + why
+		return v1beta1.ReasonStepFailed + ": " + at + ": " + why
 	default:
-		return v1alpha1.ReasonProgressDeadlineExceeded
+		return v1beta1.ReasonProgressDeadlineExceeded
 	}
 }
 
@@ -106,8 +106,8 @@ func (r *resolver) asks(key string, object *appsv1.ControllerRevision, mark stri
 }
 
 // Aborts reports whether a user asks on a set to give up a revision, and not to retry it.
-func Aborts(set *v1alpha1.RollSet, revision string) bool {
-	return revision != "" && set.Annotations[v1alpha1.AbortAnnotation] == revision && set.Annotations[v1alpha1.RetryAnnotation] != revision
+func Aborts(set *v1beta1.RollSet, revision string) bool {
+	return revision != "" && set.Annotations[v1beta1.AbortAnnotation] == revision && set.Annotations[v1beta1.RetryAnnotation] != revision
 }
 
 // canGoBack reports whether there is another revision that the pods can go back to.
@@ -128,9 +128,9 @@ func has(object *appsv1.ControllerRevision, annotation string) bool {
 }
 
 // Asked reports whether two states of a set make the same requests about its update revision.
-func Asked(a, b *v1alpha1.RollSet) bool {
-	return a.Annotations[v1alpha1.AbortAnnotation] == b.Annotations[v1alpha1.AbortAnnotation] &&
-		a.Annotations[v1alpha1.RetryAnnotation] == b.Annotations[v1alpha1.RetryAnnotation]
+func Asked(a, b *v1beta1.RollSet) bool {
+	return a.Annotations[v1beta1.AbortAnnotation] == b.Annotations[v1beta1.AbortAnnotation] &&
+		a.Annotations[v1beta1.RetryAnnotation] == b.Annotations[v1beta1.RetryAnnotation]
 }
 
 // Judged reports whether two states of a ControllerRevision differ in the verdict on it, or in what users asked for.
@@ -142,7 +142,7 @@ func Sentence(verdict string) string {
 	switch reason {
 	case Aborted:
 		return "was aborted"
-	case v1alpha1.ReasonStepFailed:
+	case v1beta1.ReasonStepFailed:
 		at, what, _ := strings.Cut(why, ": ")
 		return "failed at " + at + " (" + what + ")"
 	default:

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 )
 
@@ -41,7 +41,7 @@ func (a asked) want(rejected bool, when string) {
 
 func TestAbortAndRetry(t *testing.T) {
 	t.Parallel()
-	const abort, retry = v1alpha1.AbortAnnotation, v1alpha1.RetryAnnotation
+	const abort, retry = v1beta1.AbortAnnotation, v1beta1.RetryAnnotation
 	a := asked{rolledOut(t, 2), t}
 	a.set(abort, "app:v1")
 	a.want(false, "the current revision is named")
@@ -84,7 +84,7 @@ func TestAbortNeedsSomewhereToGo(t *testing.T) {
 	w.image("app:v2")
 	w.settle(t)
 	a := asked{w, t}
-	a.set(v1alpha1.AbortAnnotation, "app:v2")
+	a.set(v1beta1.AbortAnnotation, "app:v2")
 	a.want(false, "the first revision was never complete")
 }
 
@@ -125,9 +125,9 @@ func TestVerdictOutlivesTheRevision(t *testing.T) {
 		}{
 			"the spec is as it was":           {want: true},
 			"the set is scaled":               {change: func(w *world, _ *metav1.Condition) { w.scale(7) }, want: true},
-			"it was retried and failed again": {change: func(w *world, _ *metav1.Condition) { asked{w, t}.set(v1alpha1.RetryAnnotation, "app:v2") }, want: true},
+			"it was retried and failed again": {change: func(w *world, _ *metav1.Condition) { asked{w, t}.set(v1beta1.RetryAnnotation, "app:v2") }, want: true},
 			"the template is another":         {change: func(w *world, _ *metav1.Condition) { w.image("app:v3") }},
-			"it was not given up":             {change: func(_ *world, c *metav1.Condition) { c.Reason = v1alpha1.ReasonRollingUpdate }},
+			"it was not given up":             {change: func(_ *world, c *metav1.Condition) { c.Reason = v1beta1.ReasonRollingUpdate }},
 			"another revision was given up": {change: func(w *world, _ *metav1.Condition) {
 				w.scale(7)
 				w.set.Status.UpdateRevision = w.named("app:v1").Name
@@ -139,7 +139,7 @@ func TestVerdictOutlivesTheRevision(t *testing.T) {
 				w := rolledOut(t, 2)
 				object := w.named("app:v2")
 				condition := metav1.Condition{
-					Type: v1alpha1.ConditionProgressing, Reason: v1alpha1.ReasonRolledBack,
+					Type: v1beta1.ConditionProgressing, Reason: v1beta1.ReasonRolledBack,
 					Message: "revision " + object.Name + " " + revision.Sentence(verdict) + " and is rolled back; 3 of 3 pods at revision x",
 				}
 				if tt.change != nil {

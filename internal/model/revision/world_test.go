@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 )
 
 // world is a set and the ControllerRevisions around it.
 type world struct {
-	set       *v1alpha1.RollSet
+	set       *v1beta1.RollSet
 	revisions map[string]*appsv1.ControllerRevision
 	taken     sets.Set[string]
 	used      sets.Set[string]
@@ -31,15 +31,15 @@ type world struct {
 // newWorld returns a set that was just created.
 func newWorld() *world {
 	return &world{
-		set: &v1alpha1.RollSet{
+		set: &v1beta1.RollSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "u1", Generation: 1},
-			Spec: v1alpha1.RollSetSpec{
+			Spec: v1beta1.RollSetSpec{
 				Template: corev1.PodTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
 				},
 			},
-			Status: v1alpha1.RollSetStatus{ObservedGeneration: -1},
+			Status: v1beta1.RollSetStatus{ObservedGeneration: -1},
 		},
 		revisions: make(map[string]*appsv1.ControllerRevision),
 		taken:     sets.New[string](),
@@ -62,17 +62,17 @@ func rolledOut(t *testing.T, versions int) *world {
 }
 
 // edit changes the spec.
-func (w *world) edit(change func(*v1alpha1.RollSetSpec)) {
+func (w *world) edit(change func(*v1beta1.RollSetSpec)) {
 	change(&w.set.Spec)
 	w.set.Generation++
 }
 
 func (w *world) image(image string) {
-	w.edit(func(s *v1alpha1.RollSetSpec) { s.Template.Spec.Containers[0].Image = image })
+	w.edit(func(s *v1beta1.RollSetSpec) { s.Template.Spec.Containers[0].Image = image })
 }
 
 func (w *world) scale(replicas int32) {
-	w.edit(func(s *v1alpha1.RollSetSpec) { s.Replicas = &replicas })
+	w.edit(func(s *v1beta1.RollSetSpec) { s.Replicas = &replicas })
 }
 
 // complete finishes the rollout.

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -139,7 +139,7 @@ func withoutControllers(gates []corev1.PodReadinessGate) []corev1.PodReadinessGa
 	var others []corev1.PodReadinessGate
 	for _, gate := range gates {
 		switch gate.ConditionType {
-		case v1alpha1.InPlaceUpdateReady, "InPlaceUpdateReady", "KruisePodReady":
+		case v1beta1.InPlaceUpdateReady, "InPlaceUpdateReady", "KruisePodReady":
 		default:
 			others = append(others, gate)
 		}

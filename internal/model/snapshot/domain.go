@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 )
 
@@ -27,8 +27,8 @@ func CompareDomains(a, b Domain) int {
 }
 
 // Domains returns how the set divides its pods into failure domains; nil if it does not.
-func (s *Set) Domains() *v1alpha1.FailureDomains {
-	if s.Strategy() != v1alpha1.RollingUpdateStrategy {
+func (s *Set) Domains() *v1beta1.FailureDomains {
+	if s.Strategy() != v1beta1.RollingUpdateStrategy {
 		return nil
 	}
 	return s.Spec.UpdateStrategy.RollingUpdate.Domains
@@ -69,7 +69,7 @@ func (o Origin) String(key string) string {
 
 // OriginOf returns the origin of a pod, if its annotation speaks of domains under a label key; false otherwise.
 func OriginOf(pod *corev1.Pod, key string) (o Origin, ok bool) {
-	text := pod.Annotations[v1alpha1.OriginAnnotation]
+	text := pod.Annotations[v1beta1.OriginAnnotation]
 	if text == "" {
 		return o, false
 	}

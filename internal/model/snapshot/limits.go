@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Limits are the numbers of a spec, percentages resolved against replicas. All are at least 0.
@@ -38,7 +38,7 @@ func (l Limits) AtOnce() int { return max(1, l.MaxUnavailable) }
 
 // ResolveLimits resolves the numbers of a spec against its replicas. The error names the malformed field. The API server's
 // validation rejects such a value, but an object may be older than the validation.
-func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
+func ResolveLimits(spec *v1beta1.RollSetSpec) (Limits, error) {
 	l := Limits{Replicas: 1, ScaleMaxUnavailable: -1}
 	if spec.Replicas != nil {
 		l.Replicas = int(*spec.Replicas)
@@ -57,7 +57,7 @@ func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 	if l.MaxSurge, err = resolve(rolling.MaxSurge, l.Replicas, roundUp); err != nil {
 		return Limits{}, fmt.Errorf("spec.updateStrategy.rollingUpdate.maxSurge: %w", err)
 	}
-	if t := spec.UpdateStrategy.Type; t != "" && t != v1alpha1.RollingUpdateStrategy {
+	if t := spec.UpdateStrategy.Type; t != "" && t != v1beta1.RollingUpdateStrategy {
 		l.Partition, l.MaxSurge = 0, 0 // they only apply to a rolling update
 	}
 	if l.MaxUnavailable, err = resolve(maxUnavailable(spec), l.Replicas, roundingBeside(l.MaxSurge)); err != nil {
@@ -76,11 +76,11 @@ func ResolveLimits(spec *v1alpha1.RollSetSpec) (Limits, error) {
 }
 
 // maxUnavailable returns the value of the spec, or the default of its identity.
-func maxUnavailable(spec *v1alpha1.RollSetSpec) *intstr.IntOrString {
+func maxUnavailable(spec *v1beta1.RollSetSpec) *intstr.IntOrString {
 	switch v := spec.UpdateStrategy.RollingUpdate.MaxUnavailable; {
 	case v != nil:
 		return v
-	case spec.PodIdentity == v1alpha1.OrdinalIdentity:
+	case spec.PodIdentity == v1beta1.OrdinalIdentity:
 		return new(intstr.FromInt32(1))
 	default:
 		return new(intstr.FromString("20%"))

@@ -9,19 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // spec returns a spec with limits as in a manifest. Empty ones are not set.
-func spec(replicas int32, partition, unavailable, surge string) *v1alpha1.RollSetSpec {
+func spec(replicas int32, partition, unavailable, surge string) *v1beta1.RollSetSpec {
 	set := func(v string) *intstr.IntOrString {
 		if v == "" {
 			return nil
 		}
 		return new(intstr.Parse(v))
 	}
-	s := &v1alpha1.RollSetSpec{Replicas: &replicas}
+	s := &v1beta1.RollSetSpec{Replicas: &replicas}
 	rolling := &s.UpdateStrategy.RollingUpdate
 	rolling.Partition, rolling.MaxUnavailable, rolling.MaxSurge = set(partition), set(unavailable), set(surge)
 	return s
@@ -30,7 +30,7 @@ func spec(replicas int32, partition, unavailable, surge string) *v1alpha1.RollSe
 func TestResolveLimits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		spec *v1alpha1.RollSetSpec
+		spec *v1beta1.RollSetSpec
 		want snapshot.Limits
 	}{
 		"defaults":                            {spec(10, "", "", ""), snapshot.Limits{Replicas: 10, MaxUnavailable: 2}},
@@ -66,7 +66,7 @@ func FuzzResolveLimits(f *testing.F) {
 	f.Add(int32(0), "%", "-1", "1.5%", " 10%")
 	f.Fuzz(func(t *testing.T, replicas int32, partition, unavailable, surge, scale string) {
 		s := spec(replicas, partition, unavailable, surge)
-		s.ScaleStrategy = &v1alpha1.ScaleStrategy{MaxUnavailable: new(intstr.Parse(scale))}
+		s.ScaleStrategy = &v1beta1.ScaleStrategy{MaxUnavailable: new(intstr.Parse(scale))}
 		l, err := snapshot.ResolveLimits(s)
 		if err != nil {
 			return

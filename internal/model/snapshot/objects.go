@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Objects are a set and what it owns, as the cache shows them at a time. They belong to the cache and are not changed.
 type Objects struct {
-	Set *v1alpha1.RollSet
+	Set *v1beta1.RollSet
 	// Selector is the selector of the set, parsed.
 	Selector labels.Selector
 	// The set controls Pods and Revisions. Claims carry its label, or have its name in theirs.

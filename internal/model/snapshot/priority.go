@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Priorities are the rules that order the updates of pods, with their selectors parsed.
@@ -19,7 +19,7 @@ type Priorities struct {
 	// Keys are label keys; the trailing number of the label's value orders pods of equal weight.
 	Keys []string
 	// Scatter lists the labels whose pods are spread over the update order.
-	Scatter []v1alpha1.UpdateScatterTerm
+	Scatter []v1beta1.UpdateScatterTerm
 }
 
 // Any reports whether some pods have priority over others.
@@ -33,7 +33,7 @@ type Weight struct {
 
 // ResolvePriorities parses the priority and scatter strategies of a spec. The error names the selector that is
 // malformed.
-func ResolvePriorities(spec *v1alpha1.RollSetSpec) (Priorities, error) {
+func ResolvePriorities(spec *v1beta1.RollSetSpec) (Priorities, error) {
 	rolling := &spec.UpdateStrategy.RollingUpdate
 	p := Priorities{Scatter: rolling.ScatterStrategy}
 	if rolling.PriorityStrategy == nil {

@@ -3,7 +3,7 @@
 
 package snapshot
 
-import "rollset.dev/rollset/api/v1alpha1"
+import "rollset.dev/rollset/api/v1beta1"
 
 // Proves reports whether the set proves its update revision now: it has replicas, and a pod at that revision is available in each of
 // their places. What goes does not matter: pods that terminate, surplus pods, surge. A step at work ends first, because a revision
@@ -34,7 +34,7 @@ func (s *Set) stay(others, current int) int {
 	switch {
 	case s.Ordinal(): // the pods in the places are counted, and no others
 		return 0
-	case s.Paused(), s.Strategy() == v1alpha1.OnDeleteStrategy:
+	case s.Paused(), s.Strategy() == v1beta1.OnDeleteStrategy:
 		return others
 	case !s.Rolling():
 		return 0

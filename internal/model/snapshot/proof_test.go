@@ -6,7 +6,7 @@ package snapshot_test
 import (
 	"testing"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 )
 
@@ -48,7 +48,7 @@ func TestProves(t *testing.T) {
 		})
 	}
 	o := snapshottest.Parse("random R=1 v1>v2", "a:v2+")
-	o.Rollout.Next = &v1alpha1.RolloutStatus{Step: 1, Steps: 1}
+	o.Rollout.Next = &v1beta1.RolloutStatus{Step: 1, Steps: 1}
 	if o.Proves() {
 		t.Error("a revision is proven during its last step")
 	}

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 )
 
@@ -35,7 +35,7 @@ type ClaimTemplate struct {
 }
 
 // RevisionOf returns a spec as a revision with a name.
-func RevisionOf(name string, spec *v1alpha1.RollSetSpec) Revision {
+func RevisionOf(name string, spec *v1beta1.RollSetSpec) Revision {
 	r := Revision{Name: name, Template: &spec.Template}
 	for i := range spec.VolumeClaimTemplates {
 		template := &spec.VolumeClaimTemplates[i]

@@ -6,7 +6,7 @@ package snapshot
 import (
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Rollout is the progress of a rollout in steps. The zero value means that there are no steps.
@@ -15,7 +15,7 @@ type Rollout struct {
 	// no pod moves for a step that would be lost in a crash.
 	Keeps int
 	// Next is the new status.rollout; nil if there are no steps.
-	Next *v1alpha1.RolloutStatus
+	Next *v1beta1.RolloutStatus
 	// Waits is true if the partition or a pause keeps the step from being at work.
 	Waits bool
 	// Turning is true if Next begins a step: pods move for it only once the status says so.
@@ -34,4 +34,4 @@ func (r *Rollout) AtWork() bool {
 }
 
 // Rests reports whether a step has all its pods, and waits for time, a gate or a person.
-func (r *Rollout) Rests() bool { return r.AtWork() && r.Next.Phase != v1alpha1.RolloutRolling }
+func (r *Rollout) Rests() bool { return r.AtWork() && r.Next.Phase != v1beta1.RolloutRolling }

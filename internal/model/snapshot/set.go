@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -27,7 +27,7 @@ import (
 type Set struct {
 	Name string
 	UID  types.UID
-	Spec *v1alpha1.RollSetSpec
+	Spec *v1beta1.RollSetSpec
 	// Limits are the numbers of the spec, resolved against replicas.
 	Limits Limits
 	// Priorities decide which healthy pods are updated first.
@@ -201,7 +201,7 @@ type Judgment struct {
 	// for in that state, and Overdue is true if it has waited for longer than it may. Passed is the hook that it went on
 	// without.
 	Overdue bool
-	State   v1alpha1.LifecycleState
+	State   v1beta1.LifecycleState
 	Hook    string
 	Passed  Passed
 	// Claims are the claims of the identity that exist.
@@ -320,11 +320,11 @@ func (r *Replica) OnItsWay(now time.Time) time.Duration {
 func (r *Replica) ToReplace() bool { return r.Specified || r.Leaving != "" }
 
 // Surges reports whether a pod or a claim is marked as made for maxSurge.
-func Surges(object metav1.Object) bool { return object.GetLabels()[v1alpha1.SurgeLabel] == "true" }
+func Surges(object metav1.Object) bool { return object.GetLabels()[v1beta1.SurgeLabel] == "true" }
 
 // Left reports whether a claim is marked as left behind by a scale-down.
 func Left(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Labels[v1alpha1.LeftLabel] == "true"
+	return claim.Labels[v1beta1.LeftLabel] == "true"
 }
 
 // Stays reports whether a claim remains for the next pod of its identity: it is not left behind, not being deleted, and not
@@ -338,7 +338,7 @@ func Stays(claim *corev1.PersistentVolumeClaim) bool {
 // with claims, now or at a revision that may come back, and with updates in place. In other sets an old pod's successor
 // looks like surge.
 func (s *Set) GivesBack() bool {
-	return s.Spec.UpdatePolicy() != v1alpha1.RecreatePod || s.HasClaims()
+	return s.Spec.UpdatePolicy() != v1beta1.RecreatePod || s.HasClaims()
 }
 
 // HasClaims reports whether pods of the set have claims, or had them: at a revision that may come back, or at one that is
@@ -391,22 +391,22 @@ func (s *Set) Partition() int {
 }
 
 // Ordinal reports whether the set's pods have ordinals.
-func (s *Set) Ordinal() bool { return s.Spec.PodIdentity == v1alpha1.OrdinalIdentity }
+func (s *Set) Ordinal() bool { return s.Spec.PodIdentity == v1beta1.OrdinalIdentity }
 
 // OrderedReady reports whether pods are created and scaled down one after the other.
 func (s *Set) OrderedReady() bool {
-	return s.Spec.ManagementPolicy() == v1alpha1.OrderedReadyPodManagement
+	return s.Spec.ManagementPolicy() == v1beta1.OrderedReadyPodManagement
 }
 
 // Paused reports whether a user froze the revisions of the pods.
 func (s *Set) Paused() bool { return s.Spec.UpdateStrategy.RollingUpdate.Paused }
 
 // Strategy returns the type of the update strategy.
-func (s *Set) Strategy() v1alpha1.UpdateStrategyType {
+func (s *Set) Strategy() v1beta1.UpdateStrategyType {
 	if t := s.Spec.UpdateStrategy.Type; t != "" {
 		return t
 	}
-	return v1alpha1.RollingUpdateStrategy
+	return v1beta1.RollingUpdateStrategy
 }
 
 // Available counts the available replicas.

@@ -6,12 +6,12 @@ package snapshot
 import (
 	"fmt"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // ResolveSteps returns how many pods are at the update revision when each step of a spec is done. A percentage rounds down,
 // but to at least one pod, and no step undoes what the one before it did. The error names the malformed field.
-func ResolveSteps(spec *v1alpha1.RollSetSpec, replicas int) ([]int, error) {
+func ResolveSteps(spec *v1beta1.RollSetSpec, replicas int) ([]int, error) {
 	steps := spec.UpdateStrategy.RollingUpdate.Steps
 	if len(steps) == 0 {
 		return nil, nil

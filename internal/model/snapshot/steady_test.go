@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
@@ -60,7 +60,7 @@ func TestNotSteady(t *testing.T) {
 	updated := inplace.State{Resized: []string{"app"}}
 	tests := map[string]func(r *snapshot.Replica){
 		"in place of one of its name":      func(r *snapshot.Replica) { r.Replaced = true },
-		"in a state of a hook":             func(r *snapshot.Replica) { r.State = v1alpha1.LifecycleUpdated },
+		"in a state of a hook":             func(r *snapshot.Replica) { r.State = v1beta1.LifecycleUpdated },
 		"waits for a hook":                 func(r *snapshot.Replica) { r.Hook = "preUpdate" },
 		"went on without a hook":           func(r *snapshot.Replica) { r.Passed.Hook = "preUpdate" },
 		"taken out of service by a hook":   func(r *snapshot.Replica) { r.Withdrawn = true },

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -75,7 +75,7 @@ func foreign(o *snapshot.Set, hasOwn bool) (first *policyv1.PodDisruptionBudget)
 // isSet reports whether a reference refers to a set.
 func isSet(owner *metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
-	return group == v1alpha1.GroupVersion.Group
+	return group == v1beta1.GroupVersion.Group
 }
 
 // selects reports whether a budget selects pods of the set, as the template now says, or as the current revision does.

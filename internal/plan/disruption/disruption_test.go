@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -21,9 +21,9 @@ import (
 // web is a set with a disruption budget of its own. Three of its four pods stay available.
 func web(budgets ...*policyv1.PodDisruptionBudget) *snapshot.Set {
 	labels := map[string]string{"app": "web"}
-	spec := &v1alpha1.RollSetSpec{
+	spec := &v1beta1.RollSetSpec{
 		Selector:   &metav1.LabelSelector{MatchLabels: labels},
-		Disruption: &v1alpha1.Disruption{PodDisruptionBudget: v1alpha1.AutoBudget},
+		Disruption: &v1beta1.Disruption{PodDisruptionBudget: v1beta1.AutoBudget},
 	}
 	spec.Template.Labels = labels
 	return &snapshot.Set{
@@ -40,7 +40,7 @@ func budget(name string, owner types.UID) *policyv1.PodDisruptionBudget {
 	b.Spec.MinAvailable = new(intstr.FromInt32(3))
 	b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 	if owner != "" {
-		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.rollset.dev/v1alpha1", Kind: "RollSet", Name: name, UID: owner, Controller: new(true)}}
+		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.rollset.dev/v1beta1", Kind: "RollSet", Name: name, UID: owner, Controller: new(true)}}
 	}
 	return b
 }
@@ -50,7 +50,7 @@ func edited(b *policyv1.PodDisruptionBudget, edit func(*policyv1.PodDisruptionBu
 	return b
 }
 
-func none(o *snapshot.Set)     { o.Spec.Disruption.PodDisruptionBudget = v1alpha1.NoBudget }
+func none(o *snapshot.Set)     { o.Spec.Disruption.PodDisruptionBudget = v1beta1.NoBudget }
 func percent(o *snapshot.Set)  { o.Limits.MaxUnavailable = 9 }
 func unserved(o *snapshot.Set) { o.Budgets.Access = snapshot.Access{} }
 

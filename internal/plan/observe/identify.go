@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // Identify returns the identity of a pod. A pod that was adopted under a name that the set would not give has its whole name
 // as identity.
-func Identify(set *v1alpha1.RollSet, pod string) (id string, ordinal int) {
-	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+func Identify(set *v1beta1.RollSet, pod string) (id string, ordinal int) {
+	if set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		if n, ok := identity.ParseOrdinal(set.Name, pod); ok {
 			return strconv.Itoa(n), n
 		}
@@ -47,12 +47,12 @@ func (m *Memory) claimTemplates(o *snapshot.Objects) []string {
 
 // identifyClaim returns the identity of a claim: by its labels or, if another kind of workload or a user made it without
 // labels, by its name and those of the templates. Pods mount claims by name, so labels count only if the name agrees with them.
-func identifyClaim(set *v1alpha1.RollSet, templates []string, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
-	key := v1alpha1.InstanceIDLabel
-	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
-		key = v1alpha1.PodIndexLabel
+func identifyClaim(set *v1beta1.RollSet, templates []string, claim *corev1.PersistentVolumeClaim) (id string, ordinal int, ok bool) {
+	key := v1beta1.InstanceIDLabel
+	if set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
+		key = v1beta1.PodIndexLabel
 	}
-	_, labeled := claim.Labels[v1alpha1.SetLabel]
+	_, labeled := claim.Labels[v1beta1.SetLabel]
 	if id = claim.Labels[key]; id == "" || !labeled || !strings.HasSuffix(claim.Name, identity.ClaimName(set.Name, "", id)) {
 		id, _ = identity.ClaimID(set.Name, templates, claim.Name)
 	}

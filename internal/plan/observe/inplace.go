@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/lifecycle"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -50,7 +50,7 @@ func (o *observer) seeHooks(r *snapshot.Replica) {
 	}
 	r.Hook, r.Overdue = lifecycle.Wait(&o.Set.Spec, r.Pod, o.Now)
 	r.Withdrawn = lifecycle.Withdraws(&o.Set.Spec, r.State)
-	if r.Withdrawn && r.State == v1alpha1.LifecyclePreparingDelete && r.Gate.Closed() {
+	if r.Withdrawn && r.State == v1beta1.LifecyclePreparingDelete && r.Gate.Closed() {
 		r.Specified = true // it will not serve again
 	}
 }

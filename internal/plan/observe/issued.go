@@ -4,13 +4,13 @@
 package observe
 
 import (
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 )
 
 // placeOf returns the place of an id in the sequence of a set with random names; -1 if it has none.
-func placeOf(set *v1alpha1.RollSet, id string) int {
-	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+func placeOf(set *v1beta1.RollSet, id string) int {
+	if set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		return -1
 	}
 	return identity.NewSequence(set.UID).PlaceOf(id)
@@ -49,14 +49,14 @@ func (o *observer) issued() int {
 }
 
 // known returns how many ids the set has given out, according to its status and this memory.
-func (m *Memory) known(set *v1alpha1.RollSet) int { return max(int(set.Status.IssuedIDs), m.issued) }
+func (m *Memory) known(set *v1beta1.RollSet) int { return max(int(set.Status.IssuedIDs), m.issued) }
 
 // Unshown returns how many ids the set has given out, and up to which of them the cache has shown all pods, if these are
 // fewer.
-func (m *Memory) Unshown(set *v1alpha1.RollSet) (issued, shown int, some bool) {
+func (m *Memory) Unshown(set *v1beta1.RollSet) (issued, shown int, some bool) {
 	told := m.known(set)
 	return told, m.shown, m.shown < told
 }
 
 // Shown records that the pods of all issued ids are accounted for.
-func (m *Memory) Shown(set *v1alpha1.RollSet) { m.shown = m.known(set) }
+func (m *Memory) Shown(set *v1beta1.RollSet) { m.shown = m.known(set) }

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -20,7 +20,7 @@ import (
 // the pod has not changed since. In a large set almost no pod has, and reading it takes longer than everything else.
 func (m *Memory) Join(o *snapshot.Objects) []snapshot.Replica {
 	toDelete := map[string]bool{}
-	if s := o.Set.Spec.ScaleStrategy; s != nil && o.Set.Spec.PodIdentity != v1alpha1.OrdinalIdentity { // whose names come back
+	if s := o.Set.Spec.ScaleStrategy; s != nil && o.Set.Spec.PodIdentity != v1beta1.OrdinalIdentity { // whose names come back
 		for _, name := range s.PodsToDelete {
 			toDelete[name] = true
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -32,7 +32,7 @@ func seenPod(uid, id string, version int, since int64) *corev1.Pod {
 // the time and the spec is computed at each look.
 func TestReplicasAreRemembered(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	set.Spec.MinReadySeconds = 10
 	v, memory := &snapshot.Objects{Set: set, Selector: labels.Everything()}, &Memory{}
 	look := func(now int64, pods ...*corev1.Pod) (said []string) {
@@ -58,7 +58,7 @@ func TestReplicasAreRemembered(t *testing.T) {
 		}
 		return said
 	}
-	set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-ccccc"}}
+	set.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-ccccc"}}
 	for i, c := range []struct {
 		now  int64
 		pods []*corev1.Pod // in the other order
@@ -80,8 +80,8 @@ func TestReplicasAreRemembered(t *testing.T) {
 // TestClaimsOfNoIdentity joins claims of a set with ordinals. Only one has a name that the set would give.
 func TestClaimsOfNoIdentity(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.PodIdentity = v1beta1.OrdinalIdentity
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	o := &snapshot.Objects{Set: set, Selector: labels.Everything()}
 	for _, name := range []string{"data-web-07", "data-web-7", "data-web-x", "logs-web-7"} {
@@ -97,9 +97,9 @@ func TestClaimsOfNoIdentity(t *testing.T) {
 func TestVacated(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]map[string]snapshot.Domain{"zone": {"1": {Value: "b"}}, "rack": {}} {
-		set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-		set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1alpha1.OrdinalIdentity
-		set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: "zone"}
+		set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1beta1.OrdinalIdentity
+		set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: "zone"}
 		stays, goes := seenPod("0", "0", 1, 900), seenPod("1", "1", 1, 900)
 		stays.Labels, stays.Spec.NodeName = map[string]string{"app": "web", "zone": "a", "rack": "r"}, "node-0"
 		goes.Labels, goes.Spec.NodeName = map[string]string{"app": "web", "zone": "b", "rack": "r"}, "node-1"

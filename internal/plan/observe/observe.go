@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/inplace"
@@ -68,7 +68,7 @@ type Spec struct {
 }
 
 // Resolve resolves the numbers and selectors of a spec. With an error, it also returns what it could resolve.
-func Resolve(spec *v1alpha1.RollSetSpec) (s Spec, err error) {
+func Resolve(spec *v1beta1.RollSetSpec) (s Spec, err error) {
 	if s.Limits, err = snapshot.ResolveLimits(spec); err != nil {
 		return s, err
 	}
@@ -144,7 +144,7 @@ func Snapshot(in Input, m *Memory) *snapshot.Set {
 	o.out.Replacing = o.replacing()
 	o.out.Blocked = o.nameless()
 	o.out.Rollout = steps.Plan(steps.Input{
-		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1alpha1.PromoteAnnotation], WasProven: found.WasProven,
+		Set: o.out, Status: &in.Set.Status, Promotion: in.Set.Annotations[v1beta1.PromoteAnnotation], WasProven: found.WasProven,
 	})
 	maps.Copy(o.out.Blocked, blockedByClaims(o.out))
 	return o.out

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -43,12 +43,12 @@ func words(r *snapshot.Replica) string {
 }
 
 // look takes the snapshot of a set of some pods at second 1000.
-func look(set *v1alpha1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
+func look(set *v1beta1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
 	return lookAgain(&Memory{}, set, pods...)
 }
 
 // lookAgain takes a snapshot with what earlier ones have left in memory.
-func lookAgain(memory *Memory, set *v1alpha1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
+func lookAgain(memory *Memory, set *v1beta1.RollSet, pods ...*corev1.Pod) *snapshot.Set {
 	o := &snapshot.Objects{Set: set, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Pods: pods, Now: time.Unix(1000, 0)}
 	return Snapshot(Input{
 		Objects: o, Spec: Spec{Limits: snapshot.Limits{Replicas: replicasOf(set)}}, Replicas: memory.Join(o),
@@ -57,7 +57,7 @@ func lookAgain(memory *Memory, set *v1alpha1.RollSet, pods ...*corev1.Pod) *snap
 }
 
 // replicasOf returns spec.replicas; 0 if it is not set.
-func replicasOf(set *v1alpha1.RollSet) int {
+func replicasOf(set *v1beta1.RollSet) int {
 	if set.Spec.Replicas == nil {
 		return 0
 	}
@@ -67,66 +67,66 @@ func replicasOf(set *v1alpha1.RollSet) int {
 // TestWhatAPodCountsAs takes a pod that has been ready for 100 seconds, and changes one thing.
 func TestWhatAPodCountsAs(t *testing.T) {
 	t.Parallel()
-	label := func(key, value string) func(*v1alpha1.RollSet, *corev1.Pod) {
-		return func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Labels[key] = value }
+	label := func(key, value string) func(*v1beta1.RollSet, *corev1.Pod) {
+		return func(_ *v1beta1.RollSet, pod *corev1.Pod) { pod.Labels[key] = value }
 	}
-	preparingDelete := func(set *v1alpha1.RollSet, pod *corev1.Pod) {
-		set.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: &v1alpha1.LifecycleHook{
+	preparingDelete := func(set *v1beta1.RollSet, pod *corev1.Pod) {
+		set.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: &v1beta1.LifecycleHook{
 			LabelsHandler: map[string]string{"example.com/drain": "wanted"}, MarkPodNotReady: true,
 		}}
 		pod.Labels["example.com/drain"] = "wanted"
-		pod.Labels[v1alpha1.LifecycleStateLabel] = string(v1alpha1.LifecyclePreparingDelete)
+		pod.Labels[v1beta1.LifecycleStateLabel] = string(v1beta1.LifecyclePreparingDelete)
 	}
-	gate := func(status corev1.ConditionStatus) func(*v1alpha1.RollSet, *corev1.Pod) {
-		return func(_ *v1alpha1.RollSet, pod *corev1.Pod) {
-			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
-			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: status})
+	gate := func(status corev1.ConditionStatus) func(*v1beta1.RollSet, *corev1.Pod) {
+		return func(_ *v1beta1.RollSet, pod *corev1.Pod) {
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1beta1.InPlaceUpdateReady, Status: status})
 		}
 	}
 	tests := map[string]struct {
-		change func(*v1alpha1.RollSet, *corev1.Pod)
+		change func(*v1beta1.RollSet, *corev1.Pod)
 		want   string
 	}{
-		"nothing": {func(*v1alpha1.RollSet, *corev1.Pod) {}, "active ready available"},
+		"nothing": {func(*v1beta1.RollSet, *corev1.Pod) {}, "active ready available"},
 		"it was ready for exactly minReadySeconds": {
-			func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 100 }, "active ready available",
+			func(set *v1beta1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 100 }, "active ready available",
 		},
-		"it must be ready for longer": {func(set *v1alpha1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 101 }, "active ready"},
+		"it must be ready for longer": {func(set *v1beta1.RollSet, _ *corev1.Pod) { set.Spec.MinReadySeconds = 101 }, "active ready"},
 		"it is not ready": {
-			func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, "active",
+			func(_ *v1beta1.RollSet, pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, "active",
 		},
-		"it terminates": {func(_ *v1alpha1.RollSet, pod *corev1.Pod) {
+		"it terminates": {func(_ *v1beta1.RollSet, pod *corev1.Pod) {
 			pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(999, 0)}
 		}, "ready"},
-		"it has failed":                 {func(_ *v1alpha1.RollSet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, "ready"},
-		"a label asks for its deletion": {label(v1alpha1.SpecifiedDeleteLabel, "true"), "active ready available specified"},
+		"it has failed":                 {func(_ *v1beta1.RollSet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, "ready"},
+		"a label asks for its deletion": {label(v1beta1.SpecifiedDeleteLabel, "true"), "active ready available specified"},
 		"podsToDelete names it": {
-			func(set *v1alpha1.RollSet, _ *corev1.Pod) {
-				set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
+			func(set *v1beta1.RollSet, _ *corev1.Pod) {
+				set.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
 			}, "active ready available specified",
 		},
 		"podsToDelete named its predecessor": {
-			func(set *v1alpha1.RollSet, pod *corev1.Pod) {
-				set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
-				pod.Labels[v1alpha1.ReplacedLabel] = "true"
+			func(set *v1beta1.RollSet, pod *corev1.Pod) {
+				set.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{PodsToDelete: []string{"web-bbbbb"}}
+				pod.Labels[v1beta1.ReplacedLabel] = "true"
 			}, "active ready available",
 		},
-		"it was made for surge":   {label(v1alpha1.SurgeLabel, "true"), "active ready available surge"},
+		"it was made for surge":   {label(v1beta1.SurgeLabel, "true"), "active ready available surge"},
 		"its gate is open":        {gate(corev1.ConditionTrue), "active ready available"},
 		"its gate is closed":      {gate(corev1.ConditionFalse), "active ready updating"},
 		"a hook prepares its end": {preparingDelete, "active ready updating withdrawn"},
 		"the hook has taken it away": {
-			func(set *v1alpha1.RollSet, pod *corev1.Pod) {
+			func(set *v1beta1.RollSet, pod *corev1.Pod) {
 				preparingDelete(set, pod)
 				gate(corev1.ConditionFalse)(set, pod)
 			}, "active ready updating specified withdrawn",
 		},
-		"a state without a hook": {label(v1alpha1.LifecycleStateLabel, string(v1alpha1.LifecyclePreparingDelete)), "active ready available"},
+		"a state without a hook": {label(v1beta1.LifecycleStateLabel, string(v1beta1.LifecyclePreparingDelete)), "active ready available"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set, pod := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, seenPod("1", "bbbbb", 1, 900)
+			set, pod := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, seenPod("1", "bbbbb", 1, 900)
 			pod.Labels = map[string]string{"app": "web"}
 			tt.change(set, pod)
 			s := look(set, pod)
@@ -143,7 +143,7 @@ func TestWhatAPodCountsAs(t *testing.T) {
 // TestNamesThatAreTaken has a pod that the selector no longer matches, and an orphan that may not be adopted.
 func TestNamesThatAreTaken(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	ours, leaving, orphan := seenPod("1", "bbbbb", 1, 900), seenPod("2", "ccccc", 1, 900), seenPod("3", "ddddd", 1, 900)
 	ours.Labels = map[string]string{"app": "web"}
 	o := &snapshot.Objects{
@@ -171,18 +171,18 @@ func TestNamesThatAreTaken(t *testing.T) {
 func TestIdentify(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		identity    v1alpha1.PodIdentity
+		identity    v1beta1.PodIdentity
 		wantID      string
 		wantOrdinal int
 	}{
-		"web-7":     {v1alpha1.OrdinalIdentity, "7", 7},
-		"web-07":    {v1alpha1.OrdinalIdentity, "web-07", -1},
-		"other-7":   {v1alpha1.OrdinalIdentity, "other-7", -1},
-		"web-bbbbb": {v1alpha1.RandomIdentity, "bbbbb", -1},
-		"stray":     {v1alpha1.RandomIdentity, "stray", -1},
+		"web-7":     {v1beta1.OrdinalIdentity, "7", 7},
+		"web-07":    {v1beta1.OrdinalIdentity, "web-07", -1},
+		"other-7":   {v1beta1.OrdinalIdentity, "other-7", -1},
+		"web-bbbbb": {v1beta1.RandomIdentity, "bbbbb", -1},
+		"stray":     {v1beta1.RandomIdentity, "stray", -1},
 	}
 	for pod, tt := range tests {
-		set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 		set.Spec.PodIdentity = tt.identity
 		if id, ordinal := Identify(set, pod); id != tt.wantID || ordinal != tt.wantOrdinal {
 			t.Errorf("%s is %q, %d; want %q, %d", pod, id, ordinal, tt.wantID, tt.wantOrdinal)

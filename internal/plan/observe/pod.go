@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -19,7 +19,7 @@ import (
 func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapshot.Content {
 	c := snapshot.Content{
 		Pod:          pod,
-		Revision:     interned(pod.Labels[v1alpha1.RevisionLabel]),
+		Revision:     interned(pod.Labels[v1beta1.RevisionLabel]),
 		Node:         interned(pod.Spec.NodeName),
 		Phase:        interned(pod.Status.Phase),
 		Created:      pod.CreationTimestamp.Unix(),
@@ -28,7 +28,7 @@ func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapsh
 		Finished:     podstate.Finished(pod),
 		Surge:        surges(o) && snapshot.Surges(pod),
 		Marked:       podstate.SpecifiedDelete(pod),
-		Replaced:     pod.Labels[v1alpha1.ReplacedLabel] == "true",
+		Replaced:     pod.Labels[v1beta1.ReplacedLabel] == "true",
 		Restarts:     podstate.Restarts(pod),
 		DeletionCost: podstate.DeletionCost(pod),
 		Unselected:   !o.Selector.Matches(labels.Set(pod.Labels)),
@@ -44,12 +44,12 @@ func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapsh
 }
 
 // surges reports whether a set can have surge pods, so that their mark means something.
-func surges(o *snapshot.Objects) bool { return o.Set.Spec.PodIdentity != v1alpha1.OrdinalIdentity }
+func surges(o *snapshot.Objects) bool { return o.Set.Spec.PodIdentity != v1beta1.OrdinalIdentity }
 
 // stateOf returns the state of a pod's last update in place. It takes longer to read than everything else, and rarely
 // changes.
 func stateOf(pod *corev1.Pod, before *snapshot.Content) inplace.State {
-	if before != nil && before.Revision == pod.Labels[v1alpha1.RevisionLabel] && before.Pod.Generation <= pod.Generation &&
+	if before != nil && before.Revision == pod.Labels[v1beta1.RevisionLabel] && before.Pod.Generation <= pod.Generation &&
 		before.Pod.Annotations[inplace.StateAnnotation] == pod.Annotations[inplace.StateAnnotation] && !before.InPlace.Empty() {
 		return before.InPlace
 	}

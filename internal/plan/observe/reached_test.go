@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // TestReached looks at a set several times with one memory.
@@ -37,7 +37,7 @@ func TestReached(t *testing.T) {
 			t.Parallel()
 			memory := &Memory{}
 			for i, s := range sights {
-				set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+				set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 				set.Spec.Replicas, set.Status.ReachedReplicas = &s.replicas, s.told
 				if s.told > 0 {
 					set.Status.ObservedGeneration = 1

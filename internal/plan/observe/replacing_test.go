@@ -12,23 +12,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 )
 
 // TestReplacing lets a manager start while a pod that a pause replaces terminates. It remembers the pod until its successor is there.
 func TestReplacing(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(1)), v1alpha1.OrdinalIdentity
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(1)), v1beta1.OrdinalIdentity
 	set.Spec.UpdateStrategy.RollingUpdate.Paused = true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: "web-0", UID: "0", DeletionTimestamp: &metav1.Time{Time: time.Unix(999, 0)},
-		Labels: map[string]string{"app": "web", v1alpha1.RevisionLabel: "web-2", v1alpha1.SpecifiedDeleteLabel: "true"},
+		Labels: map[string]string{"app": "web", v1beta1.RevisionLabel: "web-2", v1beta1.SpecifiedDeleteLabel: "true"},
 	}}
 	successor := pod.DeepCopy()
 	successor.UID, successor.DeletionTimestamp = "1", nil
-	delete(successor.Labels, v1alpha1.SpecifiedDeleteLabel)
+	delete(successor.Labels, v1beta1.SpecifiedDeleteLabel)
 	memory := &Memory{}
 	for i, look := range []struct {
 		pods []*corev1.Pod
@@ -43,11 +43,11 @@ func TestReplacing(t *testing.T) {
 // TestPlannedMoves remembers the pod of a planned move until its successor is there, and not a pod that a user deletes.
 func TestPlannedMoves(t *testing.T) {
 	t.Parallel()
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1alpha1.OrdinalIdentity
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas, set.Spec.PodIdentity = new(int32(2)), v1beta1.OrdinalIdentity
 	pod := func(name, uid string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(uid), Labels: map[string]string{"app": "web", v1alpha1.RevisionLabel: "web-1"},
+			Name: name, UID: types.UID(uid), Labels: map[string]string{"app": "web", v1beta1.RevisionLabel: "web-1"},
 		}}
 	}
 	moved, lost := pod("web-0", "0"), pod("web-1", "1")

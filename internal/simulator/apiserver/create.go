@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 )
 
@@ -88,9 +88,9 @@ func (s *Store) prepare(obj client.Object) {
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetManagedFields(nil)
 	switch o := obj.(type) {
-	case *v1alpha1.RollSet:
+	case *v1beta1.RollSet:
 		o.Generation = 1
-		o.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+		o.Status = v1beta1.RollSetStatus{ObservedGeneration: -1}
 		defaultRollSet(&o.Spec)
 	case *corev1.Pod:
 		o.Generation = 1

@@ -7,26 +7,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 )
 
 // Default sets the defaults of the CRD, as the API server does.
-func Default(set *v1alpha1.RollSet) { defaultRollSet(&set.Spec) }
+func Default(set *v1beta1.RollSet) { defaultRollSet(&set.Spec) }
 
 // defaultRollSet sets the structural defaults of the CRD.
-func defaultRollSet(spec *v1alpha1.RollSetSpec) {
-	orDefault(&spec.PodIdentity, v1alpha1.RandomIdentity)
-	orDefault(&spec.UpdateStrategy.Type, v1alpha1.RollingUpdateStrategy)
+func defaultRollSet(spec *v1beta1.RollSetSpec) {
+	orDefault(&spec.PodIdentity, v1beta1.RandomIdentity)
+	orDefault(&spec.UpdateStrategy.Type, v1beta1.RollingUpdateStrategy)
 	orNew(&spec.Replicas, 1)
 	orNew(&spec.RevisionHistoryLimit, 10)
 	orNew(&spec.ProgressDeadlineSeconds, 600)
 	rolling := &spec.UpdateStrategy.RollingUpdate
 	orNew(&rolling.Partition, intstr.FromInt32(0))
 	orNew(&rolling.MaxSurge, intstr.FromInt32(0))
-	orDefault(&rolling.PodUpdatePolicy, v1alpha1.RecreatePod)
-	orDefault(&rolling.OnDeadlineExceeded, v1alpha1.HoldOnDeadline)
-	orDefault(&rolling.OnStepFailed, v1alpha1.HoldOnStepFailed)
+	orDefault(&rolling.PodUpdatePolicy, v1beta1.RecreatePod)
+	orDefault(&rolling.OnDeadlineExceeded, v1beta1.HoldOnDeadline)
+	orDefault(&rolling.OnStepFailed, v1beta1.HoldOnStepFailed)
 }
 
 // Made returns what the API server makes of the spec of a pod. One with late defaults makes the same of it as one without.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Kind is a kind of object that the store keeps.
@@ -38,7 +38,7 @@ func Kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageCl
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme,
+		v1beta1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			Unmodeled("scheme: %v", err)
@@ -68,7 +68,7 @@ func Unmodeled(format string, args ...any) {
 
 func kindOf(obj runtime.Object) Kind {
 	switch obj.(type) {
-	case *v1alpha1.RollSet, *v1alpha1.RollSetList:
+	case *v1beta1.RollSet, *v1beta1.RollSetList:
 		return RollSets
 	case *corev1.Pod, *corev1.PodList:
 		return Pods
@@ -92,7 +92,7 @@ func kindOf(obj runtime.Object) Kind {
 func New(kind Kind) client.Object {
 	switch kind {
 	case RollSets:
-		return &v1alpha1.RollSet{}
+		return &v1beta1.RollSet{}
 	case Pods:
 		return &corev1.Pod{}
 	case Claims:
@@ -112,7 +112,7 @@ func New(kind Kind) client.Object {
 func GroupResource(kind Kind) schema.GroupResource {
 	switch kind {
 	case RollSets:
-		return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "rollsets"}
+		return schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "rollsets"}
 	case Pods:
 		return schema.GroupResource{Resource: "pods"}
 	case Claims:
@@ -146,8 +146,8 @@ func kindFor(gk schema.GroupKind) Kind {
 // assign sets *dst to *src, sharing its parts. Callers pass a copy that they own.
 func assign(dst, src client.Object) {
 	switch d := dst.(type) {
-	case *v1alpha1.RollSet:
-		*d = *MustBe[*v1alpha1.RollSet](src)
+	case *v1beta1.RollSet:
+		*d = *MustBe[*v1beta1.RollSet](src)
 	case *corev1.Pod:
 		*d = *MustBe[*corev1.Pod](src)
 	case *corev1.PersistentVolumeClaim:
@@ -168,8 +168,8 @@ func assign(dst, src client.Object) {
 // fill puts objects into a list of their kind.
 func fill(list client.ObjectList, objs []client.Object) {
 	switch l := list.(type) {
-	case *v1alpha1.RollSetList:
-		l.Items = items[v1alpha1.RollSet](objs)
+	case *v1beta1.RollSetList:
+		l.Items = items[v1beta1.RollSet](objs)
 	case *corev1.PodList:
 		l.Items = items[corev1.Pod](objs)
 	case *corev1.PersistentVolumeClaimList:

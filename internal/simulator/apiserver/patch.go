@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Patch changes an object, or its part that a subresource stands for. As on the real server, a resourceVersion in the
@@ -47,8 +47,8 @@ func addressed(w Write, obj client.Object) client.Object {
 		return obj
 	}
 	switch o := obj.(type) {
-	case *v1alpha1.RollSet:
-		return &v1alpha1.RollSet{ObjectMeta: o.ObjectMeta, Status: o.Status}
+	case *v1beta1.RollSet:
+		return &v1beta1.RollSet{ObjectMeta: o.ObjectMeta, Status: o.Status}
 	case *corev1.Pod:
 		return &corev1.Pod{ObjectMeta: o.ObjectMeta, Status: o.Status}
 	default:

@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // truncateTimes truncates the times of a status as the wire format does: to whole seconds in UTC.
 func truncateTimes(obj client.Object) {
 	switch o := obj.(type) {
-	case *v1alpha1.RollSet:
+	case *v1beta1.RollSet:
 		for i := range o.Status.Conditions {
 			truncate(&o.Status.Conditions[i].LastTransitionTime)
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // All writes in these tests have this user and namespace.
@@ -80,8 +80,8 @@ func aPod(name string, owners ...metav1.OwnerReference) *corev1.Pod {
 	return pod
 }
 
-func aSet() *v1alpha1.RollSet {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+func aSet() *v1beta1.RollSet {
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
 	set.Spec.Template.Spec = aPod("").Spec
@@ -89,7 +89,7 @@ func aSet() *v1alpha1.RollSet {
 }
 
 func ownedBy(owner client.Object) metav1.OwnerReference {
-	return *metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("RollSet"))
+	return *metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind("RollSet"))
 }
 
 func podKey(name string) Key { return Key{Kind: Pods, Namespace: namespace, Name: name} }
@@ -103,7 +103,7 @@ func (d *desk) running(pod *corev1.Pod) *corev1.Pod {
 func TestCreateSetsWhatTheServerSets(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	set := MustBe[*v1alpha1.RollSet](d.create(aSet()))
+	set := MustBe[*v1beta1.RollSet](d.create(aSet()))
 	pod := MustBe[*corev1.Pod](d.create(aPod("a")))
 	want := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	if !pod.CreationTimestamp.Equal(&want) {
@@ -213,15 +213,15 @@ func TestDryRunWritesNothing(t *testing.T) {
 func TestUpdateTellsSubresourcesApart(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	set := MustBe[*v1alpha1.RollSet](d.create(aSet()))
+	set := MustBe[*v1beta1.RollSet](d.create(aSet()))
 	set.Spec.Replicas, set.Status.Replicas = new(int32(7)), 3
-	status := MustBe[*v1alpha1.RollSet](d.update(Clone(set), "status"))
+	status := MustBe[*v1beta1.RollSet](d.update(Clone(set), "status"))
 	if *status.Spec.Replicas != 1 || status.Status.Replicas != 3 || status.Generation != 1 {
 		t.Errorf("status update: %d replicas wanted, %d reported, generation %d; want 1, 3, 1",
 			*status.Spec.Replicas, status.Status.Replicas, status.Generation)
 	}
 	set.ResourceVersion, set.Status.Replicas = status.ResourceVersion, 9
-	spec := MustBe[*v1alpha1.RollSet](d.update(set, ""))
+	spec := MustBe[*v1beta1.RollSet](d.update(set, ""))
 	if *spec.Spec.Replicas != 7 || spec.Status.Replicas != 3 || spec.Generation != 2 {
 		t.Errorf("update: %d replicas wanted, %d reported, generation %d; want 7, 3, 2",
 			*spec.Spec.Replicas, spec.Status.Replicas, spec.Generation)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // Update replaces an object, or its part that a subresource stands for.
@@ -126,8 +126,8 @@ func keepServerSide(old, obj client.Object) {
 // because stored objects never change.
 func isolate(w Write, old, obj client.Object) {
 	switch o := obj.(type) {
-	case *v1alpha1.RollSet:
-		isolateRollSet(w, MustBe[*v1alpha1.RollSet](old), o)
+	case *v1beta1.RollSet:
+		isolateRollSet(w, MustBe[*v1beta1.RollSet](old), o)
 	case *corev1.Pod:
 		isolatePod(w, MustBe[*corev1.Pod](old), o)
 	case *corev1.PersistentVolumeClaim:
@@ -139,7 +139,7 @@ func isolate(w Write, old, obj client.Object) {
 	}
 }
 
-func isolateRollSet(w Write, old, set *v1alpha1.RollSet) {
+func isolateRollSet(w Write, old, set *v1beta1.RollSet) {
 	switch w.Subresource {
 	case "":
 		set.Status = *old.Status.DeepCopy()
@@ -202,8 +202,8 @@ func setGeneration(w Write, old, obj client.Object) {
 		return // the server stores a binding without counting it
 	}
 	switch o := obj.(type) {
-	case *v1alpha1.RollSet:
-		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*v1alpha1.RollSet](old).Spec)
+	case *v1beta1.RollSet:
+		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*v1beta1.RollSet](old).Spec)
 	case *corev1.Pod:
 		changed = !apiequality.Semantic.DeepEqual(o.Spec, MustBe[*corev1.Pod](old).Spec)
 	case *policyv1.PodDisruptionBudget:
@@ -230,8 +230,8 @@ func validateChange(w Write, old, obj client.Object) field.ErrorList {
 		return nil // isolate has undone everything else
 	}
 	switch o := obj.(type) {
-	case *v1alpha1.RollSet:
-		was := MustBe[*v1alpha1.RollSet](old)
+	case *v1beta1.RollSet:
+		was := MustBe[*v1beta1.RollSet](old)
 		return slices.Concat(
 			immutable(field.NewPath("spec", "selector"), was.Spec.Selector, o.Spec.Selector),
 			immutable(field.NewPath("spec", "podIdentity"), was.Spec.PodIdentity, o.Spec.PodIdentity),

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // NewCache returns controller-runtime's own cache, with indexes. It is filled with objects at the start and never changes.
@@ -34,7 +34,7 @@ func NewCache(
 	mapper := meta.NewDefaultRESTMapper(nil)
 	sources := map[string]*source{}
 	for _, o := range []client.Object{
-		&v1alpha1.RollSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{},
+		&v1beta1.RollSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{},
 	} {
 		gvk, err := apiutil.GVKForObject(o, scheme)
 		if err != nil {

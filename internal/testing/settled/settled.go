@@ -12,20 +12,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/podcontrol"
 )
 
 // Set returns a set of n pods with random names and no claims.
-func Set(n int) *v1alpha1.RollSet {
+func Set(n int) *v1beta1.RollSet {
 	labels := map[string]string{"app": "web"}
-	set := &v1alpha1.RollSet{
+	set := &v1beta1.RollSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "set", Generation: 1, ResourceVersion: "1"},
-		Spec: v1alpha1.RollSetSpec{
+		Spec: v1beta1.RollSetSpec{
 			Replicas:    new(int32(n)),
-			PodIdentity: v1alpha1.RandomIdentity,
+			PodIdentity: v1beta1.RandomIdentity,
 			Selector:    &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -41,9 +41,9 @@ func Set(n int) *v1alpha1.RollSet {
 
 // Pod returns the pod at place i of a set, by its ordinal or in the sequence of ids, as the API server and a kubelet leave
 // it.
-func Pod(set *v1alpha1.RollSet, revision string, i int) *corev1.Pod {
+func Pod(set *v1beta1.RollSet, revision string, i int) *corev1.Pod {
 	id := identity.NewSequence(set.UID).At(i)
-	if set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+	if set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		id = strconv.Itoa(i)
 	}
 	pod := podcontrol.Build(set, snapshot.RevisionOf(revision, &set.Spec), id)

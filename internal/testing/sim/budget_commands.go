@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
@@ -24,8 +24,8 @@ import (
 // budgetCommands returns the commands about disruption budgets: the set's own, and those of users.
 func budgetCommands() []command {
 	return []command{
-		specWord("budget", func(s *v1alpha1.RollSetSpec, v string) {
-			disruption(s).PodDisruptionBudget = v1alpha1.BudgetPolicy(v)
+		specWord("budget", func(s *v1beta1.RollSetSpec, v string) {
+			disruption(s).PodDisruptionBudget = v1beta1.BudgetPolicy(v)
 		}),
 		{"make-budget", 2, makeBudget},
 		{"edit-budget", 2, editBudget},
@@ -127,7 +127,7 @@ func (w *World) tellBudgets() {
 	if set == nil {
 		return
 	}
-	if c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDisruptionReady); c != nil {
+	if c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionDisruptionReady); c != nil {
 		w.Film.tell(fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
 }
@@ -169,8 +169,8 @@ func (w *World) checkBudgets() error {
 			return fmt.Errorf("budget %s: %s", own[0].Name, wrong)
 		}
 	}
-	condition := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDisruptionReady)
-	asked := set.Spec.Disruption != nil && set.Spec.Disruption.PodDisruptionBudget == v1alpha1.AutoBudget
+	condition := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionDisruptionReady)
+	asked := set.Spec.Disruption != nil && set.Spec.Disruption.PodDisruptionBudget == v1beta1.AutoBudget
 	if asked && (condition == nil || (condition.Status == metav1.ConditionTrue) != want) {
 		return fmt.Errorf("a budget is wanted: %t, and the condition says %+v", want, condition)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
@@ -51,7 +51,7 @@ func TestBudgetIsKeptFilled(t *testing.T) {
 func (w *World) rollBusily(ctx context.Context, replicas int, pause time.Duration) (time.Duration, error) {
 	start := w.Now()
 	spent := start
-	err := w.Edit("image", func(s *v1alpha1.RollSetSpec) { s.Template.Spec.Containers[0].Image = "app:v2" })
+	err := w.Edit("image", func(s *v1beta1.RollSetSpec) { s.Template.Spec.Containers[0].Image = "app:v2" })
 	if err != nil {
 		return 0, err
 	}

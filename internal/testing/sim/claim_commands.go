@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
@@ -39,7 +39,7 @@ func giveClaims(_ context.Context, w *World, args []string) error {
 				continue
 			}
 			edited := apiserver.Clone(claim)
-			metav1.SetMetaDataLabel(&edited.ObjectMeta, v1alpha1.SetLabel, args[0])
+			metav1.SetMetaDataLabel(&edited.ObjectMeta, v1beta1.SetLabel, args[0])
 			if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited); err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func useOldClass(_ context.Context, w *World, args []string) error {
 	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, class); client.IgnoreAlreadyExists(err) != nil {
 		return err
 	}
-	return w.Edit(strings.Join([]string{"old-class", args[0]}, " "), func(s *v1alpha1.RollSetSpec) {
+	return w.Edit(strings.Join([]string{"old-class", args[0]}, " "), func(s *v1beta1.RollSetSpec) {
 		for i := range s.VolumeClaimTemplates {
 			t := &s.VolumeClaimTemplates[i]
 			t.Spec.StorageClassName = nil

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
@@ -100,7 +100,7 @@ func (w *World) satisfiable() bool {
 	}
 	templates := w.templatesIn(set)
 	limited := set.Spec.ScaleStrategy != nil && set.Spec.ScaleStrategy.MaxUnavailable != nil
-	if limited || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity && set.Spec.PodManagementPolicy != v1alpha1.ParallelPodManagement {
+	if limited || set.Spec.PodIdentity == v1beta1.OrdinalIdentity && set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement {
 		for _, t := range templates {
 			if isMember(&corev1.Pod{Spec: t.Spec}) {
 				return false // pods that are created one by one become ready one by one
@@ -111,13 +111,13 @@ func (w *World) satisfiable() bool {
 }
 
 // templatesIn returns the templates that pods of a set have, or will have when they are created again.
-func (w *World) templatesIn(set *v1alpha1.RollSet) (templates []*corev1.PodTemplateSpec) {
+func (w *World) templatesIn(set *v1beta1.RollSet) (templates []*corev1.PodTemplateSpec) {
 	if !w.Rejected(set) {
 		templates = append(templates, &set.Spec.Template)
 	}
-	frozen := set.Spec.UpdateStrategy.RollingUpdate.Paused || set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy
+	frozen := set.Spec.UpdateStrategy.RollingUpdate.Paused || set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteStrategy
 	for _, pod := range w.Pods() {
-		switch t := w.TemplateOf(pod.Labels[v1alpha1.RevisionLabel]); {
+		switch t := w.TemplateOf(pod.Labels[v1beta1.RevisionLabel]); {
 		case !invariants.IsActive(pod):
 		case t != nil:
 			templates = append(templates, t)

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
@@ -36,15 +36,15 @@ func setOnDrain(_ context.Context, w *World, args []string) error {
 			return err
 		}
 	}
-	return w.Edit("on-drain "+args[0], func(s *v1alpha1.RollSetSpec) {
-		disruption(s).OnDrain = v1alpha1.DrainPolicy(args[0])
+	return w.Edit("on-drain "+args[0], func(s *v1beta1.RollSetSpec) {
+		disruption(s).OnDrain = v1beta1.DrainPolicy(args[0])
 	})
 }
 
 // setDrainTaints sets which taints mark a node that leaves: "drain-taints example.com/leaving,example.com/old"; "none" stands for
 // an empty list.
 func setDrainTaints(_ context.Context, w *World, args []string) error {
-	return w.Edit("drain-taints "+args[0], func(s *v1alpha1.RollSetSpec) {
+	return w.Edit("drain-taints "+args[0], func(s *v1beta1.RollSetSpec) {
 		disruption(s).DrainTaints = []string{}
 		if args[0] != "none" {
 			disruption(s).DrainTaints = strings.Split(args[0], ",")
@@ -53,9 +53,9 @@ func setDrainTaints(_ context.Context, w *World, args []string) error {
 }
 
 // disruption returns the disruption of a spec, to be edited.
-func disruption(s *v1alpha1.RollSetSpec) *v1alpha1.Disruption {
+func disruption(s *v1beta1.RollSetSpec) *v1beta1.Disruption {
 	if s.Disruption == nil {
-		s.Disruption = &v1alpha1.Disruption{}
+		s.Disruption = &v1beta1.Disruption{}
 	}
 	return s.Disruption
 }
@@ -113,7 +113,7 @@ func taintNode(ctx context.Context, w *World, args []string) error {
 
 // tolerate lets the pods of the template tolerate all that keeps pods away from nodes.
 func tolerate(_ context.Context, w *World, _ []string) error {
-	return w.Edit("tolerate all taints", func(s *v1alpha1.RollSetSpec) {
+	return w.Edit("tolerate all taints", func(s *v1beta1.RollSetSpec) {
 		s.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -25,11 +25,11 @@ func (w *World) everything() string {
 	for _, obj := range w.Store.Objects() {
 		switch o := obj.(type) {
 		case *corev1.PersistentVolumeClaim:
-			lines = append(lines, fmt.Sprintf("claim of %s, %s, owned by %s, gone %t", o.Labels[v1alpha1.PodIndexLabel],
+			lines = append(lines, fmt.Sprintf("claim of %s, %s, owned by %s, gone %t", o.Labels[v1beta1.PodIndexLabel],
 				o.Spec.Resources.Requests.Storage(), w.owners(o.OwnerReferences), o.DeletionTimestamp != nil))
 		case *policyv1.PodDisruptionBudget:
 			lines = append(lines, fmt.Sprintf("budget %s, %s, %s, owned by %s", o.Name, o.Spec.MinAvailable, o.Spec.MaxUnavailable, w.owners(o.OwnerReferences)))
-		case *v1alpha1.RollSet:
+		case *v1beta1.RollSet:
 			lines = append(lines, w.statusLine(&o.Status))
 		}
 	}
@@ -59,7 +59,7 @@ func (w *World) owners(refs []metav1.OwnerReference) string {
 }
 
 // statusLine returns a status without names and times.
-func (w *World) statusLine(s *v1alpha1.RollSetStatus) string {
+func (w *World) statusLine(s *v1beta1.RollSetStatus) string {
 	var conditions []string
 	for _, c := range s.Conditions {
 		conditions = append(conditions, c.Type+"="+string(c.Status)+" "+c.Reason)

@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
@@ -95,8 +95,8 @@ func (f *Film) observe(e *apiserver.Entry) {
 
 // observeStep adds a line for a status with another step of a rollout, or another phase.
 func (f *Film) observeStep(e *apiserver.Entry) {
-	was, existed := e.Old.(*v1alpha1.RollSet)
-	is, exists := e.New.(*v1alpha1.RollSet)
+	was, existed := e.Old.(*v1beta1.RollSet)
+	is, exists := e.New.(*v1beta1.RollSet)
 	if !existed || !exists || is.Status.Rollout == nil || e.Subresource != "status" {
 		return
 	}
@@ -129,7 +129,7 @@ func (f *Film) describe(e *apiserver.Entry, pod *corev1.Pod) string {
 	case f.world.Version(old) != f.world.Version(pod):
 		return fmt.Sprintf("update %s in place to %s", name, f.world.Version(pod))
 	case entersState(e, pod):
-		return name + " is " + pod.Labels[v1alpha1.LifecycleStateLabel]
+		return name + " is " + pod.Labels[v1beta1.LifecycleStateLabel]
 	default:
 		return strings.TrimSpace(string(e.Verb)+" "+e.Subresource) + " " + name
 	}
@@ -138,7 +138,7 @@ func (f *Film) describe(e *apiserver.Entry, pod *corev1.Pod) string {
 // entersState reports whether a write changes the lifecycle state of a pod.
 func entersState(e *apiserver.Entry, pod *corev1.Pod) bool {
 	old, ok := e.Old.(*corev1.Pod)
-	return ok && old.Labels[v1alpha1.LifecycleStateLabel] != pod.Labels[v1alpha1.LifecycleStateLabel]
+	return ok && old.Labels[v1beta1.LifecycleStateLabel] != pod.Labels[v1beta1.LifecycleStateLabel]
 }
 
 // snapshot returns the state of all pods in one line.
@@ -157,7 +157,7 @@ func (f *Film) snapshot() string {
 }
 
 // domainOf returns the failure domain of a pod with a slash, if its set has any and the pod is in one.
-func (*Film) domainOf(set *v1alpha1.RollSet, pod *corev1.Pod) string {
+func (*Film) domainOf(set *v1beta1.RollSet, pod *corev1.Pod) string {
 	if set == nil || set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
 		return ""
 	}

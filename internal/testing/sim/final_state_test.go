@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -27,7 +27,7 @@ var randomName = regexp.MustCompile(SetName + `-[a-z0-9]{5}\b`)
 func (w *World) outline() []string {
 	var lines []string
 	for _, pod := range w.Pods() {
-		lines = append(lines, "pod "+pod.Labels[v1alpha1.PodIndexLabel])
+		lines = append(lines, "pod "+pod.Labels[v1beta1.PodIndexLabel])
 	}
 	set := w.Set()
 	updated := strconv.Itoa(int(set.Status.ExpectedUpdatedReplicas))
@@ -39,9 +39,9 @@ func (w *World) outline() []string {
 }
 
 // expectedUpdated returns how many pods are to be at the update revision.
-func (w *World) expectedUpdated(set *v1alpha1.RollSet) int {
+func (w *World) expectedUpdated(set *v1beta1.RollSet) int {
 	l := w.Limits(set)
-	if set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
+	if set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
 		return l.Replicas
 	}
 	return l.Replicas - l.Partition
@@ -74,7 +74,7 @@ func (w *World) finalState() []string {
 	for i := range status.Revisions {
 		status.Revisions[i].Name = w.contentOf(status.Revisions[i].Name)
 	}
-	slices.SortFunc(status.Revisions, func(a, b v1alpha1.RevisionStatus) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(status.Revisions, func(a, b v1beta1.RevisionStatus) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range status.Conditions {
 		status.Conditions[i].LastTransitionTime = metav1.Time{}
 		status.Conditions[i].ObservedGeneration = 0
@@ -84,20 +84,20 @@ func (w *World) finalState() []string {
 	return append(lines, inJSON(status))
 }
 
-func (w *World) finalPod(set *v1alpha1.RollSet, pod *corev1.Pod) string {
+func (w *World) finalPod(set *v1beta1.RollSet, pod *corev1.Pod) string {
 	p := apiserver.Clone(pod)
-	random := set.Spec.PodIdentity == v1alpha1.RandomIdentity
+	random := set.Spec.PodIdentity == v1beta1.RandomIdentity
 	if random {
 		p.Name, p.Spec.Hostname = "", ""
-		delete(p.Labels, v1alpha1.InstanceIDLabel)
+		delete(p.Labels, v1beta1.InstanceIDLabel)
 	}
-	content := w.contentOf(p.Labels[v1alpha1.RevisionLabel])
-	delete(p.Labels, v1alpha1.RevisionLabel)
-	delete(p.Labels, v1alpha1.LifecycleStateLabel)
+	content := w.contentOf(p.Labels[v1beta1.RevisionLabel])
+	delete(p.Labels, v1beta1.RevisionLabel)
+	delete(p.Labels, v1beta1.LifecycleStateLabel)
 	delete(p.Labels, corev1.LabelTopologyZone)
 	delete(p.Annotations, inplace.StateAnnotation)
-	delete(p.Annotations, v1alpha1.LifecycleSinceAnnotation)
-	delete(p.Annotations, v1alpha1.OriginAnnotation)
+	delete(p.Annotations, v1beta1.LifecycleSinceAnnotation)
+	delete(p.Annotations, v1beta1.OriginAnnotation)
 	p.Spec.NodeName, p.Spec.ReadinessGates = "", nil
 	var claims []string
 	for i := range p.Spec.Volumes {
@@ -112,7 +112,7 @@ func (w *World) finalPod(set *v1alpha1.RollSet, pod *corev1.Pod) string {
 }
 
 // claimOf returns the owners of a claim and its size.
-func (w *World) claimOf(set *v1alpha1.RollSet, pod *corev1.Pod, name string) string {
+func (w *World) claimOf(set *v1beta1.RollSet, pod *corev1.Pod, name string) string {
 	claim, ok := w.Store.Get(apiserver.Key{Kind: apiserver.Claims, Namespace: Namespace, Name: name}).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return "missing"

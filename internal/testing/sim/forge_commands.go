@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
@@ -59,14 +59,14 @@ func forge(write func(*World, *corev1.Pod, func(map[string]string)) error) func(
 func ownLabel(name string) string {
 	switch name {
 	case "hash":
-		return v1alpha1.RevisionLabel
+		return v1beta1.RevisionLabel
 	case "state":
-		return v1alpha1.LifecycleStateLabel
+		return v1beta1.LifecycleStateLabel
 	case "index":
-		return v1alpha1.PodIndexLabel
+		return v1beta1.PodIndexLabel
 	case "pod-name":
-		return v1alpha1.PodNameLabel
+		return v1beta1.PodNameLabel
 	default:
-		return "apps." + v1alpha1.ReservedPrefix + name
+		return "apps." + v1beta1.ReservedPrefix + name
 	}
 }

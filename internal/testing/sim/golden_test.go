@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/controller/informer"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/stored"
@@ -127,7 +127,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%v\n%s", err, w.Film)
 			}
 			for _, object := range w.Store.Objects() {
-				if set, ok := object.(*v1alpha1.RollSet); ok {
+				if set, ok := object.(*v1beta1.RollSet); ok {
 					if err := stored.Print(set); err != nil {
 						t.Error(err)
 					}

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
 
@@ -34,7 +34,7 @@ func hookCommands() []command {
 // "hook preDelete 60 Proceed role=leader".
 func setHook(_ context.Context, w *World, args []string) error {
 	name, withdraws := strings.CutSuffix(args[0], "!")
-	hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{hookLabel: "true"}, MarkPodNotReady: withdraws}
+	hook := &v1beta1.LifecycleHook{LabelsHandler: map[string]string{hookLabel: "true"}, MarkPodNotReady: withdraws}
 	if len(args) > 1 {
 		n, err := strconv.ParseInt(args[1], 10, 32)
 		if err != nil {
@@ -43,7 +43,7 @@ func setHook(_ context.Context, w *World, args []string) error {
 		hook.TimeoutSeconds = new(int32(n))
 	}
 	if len(args) > 2 {
-		hook.OnTimeout = v1alpha1.HookTimeoutPolicy(args[2])
+		hook.OnTimeout = v1beta1.HookTimeoutPolicy(args[2])
 	}
 	if len(args) > 3 {
 		key, value, ok := strings.Cut(args[3], "=")
@@ -52,14 +52,14 @@ func setHook(_ context.Context, w *World, args []string) error {
 		}
 		hook.LabelsHandler = map[string]string{key: value}
 	}
-	return w.Edit("hook "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) {
+	return w.Edit("hook "+strings.Join(args, " "), func(spec *v1beta1.RollSetSpec) {
 		switch name {
 		case "preNormal":
-			spec.Lifecycle = &v1alpha1.Lifecycle{PreNormal: hook}
+			spec.Lifecycle = &v1beta1.Lifecycle{PreNormal: hook}
 		case "inPlaceUpdate":
-			spec.Lifecycle = &v1alpha1.Lifecycle{InPlaceUpdate: hook}
+			spec.Lifecycle = &v1beta1.Lifecycle{InPlaceUpdate: hook}
 		case "preDelete":
-			spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
+			spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: hook}
 		default:
 			spec.Lifecycle = nil
 		}
@@ -80,25 +80,25 @@ func (w *World) unmarkPod(pod *corev1.Pod) error {
 // misdatePod writes that a pod entered its lifecycle state in a year from now.
 func (w *World) misdatePod(pod *corev1.Pod) error {
 	return w.editPod(pod, func(p *corev1.Pod) {
-		value := p.Labels[v1alpha1.LifecycleStateLabel] + " " + w.Now().AddDate(1, 0, 0).Format(time.RFC3339)
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.LifecycleSinceAnnotation, value)
+		value := p.Labels[v1beta1.LifecycleStateLabel] + " " + w.Now().AddDate(1, 0, 0).Format(time.RFC3339)
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1beta1.LifecycleSinceAnnotation, value)
 	})
 }
 
 // undatePod removes what says since when a pod has been in its lifecycle state, as if an earlier version of the manager had
 // written the state.
 func (w *World) undatePod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.LifecycleSinceAnnotation) })
+	return w.editPod(pod, func(p *corev1.Pod) { delete(p.Annotations, v1beta1.LifecycleSinceAnnotation) })
 }
 
 // hookSlack is how much longer than its limit a pod may wait for a hook: as long as attempts that fail are paced.
 const hookSlack = 5 * time.Minute
 
 // waitsAtAll finds every wait wrong, which is right for a settled set.
-func waitsAtAll(*corev1.Pod, *v1alpha1.LifecycleHook) bool { return true }
+func waitsAtAll(*corev1.Pod, *v1beta1.LifecycleHook) bool { return true }
 
 // waitsForLong finds a wait wrong that is much longer than the limit of the hook, since the script last did something.
-func (w *World) waitsForLong(pod *corev1.Pod, hook *v1alpha1.LifecycleHook) bool {
+func (w *World) waitsForLong(pod *corev1.Pod, hook *v1beta1.LifecycleHook) bool {
 	since := w.checker.Entered(pod.UID)
 	if w.acted.After(since) {
 		since = w.acted
@@ -108,7 +108,7 @@ func (w *World) waitsForLong(pod *corev1.Pod, hook *v1alpha1.LifecycleHook) bool
 
 // checkHooks checks that no pod waits wrongly for a hook that ends by itself. Where other things may keep a pod in its state as
 // well, it checks nothing: in sets that cannot have what they want, or whose pods are lost, and during a pause.
-func (w *World) checkHooks(isWrong func(*corev1.Pod, *v1alpha1.LifecycleHook) bool) error {
+func (w *World) checkHooks(isWrong func(*corev1.Pod, *v1beta1.LifecycleHook) bool) error {
 	set := w.Set()
 	if set == nil || set.Spec.Lifecycle == nil || set.DeletionTimestamp != nil || set.Spec.UpdateStrategy.RollingUpdate.Paused {
 		return nil
@@ -119,10 +119,10 @@ func (w *World) checkHooks(isWrong func(*corev1.Pod, *v1alpha1.LifecycleHook) bo
 	}
 	for _, pod := range live {
 		hook := invariants.WaitsFor(set, pod)
-		proceeds := hook != nil && hook.OnTimeout == v1alpha1.ProceedOnTimeout
+		proceeds := hook != nil && hook.OnTimeout == v1beta1.ProceedOnTimeout
 		if proceeds && isWrong(pod, hook) && w.satisfiable() {
 			return fmt.Errorf("%s is still %s, and the limit of its hook is %d seconds",
-				w.Name(pod), pod.Labels[v1alpha1.LifecycleStateLabel], *hook.TimeoutSeconds)
+				w.Name(pod), pod.Labels[v1beta1.LifecycleStateLabel], *hook.TimeoutSeconds)
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // TestCheckHooks lets a pod wait for a hook that ends by itself, for longer than it should.
@@ -41,7 +41,7 @@ func TestCheckHooks(t *testing.T) {
 		t.Error(err)
 	}
 	if err := w.editPod(w.podNamed("a"), func(p *corev1.Pod) {
-		p.Labels[v1alpha1.LifecycleStateLabel] = string(v1alpha1.LifecyclePreparingNormal)
+		p.Labels[v1beta1.LifecycleStateLabel] = string(v1beta1.LifecyclePreparingNormal)
 	}); err != nil {
 		t.Fatal(err)
 	}

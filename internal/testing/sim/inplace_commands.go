@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -22,11 +22,11 @@ import (
 // inPlaceCommands returns the commands about updates in place.
 func inPlaceCommands() []command {
 	return []command{
-		specWord("policy", func(s *v1alpha1.RollSetSpec, v string) {
-			s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1alpha1.PodUpdatePolicy(v)
+		specWord("policy", func(s *v1beta1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.PodUpdatePolicy(v)
 		}),
-		specNumber("grace", func(s *v1alpha1.RollSetSpec, n int32) {
-			s.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1alpha1.InPlaceUpdateStrategy{GracePeriodSeconds: n}
+		specNumber("grace", func(s *v1beta1.RollSetSpec, n int32) {
+			s.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: n}
 		}),
 		specWord("annotate", setAnnotation),
 		specWord("memory", setMemory),
@@ -39,13 +39,13 @@ func inPlaceCommands() []command {
 }
 
 // setAnnotation changes the metadata of the template and nothing else.
-func setAnnotation(spec *v1alpha1.RollSetSpec, v string) {
+func setAnnotation(spec *v1beta1.RollSetSpec, v string) {
 	key, value, _ := strings.Cut(v, "=")
 	metav1.SetMetaDataAnnotation(&spec.Template.ObjectMeta, key, value)
 }
 
 // setMemory requests memory. A change of the request restarts the container.
-func setMemory(spec *v1alpha1.RollSetSpec, v string) {
+func setMemory(spec *v1beta1.RollSetSpec, v string) {
 	c := &spec.Template.Spec.Containers[0]
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(v)}
 	c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
@@ -89,7 +89,7 @@ func turnGate(status corev1.ConditionStatus) func(*World, *corev1.Pod) error {
 	return func(w *World, pod *corev1.Pod) error {
 		reported := apiserver.Clone(pod)
 		apiserver.SetPodCondition(&reported.Status, corev1.PodCondition{
-			Type: v1alpha1.InPlaceUpdateReady, Status: status, Reason: reason, LastTransitionTime: w.Store.Stamp(),
+			Type: v1beta1.InPlaceUpdateReady, Status: status, Reason: reason, LastTransitionTime: w.Store.Stamp(),
 		})
 		_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "status"}, reported)
 		return err

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // TestInvalidSpec gives a set a selector that no validation would let in, but that an older object may have. Nothing is
@@ -27,10 +27,10 @@ func TestInvalidSpec(t *testing.T) {
 			t.Fatalf("%v\n%s", err, w.Film)
 		}
 	}
-	prefer := func(what string, terms ...v1alpha1.UpdatePriorityWeightTerm) {
+	prefer := func(what string, terms ...v1beta1.UpdatePriorityWeightTerm) {
 		t.Helper()
-		err := w.Edit(what, func(s *v1alpha1.RollSetSpec) {
-			s.UpdateStrategy.RollingUpdate.PriorityStrategy = &v1alpha1.UpdatePriorityStrategy{WeightPriority: terms}
+		err := w.Edit(what, func(s *v1beta1.RollSetSpec) {
+			s.UpdateStrategy.RollingUpdate.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{WeightPriority: terms}
 			s.Template.Spec.Containers[0].Image = "app:v2"
 		})
 		if err != nil {
@@ -39,7 +39,7 @@ func TestInvalidSpec(t *testing.T) {
 	}
 	play("replicas 3\nsettle")
 	perhaps := metav1.LabelSelectorRequirement{Key: "zone", Operator: "Perhaps"}
-	prefer("a priority without meaning", v1alpha1.UpdatePriorityWeightTerm{
+	prefer("a priority without meaning", v1beta1.UpdatePriorityWeightTerm{
 		Weight: 1, MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{perhaps}},
 	})
 	before := w.checker.Tally()

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -54,7 +54,7 @@ func (t *tale) mark() { t.marked, t.lowest = true, t.serving() }
 func (t *tale) serving() int {
 	n := 0
 	for _, pod := range t.Pods() {
-		if index, err := strconv.Atoi(pod.Labels[v1alpha1.PodIndexLabel]); t.surplus && err == nil && index >= t.members {
+		if index, err := strconv.Atoi(pod.Labels[v1beta1.PodIndexLabel]); t.surplus && err == nil && index >= t.members {
 			continue
 		}
 		if t.Mark(pod) == "+" {
@@ -196,7 +196,7 @@ func (t *tale) edits(ctx context.Context, lines string) error {
 	if err := scratch.Play(ctx, script); err != nil {
 		return err
 	}
-	if err := t.Edit(strings.ReplaceAll(lines, "\n", ", "), func(s *v1alpha1.RollSetSpec) { *s = *scratch.draft.Spec.DeepCopy() }); err != nil {
+	if err := t.Edit(strings.ReplaceAll(lines, "\n", ", "), func(s *v1beta1.RollSetSpec) { *s = *scratch.draft.Spec.DeepCopy() }); err != nil {
 		return err
 	}
 	return t.Settle(ctx)

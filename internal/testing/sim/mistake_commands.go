@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -103,7 +103,7 @@ func (w *World) garblePod(pod *corev1.Pod) error {
 
 // mislabelPod labels a pod with a revision that does not exist.
 func (w *World) mislabelPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.RevisionLabel] = "none" })
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1beta1.RevisionLabel] = "none" })
 }
 
 // revisions returns all revisions in the namespace of the set, sorted by name.
@@ -177,7 +177,7 @@ const unreadable = `[{"`
 
 // rememberClaimTemplates adds claim templates to all revisions that have none that can be read.
 func rememberClaimTemplates(_ context.Context, w *World, _ []string) error {
-	kept := v1alpha1.RollSetSpec{}
+	kept := v1beta1.RollSetSpec{}
 	kept.Template.Spec.Containers = []corev1.Container{{}}
 	for _, name := range []string{"data", "log", "store"} {
 		setClaims(&kept, name)
@@ -201,7 +201,7 @@ func loseStatus(_ context.Context, w *World, _ []string) error {
 	}
 	w.note("the status is lost")
 	emptied := apiserver.Clone(set)
-	emptied.Status = v1alpha1.RollSetStatus{ObservedGeneration: -1}
+	emptied.Status = v1beta1.RollSetStatus{ObservedGeneration: -1}
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor, Subresource: "status"}, emptied)
 	return err
 }

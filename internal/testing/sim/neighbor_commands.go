@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -60,8 +60,8 @@ func inviteNeighbors(_ context.Context, w *World, args []string) error {
 	}
 	w.createSet() // it has the first UID in every history
 	w.note("neighbors " + args[0] + " " + args[1])
-	sets := slices.Collect(apiserver.Each[*v1alpha1.RollSet](w.Store))
-	slices.SortFunc(sets, func(a, b *v1alpha1.RollSet) int { return cmp.Compare(a.UID, b.UID) })
+	sets := slices.Collect(apiserver.Each[*v1beta1.RollSet](w.Store))
+	slices.SortFunc(sets, func(a, b *v1beta1.RollSet) int { return cmp.Compare(a.UID, b.UID) })
 	for _, set := range sets {
 		if set.Namespace != Namespace {
 			if err := w.Store.Delete(apiserver.Write{Actor: strangerActor, Verb: apiserver.Delete, Key: apiserver.KeyOf(set)}); err != nil {
@@ -117,7 +117,7 @@ func (n *neighbors) edit() error {
 	n.edited++
 	for i := range n.noisy {
 		name := neighborName("noisy", i)
-		set, ok := n.world.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: name.Namespace, Name: name.Name}).(*v1alpha1.RollSet)
+		set, ok := n.world.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: name.Namespace, Name: name.Name}).(*v1beta1.RollSet)
 		if !ok {
 			continue
 		}

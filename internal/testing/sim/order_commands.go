@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // orderCommands returns the commands about the order of updates, and the one that labels pods so that they differ.
@@ -20,14 +20,14 @@ func orderCommands() []command {
 	return []command{
 		{"label", 2, labelPod},
 		{"weight", 2, weight},
-		specWord("order", func(s *v1alpha1.RollSetSpec, key string) {
+		specWord("order", func(s *v1beta1.RollSetSpec, key string) {
 			p := priorities(s)
-			p.OrderPriority = append(p.OrderPriority, v1alpha1.UpdatePriorityOrderTerm{OrderedKey: key})
+			p.OrderPriority = append(p.OrderPriority, v1beta1.UpdatePriorityOrderTerm{OrderedKey: key})
 		}),
-		specWord("scatter", func(s *v1alpha1.RollSetSpec, label string) {
+		specWord("scatter", func(s *v1beta1.RollSetSpec, label string) {
 			key, value, _ := strings.Cut(label, "=")
 			rolling := &s.UpdateStrategy.RollingUpdate
-			rolling.ScatterStrategy = append(rolling.ScatterStrategy, v1alpha1.UpdateScatterTerm{Key: key, Value: value})
+			rolling.ScatterStrategy = append(rolling.ScatterStrategy, v1beta1.UpdateScatterTerm{Key: key, Value: value})
 		}),
 	}
 }
@@ -39,19 +39,19 @@ func weight(_ context.Context, w *World, args []string) error {
 	if err != nil || !ok {
 		return fmt.Errorf("want a number and key=value: %w", err)
 	}
-	return w.Edit("weight "+strings.Join(args, " "), func(s *v1alpha1.RollSetSpec) {
+	return w.Edit("weight "+strings.Join(args, " "), func(s *v1beta1.RollSetSpec) {
 		p := priorities(s)
-		p.WeightPriority = append(p.WeightPriority, v1alpha1.UpdatePriorityWeightTerm{
+		p.WeightPriority = append(p.WeightPriority, v1beta1.UpdatePriorityWeightTerm{
 			Weight:        int32(n),
 			MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
 		})
 	})
 }
 
-func priorities(s *v1alpha1.RollSetSpec) *v1alpha1.UpdatePriorityStrategy {
+func priorities(s *v1beta1.RollSetSpec) *v1beta1.UpdatePriorityStrategy {
 	rolling := &s.UpdateStrategy.RollingUpdate
 	if rolling.PriorityStrategy == nil {
-		rolling.PriorityStrategy = &v1alpha1.UpdatePriorityStrategy{}
+		rolling.PriorityStrategy = &v1beta1.UpdatePriorityStrategy{}
 	}
 	return rolling.PriorityStrategy
 }

@@ -14,28 +14,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // ordinalCommands returns the commands about ordinals and claims.
 func ordinalCommands() []command {
 	return []command{
-		specWord("reserve", func(s *v1alpha1.RollSetSpec, list string) {
+		specWord("reserve", func(s *v1beta1.RollSetSpec, list string) {
 			s.ReserveOrdinals = nil
 			for entry := range strings.SplitSeq(list, ",") {
 				s.ReserveOrdinals = append(s.ReserveOrdinals, intstr.Parse(entry))
 			}
 		}),
-		specWord("whenDeleted", func(s *v1alpha1.RollSetSpec, v string) { retention(s).WhenDeleted = v1alpha1.ClaimRetentionPolicy(v) }),
-		specWord("whenScaled", func(s *v1alpha1.RollSetSpec, v string) { retention(s).WhenScaled = v1alpha1.ClaimRetentionPolicy(v) }),
-		specWord("storage", func(s *v1alpha1.RollSetSpec, size string) {
+		specWord("whenDeleted", func(s *v1beta1.RollSetSpec, v string) { retention(s).WhenDeleted = v1beta1.ClaimRetentionPolicy(v) }),
+		specWord("whenScaled", func(s *v1beta1.RollSetSpec, v string) { retention(s).WhenScaled = v1beta1.ClaimRetentionPolicy(v) }),
+		specWord("storage", func(s *v1beta1.RollSetSpec, size string) {
 			for i := range s.VolumeClaimTemplates {
 				request := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 				s.VolumeClaimTemplates[i].Spec.Resources.Requests = request
 			}
 		}),
-		specWord("attributes", func(s *v1alpha1.RollSetSpec, class string) {
+		specWord("attributes", func(s *v1beta1.RollSetSpec, class string) {
 			for i := range s.VolumeClaimTemplates {
 				s.VolumeClaimTemplates[i].Spec.VolumeAttributesClassName = &class
 				if class == "none" {
@@ -56,16 +56,16 @@ func useClass(_ context.Context, w *World, args []string) error {
 	if _, err := w.Store.Create(apiserver.Write{Actor: userActor}, class); client.IgnoreAlreadyExists(err) != nil {
 		return err
 	}
-	return w.Edit("class "+args[0], func(s *v1alpha1.RollSetSpec) {
+	return w.Edit("class "+args[0], func(s *v1beta1.RollSetSpec) {
 		for i := range s.VolumeClaimTemplates {
 			s.VolumeClaimTemplates[i].Spec.StorageClassName = new(args[0])
 		}
 	})
 }
 
-func retention(s *v1alpha1.RollSetSpec) *v1alpha1.PersistentVolumeClaimRetentionPolicy {
+func retention(s *v1beta1.RollSetSpec) *v1beta1.PersistentVolumeClaimRetentionPolicy {
 	if s.PersistentVolumeClaimRetentionPolicy == nil {
-		s.PersistentVolumeClaimRetentionPolicy = &v1alpha1.PersistentVolumeClaimRetentionPolicy{}
+		s.PersistentVolumeClaimRetentionPolicy = &v1beta1.PersistentVolumeClaimRetentionPolicy{}
 	}
 	return s.PersistentVolumeClaimRetentionPolicy
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"testing"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // TestPausedAnywhere pauses a rollout after each of its writes. While it is paused no pod is moved, which the checker
@@ -54,7 +54,7 @@ func pauseAt(ctx context.Context, w *World, version int64) error {
 		}
 	}
 	for _, paused := range []bool{true, false} {
-		err := w.Edit(fmt.Sprintf("paused %v", paused), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = paused })
+		err := w.Edit(fmt.Sprintf("paused %v", paused), func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Paused = paused })
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
@@ -94,11 +94,11 @@ func (w *World) rejectPod(pod *corev1.Pod) error {
 }
 
 func (w *World) specifyPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.SpecifiedDeleteLabel] = "true" })
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1beta1.SpecifiedDeleteLabel] = "true" })
 }
 
 func (w *World) unspecifyPod(pod *corev1.Pod) error {
-	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1alpha1.SpecifiedDeleteLabel] = "false" })
+	return w.editPod(pod, func(p *corev1.Pod) { p.Labels[v1beta1.SpecifiedDeleteLabel] = "false" })
 }
 
 func (w *World) relabelPod(pod *corev1.Pod) error {
@@ -153,7 +153,7 @@ func claimTo(_ context.Context, w *World, args []string) error {
 	}
 	w.note("claim-to " + strings.Join(args, " "))
 	edited := apiserver.Clone(claim)
-	metav1.SetMetaDataLabel(&edited.ObjectMeta, v1alpha1.SetLabel, args[1])
+	metav1.SetMetaDataLabel(&edited.ObjectMeta, v1beta1.SetLabel, args[1])
 	_, err := w.Store.Update(apiserver.Write{Actor: userActor}, edited)
 	return err
 }
@@ -185,7 +185,7 @@ func (w *World) createPod(what, name string, labels map[string]string) error {
 // with "Pod/web-x" that controller, as claims of ephemeral volumes have one.
 func claimOf(_ context.Context, w *World, args []string) error {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: Namespace, Name: args[0], Labels: map[string]string{v1alpha1.SetLabel: args[1]},
+		Namespace: Namespace, Name: args[0], Labels: map[string]string{v1beta1.SetLabel: args[1]},
 	}}
 	whose := " of set "
 	if key, value, other := strings.Cut(args[1], "="); other { // it belongs to another kind of workload

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -80,7 +80,7 @@ func (w *World) nameOf(id string) (name string, known bool) {
 	if pod := w.podNamed(id); pod != nil {
 		return pod.Name, true
 	}
-	return SetName + "-" + id, w.draft.Spec.PodIdentity == v1alpha1.OrdinalIdentity
+	return SetName + "-" + id, w.draft.Spec.PodIdentity == v1beta1.OrdinalIdentity
 }
 
 // permitWrites ends all such policies, or those about one object.

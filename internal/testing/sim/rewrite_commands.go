@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -50,7 +50,7 @@ func rewriting(text string) (func(client.Object), error) {
 		return func(obj client.Object) { obj.SetOwnerReferences(nil) }, nil
 	case key == "selector":
 		return func(obj client.Object) {
-			if set, ok := obj.(*v1alpha1.RollSet); ok {
+			if set, ok := obj.(*v1beta1.RollSet); ok {
 				set.Status.LabelSelector = ""
 			}
 		}, nil

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/defaults"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -22,29 +22,29 @@ import (
 // specCommands returns the commands that change the spec of the set. Each has the name of its field.
 func specCommands() []command {
 	numbers := []command{
-		specNumber("replicas", func(s *v1alpha1.RollSetSpec, n int32) { s.Replicas = &n }),
-		specNumber("minReady", func(s *v1alpha1.RollSetSpec, n int32) { s.MinReadySeconds = n }),
-		specNumber("history", func(s *v1alpha1.RollSetSpec, n int32) { s.RevisionHistoryLimit = &n }),
-		specNumber("deadline", func(s *v1alpha1.RollSetSpec, n int32) { s.ProgressDeadlineSeconds = &n }),
-		specNumber("terminationGrace", func(s *v1alpha1.RollSetSpec, n int32) { s.Template.Spec.TerminationGracePeriodSeconds = new(int64(n)) }),
-		specNumber("start", func(s *v1alpha1.RollSetSpec, n int32) { s.Ordinals = &v1alpha1.Ordinals{Start: n} }),
+		specNumber("replicas", func(s *v1beta1.RollSetSpec, n int32) { s.Replicas = &n }),
+		specNumber("minReady", func(s *v1beta1.RollSetSpec, n int32) { s.MinReadySeconds = n }),
+		specNumber("history", func(s *v1beta1.RollSetSpec, n int32) { s.RevisionHistoryLimit = &n }),
+		specNumber("deadline", func(s *v1beta1.RollSetSpec, n int32) { s.ProgressDeadlineSeconds = &n }),
+		specNumber("terminationGrace", func(s *v1beta1.RollSetSpec, n int32) { s.Template.Spec.TerminationGracePeriodSeconds = new(int64(n)) }),
+		specNumber("start", func(s *v1beta1.RollSetSpec, n int32) { s.Ordinals = &v1beta1.Ordinals{Start: n} }),
 	}
 	words := []command{
-		specWord("identity", func(s *v1alpha1.RollSetSpec, v string) { s.PodIdentity = v1alpha1.PodIdentity(v) }),
-		specWord("management", func(s *v1alpha1.RollSetSpec, v string) { s.PodManagementPolicy = v1alpha1.PodManagementPolicy(v) }),
-		specWord("strategy", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.Type = v1alpha1.UpdateStrategyType(v) }),
-		specWord("paused", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.Paused = v == "true" }),
-		specWord("partition", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.Partition = numberOrPercent(v) }),
-		specWord("maxSurge", func(s *v1alpha1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.MaxSurge = numberOrPercent(v) }),
-		specWord("maxUnavailable", func(s *v1alpha1.RollSetSpec, v string) {
+		specWord("identity", func(s *v1beta1.RollSetSpec, v string) { s.PodIdentity = v1beta1.PodIdentity(v) }),
+		specWord("management", func(s *v1beta1.RollSetSpec, v string) { s.PodManagementPolicy = v1beta1.PodManagementPolicy(v) }),
+		specWord("strategy", func(s *v1beta1.RollSetSpec, v string) { s.UpdateStrategy.Type = v1beta1.UpdateStrategyType(v) }),
+		specWord("paused", func(s *v1beta1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.Paused = v == "true" }),
+		specWord("partition", func(s *v1beta1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.Partition = numberOrPercent(v) }),
+		specWord("maxSurge", func(s *v1beta1.RollSetSpec, v string) { s.UpdateStrategy.RollingUpdate.MaxSurge = numberOrPercent(v) }),
+		specWord("maxUnavailable", func(s *v1beta1.RollSetSpec, v string) {
 			s.UpdateStrategy.RollingUpdate.MaxUnavailable = numberOrPercent(v)
 		}),
-		specWord("onDeadline", func(s *v1alpha1.RollSetSpec, v string) {
-			s.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1alpha1.DeadlinePolicy(v)
+		specWord("onDeadline", func(s *v1beta1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.OnDeadlineExceeded = v1beta1.DeadlinePolicy(v)
 		}),
 		specWord("scaleMaxUnavailable", setScaleMaxUnavailable),
-		specWord("image", func(s *v1alpha1.RollSetSpec, v string) { s.Template.Spec.Containers[0].Image = v }),
-		specWord("scheduling-gate", func(s *v1alpha1.RollSetSpec, v string) {
+		specWord("image", func(s *v1beta1.RollSetSpec, v string) { s.Template.Spec.Containers[0].Image = v }),
+		specWord("scheduling-gate", func(s *v1beta1.RollSetSpec, v string) {
 			s.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v}}
 		}),
 		specWord("defaults", setDefaults),
@@ -57,37 +57,37 @@ func specCommands() []command {
 }
 
 // specWord returns a command that edits the spec by its argument.
-func specWord(name string, set func(*v1alpha1.RollSetSpec, string)) command {
+func specWord(name string, set func(*v1beta1.RollSetSpec, string)) command {
 	return command{name, 1, func(_ context.Context, w *World, args []string) error {
-		return w.Edit(name+" "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) { set(spec, args[0]) })
+		return w.Edit(name+" "+strings.Join(args, " "), func(spec *v1beta1.RollSetSpec) { set(spec, args[0]) })
 	}}
 }
 
 // specNumber returns a command that edits the spec by a number.
-func specNumber(name string, set func(*v1alpha1.RollSetSpec, int32)) command {
+func specNumber(name string, set func(*v1beta1.RollSetSpec, int32)) command {
 	return command{name, 1, func(_ context.Context, w *World, args []string) error {
 		n, err := strconv.ParseInt(args[0], 10, 32)
 		if err != nil {
 			return err
 		}
-		return w.Edit(name+" "+args[0], func(spec *v1alpha1.RollSetSpec) { set(spec, int32(n)) })
+		return w.Edit(name+" "+args[0], func(spec *v1beta1.RollSetSpec) { set(spec, int32(n)) })
 	}}
 }
 
 func numberOrPercent(v string) *intstr.IntOrString { return new(intstr.Parse(v)) }
 
-func setScaleMaxUnavailable(spec *v1alpha1.RollSetSpec, v string) {
-	spec.ScaleStrategy = &v1alpha1.ScaleStrategy{MaxUnavailable: numberOrPercent(v)}
+func setScaleMaxUnavailable(spec *v1beta1.RollSetSpec, v string) {
+	spec.ScaleStrategy = &v1beta1.ScaleStrategy{MaxUnavailable: numberOrPercent(v)}
 }
 
-func setEnv(spec *v1alpha1.RollSetSpec, v string) {
+func setEnv(spec *v1beta1.RollSetSpec, v string) {
 	name, value, _ := strings.Cut(v, "=")
 	spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: name, Value: value}}
 }
 
 // setDefaults spells the defaults of the template out, as a live workload of another kind has them ("defaults written"), or leaves
 // them out, as manifests do ("defaults left-out"). With a colon and an image it changes that in the same edit.
-func setDefaults(spec *v1alpha1.RollSetSpec, v string) {
+func setDefaults(spec *v1beta1.RollSetSpec, v string) {
 	how, image, changed := strings.Cut(v, ":")
 	pod := &spec.Template.Spec
 	if changed {
@@ -119,12 +119,12 @@ func setDefaults(spec *v1alpha1.RollSetSpec, v string) {
 	}
 }
 
-func setCPU(spec *v1alpha1.RollSetSpec, v string) {
+func setCPU(spec *v1beta1.RollSetSpec, v string) {
 	spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(v)}
 }
 
 // setClaims adds a claim template and a mount of it.
-func setClaims(spec *v1alpha1.RollSetSpec, v string) {
+func setClaims(spec *v1beta1.RollSetSpec, v string) {
 	dropClaims(spec, v)
 	container := &spec.Template.Spec.Containers[0]
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: v, MountPath: "/" + v})
@@ -135,7 +135,7 @@ func setClaims(spec *v1alpha1.RollSetSpec, v string) {
 }
 
 // dropClaims removes a claim template and its mounts.
-func dropClaims(spec *v1alpha1.RollSetSpec, v string) {
+func dropClaims(spec *v1beta1.RollSetSpec, v string) {
 	spec.VolumeClaimTemplates = slices.DeleteFunc(spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == v })
 	container := &spec.Template.Spec.Containers[0]
 	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v })
@@ -143,7 +143,7 @@ func dropClaims(spec *v1alpha1.RollSetSpec, v string) {
 
 // renameClaims replaces one claim template by another: "rename-claims data store".
 func renameClaims(_ context.Context, w *World, args []string) error {
-	return w.Edit("rename-claims "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) {
+	return w.Edit("rename-claims "+strings.Join(args, " "), func(spec *v1beta1.RollSetSpec) {
 		dropClaims(spec, args[0])
 		setClaims(spec, args[1])
 	})
@@ -157,17 +157,17 @@ func podsToDelete(_ context.Context, w *World, args []string) error {
 			names = append(names, pod.Name)
 		}
 	}
-	return w.Edit("podsToDelete "+strings.Join(args, " "), func(spec *v1alpha1.RollSetSpec) {
+	return w.Edit("podsToDelete "+strings.Join(args, " "), func(spec *v1beta1.RollSetSpec) {
 		if spec.ScaleStrategy == nil {
-			spec.ScaleStrategy = &v1alpha1.ScaleStrategy{}
+			spec.ScaleStrategy = &v1beta1.ScaleStrategy{}
 		}
 		spec.ScaleStrategy.PodsToDelete = names
 	})
 }
 
 // draft returns the set that is to be created: one pod of app:v1.
-func draft() *v1alpha1.RollSet {
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: SetName}}
+func draft() *v1beta1.RollSet {
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: SetName}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": SetName}}
 	set.Spec.Template.Labels = map[string]string{"app": SetName}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
@@ -175,7 +175,7 @@ func draft() *v1alpha1.RollSet {
 }
 
 // Edit changes the spec of the set, or of the draft before the set is created. The user reads the set first.
-func (w *World) Edit(what string, change func(*v1alpha1.RollSetSpec)) error {
+func (w *World) Edit(what string, change func(*v1beta1.RollSetSpec)) error {
 	set := w.Set()
 	if set == nil {
 		change(&w.draft.Spec)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -22,13 +22,13 @@ import (
 func stepCommands() []command {
 	return []command{
 		{"steps", 1, setSteps},
-		specWord("onStepFailed", func(s *v1alpha1.RollSetSpec, v string) {
-			s.UpdateStrategy.RollingUpdate.OnStepFailed = v1alpha1.StepFailurePolicy(v)
+		specWord("onStepFailed", func(s *v1beta1.RollSetSpec, v string) {
+			s.UpdateStrategy.RollingUpdate.OnStepFailed = v1beta1.StepFailurePolicy(v)
 		}),
 		{"gate", 2, gate},
 		{"promote", 1, promote},
-		{"abort", 0, verdictOf(v1alpha1.AbortAnnotation, v1alpha1.RetryAnnotation)},
-		{"retry", 0, verdictOf(v1alpha1.RetryAnnotation, v1alpha1.AbortAnnotation)},
+		{"abort", 0, verdictOf(v1beta1.AbortAnnotation, v1beta1.RetryAnnotation)},
+		{"retry", 0, verdictOf(v1beta1.RetryAnnotation, v1beta1.AbortAnnotation)},
 		{"let-pass", 0, func(_ context.Context, w *World, _ []string) error {
 			w.note("all gates open, and whoever is waited for promotes")
 			w.letsPass = true
@@ -39,13 +39,13 @@ func stepCommands() []command {
 
 // setSteps describes steps: "steps 1,soak=10 25%,gate=Errors:60 50%,pause", or "steps none".
 func setSteps(_ context.Context, w *World, args []string) error {
-	var steps []v1alpha1.RolloutStep
+	var steps []v1beta1.RolloutStep
 	for _, arg := range args {
 		words := strings.Split(arg, ",")
 		if words[0] == "none" {
 			break
 		}
-		step := v1alpha1.RolloutStep{Updated: intstr.Parse(words[0])}
+		step := v1beta1.RolloutStep{Updated: intstr.Parse(words[0])}
 		for _, word := range words[1:] {
 			if err := addToStep(&step, word); err != nil {
 				return err
@@ -53,10 +53,10 @@ func setSteps(_ context.Context, w *World, args []string) error {
 		}
 		steps = append(steps, step)
 	}
-	return w.Edit("steps "+strings.Join(args, " "), func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Steps = steps })
+	return w.Edit("steps "+strings.Join(args, " "), func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Steps = steps })
 }
 
-func addToStep(step *v1alpha1.RolloutStep, word string) error {
+func addToStep(step *v1beta1.RolloutStep, word string) error {
 	key, value, _ := strings.Cut(word, "=")
 	switch key {
 	case "pause":
@@ -68,7 +68,7 @@ func addToStep(step *v1alpha1.RolloutStep, word string) error {
 		return err
 	case "gate":
 		name, limit, limited := strings.Cut(value, ":")
-		g := v1alpha1.StepGate{ConditionType: name}
+		g := v1beta1.StepGate{ConditionType: name}
 		if limited {
 			seconds, err := strconv.ParseInt(limit, 10, 32)
 			if err != nil {
@@ -93,7 +93,7 @@ func gate(_ context.Context, w *World, args []string) error {
 	return w.writeGate(set, args[0], metav1.ConditionStatus(args[1]))
 }
 
-func (w *World) writeGate(set *v1alpha1.RollSet, name string, status metav1.ConditionStatus) error {
+func (w *World) writeGate(set *v1beta1.RollSet, name string, status metav1.ConditionStatus) error {
 	judged := apiserver.Clone(set)
 	meta.SetStatusCondition(&judged.Status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: "Judged", Message: "so it is", LastTransitionTime: metav1.NewTime(w.Now().Truncate(time.Second)),
@@ -115,7 +115,7 @@ func promote(_ context.Context, w *World, args []string) error {
 	case "junk":
 		value = strings.Repeat("/", 1000)
 	}
-	return w.annotate("promote "+args[0], v1alpha1.PromoteAnnotation, value, "")
+	return w.annotate("promote "+args[0], v1beta1.PromoteAnnotation, value, "")
 }
 
 // verdictOf returns a command that requests a verdict on the update revision and withdraws the opposite request.
@@ -147,7 +147,7 @@ func (w *World) passTurns(add func(turn)) {
 		return
 	}
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
-	if r.Step < 1 || int(r.Step) > len(steps) || r.Phase == v1alpha1.RolloutRolling {
+	if r.Step < 1 || int(r.Step) > len(steps) || r.Phase == v1beta1.RolloutRolling {
 		return
 	}
 	act := func(do func() error) {
@@ -161,12 +161,12 @@ func (w *World) passTurns(add func(turn)) {
 	}
 	value := fmt.Sprintf("%s/%d", r.Revision, r.Step)
 	switch {
-	case r.Phase != v1alpha1.RolloutPaused:
-	case r.IgnoredPromotion != "" && r.IgnoredPromotion == set.Annotations[v1alpha1.PromoteAnnotation]: // it must be removed first
-		act(func() error { return w.annotate("promote no more", v1alpha1.PromoteAnnotation, "", "") })
-	case set.Annotations[v1alpha1.PromoteAnnotation] != value && r.IgnoredPromotion != value: // the manager has seen that it was removed
+	case r.Phase != v1beta1.RolloutPaused:
+	case r.IgnoredPromotion != "" && r.IgnoredPromotion == set.Annotations[v1beta1.PromoteAnnotation]: // it must be removed first
+		act(func() error { return w.annotate("promote no more", v1beta1.PromoteAnnotation, "", "") })
+	case set.Annotations[v1beta1.PromoteAnnotation] != value && r.IgnoredPromotion != value: // the manager has seen that it was removed
 		act(func() error {
-			return w.annotate("promote "+strconv.Itoa(int(r.Step)), v1alpha1.PromoteAnnotation, value, "")
+			return w.annotate("promote "+strconv.Itoa(int(r.Step)), v1beta1.PromoteAnnotation, value, "")
 		})
 	}
 }

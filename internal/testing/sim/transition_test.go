@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/testing/sim/invariants"
 )
@@ -74,7 +74,7 @@ func drawSpec(t *rapid.T, name string, words ...[]*rapid.Generator[string]) stri
 }
 
 // specOf returns the spec that lines describe.
-func specOf(ctx context.Context, lines string) (*v1alpha1.RollSetSpec, error) {
+func specOf(ctx context.Context, lines string) (*v1beta1.RollSetSpec, error) {
 	script, err := ParseScript(lines)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (w *World) become(ctx context.Context, lines string, d time.Duration) error
 	if err != nil {
 		return err
 	}
-	if err := w.Edit(strings.ReplaceAll(lines, "\n", ", "), func(s *v1alpha1.RollSetSpec) { *s = *spec.DeepCopy() }); err != nil {
+	if err := w.Edit(strings.ReplaceAll(lines, "\n", ", "), func(s *v1beta1.RollSetSpec) { *s = *spec.DeepCopy() }); err != nil {
 		return err
 	}
 	w.createSet()
@@ -145,7 +145,7 @@ func (w *World) comesTo(ctx context.Context, from, to string, stop time.Duration
 			if err := world.become(ctx, spec, -1); err != nil {
 				return fmt.Errorf("%w\n%s", err, world.Film)
 			}
-			if world.Set().Spec.UpdatePolicy() == v1alpha1.InPlaceOnlyPod {
+			if world.Set().Spec.UpdatePolicy() == v1beta1.InPlaceOnlyPod {
 				continue // it may be that nothing can move
 			}
 			if err := world.checkWanted(); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -62,7 +62,7 @@ func TestWordsStay(t *testing.T) {
 
 // told returns the messages of the set about its progress.
 func (w *World) told() string {
-	set, ok := w.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: Namespace, Name: SetName}).(*v1alpha1.RollSet)
+	set, ok := w.Store.Get(apiserver.Key{Kind: apiserver.RollSets, Namespace: Namespace, Name: SetName}).(*v1beta1.RollSet)
 	if !ok {
 		return ""
 	}

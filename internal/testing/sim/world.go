@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator"
 	"rollset.dev/rollset/internal/simulator/actors"
 	"rollset.dev/rollset/internal/simulator/apiserver"
@@ -55,7 +55,7 @@ type World struct {
 	// atOnce is how many turns were taken at this time, and before how many pods there were at the first.
 	atOnce, before int
 	// draft is the set as the script describes it, until it is created.
-	draft   *v1alpha1.RollSet
+	draft   *v1beta1.RollSet
 	created bool
 	// acted is when the script last did something.
 	acted time.Time

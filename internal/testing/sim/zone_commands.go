@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -26,13 +26,13 @@ func zoneCommands() []command {
 // setDomains makes the values of a label failure domains: "domains zone", "domains rack 10" with a soak, or "domains none".
 // The word zone stands for the label that nodes have.
 func setDomains(_ context.Context, w *World, args []string) error {
-	var domains *v1alpha1.FailureDomains
+	var domains *v1beta1.FailureDomains
 	switch key := args[0]; key {
 	case "none":
 	case "zone":
-		domains = &v1alpha1.FailureDomains{LabelKey: corev1.LabelTopologyZone}
+		domains = &v1beta1.FailureDomains{LabelKey: corev1.LabelTopologyZone}
 	default:
-		domains = &v1alpha1.FailureDomains{LabelKey: key}
+		domains = &v1beta1.FailureDomains{LabelKey: key}
 	}
 	what := "domains " + args[0]
 	if domains != nil && len(args) > 1 {
@@ -43,7 +43,7 @@ func setDomains(_ context.Context, w *World, args []string) error {
 		domains.SoakSeconds = int32(soak)
 		what += " " + args[1]
 	}
-	return w.Edit(what, func(s *v1alpha1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Domains = domains })
+	return w.Edit(what, func(s *v1beta1.RollSetSpec) { s.UpdateStrategy.RollingUpdate.Domains = domains })
 }
 
 // zoneDown cuts the nodes of a zone off: the node controller marks their pods as not ready. Then nothing happens to these pods

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 const (
@@ -31,7 +31,7 @@ func Print(set runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	content["apiVersion"], content["kind"] = v1alpha1.GroupVersion.String(), "RollSet"
+	content["apiVersion"], content["kind"] = v1beta1.GroupVersion.String(), "RollSet"
 	for _, random := range []string{"uid", "resourceVersion", "managedFields"} {
 		unstructured.RemoveNestedField(content, "metadata", random)
 	}

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -32,21 +32,21 @@ func (p *planner) judge(step int) {
 	now := p.Set.Now
 	switch {
 	case p.out.Failure != "":
-		next.Phase = v1alpha1.RolloutFailed
+		next.Phase = v1beta1.RolloutFailed
 	case p.Set.Paused():
-		if awaits := next.Phase == v1alpha1.RolloutPaused && p.was.Since != nil; !awaits || !available {
+		if awaits := next.Phase == v1beta1.RolloutPaused && p.was.Since != nil; !awaits || !available {
 			next.Since = nil // what it has soaked counts only if it has done so
 		}
-		next.Phase = v1alpha1.RolloutPaused
+		next.Phase = v1beta1.RolloutPaused
 	case !available:
-		next.Phase = v1alpha1.RolloutRolling
+		next.Phase = v1beta1.RolloutRolling
 	case spec.SoakSeconds > 0 && now.Before(soaked):
-		next.Phase, next.Until = v1alpha1.RolloutSoaking, &metav1.Time{Time: soaked}
+		next.Phase, next.Until = v1beta1.RolloutSoaking, &metav1.Time{Time: soaked}
 		p.wakeAt(soaked)
 	case len(p.out.Closed) > 0:
-		next.Phase, next.Until = v1alpha1.RolloutGated, p.firstTimeout(spec, next.Since.Time)
+		next.Phase, next.Until = v1beta1.RolloutGated, p.firstTimeout(spec, next.Since.Time)
 	case spec.Pause && !p.promoted(strconv.Itoa(step)):
-		next.Phase = v1alpha1.RolloutPaused
+		next.Phase = v1beta1.RolloutPaused
 	default:
 		keeps := p.out.Keeps
 		p.out = snapshot.Rollout{Keeps: keeps}
@@ -63,7 +63,7 @@ func (p *planner) since(available bool, from time.Time) *metav1.Time {
 	if was == nil || was.After(now.Time) {
 		was = now
 	}
-	before := p.was.Phase == v1alpha1.RolloutRolling || p.was.Phase == v1alpha1.RolloutFailed
+	before := p.was.Phase == v1beta1.RolloutRolling || p.was.Phase == v1beta1.RolloutFailed
 	switch {
 	case available && from.After(was.Time):
 		return ceil(from)
@@ -76,7 +76,7 @@ func (p *planner) since(available bool, from time.Time) *metav1.Time {
 
 // readGates reads the conditions that other programs set for the step. Timeouts run only once all its pods are available, and a
 // gate that is False before there is a pod of the revision is reset.
-func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, runs bool) {
+func (p *planner) readGates(spec *v1beta1.RolloutStep, since time.Time, runs bool) {
 	for i := range spec.Gates {
 		gate := &spec.Gates[i]
 		p.out.Gates = append(p.out.Gates, gate.ConditionType)
@@ -104,7 +104,7 @@ func (p *planner) readGates(spec *v1alpha1.RolloutStep, since time.Time, runs bo
 }
 
 // timeout returns when a gate times out; false if it has no limit.
-func (*planner) timeout(gate *v1alpha1.StepGate, since time.Time) (at time.Time, limited bool) {
+func (*planner) timeout(gate *v1beta1.StepGate, since time.Time) (at time.Time, limited bool) {
 	if gate.TimeoutSeconds == nil {
 		return time.Time{}, false
 	}
@@ -112,7 +112,7 @@ func (*planner) timeout(gate *v1alpha1.StepGate, since time.Time) (at time.Time,
 }
 
 // firstTimeout returns when the first gate that is not True times out; nil if none has a limit.
-func (p *planner) firstTimeout(spec *v1alpha1.RolloutStep, since time.Time) *metav1.Time {
+func (p *planner) firstTimeout(spec *v1beta1.RolloutStep, since time.Time) *metav1.Time {
 	var first *metav1.Time
 	for i := range spec.Gates {
 		gate := &spec.Gates[i]

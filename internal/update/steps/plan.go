@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -28,7 +28,7 @@ type Input struct {
 	// Set is the observation, all but its Rollout.
 	Set *snapshot.Set
 	// Status is the status that the API server has.
-	Status *v1alpha1.RollSetStatus
+	Status *v1beta1.RollSetStatus
 	// Promotion is the value of the annotation that promotes a step.
 	Promotion string
 	// WasProven is true if the update revision was proven before: going back to it takes no steps.
@@ -39,7 +39,7 @@ type Input struct {
 func Plan(in Input) snapshot.Rollout {
 	o := in.Set
 	sizes := o.Limits.Steps
-	if len(sizes) == 0 || o.Limits.Replicas == 0 || o.Strategy() != v1alpha1.RollingUpdateStrategy || !o.Rolling() || o.Unproven || in.WasProven {
+	if len(sizes) == 0 || o.Limits.Replicas == 0 || o.Strategy() != v1beta1.RollingUpdateStrategy || !o.Rolling() || o.Unproven || in.WasProven {
 		return snapshot.Rollout{}
 	}
 	p := planner{Input: in, sizes: sizes, steps: o.Spec.UpdateStrategy.RollingUpdate.Steps}
@@ -68,9 +68,9 @@ func Plan(in Input) snapshot.Rollout {
 type planner struct {
 	Input
 	sizes []int
-	steps []v1alpha1.RolloutStep
+	steps []v1beta1.RolloutStep
 	// was is the status of this rollout; nil if there is none.
-	was *v1alpha1.RolloutStatus
+	was *v1beta1.RolloutStatus
 	// edited is true if the steps are others than when that status was written.
 	edited bool
 	out    snapshot.Rollout
@@ -78,8 +78,8 @@ type planner struct {
 
 // givenUp returns the rollout of a revision that is rolled back: no step is at work.
 func (p *planner) givenUp() snapshot.Rollout {
-	next := &v1alpha1.RolloutStatus{
-		Revision: p.Set.Update.Name, Steps: int32(len(p.sizes)), Phase: v1alpha1.RolloutFailed, Since: p.now(),
+	next := &v1beta1.RolloutStatus{
+		Revision: p.Set.Update.Name, Steps: int32(len(p.sizes)), Phase: v1beta1.RolloutFailed, Since: p.now(),
 	}
 	if p.was != nil && p.was.Step == 0 {
 		next.Since = p.was.Since
@@ -139,8 +139,8 @@ func (p *planner) reached() int {
 
 // begin makes a step the one at work. Its gates are closed, whatever their earlier status.
 func (p *planner) begin(step int) {
-	next := &v1alpha1.RolloutStatus{
-		Revision: p.Set.Update.Name, Step: int32(step), Steps: int32(len(p.steps)), Phase: v1alpha1.RolloutRolling, Since: p.now(),
+	next := &v1beta1.RolloutStatus{
+		Revision: p.Set.Update.Name, Step: int32(step), Steps: int32(len(p.steps)), Phase: v1beta1.RolloutRolling, Since: p.now(),
 	}
 	p.out.Next, p.out.Turning = next, true
 	if step > len(p.steps) {

@@ -15,16 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/snapshot"
 	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
 	"rollset.dev/rollset/internal/update/steps"
 )
 
 // step parses a step: "25%,soak=10,pause,gate=A,gate=B:60".
-func step(text string) v1alpha1.RolloutStep {
+func step(text string) v1beta1.RolloutStep {
 	words := strings.Split(text, ",")
-	s := v1alpha1.RolloutStep{Updated: intstr.Parse(words[0])}
+	s := v1beta1.RolloutStep{Updated: intstr.Parse(words[0])}
 	for _, word := range words[1:] {
 		key, value, _ := strings.Cut(word, "=")
 		name, limit, limited := strings.Cut(value, ":")
@@ -36,9 +36,9 @@ func step(text string) v1alpha1.RolloutStep {
 			seconds, _ := strconv.ParseInt(value, 10, 32)
 			s.SoakSeconds = int32(seconds)
 		case limited:
-			s.Gates = append(s.Gates, v1alpha1.StepGate{ConditionType: name, TimeoutSeconds: new(int32(n))})
+			s.Gates = append(s.Gates, v1beta1.StepGate{ConditionType: name, TimeoutSeconds: new(int32(n))})
 		default:
-			s.Gates = append(s.Gates, v1alpha1.StepGate{ConditionType: name})
+			s.Gates = append(s.Gates, v1beta1.StepGate{ConditionType: name})
 		}
 	}
 	return s
@@ -59,11 +59,11 @@ func observed(t *testing.T, config, state, plan string) *snapshot.Set {
 }
 
 // at returns a status of a rollout that was at a step for so long: "2 Soaking 10s"; nil for an empty text.
-func at(o *snapshot.Set, text string) *v1alpha1.RolloutStatus {
+func at(o *snapshot.Set, text string) *v1beta1.RolloutStatus {
 	if text == "" {
 		return nil
 	}
-	r := &v1alpha1.RolloutStatus{Revision: o.Update.Name, Steps: int32(len(o.Limits.Steps))}
+	r := &v1beta1.RolloutStatus{Revision: o.Update.Name, Steps: int32(len(o.Limits.Steps))}
 	var age string
 	if _, err := fmt.Sscan(text, &r.Step, &r.Phase, &age); err != nil {
 		panic(err)
@@ -196,7 +196,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observed(t, tt.config, tt.state, tt.steps)
-			status := &v1alpha1.RollSetStatus{Rollout: at(o, tt.was), Conditions: conditions(tt.gates)}
+			status := &v1beta1.RollSetStatus{Rollout: at(o, tt.was), Conditions: conditions(tt.gates)}
 			in := steps.Input{Set: o, Status: status, Promotion: tt.promotion, WasProven: tt.before}
 			if diff := cmp.Diff(tt.want, show(o, steps.Plan(in))); diff != "" {
 				t.Errorf("rollout (-want +got):\n%s", diff)
@@ -209,15 +209,15 @@ func TestPlan(t *testing.T) {
 func TestPlanWasEdited(t *testing.T) {
 	t.Parallel()
 	o := observed(t, "random R=4 v1>v2", "a:v2+ b:v2+ c:v1+ d:v1+", "1 2 3")
-	for name, edit := range map[string]func(*v1alpha1.RolloutStatus){
-		"one more step": func(r *v1alpha1.RolloutStatus) { r.Steps = 2 },
-		"another size":  func(r *v1alpha1.RolloutStatus) { r.Updated = new(intstr.FromString("10%")) },
+	for name, edit := range map[string]func(*v1beta1.RolloutStatus){
+		"one more step": func(r *v1beta1.RolloutStatus) { r.Steps = 2 },
+		"another size":  func(r *v1beta1.RolloutStatus) { r.Updated = new(intstr.FromString("10%")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			was := at(o, "1 Rolling 1s")
 			edit(was)
-			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}}))
+			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: was}}))
 			if want := "keeps 2, step 2 Rolling"; got != want {
 				t.Errorf("got %s, want %s: the smallest step with two pods at the revision", got, want)
 			}
@@ -275,12 +275,12 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 				was = at(o, "3 Rolling 1s")
 			}
 			o = observed(t, tt.config, tt.state, tt.after)
-			edited := steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}})
+			edited := steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: was}})
 			if got := show(o, edited); got != tt.want {
 				t.Errorf("after the edit %s, want %s", got, tt.want)
 			}
 			o = observed(t, tt.config, tt.then, tt.after)
-			next := steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: edited.Next}})
+			next := steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: edited.Next}})
 			if got := show(o, next); got != tt.next {
 				t.Errorf("then %s, want %s", got, tt.next)
 			}
@@ -310,7 +310,7 @@ func TestPlanRestarts(t *testing.T) {
 			}}}
 			was := at(o, "1 Soaking 0s")
 			was.Since = &metav1.Time{Time: o.Now.Add(tt.since)}
-			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1alpha1.RollSetStatus{Rollout: was}}))
+			got := show(o, steps.Plan(steps.Input{Set: o, Status: &v1beta1.RollSetStatus{Rollout: was}}))
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}

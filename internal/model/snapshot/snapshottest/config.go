@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/model/snapshot"
@@ -74,7 +74,7 @@ func (c *configuration) readNumber(key, value string) {
 	case "start":
 		c.start = int32(number)
 	case "soak":
-		c.set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: Zone, SoakSeconds: int32(number)}
+		c.set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: Zone, SoakSeconds: int32(number)}
 	case "wait":
 		c.set.FinishedWait = time.Duration(n) * time.Second
 	default:
@@ -93,21 +93,21 @@ func (c *configuration) readSwitch(word string) {
 	case "nowhere":
 		c.set.Nowhere = true
 	case "ordinal":
-		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.ParallelPodManagement
+		spec.PodIdentity, spec.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.ParallelPodManagement
 	case "ordered":
-		spec.PodIdentity, spec.PodManagementPolicy = v1alpha1.OrdinalIdentity, v1alpha1.OrderedReadyPodManagement
+		spec.PodIdentity, spec.PodManagementPolicy = v1beta1.OrdinalIdentity, v1beta1.OrderedReadyPodManagement
 	case "paused":
 		spec.UpdateStrategy.RollingUpdate.Paused = true
 	case "ondelete":
-		spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+		spec.UpdateStrategy.Type = v1beta1.OnDeleteStrategy
 	case "recreate":
-		spec.UpdateStrategy.Type = v1alpha1.RecreateStrategy
+		spec.UpdateStrategy.Type = v1beta1.RecreateStrategy
 	case "hooked":
-		hook := &v1alpha1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}
-		spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: hook}
+		hook := &v1beta1.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "on"}}
+		spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: hook}
 	case "limited":
 		hook := spec.Lifecycle.PreDelete
-		hook.TimeoutSeconds, hook.OnTimeout = new(int32(60)), v1alpha1.ProceedOnTimeout
+		hook.TimeoutSeconds, hook.OnTimeout = new(int32(60)), v1beta1.ProceedOnTimeout
 	case "rejected":
 		c.set.Rejected = true
 	case "claimless":

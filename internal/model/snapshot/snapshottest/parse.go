@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/inplace"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
@@ -56,7 +56,7 @@ func Parse(config, state string) *snapshot.Set {
 	o := &snapshot.Set{
 		Name:   "web",
 		UID:    "uid-web",
-		Spec:   &v1alpha1.RollSetSpec{PodIdentity: v1alpha1.RandomIdentity},
+		Spec:   &v1beta1.RollSetSpec{PodIdentity: v1beta1.RandomIdentity},
 		Limits: snapshot.Limits{MaxUnavailable: 1, ScaleMaxUnavailable: -1},
 		Now:    Now(),
 	}
@@ -148,13 +148,13 @@ func setHook(o *snapshot.Set, r *snapshot.Replica, hook string) {
 		r.Pod.Labels = maps.Clone(o.Spec.Lifecycle.PreDelete.LabelsHandler)
 	}
 	if hook != "&" {
-		r.State, r.Updating, r.Available = v1alpha1.LifecyclePreparingDelete, true, false
-		metav1.SetMetaDataLabel(&r.Pod.ObjectMeta, v1alpha1.LifecycleStateLabel, string(r.State))
+		r.State, r.Updating, r.Available = v1beta1.LifecyclePreparingDelete, true, false
+		metav1.SetMetaDataLabel(&r.Pod.ObjectMeta, v1beta1.LifecycleStateLabel, string(r.State))
 		since := o.Now
 		if hook == "=" {
 			since = since.Add(-time.Hour)
 		}
-		metav1.SetMetaDataAnnotation(&r.Pod.ObjectMeta, v1alpha1.LifecycleSinceAnnotation, string(r.State)+" "+since.Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&r.Pod.ObjectMeta, v1beta1.LifecycleSinceAnnotation, string(r.State)+" "+since.Format(time.RFC3339))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 func percent(v string) *intstr.IntOrString { return new(intstr.FromString(v)) }
@@ -29,7 +29,7 @@ func emptyObject(kind string) client.Object {
 	case revisions:
 		return &appsv1.ControllerRevision{}
 	default:
-		return &v1alpha1.RollSet{}
+		return &v1beta1.RollSet{}
 	}
 }
 
@@ -47,7 +47,7 @@ func newObject(kind, name string) client.Object {
 		obj.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	case *appsv1.ControllerRevision:
 		obj.Revision, obj.Data = 1, runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}
-	case *v1alpha1.RollSet:
+	case *v1beta1.RollSet:
 		obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 		obj.Spec.Template.Labels, obj.Spec.Template.Spec = labels, spec
 	}
@@ -98,7 +98,7 @@ func normalize(obj client.Object) {
 		obj.TypeMeta = metav1.TypeMeta{}
 	case *appsv1.ControllerRevision:
 		obj.TypeMeta = metav1.TypeMeta{}
-	case *v1alpha1.RollSet:
+	case *v1beta1.RollSet:
 		obj.TypeMeta = metav1.TypeMeta{}
 	}
 }

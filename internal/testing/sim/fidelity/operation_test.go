@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // The kinds that scripts are about.
@@ -125,7 +125,7 @@ func (o operation) change(obj client.Object) {
 		o.changeClaim(obj)
 	case *appsv1.ControllerRevision:
 		o.changeRevision(obj)
-	case *v1alpha1.RollSet:
+	case *v1beta1.RollSet:
 		o.changeSet(obj)
 	}
 }
@@ -181,7 +181,7 @@ func (o operation) changeRevision(revision *appsv1.ControllerRevision) {
 	}
 }
 
-func (o operation) changeSet(set *v1alpha1.RollSet) {
+func (o operation) changeSet(set *v1beta1.RollSet) {
 	rolling := &set.Spec.UpdateStrategy.RollingUpdate
 	switch o.what {
 	case "replicas":
@@ -193,7 +193,7 @@ func (o operation) changeSet(set *v1alpha1.RollSet) {
 	case "image":
 		set.Spec.Template.Spec.Containers[0].Image = "app:v2"
 	case "identity":
-		set.Spec.PodIdentity = v1alpha1.OrdinalIdentity
+		set.Spec.PodIdentity = v1beta1.OrdinalIdentity
 	case "selector":
 		set.Spec.Selector.MatchLabels = map[string]string{"app": "web", "more": "yes"}
 		set.Spec.Template.Labels = map[string]string{"app": "web", "more": "yes"}

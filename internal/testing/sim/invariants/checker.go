@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -85,8 +85,8 @@ type Reconcile struct {
 }
 
 // set returns the set as the cache shows it; nil if the cache does not have it.
-func (r *Reconcile) set() *v1alpha1.RollSet {
-	set, _ := r.View.Cached(r.Set).(*v1alpha1.RollSet)
+func (r *Reconcile) set() *v1beta1.RollSet {
+	set, _ := r.View.Cached(r.Set).(*v1beta1.RollSet)
 	return set
 }
 

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -43,13 +43,13 @@ func NewCluster(store *apiserver.Store, set apiserver.Key, now func() time.Time)
 }
 
 // Set returns the set; nil if it does not exist.
-func (c *Cluster) Set() *v1alpha1.RollSet {
-	set, _ := c.Store.Get(c.set).(*v1alpha1.RollSet)
+func (c *Cluster) Set() *v1beta1.RollSet {
+	set, _ := c.Store.Get(c.set).(*v1beta1.RollSet)
 	return set
 }
 
 // OwnPods returns the pods of a set, and the active ones among them.
-func (c *Cluster) OwnPods(set *v1alpha1.RollSet) (own, active []*corev1.Pod) {
+func (c *Cluster) OwnPods(set *v1beta1.RollSet) (own, active []*corev1.Pod) {
 	for _, pod := range c.Pods() {
 		if OwnerOf(pod) != set.UID {
 			continue
@@ -97,10 +97,10 @@ func (c *Cluster) Mark(pod *corev1.Pod) string {
 // the gate.
 func IsUpdating(pod *corev1.Pod) bool {
 	gated := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
-		return g.ConditionType == v1alpha1.InPlaceUpdateReady
+		return g.ConditionType == v1beta1.InPlaceUpdateReady
 	})
 	return gated && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1alpha1.InPlaceUpdateReady && c.Status == corev1.ConditionFalse
+		return c.Type == v1beta1.InPlaceUpdateReady && c.Status == corev1.ConditionFalse
 	})
 }
 
@@ -124,8 +124,8 @@ func (c *Cluster) Condition(pod *corev1.Pod) string {
 
 // Name returns a pod's ordinal, or a letter if its name is random: the first such pod to appear is a.
 func (c *Cluster) Name(pod *corev1.Pod) string {
-	if pod.Labels[v1alpha1.PodIndexLabel] != "" {
-		return pod.Labels[v1alpha1.PodIndexLabel]
+	if pod.Labels[v1beta1.PodIndexLabel] != "" {
+		return pod.Labels[v1beta1.PodIndexLabel]
 	}
 	if _, ok := c.names[pod.UID]; !ok {
 		c.names[pod.UID] = Letters(len(c.names))

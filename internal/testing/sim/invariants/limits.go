@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -27,16 +27,16 @@ type Limits struct {
 	maxUnavailable, maxSurge int
 }
 
-func limitsOf(spec *v1alpha1.RollSetSpec) Limits {
+func limitsOf(spec *v1beta1.RollSetSpec) Limits {
 	l := Limits{Replicas: int(*spec.Replicas)}
 	rolling := &spec.UpdateStrategy.RollingUpdate
-	if spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+	if spec.UpdateStrategy.Type == v1beta1.RollingUpdateStrategy {
 		l.maxSurge = scaled(rolling.MaxSurge, l.Replicas, 99)
 	}
 	unavailable := rolling.MaxUnavailable
 	switch {
 	case unavailable != nil:
-	case spec.PodIdentity == v1alpha1.OrdinalIdentity:
+	case spec.PodIdentity == v1beta1.OrdinalIdentity:
 		unavailable = new(intstr.FromInt32(1))
 	default:
 		unavailable = new(intstr.FromString("20%"))
@@ -58,7 +58,7 @@ func limitsOf(spec *v1alpha1.RollSetSpec) Limits {
 
 // Limits returns the numbers of a set. The current step of a rollout can raise the partition, and a current revision
 // that was never complete makes it 0.
-func (c *Cluster) Limits(set *v1alpha1.RollSet) Limits {
+func (c *Cluster) Limits(set *v1beta1.RollSet) Limits {
 	l := limitsOf(&set.Spec)
 	l.Partition = max(l.Partition, c.kept(set))
 	if c.unproven(set) {
@@ -68,7 +68,7 @@ func (c *Cluster) Limits(set *v1alpha1.RollSet) Limits {
 }
 
 // unproven reports whether the current revision of a set was never complete.
-func (c *Cluster) unproven(set *v1alpha1.RollSet) bool {
+func (c *Cluster) unproven(set *v1beta1.RollSet) bool {
 	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.CurrentRevision}).(*appsv1.ControllerRevision)
 	return ok && OwnerOf(r) == set.UID && r.Annotations[completed] == "0"
 }
@@ -88,7 +88,7 @@ func scaled(v *intstr.IntOrString, replicas, up int) int {
 }
 
 // stepAtWork returns the current step in the status of a set, counted from 0. It is not ok if there is none.
-func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
+func (c *Cluster) stepAtWork(set *v1beta1.RollSet) (step int, ok bool) {
 	r, steps := set.Status.Rollout, set.Spec.UpdateStrategy.RollingUpdate.Steps
 	if c.unproven(set) { // the status may show steps from when the current revision could not be seen
 		return 0, false
@@ -102,11 +102,11 @@ func (c *Cluster) stepAtWork(set *v1alpha1.RollSet) (step int, ok bool) {
 			return 0, false // a status that still shows its steps is outdated
 		}
 	}
-	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+	return int(r.Step) - 1, set.Spec.UpdateStrategy.Type == v1beta1.RollingUpdateStrategy
 }
 
 // kept returns the number of pods that the current step keeps at the current revision.
-func (c *Cluster) kept(set *v1alpha1.RollSet) int {
+func (c *Cluster) kept(set *v1beta1.RollSet) int {
 	step, ok := c.stepAtWork(set)
 	if !ok {
 		return 0
@@ -116,7 +116,7 @@ func (c *Cluster) kept(set *v1alpha1.RollSet) int {
 
 // allowed returns the number of pods that a step, counted from 0, allows at the update revision. After the steps were edited, the
 // last one allows as many as there were.
-func allowed(set *v1alpha1.RollSet, step int) int {
+func allowed(set *v1beta1.RollSet, step int) int {
 	sizes := sizesOf(&set.Spec)
 	size := sizes[step]
 	if r := set.Status.Rollout; r != nil && int(r.Step) == len(sizes) && step == len(sizes)-1 && r.Updated != nil && r.Updated.Type == intstr.Int {
@@ -126,7 +126,7 @@ func allowed(set *v1alpha1.RollSet, step int) int {
 }
 
 // sizesOf returns the number of updated pods of each step.
-func sizesOf(spec *v1alpha1.RollSetSpec) []int {
+func sizesOf(spec *v1beta1.RollSetSpec) []int {
 	var sizes []int
 	for _, step := range spec.UpdateStrategy.RollingUpdate.Steps {
 		n := min(max(1, scaled(&step.Updated, int(*spec.Replicas), 0)), int(*spec.Replicas))
@@ -136,7 +136,7 @@ func sizesOf(spec *v1alpha1.RollSetSpec) []int {
 }
 
 // Rejected reports whether the update revision of a set is rejected.
-func (c *Cluster) Rejected(set *v1alpha1.RollSet) bool {
+func (c *Cluster) Rejected(set *v1beta1.RollSet) bool {
 	r, ok := c.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: c.set.Namespace, Name: set.Status.UpdateRevision}).(*appsv1.ControllerRevision)
 	if !ok || !metav1.IsControlledBy(r, set) {
 		return false

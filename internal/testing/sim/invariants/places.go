@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -125,7 +125,7 @@ func (p *places) leaves(pod *corev1.Pod, version int64) {
 	delete(p.homes, pod.UID)
 	delete(p.added, pod.UID)
 	switch {
-	case pod.Labels[v1alpha1.SurgeLabel] == "true", added:
+	case pod.Labels[v1beta1.SurgeLabel] == "true", added:
 		return
 	case p.bound[pod.UID] && !moved:
 		home = domainOf(pod, p.key)
@@ -134,14 +134,14 @@ func (p *places) leaves(pod *corev1.Pod, version int64) {
 }
 
 // takes notes that a pod was created: in a vacant place, or beside all others.
-func (p *places) takes(c *Checker, manager string, set *v1alpha1.RollSet, pod *corev1.Pod) {
+func (p *places) takes(c *Checker, manager string, set *v1beta1.RollSet, pod *corev1.Pod) {
 	own := func(v vacancy) bool { return v.pod == apiserver.KeyOf(pod) }
 	i := slices.IndexFunc(p.vacant, own)
-	if i < 0 && len(p.vacant) > 0 && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+	if i < 0 && len(p.vacant) > 0 && set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
 		i = 0
 	}
 	switch {
-	case pod.Labels[v1alpha1.SurgeLabel] == "true":
+	case pod.Labels[v1beta1.SurgeLabel] == "true":
 	case i < 0:
 		p.added[pod.UID] = true
 	default:

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -84,7 +84,7 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 // gateClosed reports whether a pod was taken out of service for an update in place, and since when.
 func gateClosed(pod *corev1.Pod) (closed bool, since time.Time) {
 	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == v1alpha1.InPlaceUpdateReady && c.Status != corev1.ConditionTrue {
+		if c := &pod.Status.Conditions[i]; c.Type == v1beta1.InPlaceUpdateReady && c.Status != corev1.ConditionTrue {
 			closed, since = true, c.LastTransitionTime.Time
 		}
 	}
@@ -95,7 +95,7 @@ func gateClosed(pod *corev1.Pod) (closed bool, since time.Time) {
 func IsActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !apiserver.HasEnded(pod) }
 
 // ordinal returns the ordinal in a pod's label; -1 if it has none.
-func ordinal(pod *corev1.Pod) int { return numberOrNone(pod.Labels[v1alpha1.PodIndexLabel]) }
+func ordinal(pod *corev1.Pod) int { return numberOrNone(pod.Labels[v1beta1.PodIndexLabel]) }
 
 func numberOrNone(text string) int {
 	n, err := strconv.Atoi(text)
@@ -106,7 +106,7 @@ func numberOrNone(text string) int {
 }
 
 // matches reports whether the set selects an object.
-func matches(set *v1alpha1.RollSet, obj client.Object) bool {
+func matches(set *v1beta1.RollSet, obj client.Object) bool {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -188,7 +188,7 @@ func writesLittle(v *verdict) string {
 // staysSmall checks I15: nothing that a manager writes grows without bound.
 func staysSmall(v *verdict) string {
 	switch o := v.New.(type) {
-	case *v1alpha1.RollSet:
+	case *v1beta1.RollSet:
 		for i := range o.Status.Conditions {
 			if n := len(o.Status.Conditions[i].Message); n > maxMessage {
 				return fmt.Sprintf("condition %s has a message of %d bytes", o.Status.Conditions[i].Type, n)
@@ -216,14 +216,14 @@ func noteBytes(obj client.Object) int {
 // runsSpec reports whether a pod runs the template in the spec, as far as that is known. Two revisions of one version differ in
 // a default of a newer API server.
 func (v *verdict) runsSpec(pod *corev1.Pod) bool {
-	template := v.world.TemplateOf(pod.Labels[v1alpha1.RevisionLabel])
+	template := v.world.TemplateOf(pod.Labels[v1beta1.RevisionLabel])
 	return template == nil || equality.Semantic.DeepEqual(template, &v.set.Spec.Template)
 }
 
 // guardsMoves checks the guard: while the allowed number of pods at the update revision is unavailable, no other pod is
 // moved to it, by a delete or in place. It applies only where every pod is wanted at that revision and none is surplus.
 func guardsMoves(v *verdict) string {
-	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy || v.world.Rejected(v.set) {
+	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy || v.world.Rejected(v.set) {
 		return ""
 	}
 	l, active := v.world.Limits(v.set), v.count(IsActive)
@@ -254,14 +254,14 @@ func (v *verdict) brokenAt(version string, l Limits) int {
 // surge may break, no pod comes at that revision, whatever is missing. Then a bad template breaks no more, whatever else
 // happens to the set.
 func keepsTheGood(v *verdict) string {
-	if v.set == nil || !v.createsPod() || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy ||
+	if v.set == nil || !v.createsPod() || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy ||
 		v.world.Rejected(v.set) || v.world.unproven(v.set) || v.beginsSteps() {
 		return ""
 	}
 	if v.world.now().Sub(v.checker.servedAt) >= time.Minute {
 		return "" // nothing is left to protect
 	}
-	if v.checker.seen[v.New.GetLabels()[v1alpha1.RevisionLabel]] {
+	if v.checker.seen[v.New.GetLabels()[v1beta1.RevisionLabel]] {
 		return "" // the manager saw it proven, and the status does not say so yet
 	}
 	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.TemplateOf(v.set.Status.CurrentRevision)
@@ -319,13 +319,13 @@ func (v *verdict) movesTo(version string, deleteMoves bool) bool {
 	if pod == nil || v.prepared(pod) {
 		return false
 	}
-	deletes := v.deletesPod() || v.prepares(v1alpha1.LifecyclePreparingDelete)
+	deletes := v.deletesPod() || v.prepares(v1beta1.LifecyclePreparingDelete)
 	switch u, changes := v.update(); {
 	case deletes:
 		return deleteMoves && IsActive(pod) && v.world.Version(pod) != version && !v.specified(pod) && !v.outside(pod)
 	case !changes, v.world.Version(u.before) == version:
 		return false
 	default:
-		return v.prepares(v1alpha1.LifecyclePreparingUpdate) || !u.sameImages() && v.world.Version(u.after) == version
+		return v.prepares(v1beta1.LifecyclePreparingUpdate) || !u.sameImages() && v.world.Version(u.after) == version
 	}
 }

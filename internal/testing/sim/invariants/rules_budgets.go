@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -39,8 +39,8 @@ func keepsBudget(v *verdict) string {
 }
 
 // WantsBudget reports whether a set wants a budget of its own beside the budgets that there are.
-func (c *Cluster) WantsBudget(set *v1alpha1.RollSet, budgets []*policyv1.PodDisruptionBudget) bool {
-	if set.Spec.Disruption == nil || set.Spec.Disruption.PodDisruptionBudget != v1alpha1.AutoBudget {
+func (c *Cluster) WantsBudget(set *v1beta1.RollSet, budgets []*policyv1.PodDisruptionBudget) bool {
+	if set.Spec.Disruption == nil || set.Spec.Disruption.PodDisruptionBudget != v1beta1.AutoBudget {
 		return false
 	}
 	current := c.TemplateOf(set.Status.CurrentRevision)
@@ -58,7 +58,7 @@ func (c *Cluster) WantsBudget(set *v1alpha1.RollSet, budgets []*policyv1.PodDisr
 }
 
 // WrongBudget returns what is wrong with the budget of a set; empty if nothing is.
-func (*Cluster) WrongBudget(set *v1alpha1.RollSet, b *policyv1.PodDisruptionBudget) string {
+func (*Cluster) WrongBudget(set *v1beta1.RollSet, b *policyv1.PodDisruptionBudget) string {
 	l := limitsOf(&set.Spec)
 	want := max(0, l.Replicas-l.maxUnavailable)
 	switch {

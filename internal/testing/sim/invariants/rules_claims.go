@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -45,7 +45,7 @@ func (c *Checker) observeData(e *apiserver.Entry) {
 			c.violate("I17 data broken at resource version %d by %s: claim %s of a replica is deleted", e.Version, e.Actor, name)
 		}
 	}
-	if set, ok := e.New.(*v1alpha1.RollSet); ok && e.Subresource == "status" {
+	if set, ok := e.New.(*v1beta1.RollSet); ok && e.Subresource == "status" {
 		c.establish(set)
 	}
 }
@@ -69,11 +69,11 @@ func (c *Checker) excuse(e *apiserver.Entry) {
 
 // establish records the claims of the pods as those of the replicas when the status says that the set is at rest, and
 // it is.
-func (c *Checker) establish(set *v1alpha1.RollSet) {
+func (c *Checker) establish(set *v1beta1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
 	own, active := c.world.OwnPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(active)
-	complete := len(active) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1alpha1.OrdinalIdentity
+	complete := len(active) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1beta1.OrdinalIdentity
 	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // it is to be released or adopted
 	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
@@ -100,7 +100,7 @@ func mountsItsClaims(v *verdict) string {
 	if !v.createsPod() {
 		return ""
 	}
-	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: v.New.GetLabels()[v1alpha1.RevisionLabel]}
+	key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: v.New.GetLabels()[v1beta1.RevisionLabel]}
 	object, known := v.world.Store.Get(key).(*appsv1.ControllerRevision)
 	if !known {
 		return ""

@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // oneDomainAtATime checks that no available pod is moved or replaced while a pod of another failure domain is unavailable, as
 // far as the manager knows.
 func oneDomainAtATime(v *verdict) string {
-	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
+	if v.set == nil || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Domains == nil {
 		return ""
 	}
 	pod := v.disturbed()
@@ -62,8 +62,8 @@ func (v *verdict) disturbed() *corev1.Pod {
 
 // preparing reports whether a pod waits for a lifecycle hook. The set does not count on it then.
 func preparing(pod *corev1.Pod) bool {
-	state := pod.Labels[v1alpha1.LifecycleStateLabel]
-	return state != "" && state != string(v1alpha1.LifecycleNormal)
+	state := pod.Labels[v1beta1.LifecycleStateLabel]
+	return state != "" && state != string(v1beta1.LifecycleNormal)
 }
 
 // lacks reports whether a pod of the set is unavailable and holds other domains. Pods without a node are in no domain, unless they
@@ -73,10 +73,10 @@ func (v *verdict) lacks(pod *corev1.Pod) bool {
 	_, moved := v.checker.places.home(pod)
 	unplaced := pod.Spec.NodeName == "" || v.unplaced(pod)
 	switch {
-	case unplaced && !moved, v.checker.places.adds(pod), v.outside(pod), v.isAvailable(pod), pod.Labels[v1alpha1.SurgeLabel] == "true":
+	case unplaced && !moved, v.checker.places.adds(pod), v.outside(pod), v.isAvailable(pod), pod.Labels[v1beta1.SurgeLabel] == "true":
 		return false
 	case pod.DeletionTimestamp != nil:
-		return v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)
+		return v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity || v.count(isGoing) <= int(*v.set.Spec.Replicas)-v.count(v.isAvailable)
 	default:
 		return v.checker.active <= int(*v.set.Spec.Replicas)
 	}

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -35,7 +35,7 @@ func keepsWhereNothingStays(v *verdict) string {
 
 // leaving reports whether the node of a pod leaves and the set wants such pods replaced, as far as the manager knows.
 func (v *verdict) leaving(pod *corev1.Pod) bool {
-	if v.set.Spec.Disruption == nil || v.set.Spec.Disruption.OnDrain != v1alpha1.ReplaceOnDrain {
+	if v.set.Spec.Disruption == nil || v.set.Spec.Disruption.OnDrain != v1beta1.ReplaceOnDrain {
 		return false
 	}
 	node, _ := v.checker.reconcile.View.Cached(apiserver.Key{Kind: apiserver.Nodes, Name: pod.Spec.NodeName}).(*corev1.Node)
@@ -43,12 +43,12 @@ func (v *verdict) leaving(pod *corev1.Pod) bool {
 }
 
 // Leaves reports whether the node of a pod leaves, and the pod's successor cannot get it again.
-func Leaves(node *corev1.Node, pod *corev1.Pod, set *v1alpha1.RollSet) bool {
+func Leaves(node *corev1.Node, pod *corev1.Pod, set *v1beta1.RollSet) bool {
 	return node != nil && leaves(node, set) != "" && !ToleratesAll(pod)
 }
 
 // leaves returns why a node leaves, as a set sees it; empty if it stays.
-func leaves(node *corev1.Node, set *v1alpha1.RollSet) string {
+func leaves(node *corev1.Node, set *v1beta1.RollSet) string {
 	taints := []string{"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"}
 	if d := set.Spec.Disruption; d != nil && d.DrainTaints != nil {
 		taints = d.DrainTaints

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -55,30 +55,30 @@ func (n entries) arrives(e *apiserver.Entry) {
 	n.see(e, sent)
 	was, existed := e.Old.(*corev1.Pod)
 	is, exists := e.New.(*corev1.Pod)
-	if existed && exists && was.Annotations[v1alpha1.LifecycleSinceAnnotation] != is.Annotations[v1alpha1.LifecycleSinceAnnotation] {
+	if existed && exists && was.Annotations[v1beta1.LifecycleSinceAnnotation] != is.Annotations[v1beta1.LifecycleSinceAnnotation] {
 		n.since[is.UID] = sent
 	}
 }
 
 // stateOf returns the lifecycle state in the label of a pod.
-func stateOf(pod *corev1.Pod) v1alpha1.LifecycleState {
-	return v1alpha1.LifecycleState(pod.Labels[v1alpha1.LifecycleStateLabel])
+func stateOf(pod *corev1.Pod) v1beta1.LifecycleState {
+	return v1beta1.LifecycleState(pod.Labels[v1beta1.LifecycleStateLabel])
 }
 
 // WaitsFor returns the hook that a pod waits for in its state; nil if it waits for none.
-func WaitsFor(set *v1alpha1.RollSet, pod *corev1.Pod) *v1alpha1.LifecycleHook {
+func WaitsFor(set *v1beta1.RollSet, pod *corev1.Pod) *v1beta1.LifecycleHook {
 	hooks := set.Spec.Lifecycle
 	if hooks == nil {
 		return nil
 	}
 	switch state := stateOf(pod); {
-	case state == v1alpha1.LifecyclePreparingNormal && lacksMark(hooks.PreNormal, pod):
+	case state == v1beta1.LifecyclePreparingNormal && lacksMark(hooks.PreNormal, pod):
 		return hooks.PreNormal
-	case state == v1alpha1.LifecycleUpdated && lacksMark(hooks.InPlaceUpdate, pod):
+	case state == v1beta1.LifecycleUpdated && lacksMark(hooks.InPlaceUpdate, pod):
 		return hooks.InPlaceUpdate
-	case state == v1alpha1.LifecyclePreparingUpdate && hasMark(hooks.InPlaceUpdate, pod):
+	case state == v1beta1.LifecyclePreparingUpdate && hasMark(hooks.InPlaceUpdate, pod):
 		return hooks.InPlaceUpdate
-	case state == v1alpha1.LifecyclePreparingDelete && hasMark(hooks.PreDelete, pod):
+	case state == v1beta1.LifecyclePreparingDelete && hasMark(hooks.PreDelete, pod):
 		return hooks.PreDelete
 	default:
 		return nil
@@ -86,7 +86,7 @@ func WaitsFor(set *v1alpha1.RollSet, pod *corev1.Pod) *v1alpha1.LifecycleHook {
 }
 
 // hasMark reports whether a pod carries a label of a hook. The simulator gives no finalizers to hooks.
-func hasMark(hook *v1alpha1.LifecycleHook, pod *corev1.Pod) bool {
+func hasMark(hook *v1beta1.LifecycleHook, pod *corev1.Pod) bool {
 	if hook == nil {
 		return false
 	}
@@ -99,7 +99,7 @@ func hasMark(hook *v1alpha1.LifecycleHook, pod *corev1.Pod) bool {
 }
 
 // lacksMark reports whether a pod lacks a label of a hook.
-func lacksMark(hook *v1alpha1.LifecycleHook, pod *corev1.Pod) bool {
+func lacksMark(hook *v1beta1.LifecycleHook, pod *corev1.Pod) bool {
 	if hook == nil {
 		return false
 	}
@@ -121,7 +121,7 @@ func waitsForHooks(v *verdict) string {
 		if !hasMark(v.set.Spec.Lifecycle.PreDelete, pod) {
 			return ""
 		}
-		if stateOf(pod) != v1alpha1.LifecyclePreparingDelete {
+		if stateOf(pod) != v1beta1.LifecyclePreparingDelete {
 			return "it is deleted, and was not prepared for that"
 		}
 		return v.mayGoOn(pod)
@@ -131,11 +131,11 @@ func waitsForHooks(v *verdict) string {
 		return ""
 	}
 	switch before, after := stateOf(pod), stateOf(u.after); {
-	case before == v1alpha1.LifecyclePreparingUpdate && after == v1alpha1.LifecycleUpdating:
+	case before == v1beta1.LifecyclePreparingUpdate && after == v1beta1.LifecycleUpdating:
 		return v.mayGoOn(pod)
-	case before == v1alpha1.LifecyclePreparingUpdate, before == v1alpha1.LifecyclePreparingDelete:
+	case before == v1beta1.LifecyclePreparingUpdate, before == v1beta1.LifecyclePreparingDelete:
 		return "" // it goes back
-	case after == v1alpha1.LifecycleNormal:
+	case after == v1beta1.LifecycleNormal:
 		return v.mayGoOn(pod)
 	default:
 		return "" // an updated pod is updated again
@@ -146,7 +146,7 @@ func waitsForHooks(v *verdict) string {
 func (v *verdict) mayGoOn(pod *corev1.Pod) string {
 	hook, waited := WaitsFor(v.set, pod), v.now.Sub(v.checker.entered.since[pod.UID])
 	switch {
-	case hook.TimeoutSeconds == nil || hook.OnTimeout != v1alpha1.ProceedOnTimeout:
+	case hook.TimeoutSeconds == nil || hook.OnTimeout != v1beta1.ProceedOnTimeout:
 		return fmt.Sprintf("it is %s and goes on, and its hook holds it", stateOf(pod))
 	case waited <= time.Duration(*hook.TimeoutSeconds-1)*time.Second:
 		return fmt.Sprintf("it is %s and goes on after %s, and the limit of its hook is %d seconds", stateOf(pod), waited, *hook.TimeoutSeconds)

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 )
@@ -47,7 +47,7 @@ func keepsServing(v *verdict) string {
 	if !ok || !v.isAvailable(u.known) || restarts(u.known) {
 		return ""
 	}
-	if IsUpdating(u.after) == IsUpdating(u.before) && u.sameImages() && !v.prepares(v1alpha1.LifecyclePreparingUpdate) {
+	if IsUpdating(u.after) == IsUpdating(u.before) && u.sameImages() && !v.prepares(v1beta1.LifecyclePreparingUpdate) {
 		return ""
 	}
 	l := v.world.Limits(v.set)
@@ -139,7 +139,7 @@ func closesFirst(v *verdict) string {
 		return ""
 	}
 	for _, gate := range u.known.Spec.ReadinessGates {
-		if gate.ConditionType == v1alpha1.InPlaceUpdateReady {
+		if gate.ConditionType == v1beta1.InPlaceUpdateReady {
 			return "its containers are changed while it is in service"
 		}
 	}
@@ -152,7 +152,7 @@ func updatesAsWanted(v *verdict) string {
 	if !ok || v.set.Status.CurrentRevision == "" || v.world.Version(u.before) == v.world.Version(u.after) || v.world.Version(u.before) == "?" {
 		return ""
 	}
-	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
+	if v.set.Spec.UpdateStrategy.RollingUpdate.Paused || v.set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateStrategy {
 		return "a pod is moved although the set is paused, or has another strategy"
 	}
 	current, update := v.world.TemplateOf(v.set.Status.CurrentRevision), v.world.VersionOf(&v.set.Spec.Template)
@@ -168,7 +168,7 @@ func runsItsRevision(v *verdict) string {
 	if !ok || u.sameImages() {
 		return ""
 	}
-	revision := u.after.Labels[v1alpha1.RevisionLabel]
+	revision := u.after.Labels[v1beta1.RevisionLabel]
 	template := v.world.TemplateOf(revision)
 	if template == nil { // the manager may not know yet that it was deleted
 		key := apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: revision}

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/identity"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -19,7 +19,7 @@ import (
 // its claims. A manager knows the names that its caches have shown as those of pods of the set since it started, and those that
 // the status counts. It cannot know pods that were created, or adopted, and deleted before either showed them.
 func namesOnce(v *verdict) string {
-	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity || v.hadClaims() {
+	if !v.createsPod() || v.set == nil || v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity || v.hadClaims() {
 		return ""
 	}
 	if set := v.world.Set(); set == nil || set.UID != v.set.UID || set.DeletionTimestamp != nil {
@@ -58,11 +58,11 @@ const maxAhead = 2048
 
 // countsNames checks that a status counts the id of every pod that its manager knows.
 func countsNames(v *verdict) string {
-	set, ok := v.New.(*v1alpha1.RollSet)
-	if !ok || v.set == nil || set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+	set, ok := v.New.(*v1beta1.RollSet)
+	if !ok || v.set == nil || set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		return ""
 	}
-	old := apiserver.MustBe[*v1alpha1.RollSet](v.Old).Status.IssuedIDs
+	old := apiserver.MustBe[*v1beta1.RollSet](v.Old).Status.IssuedIDs
 	if set.Status.IssuedIDs < old {
 		return fmt.Sprintf("%d ids were issued, and now %d", old, set.Status.IssuedIDs)
 	}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -120,7 +120,7 @@ func (v *verdict) notIts(claim client.Object) string {
 	if owner := OwnerOf(claim); owner != "" && owner != v.set.UID && !v.ownsPod(owner) {
 		return fmt.Sprintf("is controlled by %q", owner)
 	}
-	if set, ok := claim.GetLabels()[v1alpha1.SetLabel]; ok && set != v.set.Name {
+	if set, ok := claim.GetLabels()[v1beta1.SetLabel]; ok && set != v.set.Name {
 		return "is of the set " + set
 	} else if app := claim.GetLabels()["app"]; !ok && app != "" && app != v.set.Name {
 		return "is of the workload " + app
@@ -147,8 +147,8 @@ func keepsClaims(v *verdict) string {
 		return ""
 	}
 	switch _, whenScaled := v.set.Spec.ClaimRetention(); {
-	case v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity,
-		whenScaled != v1alpha1.DeleteClaims && v.Old.GetLabels()[v1alpha1.SurgeLabel] != "true":
+	case v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity,
+		whenScaled != v1beta1.DeleteClaims && v.Old.GetLabels()[v1beta1.SurgeLabel] != "true":
 		return "claims go with their owners only"
 	case slices.ContainsFunc(v.world.Pods(), func(pod *corev1.Pod) bool { return slices.Contains(ClaimsOf(pod), v.Key) }):
 		return "a pod mounts it"
@@ -164,16 +164,16 @@ func keepsClaims(v *verdict) string {
 func (v *verdict) lacksClaims() bool {
 	extra := func(claim client.Object) bool {
 		labels, owner := claim.GetLabels(), metav1.GetControllerOfNoCopy(claim)
-		return labels[v1alpha1.SurgeLabel] == "true" || labels[v1alpha1.LeftLabel] == "true" || owner != nil && owner.Kind == "Pod"
+		return labels[v1beta1.SurgeLabel] == "true" || labels[v1beta1.LeftLabel] == "true" || owner != nil && owner.Kind == "Pod"
 	}
 	if extra(v.Old) {
 		return false
 	}
-	id := v.Old.GetLabels()[v1alpha1.InstanceIDLabel]
+	id := v.Old.GetLabels()[v1beta1.InstanceIDLabel]
 	have := map[string]bool{}
 	for claim := range v.checker.reconcile.View.Cache(apiserver.Claims) {
-		if labels := claim.GetLabels(); labels[v1alpha1.SetLabel] == v.set.Name && !extra(claim) && claim.GetDeletionTimestamp() == nil {
-			have[labels[v1alpha1.InstanceIDLabel]] = true
+		if labels := claim.GetLabels(); labels[v1beta1.SetLabel] == v.set.Name && !extra(claim) && claim.GetDeletionTimestamp() == nil {
+			have[labels[v1beta1.InstanceIDLabel]] = true
 		}
 	}
 	delete(have, id)
@@ -186,7 +186,7 @@ func keepsRevisions(v *verdict) string {
 		return ""
 	}
 	for key, pod := range v.pods {
-		if pod.Labels[v1alpha1.RevisionLabel] == v.Key.Name {
+		if pod.Labels[v1beta1.RevisionLabel] == v.Key.Name {
 			return "pod " + key.Name + " runs it"
 		}
 	}
@@ -246,12 +246,12 @@ func preconditions(v *verdict) string {
 // that did not change keeps its lastTransitionTime. The time of Progressing moves with every progress, because the
 // deadline counts from it.
 func tellsTheTruth(v *verdict) string {
-	set, ok := v.New.(*v1alpha1.RollSet)
+	set, ok := v.New.(*v1beta1.RollSet)
 	if !ok {
 		return ""
 	}
 	s := &set.Status
-	old := &apiserver.MustBe[*v1alpha1.RollSet](v.Old).Status
+	old := &apiserver.MustBe[*v1beta1.RollSet](v.Old).Status
 	switch {
 	case s.ReadyReplicas > s.Replicas, s.AvailableReplicas > s.ReadyReplicas,
 		s.UpdatedReplicas > s.Replicas, s.UpdatedReadyReplicas > s.UpdatedReplicas,
@@ -278,7 +278,7 @@ func tellsTheTruth(v *verdict) string {
 // agreesWithItself checks I12 for what users compare: every count is present, the revisions add up to no more than all
 // pods, a stalled set does not progress, and no message speaks of "3 of 2" pods.
 func agreesWithItself(v *verdict) string {
-	set, ok := v.New.(*v1alpha1.RollSet)
+	set, ok := v.New.(*v1beta1.RollSet)
 	if !ok {
 		return ""
 	}
@@ -305,7 +305,7 @@ func agreesWithItself(v *verdict) string {
 }
 
 // conditionsAgree returns what is wrong with the conditions of a status.
-func conditionsAgree(s *v1alpha1.RollSetStatus) string {
+func conditionsAgree(s *v1beta1.RollSetStatus) string {
 	stalled := meta.IsStatusConditionTrue(s.Conditions, "Stalled")
 	for _, c := range s.Conditions {
 		if stalled && (c.Type == "Progressing" || c.Type == "Ready") && c.Status != metav1.ConditionFalse {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -36,7 +36,7 @@ func withinBound(v *verdict) string {
 	}
 	bound := l.Replicas + l.maxSurge // surge of an earlier limit included
 	for e := range v.world.Store.History(apiserver.RollSets) {
-		if set, ok := e.New.(*v1alpha1.RollSet); ok && set.UID == v.set.UID && set.Generation >= v.set.Generation {
+		if set, ok := e.New.(*v1beta1.RollSet); ok && set.UID == v.set.UID && set.Generation >= v.set.Generation {
 			l := limitsOf(&set.Spec)
 			bound = max(bound, l.Replicas+l.maxSurge)
 		}
@@ -54,7 +54,7 @@ func withinBound(v *verdict) string {
 }
 
 // isSurge reports whether a pod is surge: it exists on top of the replicas for a time.
-func isSurge(pod *corev1.Pod) bool { return IsActive(pod) && pod.Labels[v1alpha1.SurgeLabel] == "true" }
+func isSurge(pod *corev1.Pod) bool { return IsActive(pod) && pod.Labels[v1beta1.SurgeLabel] == "true" }
 
 // collides reports whether the manager knows a pod, or would try its name. A restarted manager tries the names of the
 // pods that it created before, even if its caches do not show them. It does not if the spec has changed, or a name that
@@ -101,18 +101,18 @@ func mayServe(pod *corev1.Pod) bool {
 // available ones among those that stay. A ready pod that is not available yet counts as unavailable.
 func withinBudget(v *verdict) string {
 	pod := v.pod()
-	if v.set == nil || pod == nil || !v.deletesPod() && !v.prepares(v1alpha1.LifecyclePreparingDelete) {
+	if v.set == nil || pod == nil || !v.deletesPod() && !v.prepares(v1beta1.LifecyclePreparingDelete) {
 		return ""
 	}
 	if !mayServe(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) || v.changed(pod) {
 		return ""
 	}
-	if v.set.Spec.UpdateStrategy.Type == v1alpha1.RecreateStrategy || v.outside(pod) {
+	if v.set.Spec.UpdateStrategy.Type == v1beta1.RecreateStrategy || v.outside(pod) {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	ordinal := v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
-	if !ordinal && v.specified(pod) && pod.Labels[v1alpha1.SurgeLabel] == "" && v.checker.active > l.Replicas {
+	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
+	if !ordinal && v.specified(pod) && pod.Labels[v1beta1.SurgeLabel] == "" && v.checker.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(func(other *corev1.Pod) bool { return v.stays(other) && v.isAvailable(other) })
@@ -130,7 +130,7 @@ func withinBudget(v *verdict) string {
 
 // outside reports whether a pod's ordinal is not in use, so that scaling down deletes it even if other pods are broken.
 func (v *verdict) outside(pod *corev1.Pod) bool {
-	if v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity {
+	if v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity {
 		return false
 	}
 	return !slices.Contains(v.inUse(), v.ordinalByName(pod))
@@ -167,7 +167,7 @@ func (v *verdict) ordinalByName(pod *corev1.Pod) int {
 // inOrder checks I5: under OrderedReady a pod is created when all pods below it are available, and deleted when all
 // above it are gone.
 func inOrder(v *verdict) string {
-	if v.set == nil || v.set.Spec.PodIdentity != v1alpha1.OrdinalIdentity || v.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement {
+	if v.set == nil || v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity || v.set.Spec.PodManagementPolicy == v1beta1.ParallelPodManagement {
 		return ""
 	}
 	pod := v.pod()
@@ -225,7 +225,7 @@ func (v *verdict) isInTheWay(pod *corev1.Pod) bool {
 		wanted = v.world.VersionNamed(v.set.Status.CurrentRevision)
 	}
 	strategy := &v.set.Spec.UpdateStrategy
-	if strategy.Type != v1alpha1.RecreateStrategy || strategy.RollingUpdate.Paused || v.world.Version(pod) == wanted {
+	if strategy.Type != v1beta1.RecreateStrategy || strategy.RollingUpdate.Paused || v.world.Version(pod) == wanted {
 		return false
 	}
 	stays := func(other *corev1.Pod) bool { return !v.outside(other) && !v.isAvailable(other) }
@@ -239,9 +239,9 @@ func atWantedRevision(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	rolling := v.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+	rolling := v.set.Spec.UpdateStrategy.Type == v1beta1.RollingUpdateStrategy
 	if pod := v.pod(); v.deletesPod() && pod != nil {
-		frozen := !rolling && v.set.Spec.UpdateStrategy.Type != v1alpha1.RecreateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Paused
+		frozen := !rolling && v.set.Spec.UpdateStrategy.Type != v1beta1.RecreateStrategy || v.set.Spec.UpdateStrategy.RollingUpdate.Paused
 		if frozen && IsActive(pod) && !isSurge(pod) && !v.specified(pod) && !v.outside(pod) && v.count(IsActive) <= l.Replicas {
 			return "a pod is moved although the set is paused or OnDelete"
 		}
@@ -271,7 +271,7 @@ func (v *verdict) createdAsWanted() string {
 // place is below the partition.
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	l := v.world.Limits(v.set)
-	if v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity {
+	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		if rank := slices.Index(v.inUse(), v.ordinalByName(created)); rank >= 0 && rank < l.Partition && !v.wasThere(update, created) {
 			return fmt.Sprintf("a pod at the update revision in place %d, below the partition %d", rank, l.Partition)
 		}
@@ -282,7 +282,7 @@ func (v *verdict) addedTo(update string, created *corev1.Pod) string {
 	}
 	staysThere := func(pod *corev1.Pod) bool {
 		return IsActive(pod) && v.world.Version(pod) == update && !v.specified(pod) && !isSurge(pod) &&
-			pod.Labels[v1alpha1.RevisionLabel] == created.Labels[v1alpha1.RevisionLabel] // a default makes another revision of the same version
+			pod.Labels[v1beta1.RevisionLabel] == created.Labels[v1beta1.RevisionLabel] // a default makes another revision of the same version
 	}
 	n := v.count(staysThere) - v.going(staysThere) + 1
 	if n > l.Replicas-l.Partition {
@@ -306,10 +306,10 @@ func (v *verdict) specified(pod *corev1.Pod) bool { return v.named(pod) || v.lea
 
 // named reports whether a user asked to delete the pod.
 func (v *verdict) named(pod *corev1.Pod) bool {
-	if value, ok := pod.Labels[v1alpha1.SpecifiedDeleteLabel]; ok && value != "false" {
+	if value, ok := pod.Labels[v1beta1.SpecifiedDeleteLabel]; ok && value != "false" {
 		return true
 	}
-	return pod.Labels[v1alpha1.ReplacedLabel] != "true" && v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
+	return pod.Labels[v1beta1.ReplacedLabel] != "true" && v.set.Spec.ScaleStrategy != nil && slices.Contains(v.set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
 }
 
 // isNumber reports whether an annotation has a value that managers write.

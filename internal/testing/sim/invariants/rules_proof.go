@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -54,7 +54,7 @@ func givesUpWithReason(v *verdict) string {
 	case rejected, why == "", strings.HasPrefix(why, "StepFailed"):
 		return ""
 	case why == "Aborted":
-		if asked := v.set.Annotations[v1alpha1.AbortAnnotation]; asked != is.Name {
+		if asked := v.set.Annotations[v1beta1.AbortAnnotation]; asked != is.Name {
 			return fmt.Sprintf("%s is aborted, and the user asks it of %q", is.Name, asked)
 		}
 		return ""
@@ -112,7 +112,7 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 // members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none; the mark means
 // nothing in a set with ordinals, nor beside a claim without it, because surge brings its own claims.
 func (v *verdict) members() (members []*corev1.Pod) {
-	ordinal := v.set.Spec.PodIdentity == v1alpha1.OrdinalIdentity
+	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
 	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
 		pod := apiserver.MustBe[*corev1.Pod](obj)
 		if OwnerOf(pod) == v.set.UID && v.selects(pod) && IsActive(pod) && !v.outside(pod) && (ordinal || !isSurge(pod) || v.mountsUnmarked(pod)) {
@@ -125,7 +125,7 @@ func (v *verdict) members() (members []*corev1.Pod) {
 // countAt returns how many pods are at a revision.
 func countAt(pods []*corev1.Pod, name string) (n int) {
 	for _, pod := range pods {
-		if pod.Labels[v1alpha1.RevisionLabel] == name {
+		if pod.Labels[v1beta1.RevisionLabel] == name {
 			n++
 		}
 	}
@@ -140,7 +140,7 @@ func (v *verdict) mountsUnmarked(pod *corev1.Pod) bool {
 		}
 		key := apiserver.Key{Kind: apiserver.Claims, Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName}
 		claim := v.checker.reconcile.View.Cached(key)
-		return claim != nil && claim.GetLabels()[v1alpha1.SurgeLabel] != "true"
+		return claim != nil && claim.GetLabels()[v1beta1.SurgeLabel] != "true"
 	})
 }
 

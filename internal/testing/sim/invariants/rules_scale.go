@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // observeScale records how many pods a set with scaleStrategy.maxUnavailable has had at once since its replicas were lowered
 // last, as far as a manager has told of them in the status. The verdict is nil if the write is not a manager's.
 func (c *Checker) observeScale(e *apiserver.Entry, v *verdict) {
-	set, ok := e.New.(*v1alpha1.RollSet)
+	set, ok := e.New.(*v1beta1.RollSet)
 	if e.Key != c.world.set || !ok || e.Verb == apiserver.Create || !limitsCreation(set) {
 		if e.Key == c.world.set {
 			c.had = 0
@@ -36,7 +36,7 @@ func (c *Checker) observeScale(e *apiserver.Entry, v *verdict) {
 	}
 }
 
-func limitsCreation(set *v1alpha1.RollSet) bool {
+func limitsCreation(set *v1beta1.RollSet) bool {
 	return set.Spec.ScaleStrategy != nil && set.Spec.ScaleStrategy.MaxUnavailable != nil
 }
 
@@ -50,7 +50,7 @@ func (c *Checker) CheckPlaces(since time.Time) error {
 	if set == nil || set.DeletionTimestamp != nil || set.Status.ObservedGeneration != set.Generation {
 		return nil
 	}
-	now, progressing := c.world.now(), meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
+	now, progressing := c.world.now(), meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionProgressing)
 	if now.Sub(since) < holdsAfter || now.Sub(c.LastWrite) < holdsAfter {
 		return nil
 	}

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // stepsInTurn checks that a rollout takes its steps in order: each begins when the one before it has ended, and none
 // begins twice.
 func stepsInTurn(v *verdict) string {
-	is, ok := v.New.(*v1alpha1.RollSet)
-	was, existed := v.Old.(*v1alpha1.RollSet)
+	is, ok := v.New.(*v1beta1.RollSet)
+	was, existed := v.Old.(*v1beta1.RollSet)
 	if !ok || !existed {
 		return ""
 	}
@@ -41,7 +41,7 @@ func stepsInTurn(v *verdict) string {
 		return ""
 	case after.Step < before.Step:
 		return fmt.Sprintf("step %d after step %d", after.Step, before.Step)
-	case was.Annotations[v1alpha1.PromoteAnnotation] == before.Revision+"/all" && after.Step == after.Steps+1:
+	case was.Annotations[v1beta1.PromoteAnnotation] == before.Revision+"/all" && after.Step == after.Steps+1:
 		return ""
 	case after.Step != before.Step+1:
 		return fmt.Sprintf("step %d after step %d", after.Step, before.Step)
@@ -52,7 +52,7 @@ func stepsInTurn(v *verdict) string {
 
 // readyWhenDone checks that a set is not Ready during a step, nor while pods wait to be moved after the last one.
 func readyWhenDone(v *verdict) string {
-	is, ok := v.New.(*v1alpha1.RollSet)
+	is, ok := v.New.(*v1beta1.RollSet)
 	if !ok || is.Status.Rollout == nil || !meta.IsStatusConditionTrue(is.Status.Conditions, "Ready") {
 		return ""
 	}
@@ -60,7 +60,7 @@ func readyWhenDone(v *verdict) string {
 	switch {
 	case *v.set.Spec.Replicas == 0:
 		return "a set without replicas is at a step"
-	case r.Step <= r.Steps && (v.set.Spec.UpdateStrategy.RollingUpdate.Paused || r.Phase == v1alpha1.RolloutRolling && l.Partition > l.Replicas-sizesOf(&v.set.Spec)[r.Step-1]):
+	case r.Step <= r.Steps && (v.set.Spec.UpdateStrategy.RollingUpdate.Paused || r.Phase == v1beta1.RolloutRolling && l.Partition > l.Replicas-sizesOf(&v.set.Spec)[r.Step-1]):
 		return "" // it waits
 	case r.Step <= r.Steps:
 		return fmt.Sprintf("the set is Ready at step %d of %d", r.Step, r.Steps)
@@ -73,7 +73,7 @@ func readyWhenDone(v *verdict) string {
 
 // readyInPlace checks that a set is not Ready while it has a pod whose ordinal is not in use.
 func readyInPlace(v *verdict) string {
-	is, ok := v.New.(*v1alpha1.RollSet)
+	is, ok := v.New.(*v1beta1.RollSet)
 	if !ok || !meta.IsStatusConditionTrue(is.Status.Conditions, "Ready") {
 		return ""
 	}
@@ -87,7 +87,7 @@ func readyInPlace(v *verdict) string {
 }
 
 // edited reports whether the size of the current step has changed, so that the step is looked up again.
-func edited(before *v1alpha1.RolloutStatus, set *v1alpha1.RollSet) bool {
+func edited(before *v1beta1.RolloutStatus, set *v1beta1.RollSet) bool {
 	steps := set.Spec.UpdateStrategy.RollingUpdate.Steps
 	if int(before.Steps) != len(steps) {
 		return true
@@ -96,7 +96,7 @@ func edited(before *v1alpha1.RolloutStatus, set *v1alpha1.RollSet) bool {
 }
 
 // stepEnded returns why the current step of a status has not ended yet.
-func (v *verdict) stepEnded(set *v1alpha1.RollSet) string {
+func (v *verdict) stepEnded(set *v1beta1.RollSet) string {
 	r := set.Status.Rollout
 	step := &set.Spec.UpdateStrategy.RollingUpdate.Steps[r.Step-1]
 	for _, g := range step.Gates {
@@ -104,8 +104,8 @@ func (v *verdict) stepEnded(set *v1alpha1.RollSet) string {
 			return fmt.Sprintf("step %d ends, and gate %s is not True", r.Step, g.ConditionType)
 		}
 	}
-	promoted := set.Annotations[v1alpha1.PromoteAnnotation] == r.Revision+"/"+strconv.Itoa(int(r.Step)) &&
-		set.Annotations[v1alpha1.PromoteAnnotation] != r.IgnoredPromotion
+	promoted := set.Annotations[v1beta1.PromoteAnnotation] == r.Revision+"/"+strconv.Itoa(int(r.Step)) &&
+		set.Annotations[v1beta1.PromoteAnnotation] != r.IgnoredPromotion
 	if step.Pause && !promoted {
 		return fmt.Sprintf("step %d ends, and nobody promoted it", r.Step)
 	}
@@ -117,12 +117,12 @@ func (v *verdict) stepEnded(set *v1alpha1.RollSet) string {
 
 // soaksInSilence checks that the status is not written while a step soaks and nothing else changes.
 func soaksInSilence(v *verdict) string {
-	is, ok := v.New.(*v1alpha1.RollSet)
-	was, existed := v.Old.(*v1alpha1.RollSet)
+	is, ok := v.New.(*v1beta1.RollSet)
+	was, existed := v.Old.(*v1beta1.RollSet)
 	if !ok || !existed || is.Status.Rollout == nil || was.Status.Rollout == nil {
 		return ""
 	}
-	if r := is.Status.Rollout; r.Phase != v1alpha1.RolloutSoaking || !r.Since.Equal(was.Status.Rollout.Since) {
+	if r := is.Status.Rollout; r.Phase != v1beta1.RolloutSoaking || !r.Since.Equal(was.Status.Rollout.Since) {
 		return ""
 	}
 	before, after := was.Status.DeepCopy(), is.Status.DeepCopy()

@@ -21,7 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/revision"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
@@ -41,11 +41,11 @@ type court struct {
 	client  *apiserver.Client
 	cluster *Cluster
 	checker *Checker
-	set     *v1alpha1.RollSet
+	set     *v1beta1.RollSet
 }
 
 // newCourt creates a set at revision web-1, changed by edit, whose update revision is web-2.
-func newCourt(t *testing.T, edit func(*v1alpha1.RollSet)) *court {
+func newCourt(t *testing.T, edit func(*v1beta1.RollSet)) *court {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	c := &court{t: t, clock: clock, store: apiserver.NewStore(clock.Now)}
@@ -57,16 +57,16 @@ func newCourt(t *testing.T, edit func(*v1alpha1.RollSet)) *court {
 	c.client.Tried, c.client.NoChange = c.checker.Tried, c.checker.NoChange
 	c.checker.Restart(manager)
 
-	set := &v1alpha1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	set.Spec.Replicas = new(int32(3))
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	set.Spec.Template = template("app:v1")
 	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 	edit(set)
-	c.set = apiserver.MustBe[*v1alpha1.RollSet](c.create(set))
+	c.set = apiserver.MustBe[*v1beta1.RollSet](c.create(set))
 	c.create(c.revision("web-1", template("app:v1")))
 	c.create(c.revision("web-2", template("app:v2")))
-	c.status(func(s *v1alpha1.RollSetStatus) {
+	c.status(func(s *v1beta1.RollSetStatus) {
 		s.CurrentRevision, s.UpdateRevision = "web-1", "web-2"
 		s.ObservedGeneration = c.set.Generation
 		s.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Testing"}}
@@ -74,48 +74,48 @@ func newCourt(t *testing.T, edit func(*v1alpha1.RollSet)) *court {
 	return c
 }
 
-func asItIs(*v1alpha1.RollSet) {}
+func asItIs(*v1beta1.RollSet) {}
 
 // rolling has the update revision in its template.
-func rolling(set *v1alpha1.RollSet) { set.Spec.Template = template("app:v2") }
+func rolling(set *v1beta1.RollSet) { set.Spec.Template = template("app:v2") }
 
-func ordinals(set *v1alpha1.RollSet) { set.Spec.PodIdentity = v1alpha1.OrdinalIdentity }
+func ordinals(set *v1beta1.RollSet) { set.Spec.PodIdentity = v1beta1.OrdinalIdentity }
 
 // lenient lets all pods be unavailable, and pauses the rollout.
-func lenient(set *v1alpha1.RollSet) {
+func lenient(set *v1beta1.RollSet) {
 	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
 	set.Spec.UpdateStrategy.RollingUpdate.Paused = true
 }
 
 // zoned lets all pods of a zone be unavailable.
-func zoned(set *v1alpha1.RollSet) {
+func zoned(set *v1beta1.RollSet) {
 	rolling(set)
-	set.Spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
+	set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateStrategy
 	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
-	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1alpha1.FailureDomains{LabelKey: corev1.LabelTopologyZone}
+	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: corev1.LabelTopologyZone}
 }
 
 // hooked has a hook with a limit of ten seconds.
-func hooked(set *v1alpha1.RollSet) {
+func hooked(set *v1beta1.RollSet) {
 	rolling(set)
-	set.Spec.Lifecycle = &v1alpha1.Lifecycle{PreDelete: &v1alpha1.LifecycleHook{
-		LabelsHandler: map[string]string{"example.com/hook": "true"}, TimeoutSeconds: new(int32(10)), OnTimeout: v1alpha1.ProceedOnTimeout,
+	set.Spec.Lifecycle = &v1beta1.Lifecycle{PreDelete: &v1beta1.LifecycleHook{
+		LabelsHandler: map[string]string{"example.com/hook": "true"}, TimeoutSeconds: new(int32(10)), OnTimeout: v1beta1.ProceedOnTimeout,
 	}}
 }
 
 // stepped has three steps.
-func stepped(set *v1alpha1.RollSet) {
+func stepped(set *v1beta1.RollSet) {
 	rolling(set)
 	for n := range int32(3) {
 		steps := &set.Spec.UpdateStrategy.RollingUpdate.Steps
-		*steps = append(*steps, v1alpha1.RolloutStep{Updated: intstr.FromInt32(n + 1)})
+		*steps = append(*steps, v1beta1.RolloutStep{Updated: intstr.FromInt32(n + 1)})
 	}
 }
 
 // draining replaces pods on nodes that leave.
-func draining(set *v1alpha1.RollSet) {
+func draining(set *v1beta1.RollSet) {
 	rolling(set)
-	set.Spec.Disruption = &v1alpha1.Disruption{OnDrain: v1alpha1.ReplaceOnDrain}
+	set.Spec.Disruption = &v1beta1.Disruption{OnDrain: v1beta1.ReplaceOnDrain}
 }
 
 func template(image string) corev1.PodTemplateSpec {
@@ -145,7 +145,7 @@ func (c *court) revision(name string, t corev1.PodTemplateSpec, claims ...string
 }
 
 func (c *court) owners() []metav1.OwnerReference {
-	return []metav1.OwnerReference{*metav1.NewControllerRef(c.set, v1alpha1.GroupVersion.WithKind("RollSet"))}
+	return []metav1.OwnerReference{*metav1.NewControllerRef(c.set, v1beta1.GroupVersion.WithKind("RollSet"))}
 }
 
 // pod returns a pod of the set at a version.
@@ -153,12 +153,12 @@ func (c *court) pod(name, version string) *corev1.Pod {
 	t := template("app:" + version)
 	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 	pod.Namespace, pod.Name, pod.OwnerReferences = namespace, name, c.owners()
-	pod.Labels[v1alpha1.RevisionLabel] = strings.Replace(version, "v", "web-", 1)
+	pod.Labels[v1beta1.RevisionLabel] = strings.Replace(version, "v", "web-", 1)
 	return pod
 }
 
 func gated(pod *corev1.Pod) *corev1.Pod {
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1alpha1.InPlaceUpdateReady}}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: v1beta1.InPlaceUpdateReady}}
 	return pod
 }
 
@@ -201,7 +201,7 @@ func (c *court) delete(obj client.Object) {
 }
 
 // status changes the status of the set without judging it.
-func (c *court) status(change func(*v1alpha1.RollSetStatus)) {
+func (c *court) status(change func(*v1beta1.RollSetStatus)) {
 	c.t.Helper()
 	set := apiserver.Clone(c.cluster.Set())
 	change(&set.Status)
@@ -245,7 +245,7 @@ func (c *court) patches(obj client.Object, format string, args ...any) {
 }
 
 // tells lets the manager write the status of the set.
-func (c *court) tells(change func(*v1alpha1.RollSetStatus)) {
+func (c *court) tells(change func(*v1beta1.RollSetStatus)) {
 	set := apiserver.Clone(c.cluster.Set())
 	change(&set.Status)
 	_ = c.client.Status().Update(c.t.Context(), set)
@@ -253,25 +253,25 @@ func (c *court) tells(change func(*v1alpha1.RollSetStatus)) {
 
 // breach is a set, and what its manager does wrong.
 type breach struct {
-	edit func(*v1alpha1.RollSet)
+	edit func(*v1beta1.RollSet)
 	do   func(c *court)
 }
 
 // moveInPlace moves one pod to the update revision in place.
 func moveInPlace(c *court, pod *corev1.Pod, image string) {
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"web-2"}},"spec":{"containers":[{"name":"app","image":%q}]}}`, v1alpha1.RevisionLabel, image)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"web-2"}},"spec":{"containers":[{"name":"app","image":%q}]}}`, v1beta1.RevisionLabel, image)
 	_ = c.client.Patch(c.t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
 // breaches has for every rule a write that breaks it, and no rule before it.
 func breaches() map[string]breach {
-	rollout := func(step int32, change func(*v1alpha1.RollSetStatus)) func(*v1alpha1.RollSetStatus) {
-		return func(s *v1alpha1.RollSetStatus) {
-			s.Rollout = &v1alpha1.RolloutStatus{Revision: "web-2", Step: step, Steps: 3, Updated: new(intstr.FromInt32(step)), Phase: v1alpha1.RolloutSoaking}
+	rollout := func(step int32, change func(*v1beta1.RollSetStatus)) func(*v1beta1.RollSetStatus) {
+		return func(s *v1beta1.RollSetStatus) {
+			s.Rollout = &v1beta1.RolloutStatus{Revision: "web-2", Step: step, Steps: 3, Updated: new(intstr.FromInt32(step)), Phase: v1beta1.RolloutSoaking}
 			change(s)
 		}
 	}
-	nothing := func(*v1alpha1.RollSetStatus) {}
+	nothing := func(*v1beta1.RollSetStatus) {}
 	return map[string]breach{
 		"I14 scope": {asItIs, func(c *court) {
 			c.begin()
@@ -292,9 +292,9 @@ func breaches() map[string]breach {
 			c.creates(c.pod("web-a", "v1"))
 		}},
 		"names counted": {asItIs, func(c *court) {
-			c.status(func(s *v1alpha1.RollSetStatus) { s.IssuedIDs = 5 })
+			c.status(func(s *v1beta1.RollSetStatus) { s.IssuedIDs = 5 })
 			c.begin()
-			c.tells(func(s *v1alpha1.RollSetStatus) { s.IssuedIDs = 4 })
+			c.tells(func(s *v1beta1.RollSetStatus) { s.IssuedIDs = 4 })
 		}},
 		"budget": {asItIs, func(c *court) {
 			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: c.set.Namespace, Name: c.set.Name}}
@@ -307,7 +307,7 @@ func breaches() map[string]breach {
 			c.begin()
 			c.deletes(pod, client.GracePeriodSeconds(0))
 		}},
-		"I3 upper bound": {func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(1)) }, func(c *court) {
+		"I3 upper bound": {func(s *v1beta1.RollSet) { s.Spec.Replicas = new(int32(1)) }, func(c *court) {
 			c.create(c.pod("web-a", "v1"))
 			c.begin()
 			c.creates(c.pod("web-b", "v1"))
@@ -335,14 +335,14 @@ func breaches() map[string]breach {
 		}},
 		"I4 evidence": {rolling, func(c *court) {
 			pod := c.ready(gated(c.pod("web-a", "v2")))
-			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionFalse})
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionFalse})
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 				Name: "app", Image: "app:v1", ContainerID: "x", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 			}}
 			c.update(pod, "status")
 			c.begin()
 			patch := `{"status":{"conditions":[{"type":%q,"status":"True"}]}}`
-			_ = c.client.Status().Patch(c.t.Context(), pod, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, v1alpha1.InPlaceUpdateReady)))
+			_ = c.client.Status().Patch(c.t.Context(), pod, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, v1beta1.InPlaceUpdateReady)))
 		}},
 		"I5 order": {ordinals, func(c *court) {
 			c.begin()
@@ -368,7 +368,7 @@ func breaches() map[string]breach {
 			c.begin()
 			c.deletes(claim)
 		}},
-		"claims in turn": {func(set *v1alpha1.RollSet) {
+		"claims in turn": {func(set *v1beta1.RollSet) {
 			set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 			set.Spec.VolumeClaimTemplates[0].Spec.VolumeAttributesClassName = new("gold")
@@ -394,7 +394,7 @@ func breaches() map[string]breach {
 			c.create(c.revision("web-3", template("app:v1"), "data"))
 			c.begin()
 			pod := c.pod("web-a", "v1")
-			pod.Labels[v1alpha1.RevisionLabel] = "web-3"
+			pod.Labels[v1beta1.RevisionLabel] = "web-3"
 			c.creates(pod)
 		}},
 		"revisions in use": {asItIs, func(c *court) {
@@ -426,13 +426,13 @@ func breaches() map[string]breach {
 		}},
 		"I12 status": {asItIs, func(c *court) {
 			c.begin()
-			c.tells(func(s *v1alpha1.RollSetStatus) { s.ReadyReplicas = 1 })
+			c.tells(func(s *v1beta1.RollSetStatus) { s.ReadyReplicas = 1 })
 		}},
 		"I12 words": {asItIs, func(c *court) {
 			c.begin()
-			c.tells(func(s *v1alpha1.RollSetStatus) { s.Conditions[0].Message = "3 of 2 pods are ready" })
+			c.tells(func(s *v1beta1.RollSetStatus) { s.Conditions[0].Message = "3 of 2 pods are ready" })
 		}},
-		"I13 deletion": {func(s *v1alpha1.RollSet) { s.Finalizers = []string{"example.com/stays"} }, func(c *court) {
+		"I13 deletion": {func(s *v1beta1.RollSet) { s.Finalizers = []string{"example.com/stays"} }, func(c *court) {
 			c.delete(c.set)
 			c.begin()
 			c.creates(c.pod("web-a", "v1"))
@@ -480,7 +480,7 @@ func breaches() map[string]breach {
 		}},
 		"hooks": {hooked, func(c *court) {
 			pod := c.pod("web-a", "v1")
-			pod.Labels["example.com/hook"], pod.Labels[v1alpha1.LifecycleStateLabel] = "true", "PreparingDelete"
+			pod.Labels["example.com/hook"], pod.Labels[v1beta1.LifecycleStateLabel] = "true", "PreparingDelete"
 			prepared := c.create(pod)
 			c.clock.SetTime(c.clock.Now().Add(8 * time.Second))
 			c.begin()
@@ -494,18 +494,18 @@ func breaches() map[string]breach {
 		"I9 soak": {stepped, func(c *court) {
 			c.status(rollout(1, nothing))
 			c.begin()
-			c.tells(func(s *v1alpha1.RollSetStatus) { s.Conditions[0].Reason = "Another" })
+			c.tells(func(s *v1beta1.RollSetStatus) { s.Conditions[0].Reason = "Another" })
 		}},
 		"I12 steps": {stepped, func(c *court) {
 			c.begin()
-			c.tells(rollout(1, func(s *v1alpha1.RollSetStatus) {
+			c.tells(rollout(1, func(s *v1beta1.RollSetStatus) {
 				s.Conditions[0].Status, s.Conditions[0].LastTransitionTime = metav1.ConditionTrue, metav1.NewTime(c.clock.Now())
 			}))
 		}},
 		"I12 ready": {ordinals, func(c *court) {
 			c.ready(c.pod("web-7", "v2"))
 			c.begin()
-			c.tells(func(s *v1alpha1.RollSetStatus) {
+			c.tells(func(s *v1beta1.RollSetStatus) {
 				s.Conditions[0].Status, s.Conditions[0].LastTransitionTime = metav1.ConditionTrue, metav1.NewTime(c.clock.Now())
 			})
 		}},
@@ -566,7 +566,7 @@ func TestTriedWrites(t *testing.T) {
 			claim := c.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data-web-a"}})
 			c.ready(mounting(c.pod("web-a", "v1"), "data-web-a"))
 			c.begin()
-			c.status(func(s *v1alpha1.RollSetStatus) {
+			c.status(func(s *v1beta1.RollSetStatus) {
 				s.Conditions[0].Status, s.Conditions[0].ObservedGeneration = metav1.ConditionTrue, c.set.Generation
 			})
 			c.begin()
@@ -575,7 +575,7 @@ func TestTriedWrites(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			c := newCourt(t, func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(1)) })
+			c := newCourt(t, func(s *v1beta1.RollSet) { s.Spec.Replicas = new(int32(1)) })
 			c.begin()
 			do(c)
 			if err := c.checker.Violation; err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -604,9 +604,9 @@ func TestWaste(t *testing.T) {
 // TestCheckWanted compares a set with what is there at the end of a rollout.
 func TestCheckWanted(t *testing.T) {
 	t.Parallel()
-	c := newCourt(t, func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(1)) })
+	c := newCourt(t, func(s *v1beta1.RollSet) { s.Spec.Replicas = new(int32(1)) })
 	c.ready(c.pod("web-a", "v1"))
-	c.status(func(s *v1alpha1.RollSetStatus) {
+	c.status(func(s *v1beta1.RollSetStatus) {
 		s.UpdateRevision = "web-1"
 		s.Replicas, s.ReadyReplicas, s.AvailableReplicas = 1, 1, 1
 		s.Conditions[0].Status, s.Conditions[0].ObservedGeneration = metav1.ConditionTrue, c.set.Generation
@@ -614,18 +614,18 @@ func TestCheckWanted(t *testing.T) {
 	if err := c.cluster.CheckWanted(c.cluster.Set(), false); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(set *v1alpha1.RollSet){
-		"1 active pods, 2 wanted":               func(s *v1alpha1.RollSet) { s.Spec.Replicas = new(int32(2)) },
-		"a is not available":                    func(s *v1alpha1.RollSet) { s.Spec.MinReadySeconds = 7200 },
-		"a is a stray at v1":                    func(s *v1alpha1.RollSet) { s.Spec.Template, s.Status.CurrentRevision = template("app:v2"), "web-2" },
+	for want, change := range map[string]func(set *v1beta1.RollSet){
+		"1 active pods, 2 wanted":               func(s *v1beta1.RollSet) { s.Spec.Replicas = new(int32(2)) },
+		"a is not available":                    func(s *v1beta1.RollSet) { s.Spec.MinReadySeconds = 7200 },
+		"a is a stray at v1":                    func(s *v1beta1.RollSet) { s.Spec.Template, s.Status.CurrentRevision = template("app:v2"), "web-2" },
 		"0 pods at the update revision v2":      rolling,
-		"the rollout is over":                   func(s *v1alpha1.RollSet) { s.Status.UpdateRevision = "web-2" },
-		"generation 0 is observed":              func(s *v1alpha1.RollSet) { s.Status.ObservedGeneration = 0 },
-		"status says 4 replicas":                func(s *v1alpha1.RollSet) { s.Status.Replicas = 4 },
-		"status says 0 ready":                   func(s *v1alpha1.RollSet) { s.Status.ReadyReplicas = 0 },
-		"condition Ready is True: false":        func(s *v1alpha1.RollSet) { s.Status.Conditions[0].Status = metav1.ConditionFalse },
-		"condition Ready is about generation 0": func(s *v1alpha1.RollSet) { s.Status.Conditions[0].ObservedGeneration = 0 },
-		"1 unused revisions":                    func(s *v1alpha1.RollSet) { s.Spec.RevisionHistoryLimit = new(int32(0)) },
+		"the rollout is over":                   func(s *v1beta1.RollSet) { s.Status.UpdateRevision = "web-2" },
+		"generation 0 is observed":              func(s *v1beta1.RollSet) { s.Status.ObservedGeneration = 0 },
+		"status says 4 replicas":                func(s *v1beta1.RollSet) { s.Status.Replicas = 4 },
+		"status says 0 ready":                   func(s *v1beta1.RollSet) { s.Status.ReadyReplicas = 0 },
+		"condition Ready is True: false":        func(s *v1beta1.RollSet) { s.Status.Conditions[0].Status = metav1.ConditionFalse },
+		"condition Ready is about generation 0": func(s *v1beta1.RollSet) { s.Status.Conditions[0].ObservedGeneration = 0 },
+		"1 unused revisions":                    func(s *v1beta1.RollSet) { s.Spec.RevisionHistoryLimit = new(int32(0)) },
 	} {
 		set := apiserver.Clone(c.cluster.Set())
 		change(set)
@@ -645,7 +645,7 @@ func TestCheckService(t *testing.T) {
 	closed := metav1.NewTime(c.clock.Now())
 	pod.Status.Conditions = append(pod.Status.Conditions,
 		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
-		corev1.PodCondition{Type: v1alpha1.InPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: closed})
+		corev1.PodCondition{Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: closed})
 	c.update(pod, "status")
 	hasKubelet := func(is bool) func(types.UID) bool { return func(types.UID) bool { return is } }
 	for _, tc := range []struct {
@@ -663,11 +663,11 @@ func TestCheckService(t *testing.T) {
 // TestCheckPlaces deletes a pod of a set that says that it waits for the limit on creation.
 func TestCheckPlaces(t *testing.T) {
 	t.Parallel()
-	limited := func(set *v1alpha1.RollSet) {
-		set.Spec.ScaleStrategy = &v1alpha1.ScaleStrategy{MaxUnavailable: new(intstr.FromInt32(1))}
+	limited := func(set *v1beta1.RollSet) {
+		set.Spec.ScaleStrategy = &v1beta1.ScaleStrategy{MaxUnavailable: new(intstr.FromInt32(1))}
 	}
 	for name, tc := range map[string]struct {
-		edit    func(*v1alpha1.RollSet)
+		edit    func(*v1beta1.RollSet)
 		replica int32
 		after   time.Duration
 		message string
@@ -684,12 +684,12 @@ func TestCheckPlaces(t *testing.T) {
 			c := newCourt(t, tc.edit)
 			pods := []client.Object{c.create(c.pod("web-a", "v1")), c.create(c.pod("web-b", "v1"))}
 			c.begin()
-			c.tells(func(s *v1alpha1.RollSetStatus) { s.Replicas = 2 })
+			c.tells(func(s *v1beta1.RollSetStatus) { s.Replicas = 2 })
 			c.delete(pods[0])
 			set := c.cluster.Set().DeepCopy()
 			set.Spec.Replicas = &tc.replica
 			c.update(set, "")
-			c.status(func(s *v1alpha1.RollSetStatus) {
+			c.status(func(s *v1beta1.RollSetStatus) {
 				s.ReachedReplicas, s.ObservedGeneration = 2, c.cluster.Set().Generation
 				s.Conditions = []metav1.Condition{{Type: "Progressing", Message: "waiting for web-a: " + tc.message}}
 			})

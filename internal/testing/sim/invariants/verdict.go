@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -25,7 +25,7 @@ type verdict struct {
 	// now is the time on the manager's clock.
 	now time.Time
 	// set is the set as the manager sees it; nil if it sees none.
-	set *v1alpha1.RollSet
+	set *v1beta1.RollSet
 	// pods holds the set's pods as the manager knew them before the write.
 	pods map[apiserver.Key]*corev1.Pod
 }
@@ -111,16 +111,16 @@ func (v *verdict) isAvailable(pod *corev1.Pod) bool {
 // changed reports whether a pod is in a state of the hook inPlaceUpdate that follows its update. Such a pod is not back in service.
 func (v *verdict) changed(pod *corev1.Pod) bool {
 	state, hooks := stateOf(pod), v.set.Spec.Lifecycle
-	return (state == v1alpha1.LifecycleUpdating || state == v1alpha1.LifecycleUpdated) && hooks != nil && hooks.InPlaceUpdate != nil
+	return (state == v1beta1.LifecycleUpdating || state == v1beta1.LifecycleUpdated) && hooks != nil && hooks.InPlaceUpdate != nil
 }
 
 // prepared reports whether a pod is prepared for its deletion or update, under a hook of the set. It counts as unavailable from
 // then on, so later edits of the budget do not concern it.
 func (v *verdict) prepared(pod *corev1.Pod) bool {
 	switch hooks := v.set.Spec.Lifecycle; stateOf(pod) {
-	case v1alpha1.LifecyclePreparingDelete:
+	case v1beta1.LifecyclePreparingDelete:
 		return hooks != nil && hooks.PreDelete != nil
-	case v1alpha1.LifecyclePreparingUpdate:
+	case v1beta1.LifecyclePreparingUpdate:
 		return hooks != nil && hooks.InPlaceUpdate != nil
 	default:
 		return false
@@ -128,7 +128,7 @@ func (v *verdict) prepared(pod *corev1.Pod) bool {
 }
 
 // prepares reports whether the write brings a pod to a state in which it counts as prepared.
-func (v *verdict) prepares(state v1alpha1.LifecycleState) bool {
+func (v *verdict) prepares(state v1beta1.LifecycleState) bool {
 	u, ok := v.update()
 	return ok && stateOf(u.after) == state && stateOf(u.before) != state && v.prepared(u.after)
 }
@@ -138,5 +138,5 @@ func (v *verdict) prepares(state v1alpha1.LifecycleState) bool {
 func (v *verdict) heldBack(pod *corev1.Pod) bool {
 	hooks := v.set.Spec.Lifecycle
 	return hooks != nil && hooks.PreNormal != nil &&
-		pod.Labels[v1alpha1.LifecycleStateLabel] == string(v1alpha1.LifecyclePreparingNormal)
+		pod.Labels[v1beta1.LifecycleStateLabel] == string(v1beta1.LifecyclePreparingNormal)
 }

@@ -14,7 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
@@ -46,7 +46,7 @@ func (c *Cluster) templateIn(revision client.Object) *corev1.PodTemplateSpec {
 
 // Version returns v1 for a pod of the first template that the user asked for, v2 for the next, and so on.
 func (c *Cluster) Version(pod *corev1.Pod) string {
-	return c.VersionNamed(pod.Labels[v1alpha1.RevisionLabel])
+	return c.VersionNamed(pod.Labels[v1beta1.RevisionLabel])
 }
 
 // VersionNamed returns the version of a revision, also after the revision was deleted.

@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"rollset.dev/rollset/api/v1alpha1"
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
 // CheckWanted compares the pods and the status with the spec.
-func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, letsPass bool) error {
+func (c *Cluster) CheckWanted(set *v1beta1.RollSet, letsPass bool) error {
 	own, active := c.OwnPods(set)
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -56,7 +56,7 @@ func (c *Cluster) CheckWanted(set *v1alpha1.RollSet, letsPass bool) error {
 
 // checkStep compares condition Ready with the step at work. A set that was rolled back does not run the template in its spec, and
 // one in a step not yet.
-func (c *Cluster) checkStep(set *v1alpha1.RollSet, letsPass bool, check func(bool, string, ...any)) {
+func (c *Cluster) checkStep(set *v1beta1.RollSet, letsPass bool, check func(bool, string, ...any)) {
 	l := c.Limits(set)
 	ready := meta.IsStatusConditionTrue(set.Status.Conditions, "Ready")
 	step, atWork := c.stepAtWork(set)
@@ -66,12 +66,12 @@ func (c *Cluster) checkStep(set *v1alpha1.RollSet, letsPass bool, check func(boo
 }
 
 // rolls reports whether the set moves pods by itself to where it wants them.
-func (*Cluster) rolls(set *v1alpha1.RollSet) bool {
-	return set.Spec.UpdateStrategy.Type != v1alpha1.OnDeleteStrategy && !set.Spec.UpdateStrategy.RollingUpdate.Paused
+func (*Cluster) rolls(set *v1beta1.RollSet) bool {
+	return set.Spec.UpdateStrategy.Type != v1beta1.OnDeleteStrategy && !set.Spec.UpdateStrategy.RollingUpdate.Paused
 }
 
 // checkDrained checks that no pod is on a node that leaves, if the set replaces such pods.
-func (c *Cluster) checkDrained(set *v1alpha1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
+func (c *Cluster) checkDrained(set *v1beta1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
 	if !set.Spec.ReplacesOnDrain() || !c.rolls(set) {
 		return
 	}
@@ -81,16 +81,16 @@ func (c *Cluster) checkDrained(set *v1alpha1.RollSet, active []*corev1.Pod, chec
 }
 
 // checkMix checks that p pods are at the current revision and the others at the update revision.
-func (c *Cluster) checkMix(set *v1alpha1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
+func (c *Cluster) checkMix(set *v1beta1.RollSet, active []*corev1.Pod, check func(bool, string, ...any)) {
 	update := c.VersionOf(&set.Spec.Template)
 	partition := 0
-	if set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
+	if set.Spec.UpdateStrategy.Type == v1beta1.RollingUpdateStrategy {
 		partition = c.Limits(set).Partition
 	}
 	current := c.VersionNamed(set.Status.CurrentRevision)
 	updated := 0
 	for _, pod := range active {
-		switch named := pod.Labels[v1alpha1.RevisionLabel]; {
+		switch named := pod.Labels[v1beta1.RevisionLabel]; {
 		case c.Version(pod) == update, named == set.Status.UpdateRevision && c.TemplateOf(named) == nil: // it could not be recorded
 			updated++
 		case c.Version(pod) == current:
@@ -111,10 +111,10 @@ func (c *Cluster) checkMix(set *v1alpha1.RollSet, active []*corev1.Pod, check fu
 	check(updated == want || fewer || lost && updated > want, "%d pods at the update revision %s, %d wanted", updated, update, want)
 }
 
-func (c *Cluster) unusedRevisions(set *v1alpha1.RollSet) int {
+func (c *Cluster) unusedRevisions(set *v1beta1.RollSet) int {
 	used := []string{set.Status.CurrentRevision, set.Status.UpdateRevision}
 	for _, pod := range c.Pods() {
-		used = append(used, pod.Labels[v1alpha1.RevisionLabel])
+		used = append(used, pod.Labels[v1beta1.RevisionLabel])
 	}
 	n := 0
 	for r := range apiserver.Each[*appsv1.ControllerRevision](c.Store) {
@@ -137,7 +137,7 @@ func (c *Cluster) CheckService(hasKubelet func(pod types.UID) bool) error {
 	if set == nil || set.DeletionTimestamp != nil {
 		return nil
 	}
-	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1alpha1.InPlaceOnlyPod
+	only := set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnlyPod
 	_, active := c.OwnPods(set)
 	for _, pod := range active {
 		closed, since := gateClosed(pod)

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package v1alpha1
+package v1beta1
 
 const (
 	// RevisionLabel holds, on every pod, the name of the ControllerRevision that the pod was made from.

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package v1alpha1
+package v1beta1
 
 // The schema holds every default that is the same for all sets. The defaults below depend on podIdentity, which a schema
 // cannot express. They are resolved when read, so that a field that a user did not set stays unset.

@@ -1,11 +1,11 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the API of RollSet: one workload kind that replaces StatefulSet, ReplicaSet and CloneSet. It declares
+// Package v1beta1 is the API of RollSet: one workload kind that replaces StatefulSet, ReplicaSet and CloneSet. It declares
 // types, defaults and validation.
 // +kubebuilder:object:generate=true
 // +groupName=apps.rollset.dev
-package v1alpha1
+package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +15,7 @@ import (
 
 var (
 	// GroupVersion is the group and version of this API.
-	GroupVersion = schema.GroupVersion{Group: "apps.rollset.dev", Version: "v1alpha1"}
+	GroupVersion = schema.GroupVersion{Group: "apps.rollset.dev", Version: "v1beta1"}
 
 	// SchemeBuilder collects the functions that add this API to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)

@@ -1,7 +1,7 @@
 // Copyright The RollSet Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package v1alpha1
+package v1beta1
 
 // LifecycleState is the value of the label LifecycleStateLabel: the state of a pod in a set that uses lifecycle hooks.
 type LifecycleState string
