@@ -203,6 +203,26 @@ func TestStatusIsOptionalAndLooksUnfinished(t *testing.T) {
 	}
 }
 
+// The API server converts between versions by changing apiVersion, which loses nothing only if they have the same fields and rules.
+func TestTheVersionBeforeHasTheSameShape(t *testing.T) {
+	_, crd, _ := read(t)
+	if len(crd.Spec.Versions) != 2 {
+		t.Fatalf("there are %d versions", len(crd.Spec.Versions))
+	}
+	now, before := crd.Spec.Versions[0], crd.Spec.Versions[1]
+	if now.Name != "v1beta1" || !now.Served || !now.Storage || now.Deprecated {
+		t.Errorf("v1beta1 is not the first, or not served and stored: %s, %t, %t, %t", now.Name, now.Served, now.Storage, now.Deprecated)
+	}
+	if before.Name != "v1alpha1" || !before.Served || before.Storage || !before.Deprecated || !strings.Contains(*before.DeprecationWarning, "v1beta1") {
+		t.Errorf("v1alpha1 is not served with a warning: %s, %t, %t, %t", before.Name, before.Served, before.Storage, before.Deprecated)
+	}
+	schema.Walk(now.Schema.OpenAPIV3Schema, func(_ string, s *apiextensionsv1.JSONSchemaProps) { s.Description = "" })
+	before.Name, before.Storage, before.Deprecated, before.DeprecationWarning = now.Name, true, false, nil
+	if diff := cmp.Diff(now, before); diff != "" {
+		t.Errorf("v1alpha1 is not v1beta1 without descriptions:\n%.2000s", diff)
+	}
+}
+
 // A reference into another namespace would let one tenant use another's objects.
 func TestNothingNamesANamespace(t *testing.T) {
 	everyOwn(t, func(path string, _ *apiextensionsv1.JSONSchemaProps) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Crdgen finishes the CRD that controller-gen makes of the API types: it cuts the descriptions of the embedded templates,
-// without which the CRD would be too large for kubectl apply, and adds what markers cannot say about fields of Kubernetes'
-// own types.
+// without which the CRD would be too large for kubectl apply, adds what markers cannot say about fields of Kubernetes' own types,
+// and adds the version of the API before this one.
 //
 // The CRD is made, from the top of the repository, by
 //
@@ -68,6 +68,9 @@ func finish(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := schema.Change(root, "spec.template.spec", dropDebugging); err != nil {
+		return nil, err
+	}
 	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
 		boundStrings(s)
 		boundIntegers(s)
@@ -83,7 +86,21 @@ func finish(raw []byte) ([]byte, error) {
 	}
 	schema.Walk(root, allowNulls)
 	crd.Annotations = kept()
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{*schema.Stored(&crd), *before(schema.Stored(&crd))}
 	return write(&crd)
+}
+
+// dropDebugging drops ephemeral containers. The API server refuses them in new pods: they are added to a pod that runs.
+func dropDebugging(s *apiextensionsv1.JSONSchemaProps) { delete(s.Properties, "ephemeralContainers") }
+
+// before returns v1alpha1, which has the shape of the stored version: the API server converts by changing apiVersion. It has no
+// descriptions, because with those of two versions the CRD would not fit into the annotation of kubectl apply.
+func before(stored *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.CustomResourceDefinitionVersion {
+	v := stored.DeepCopy()
+	v.Name, v.Storage, v.Deprecated = "v1alpha1", false, true
+	v.DeprecationWarning = new("apps.rollset.dev/v1alpha1 RollSet is deprecated; use apps.rollset.dev/" + stored.Name + ", which has the same fields")
+	schema.Walk(v.Schema.OpenAPIV3Schema, func(_ string, s *apiextensionsv1.JSONSchemaProps) { s.Description = "" })
+	return v
 }
 
 // kept returns the annotations that make tools leave the CRD in place when they remove the operator: deleting a CRD deletes every

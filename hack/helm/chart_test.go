@@ -345,7 +345,7 @@ func TestArtifactHub(t *testing.T) {
 	if err := sigsyaml.UnmarshalStrict([]byte(metadata.Annotations["artifacthub.io/crds"]), &crds); err != nil {
 		t.Fatal(err)
 	}
-	if len(crds) != 1 || crds[0].Name != "rollsets.apps.rollset.dev" || crds[0].Kind != "RollSet" || crds[0].Version != "v1alpha1" {
+	if len(crds) != 1 || crds[0].Name != "rollsets.apps.rollset.dev" || crds[0].Kind != "RollSet" || crds[0].Version != "v1beta1" {
 		t.Errorf("the CRDs are %v", crds)
 	}
 	var examples []map[string]any

@@ -77,6 +77,6 @@ func New(s *session.Session) *cobra.Command {
 	root.AddCommand(view.Commands(s)...)
 	root.AddCommand(steer.Commands(s)...)
 	root.AddCommand(move.Commands(s)...)
-	root.AddCommand(gate.New(s), explain.New(s), predict.NewPlan(s, pluginVersion()), newVersion(s), newCompletion(s))
+	root.AddCommand(gate.New(s), explain.New(s), predict.NewPlan(s, pluginVersion()), newVersion(s), newMigrateStorage(s), newCompletion(s))
 	return root
 }

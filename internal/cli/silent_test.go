@@ -62,7 +62,7 @@ func argumentsOf() map[string][]string {
 		"undo": {"web"}, "restart": {"web"}, "pause": {"web"}, "resume": {"web"}, "promote": {"web"}, "abort": {"web"}, "retry": {"web"},
 		"set": nil, "set image": {"web", "app=web:2"}, "set partition": {"web", "1"}, "delete-pod": {"web-0"},
 		"gate": {"web", "Smoke", "--", "true"}, "plan": {"web"},
-		"adopt": {"statefulset/web"}, "release": {"web"},
+		"adopt": {"statefulset/web"}, "release": {"web"}, "migrate-storage": {},
 	}
 }
 

@@ -10,6 +10,7 @@ package upgrade
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -25,11 +26,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/cli"
+	"rollset.dev/rollset/internal/cli/session"
 	"rollset.dev/rollset/internal/simulator/kubelet"
 	"rollset.dev/rollset/internal/testing/patience"
 	"rollset.dev/rollset/internal/testing/testbed"
@@ -43,7 +49,12 @@ type bench struct {
 	cluster    *testbed.Cluster
 	namespace  string
 	kubeconfig string
+	// newest is true once the cluster has the CRD of the tip.
+	newest bool
 }
+
+// asBefore is the version of the API that all releases serve. The tests read and write it, so that sets are stored as it first.
+func asBefore() schema.GroupVersion { return schema.GroupVersion{Group: v1beta1.GroupVersion.Group, Version: "v1alpha1"} }
 
 // newBench starts a cluster without a manager.
 func newBench(t *testing.T) *bench {
@@ -62,9 +73,11 @@ func newBench(t *testing.T) *bench {
 	})
 	b := &bench{cluster: cluster, namespace: "upgrade"}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	scheme.AddKnownTypes(asBefore(), &v1beta1.RollSet{}, &v1beta1.RollSetList{})
+	metav1.AddToGroupVersion(scheme, asBefore())
 	if b.Client, err = client.New(cluster.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +112,8 @@ type version struct {
 	name, root, binary string
 }
 
+const tipName = "tip"
+
 // tip returns the version of the working tree.
 func tip(t *testing.T) version {
 	t.Helper()
@@ -106,7 +121,7 @@ func tip(t *testing.T) version {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return built(t, version{name: "tip", root: root})
+	return built(t, version{name: tipName, root: root})
 }
 
 // release returns the version whose source is kept in a file.
@@ -163,11 +178,20 @@ func unpack(file, dir string) error {
 	}
 }
 
-// take installs a version and starts its manager, in the order of an upgrade: CRD, roles, program.
+// take installs a version and starts its manager, in the order of an upgrade: CRD, roles, program. The CRD of the tip stays when an
+// earlier release takes the sets back.
 func (b *bench) take(t *testing.T, v version) *manager.Process {
 	t.Helper()
-	if err := manager.InstallFrom(t.Context(), b.cluster.RESTConfig(), v.root); err != nil {
+	install := manager.InstallFrom
+	if b.newest {
+		install = manager.InstallRoles
+	}
+	if err := install(t.Context(), b.cluster.RESTConfig(), v.root); err != nil {
 		t.Fatal(err)
+	}
+	if v.name == tipName && !b.newest {
+		b.newest = true
+		b.migrate(t)
 	}
 	p, err := manager.Start(context.WithoutCancel(t.Context()), manager.Options{
 		Binary: v.binary, Kubeconfig: b.kubeconfig, Log: filepath.Join(t.TempDir(), "log"),
@@ -177,4 +201,44 @@ func (b *bench) take(t *testing.T, v version) *manager.Process {
 	}
 	t.Cleanup(func() { _ = p.Kill() })
 	return p
+}
+
+// migrate stores all sets in the newest version of the API. No manager runs meanwhile, so that every write is the migration's.
+func (b *bench) migrate(t *testing.T) {
+	t.Helper()
+	versions := func() map[string]string {
+		sets := &v1beta1.RollSetList{}
+		if err := b.List(t.Context(), sets, client.InNamespace(b.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for i := range sets.Items {
+			all[sets.Items[i].Name] = fmt.Sprint(sets.Items[i].ResourceVersion, " of generation ", sets.Items[i].Generation)
+		}
+		return all
+	}
+	before := versions()
+	for _, want := range []string{fmt.Sprintf("%d RollSets are stored as v1beta1; before: [v1alpha1 v1beta1]\n", len(before)), "all RollSets are stored as v1beta1\n"} {
+		out := &bytes.Buffer{}
+		s := session.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}, clock.RealClock{})
+		if code := cli.Run(t.Context(), s, []string{"kubectl-rollset", "--kubeconfig=" + b.kubeconfigOfAdmin(t), "migrate-storage"}); code != 0 || out.String() != want {
+			t.Fatalf("migrate-storage ended with %d: %s", code, out)
+		}
+	}
+	after := versions()
+	for name, was := range before {
+		_, generation, _ := strings.Cut(was, " ")
+		if after[name] == was || !strings.HasSuffix(after[name], " "+generation) {
+			t.Errorf("set %s was at %s, and is at %s: it was not stored anew, or was changed", name, was, after[name])
+		}
+	}
+}
+
+func (b *bench) kubeconfigOfAdmin(t *testing.T) string {
+	t.Helper()
+	file, err := b.cluster.KubeconfigFor("admin", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

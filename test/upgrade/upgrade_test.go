@@ -4,10 +4,12 @@
 package upgrade
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +29,8 @@ import (
 // quiet is how long nothing may happen after a manager has looked at all sets.
 const quiet = 3 * time.Second
 
+var copies = flag.Int("copies", 1, "Number of sets of each shape")
+
 // TestUpgradeAndBack lets the manager of each earlier release bring sets of every shape into the middle of a change. This
 // one takes over, completes the changes, and begins others, and the earlier release takes the sets back.
 func TestUpgradeAndBack(t *testing.T) {
@@ -40,7 +44,7 @@ func TestUpgradeAndBack(t *testing.T) {
 		t.Run(from.name, func(t *testing.T) {
 			b := newBench(t)
 			p := b.take(t, from)
-			all := shapes()
+			all := repeated(shapes(), *copies)
 			for _, s := range all {
 				if err := b.Create(t.Context(), newSet(b.namespace, s.name, s.make)); err != nil {
 					t.Fatal(err)
@@ -52,6 +56,19 @@ func TestUpgradeAndBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// repeated returns so many copies of each shape.
+func repeated(shapes []shape, n int) (all []shape) {
+	for i := range n {
+		for _, s := range shapes {
+			if i > 0 {
+				s.name += "-" + strconv.Itoa(i)
+			}
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // changeManagers begins the changes of the shapes, lets another version take over, and completes them.

@@ -14,16 +14,23 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Of returns the schema of the only version of a custom resource.
+// Of returns the schema of the version that a custom resource is stored in.
 func Of(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.JSONSchemaProps, error) {
-	if n := len(crd.Spec.Versions); n != 1 {
-		return nil, fmt.Errorf("%s has %d versions, not one", crd.Name, n)
+	v := Stored(crd)
+	if v == nil || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("%s has no schema of a stored version", crd.Name)
 	}
-	validation := crd.Spec.Versions[0].Schema
-	if validation == nil || validation.OpenAPIV3Schema == nil {
-		return nil, fmt.Errorf("%s has no schema", crd.Name)
+	return v.Schema.OpenAPIV3Schema, nil
+}
+
+// Stored returns the version that a custom resource is stored in; nil if there is none.
+func Stored(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range crd.Spec.Versions {
+		if v := &crd.Spec.Versions[i]; v.Storage {
+			return v
+		}
 	}
-	return validation.OpenAPIV3Schema, nil
+	return nil
 }
 
 // Change lets a function change the schema at a path. Schemas hold one another by value, so a changed schema must be written

@@ -59,6 +59,7 @@ func rollSets(s *session.Session, filenames []string) (sets []*unstructured.Unst
 		}
 		for _, o := range objects {
 			if o.GroupVersionKind().GroupKind() == kind {
+				o.SetAPIVersion(v1beta1.GroupVersion.String()) // all versions have the same fields
 				sets = append(sets, o)
 			}
 		}

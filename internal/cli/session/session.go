@@ -161,6 +161,11 @@ func VerticalPodAutoscaler() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
 }
 
+// CustomResourceDefinition returns the kind of definitions of custom resources.
+func CustomResourceDefinition() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+}
+
 // mapper knows the resources of the kinds, so that no command must ask for them.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
@@ -178,6 +183,7 @@ func mapper() meta.RESTMapper {
 		add(kind.GroupVersion(), meta.RESTScopeNamespace, kind.Kind)
 	}
 	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass")
+	add(CustomResourceDefinition().GroupVersion(), meta.RESTScopeRoot, CustomResourceDefinition().Kind)
 	return m
 }
 

@@ -23,7 +23,7 @@ func resourceNames() []string {
 	group := "." + v1beta1.GroupVersion.Group
 	return []string{
 		"rls", "rollset", "rollsets", "rls" + group, "rollset" + group, "rollsets" + group,
-		"rollsets." + v1beta1.GroupVersion.Version + group,
+		"rollsets." + v1beta1.GroupVersion.Version + group, "rollsets.v1alpha1" + group,
 	}
 }
 

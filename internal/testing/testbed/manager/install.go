@@ -50,6 +50,11 @@ func InstallFrom(ctx context.Context, config *rest.Config, root string) error {
 	if err := installCRD(ctx, config, root); err != nil {
 		return err
 	}
+	return InstallRoles(ctx, config, root)
+}
+
+// InstallRoles applies the roles of a source tree, and binds User to them.
+func InstallRoles(ctx context.Context, config *rest.Config, root string) error {
 	files := []string{filepath.Join(root, "config", "rbac", "manager", "role.yaml")}
 	bindings := []*unstructured.Unstructured{binding("manager-role"), binding("storage-reader-role")}
 	disruption := filepath.Join(root, "config", "rbac", "disruption", "role.yaml")
