@@ -51,6 +51,12 @@ func (r *release) clusterServiceVersion(in *input) (map[string]any, error) {
 		return nil, fmt.Errorf("it owns %v, and there is %s %s", owned, in.crd.Name, in.crd.Spec.Versions[0].Name)
 	}
 	describe(&owned[0], in.crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	for _, older := range in.crd.Spec.Versions[1:] {
+		csv.Spec.CustomResourceDefinitions.Owned = append(csv.Spec.CustomResourceDefinitions.Owned, operatorsv1alpha1.CRDDescription{
+			Name: owned[0].Name, Kind: owned[0].Kind, Version: older.Name, DisplayName: owned[0].DisplayName + " (" + older.Name + ", deprecated)",
+			Description: owned[0].Description,
+		})
+	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {
 		return nil, err

@@ -104,6 +104,7 @@ func definition() map[string]any {
 		},
 		"x-kubernetes-group-version-kind": []any{
 			map[string]any{"group": "apps.rollset.dev", "version": "v1beta1", "kind": "RollSet"},
+			map[string]any{"group": "apps.rollset.dev", "version": "v1alpha1", "kind": "RollSet"},
 		},
 	}
 }

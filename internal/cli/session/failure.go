@@ -55,7 +55,7 @@ func Explain(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	switch urlError, isURL := errors.AsType[*url.Error](err); {
 	case isNoRollSets(err):
-		return fmt.Sprintf("this cluster has no RollSets: the API server does not serve %s; install RollSet first", v1beta1.GroupVersion)
+		return fmt.Sprintf("the API server does not serve RollSets of %s; install RollSet first, or upgrade its CustomResourceDefinition", v1beta1.GroupVersion)
 	case apierrors.IsForbidden(err) && strings.Contains(text, v1beta1.GroupVersion.Group):
 		if strings.Contains(text, " cannot get ") || strings.Contains(text, " cannot list ") || strings.Contains(text, " cannot watch ") {
 			return text + "; the cluster role rollset-viewer-role gives it"

@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a cluster without RollSets": {
 			unknownKind,
-			"this cluster has no RollSets: the API server does not serve apps.rollset.dev/v1beta1; install RollSet first",
+			"the API server does not serve RollSets of apps.rollset.dev/v1beta1; install RollSet first, or upgrade its CustomResourceDefinition",
 		},
 		"a right that is missing": {
 			apierrors.NewForbidden(sets, "web", errors.New(`user "a" cannot patch resource "rollsets"`)),
