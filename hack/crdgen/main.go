@@ -68,9 +68,6 @@ func finish(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := schema.Change(root, "spec.template.spec", dropDebugging); err != nil {
-		return nil, err
-	}
 	schema.Walk(root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
 		boundStrings(s)
 		boundIntegers(s)
@@ -89,9 +86,6 @@ func finish(raw []byte) ([]byte, error) {
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{*schema.Stored(&crd), *before(schema.Stored(&crd))}
 	return write(&crd)
 }
-
-// dropDebugging drops ephemeral containers. The API server refuses them in new pods: they are added to a pod that runs.
-func dropDebugging(s *apiextensionsv1.JSONSchemaProps) { delete(s.Properties, "ephemeralContainers") }
 
 // before returns v1alpha1, which has the shape of the stored version: the API server converts by changing apiVersion. It has no
 // descriptions, because with those of two versions the CRD would not fit into the annotation of kubectl apply.

@@ -30,9 +30,6 @@ type shape struct {
 	there func(*v1beta1.RollSetStatus) bool
 	// moves is true if the set does not stand still: pods are created and deleted while managers change.
 	moves bool
-	// judged is a condition whose status differs between versions: v0.0.0-20261122063203-4e0e7e6f38fd reports progress while
-	// a template is refused.
-	judged string
 }
 
 // shapes returns sets of every kind.
@@ -47,7 +44,7 @@ func shapes() []shape {
 		{name: "random-surge", make: o(replicas(3), surge), begin: o(next, image("nginx:missing")), end: o(image("nginx:1")), there: stuck(4)},
 		{name: "random-claims", make: o(replicas(3), claims), begin: o(partition(1), next), end: o(partition(0)), there: updated(2)},
 		{name: "random-hook", make: o(replicas(2), marked, allAtOnce), begin: o(preDelete, next), end: o(unhook), there: waitsForHook},
-		{name: "random-refused", make: o(replicas(3)), begin: o(port(-1)), end: o(port(80)), there: stalled, judged: v1beta1.ConditionProgressing},
+		{name: "random-refused", make: o(replicas(3)), begin: o(port(-1)), end: o(port(80)), there: stalled},
 		{name: "recreate", make: o(replicas(3), strategy(v1beta1.RecreateStrategy)), there: complete},
 		{
 			name: "on-delete", make: o(replicas(3)), begin: o(strategy(v1beta1.OnDeleteStrategy), next),

@@ -54,7 +54,9 @@ type bench struct {
 }
 
 // asBefore is the version of the API that all releases serve. The tests read and write it, so that sets are stored as it first.
-func asBefore() schema.GroupVersion { return schema.GroupVersion{Group: v1beta1.GroupVersion.Group, Version: "v1alpha1"} }
+func asBefore() schema.GroupVersion {
+	return schema.GroupVersion{Group: v1beta1.GroupVersion.Group, Version: "v1alpha1"}
+}
 
 // newBench starts a cluster without a manager.
 func newBench(t *testing.T) *bench {

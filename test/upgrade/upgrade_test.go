@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +92,7 @@ func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all
 		if s.moves {
 			continue
 		}
-		if diff := cmp.Diff(before[s.name], after[s.name], cmpopts.IgnoreSliceElements(func(c metav1.Condition) bool { return c.Type == s.judged })); diff != "" {
+		if diff := cmp.Diff(before[s.name], after[s.name]); diff != "" {
 			t.Errorf("%s is another when %s has taken over (-before +after):\n%s", s.name, to.name, diff)
 		}
 	}
