@@ -26,11 +26,11 @@ import (
 	"rollset.dev/rollset/internal/model/revision"
 )
 
-var update = flag.Bool("update", false, "Write what a terminal shows into the README.")
+var update = flag.Bool("update", false, "Write what a terminal shows into the page of the plugin.")
 
 const (
-	readme = "../../../README.md"
-	// above and below are the text around the picture in the README.
+	page = "../../../docs/kubectl-plugin.md"
+	// above and below are the text around the picture on the page.
 	above = "$ kubectl rollset get web -w\n"
 	below = "```\n"
 )
@@ -78,8 +78,8 @@ func inTheMiddle() objects {
 	return o
 }
 
-// TestReadmeShowsTheScreen compares the README with what a terminal of 120 columns shows; -update writes it anew.
-func TestReadmeShowsTheScreen(t *testing.T) {
+// TestPageShowsTheScreen compares the page with what a terminal of 120 columns shows; -update writes it anew.
+func TestPageShowsTheScreen(t *testing.T) {
 	t.Parallel()
 	s := session.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, clocktesting.NewFakeClock(now))
 	m := &screen{get: &get{session: s}, tree: grow(inTheMiddle(), now), bar: progress.New(progress.WithWidth(barWidth)), width: 120, height: 30}
@@ -88,22 +88,22 @@ func TestReadmeShowsTheScreen(t *testing.T) {
 		lines = append(lines, strings.TrimRight(line, " \n"))
 	}
 	want := strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
-	text, err := os.ReadFile(readme)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(text), above)
 	got, after, closed := strings.Cut(rest, below)
 	if !ok || !closed {
-		t.Fatalf("%s has no block that begins with %q", readme, above)
+		t.Fatalf("%s has no block that begins with %q", page, above)
 	}
 	if got == want {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s shows\n%s\nand a terminal\n%s", readme, got, want)
+		t.Fatalf("%s shows\n%s\nand a terminal\n%s", page, got, want)
 	}
-	if err := os.WriteFile(readme, []byte(before+above+want+below+after), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte(before+above+want+below+after), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
