@@ -83,7 +83,8 @@ func storedIn(crd *unstructured.Unstructured) (string, error) {
 		return "", fmt.Errorf("read the versions of the CustomResourceDefinition: %w", err)
 	}
 	for _, v := range versions {
-		if version, ok := v.(map[string]any); ok && version["storage"] == true {
+		version, _ := v.(map[string]any)
+		if stored, _ := version["storage"].(bool); stored {
 			name, _, err := unstructured.NestedString(version, "name")
 			return name, err
 		}
