@@ -344,7 +344,10 @@ func (s *Set) GivesBack() bool {
 // HasClaims reports whether pods of the set have claims, or had them: at a revision that may come back, or at one that is
 // forgotten.
 func (s *Set) HasClaims() bool {
-	for _, r := range s.Known { // that of the spec is among them
+	if len(s.Spec.VolumeClaimTemplates) > 0 {
+		return true
+	}
+	for _, r := range s.Known {
 		if len(r.Claims) > 0 {
 			return true
 		}
