@@ -56,7 +56,7 @@ func Explain(err error) string {
 	switch urlError, isURL := errors.AsType[*url.Error](err); {
 	case isNoRollSets(err):
 		return fmt.Sprintf("the API server does not serve RollSets of %s; install RollSet first, or upgrade its CustomResourceDefinition", v1beta1.GroupVersion)
-	case apierrors.IsForbidden(err) && strings.Contains(text, v1beta1.GroupVersion.Group):
+	case apierrors.IsForbidden(err) && groupOf(err) == v1beta1.GroupVersion.Group:
 		if strings.Contains(text, " cannot get ") || strings.Contains(text, " cannot list ") || strings.Contains(text, " cannot watch ") {
 			return text + "; the cluster role rollset-viewer-role gives it"
 		}
@@ -68,6 +68,15 @@ func Explain(err error) string {
 	default:
 		return text
 	}
+}
+
+// groupOf returns the API group of the resource that a request was about; empty if the answer does not name it.
+func groupOf(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		return status.Status().Details.Group
+	}
+	return ""
 }
 
 // isUnreachable reports whether a request did not reach the API server.

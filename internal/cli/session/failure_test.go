@@ -46,6 +46,11 @@ func TestExplain(t *testing.T) {
 			apierrors.NewForbidden(sets, "", errors.New(`user "a" cannot list resource "rollsets"`)),
 			`rollsets.apps.rollset.dev is forbidden: user "a" cannot list resource "rollsets"; the cluster role rollset-viewer-role gives it`,
 		},
+		"a right about the definition of RollSets": {
+			apierrors.NewForbidden(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "rollsets.apps.rollset.dev",
+				errors.New(`user "a" cannot get resource "customresourcedefinitions"`)),
+			`customresourcedefinitions.apiextensions.k8s.io "rollsets.apps.rollset.dev" is forbidden: user "a" cannot get resource "customresourcedefinitions"`,
+		},
 		"a server that does not answer": {
 			&url.Error{Op: "Get", URL: "https://a", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}},
 			`the API server does not answer: Get "https://a": dial: connection refused`,

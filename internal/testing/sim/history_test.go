@@ -295,6 +295,9 @@ func TestHistoriesAgain(t *testing.T) {
 		// A user names a pod of surge that stands in for a pod of a lost node.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nimage app:quorum\nlabel-back a\nwhenScaled Delete\n" +
 			"delete a\nlose e\nlabel rank=2 b\nexpensive b\nmaxSurge 99%\npodsToDelete l\nsettle\npodsToDelete h\nhistory 1", 15212},
+		// A pod that came at the current revision, and has a minute to become ready, begins an update in place.
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\ndeny\n" +
+			"policy InPlaceIfPossible\nsettle", 1048576},
 		// A delete is under way for longer than the manager waits for it.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\npodsToDelete b c d\nstrategy OnDelete\nuncordon\n" +
 			"podsToDelete\nminReady 3\nquota 2\nrewind 19\ndeadline 11", 10008666},
