@@ -183,9 +183,17 @@ func TestHooks(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		held []action.HoldKind
-		want string
+		held   []action.HoldKind
+		answer snapshot.Preflight
+		want   string
 	}{
+		"while the API server cannot judge its successor, it stays prepared": {
+			held: []action.HoldKind{action.HeldByPreflight}, answer: snapshot.Preflight{Refusal: "a webhook is down", Failed: true},
+		},
+		"if its successor is refused, it goes back": {
+			held: []action.HoldKind{action.HeldByPreflight}, answer: snapshot.Preflight{Refusal: "denied"},
+			want: "set web-a to Normal (it is no longer to be updated)\n",
+		},
 		"out of service for its grace period, it stays prepared": {held: []action.HoldKind{action.HeldByGrace}},
 		"whatever else holds it":                                 {held: []action.HoldKind{action.HeldByGrace, action.HeldByBudget}},
 		"otherwise it goes back": {
@@ -195,6 +203,7 @@ func TestKeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observe("inPlaceUpdate", "PreparingUpdate", "L")
+			o.Preflights = map[string]snapshot.Preflight{"v2": tt.answer}
 			var update action.Plan
 			for _, kind := range tt.held {
 				update.Hold(kind, "web-a", "why")

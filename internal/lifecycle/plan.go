@@ -134,11 +134,14 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.P
 
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
 // wait for each other; pods that are out of service for a grace period; all pods to be moved while scaling removes pods; and
-// pods whose move the API server refuses, if no other pod could move in their place.
+// pods whose move the API server refuses, if no other pod could move in their place. Without an answer to a preflight it is not known
+// whether a pod is to be moved.
 func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	if h.set.Spec.Lifecycle == nil {
 		return
 	}
+	unanswered := func(m desired.Candidate) bool { return h.set.Preflights[m.To].Failed }
+	h.asking = h.asking || slices.ContainsFunc(w.Candidates, unanswered)
 	resting := map[string]bool{}
 	for _, held := range update.Held {
 		resting[held.Subject] = resting[held.Subject] || held.Kind == action.HeldByGrace

@@ -251,6 +251,8 @@ func TestPreflight(t *testing.T) {
 	t.Parallel()
 	webhook := apierrors.NewBadRequest(`admission webhook "audit.example.com" does not support dry run`)
 	outage := apierrors.NewInternalError(errors.New("failed calling webhook"))
+	unknownOwner := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("cannot set blockOwnerDeletion in this case because "+
+		`cannot find RESTMapping for APIVersion apps.rollset.dev/v1beta1 Kind RollSet: no matches for kind "RollSet"`))
 	tests := map[string]struct {
 		err        error
 		want       string
@@ -265,7 +267,8 @@ func TestPreflight(t *testing.T) {
 		"a webhook that is down":          {err: outage, want: outage.Error(), wantFailed: true},
 		"a quota that others use as well": {err: errConflict, want: errConflict.Error(), wantFailed: true},
 		"a manager without rights":        {err: errRights, want: errRights.Error(), wantFailed: true},
-		"a cut connection":                {err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF.Error(), wantFailed: true},
+		"a version of the set that the API server does not know yet": {err: unknownOwner, want: unknownOwner.Error(), wantFailed: true},
+		"a cut connection": {err: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF.Error(), wantFailed: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,8 @@ func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all
 			continue
 		}
 		if diff := cmp.Diff(before[s.name], after[s.name]); diff != "" {
-			t.Errorf("%s is another when %s has taken over (-before +after):\n%s", s.name, to.name, diff)
+			says := condition(&b.get(t, s.name).Status, v1beta1.ConditionProgressing).Message
+			t.Errorf("%s is another when %s has taken over, and says %q (-before +after):\n%s", s.name, to.name, says, diff)
 		}
 	}
 	for _, s := range all {

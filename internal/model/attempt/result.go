@@ -81,11 +81,15 @@ func ByRule(err error) bool {
 	}, concernsNode)
 }
 
-// LacksRights reports whether the API server refused a write before it looked at it, because the client may not make such
-// writes. An API server that has just started answers like that until it knows the roles. Only its message distinguishes this
-// from the refusal of a policy.
+// LacksRights reports whether the API server refused a write because the client may not make such writes, whatever their content. An
+// API server that has just started answers like that until it knows the roles. One that checks owner references does for some seconds
+// after the CustomResourceDefinition got another version. Only its message distinguishes this from the refusal of a policy.
 func LacksRights(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, `" cannot `) && strings.Contains(text, ` resource "`) || strings.Contains(text, "cannot set blockOwnerDeletion ")
 }
 
 // MayHaveHappened reports whether the API server may have carried out a failed write: it gave no answer, or reported an
