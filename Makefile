@@ -208,7 +208,7 @@ test-sim: ## Run forecasts, properties of the planners, and short simulations; n
 .PHONY: test-modules
 test-modules: ## Run the tests of MODULES.
 	@# Not from the cache, which sees no change of a file outside a test's module.
-	time for module in $(MODULES); do $(LOW) go -C $$module test -vet=off -count=1 $(SHUFFLE) ./...; done
+	time for module in $(MODULES); do $(LOW) go -C $$module test -vet=off -timeout 60m -count=1 $(SHUFFLE) ./...; done
 
 .PHONY: test-envtest
 test-envtest: ## Run the tests of the controller, and of the cluster that tests use, against a real API server.
