@@ -16,6 +16,7 @@ import (
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 func without(label string) func(client.Object) {
@@ -127,6 +128,12 @@ func TestAlteredPatchesAreRefused(t *testing.T) {
 			}
 			if got := result.Attempts[0].Key; got != action.KeyOf(tt.do) {
 				t.Errorf("the refusal is of %v", got)
+			}
+
+			w.observe.Refusals = map[attempt.Key]snapshot.Refusal{action.KeyOf(tt.do): {Message: "conflict", Unsettled: true}}
+			defer func() { w.observe.Refusals = nil }()
+			if again := w.apply(t, tt.do).Attempts; len(again) != 1 || again[0].Overtaken {
+				t.Errorf("attempts after a conflict = %+v, want one that rests", again)
 			}
 		})
 	}

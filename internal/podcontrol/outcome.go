@@ -27,9 +27,10 @@ type outcome struct {
 }
 
 // unsettled reports whether a write was refused that may have happened when it was tried before. The refusal says nothing about
-// that, such as one by an API server that has just started.
+// that, such as one by an API server that has just started. A write that was altered is no such refusal: it happened.
 func (w *writer) unsettled(a action.Action, out outcome) bool {
-	return out.err != nil && !attempt.MayHaveHappened(out.err) && !attempt.InTrouble(out.err) && w.observation.Refusals[action.KeyOf(a)].Unsettled
+	refused := out.err != nil && !attempt.MayHaveHappened(out.err) && !attempt.InTrouble(out.err) && !attempt.IsAltered(out.err)
+	return refused && w.observation.Refusals[action.KeyOf(a)].Unsettled
 }
 
 // namespaceGone reports whether a create was refused because its namespace is being deleted or no longer exists.
