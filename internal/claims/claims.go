@@ -198,7 +198,7 @@ func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 		case Obstacle(c.set, r, claim) != "":
 		case !labeled && r.Active() && Mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
-		case snapshot.Surges(claim) && r.Active() && !r.Surge:
+		case snapshot.Surges(claim) && !r.Surge && (r.Active() || r.Terminating && c.set.Ordinal()):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})
 		case labeled && (left != isLeft || !c.isOwnedBy(claim, r, want)):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: reason})
@@ -307,7 +307,7 @@ const fresh = time.Minute
 
 // removeSurge deletes the claims that were made for a surge pod, once it is gone and surge needs them no more.
 func (c *planner) removeSurge(r *snapshot.Replica, p *action.Plan) {
-	if c.set.Ordinal() || r.Pod != nil || !r.Surge || !c.isSpare(r) {
+	if r.Pod != nil || !r.Surge || !c.isSpare(r) {
 		return
 	}
 	if r.NameTaken {

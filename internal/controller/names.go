@@ -92,9 +92,6 @@ func (n takenNames) stillTaken(ctx context.Context, o *snapshot.Set, id string) 
 // mark marks claim-only identities whose pod name is held by a pod that the set does not own. It matters only where such claims
 // are deleted; elsewhere there may be many.
 func (n takenNames) mark(ctx context.Context, o *snapshot.Set) {
-	if o.Ordinal() {
-		return
-	}
 	for replica := range o.Unsteady() {
 		if replica.Pod == nil && replica.Surge {
 			pod, err := n.pods.Named(ctx, n.pod(replica.ID))

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/adoption"
 	"rollset.dev/rollset/internal/claims"
 	"rollset.dev/rollset/internal/lifecycle"
@@ -68,15 +69,24 @@ func ofPods(o *snapshot.Set) action.Plan {
 }
 
 // unmark removes the mark of a pod that replaced one of the same name, once podsToDelete no longer lists that name. Listed
-// again, the name means this pod. A pod with another action waits.
+// again, the name means this pod. It removes the mark of surge from a pod that scaling up has made a member. A pod with another
+// action waits.
 func unmark(o *snapshot.Set, p *action.Plan) {
 	for r := range o.Unsteady() {
-		if !r.Replaced || !r.Active() || o.Lists(r.Pod.Name) {
+		mark := action.Unmark{Pod: r.Pod}
+		switch {
+		case !r.Active():
+			continue
+		case r.Replaced && !o.Lists(r.Pod.Name):
+			mark.Label, mark.Reason = v1beta1.ReplacedLabel, "podsToDelete no longer names it"
+		case r.MadeForSurge && o.Ordinal() && !o.Condemned(r) && o.Limits.MaxSurge > 0:
+			mark.Label, mark.Reason = v1beta1.SurgeLabel, "its ordinal is in use"
+		default:
 			continue
 		}
 		changes := func(a action.Action) bool { return action.KeyOf(a).Object == string(r.Pod.UID) }
 		if !slices.ContainsFunc(p.Actions, changes) {
-			p.Add(action.Unmark{Pod: r.Pod})
+			p.Add(mark)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (w *writer) changeOf(a action.Action) (c change, err error) {
 	case action.Unmark:
 		c.pod, c.why = a.Pod, a.String()
 		c.patch, err = json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]any{v1beta1.ReplacedLabel: nil},
+			"uid": a.Pod.UID, "resourceVersion": a.Pod.ResourceVersion, "labels": map[string]any{a.Label: nil},
 		}})
 	case action.Adopt:
 		c.pod, c.why, c.replaces = a.Pod, a.String(), true

@@ -15,6 +15,9 @@ import (
 // heldByOrder holds a place while a pod before it is not available.
 func heldByOrder(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	before := firstUnavailableBelow(o, place.Ordinal)
+	if before == nil && place.Surge {
+		before = firstUnavailableSurgeBelow(o, place.Ordinal)
+	}
 	if before == nil {
 		return false
 	}
@@ -32,13 +35,23 @@ func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	return nil
 }
 
+// firstUnavailableSurgeBelow returns the lowest unavailable surge pod below an ordinal; nil if there is none.
+func firstUnavailableSurgeBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
+	for r := range o.Unsteady() {
+		if r.Pod != nil && r.Surge && r.Ordinal < ordinal && !r.Available {
+			return r
+		}
+	}
+	return nil
+}
+
 // lackBelow returns what keeps the pod of an ordinal from being scaled down: the lowest place in use below it whose pod is not
 // available or does not exist; empty if there is none. A place that a quota keeps empty keeps no pod: one that goes makes room.
 func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
 	below := firstUnavailableBelow(o, ordinal)
 	full := o.Refusals[attempt.AnyCreate()].Definite
 	if len(w.Places) > 0 && !full {
-		if place := w.Places[0]; place.Ordinal < ordinal && (below == nil || place.Ordinal < below.Ordinal) {
+		if place := w.Places[0]; !place.Surge && place.Ordinal < ordinal && (below == nil || place.Ordinal < below.Ordinal) {
 			return o.PodName(place.ID) + " does not exist"
 		}
 	}
@@ -50,17 +63,26 @@ func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
 
 // removeCondemned deletes the pods whose ordinal is not in use: all at once, or from the highest, each after the last one is
 // gone. Pods that are unavailable, or that Recreate wants gone, do not reduce availability. While the set has no more than
-// spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it.
+// spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it. Surge pods go when
+// they are no longer needed, and count for nothing here.
 func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	victims := w.Going
-	if o.OrderedReady() {
-		victims = nextCondemned(o, w, p)
-	}
 	budget := o.Budget(o.Limits.MinAvailable())
 	tooMany := o.Active() - o.Limits.Replicas
-	missed := func(r *snapshot.Replica) bool { return r.Available && !desired.IsOld(o, r) }
+	for r := range o.Unsteady() {
+		if r.Surge && r.Active() {
+			tooMany--
+			if r.Available {
+				budget.Available--
+			}
+		}
+	}
+	victims := w.Going
+	if o.OrderedReady() {
+		victims = nextCondemned(o, w, tooMany <= 0, p)
+	}
+	missed := func(r *snapshot.Replica) bool { return r.Available && !r.Surge && !desired.IsOld(o, r) }
 	for _, r := range victims {
-		if !missed(r) {
+		if !missed(r) && !r.Surge {
 			tooMany--
 		}
 	}
@@ -74,18 +96,21 @@ func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
 			p.Hold(action.HeldByBudget, r.Pod.Name, "its ordinal is out of range; it is deleted when enough other pods are available")
 			continue
 		}
-		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: "its ordinal is not in use"})
+		why := "its ordinal is not in use"
+		if r.Surge {
+			why = noMoreSurge
+		}
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
 	}
 }
 
 // nextCondemned returns the pod to delete in an OrderedReady set: a broken one if there is one, otherwise the highest. It
-// waits until the previous one is gone and every place below has an available pod. If the highest is only misplaced, one that is
+// waits until the previous one is gone and every place below has an available pod. If the pods are only misplaced, one that is
 // out of service goes before it. Pods that Recreate wants gone do not wait for the highest when it must wait or is only misplaced,
 // because no new pod is created before they are gone.
-func nextCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) []*snapshot.Replica {
+func nextCondemned(o *snapshot.Set, w *desired.State, misplaced bool, p *action.Plan) []*snapshot.Replica {
 	victim := w.Going[0]
 	lack := lackBelow(o, w, victim.Ordinal)
-	misplaced := o.Active() <= o.Limits.Replicas
 	goesFirst := func(r *snapshot.Replica) bool {
 		switch {
 		case r.Broken():

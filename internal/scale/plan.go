@@ -14,6 +14,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
@@ -50,28 +52,31 @@ func Up(o *snapshot.Set, w *desired.State, down action.Plan) action.Plan {
 // terminating pod counts as stuck.
 func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
 	for r := range o.Unsteady() {
-		if r.Terminating && o.Condemned(r) && !r.Stuck(o.Now) {
+		if r.Terminating && o.Condemned(r) && !r.Surge && !r.Stuck(o.Now) {
 			left = max(left, r.StuckAt().Sub(o.Now)+time.Second)
 		}
 	}
-	return left > 0 || leaving(o, down) > 0, left
+	return left > 0 || len(leaving(o, down)) > 0, left
 }
 
-// leaving counts the surplus pods that a plan deletes, without those whose deletion was refused a moment ago.
-func leaving(o *snapshot.Set, down action.Plan) (n int) {
+// leaving returns the surplus pods that a plan deletes, without those whose deletion was refused a moment ago.
+func leaving(o *snapshot.Set, down action.Plan) (pods []*corev1.Pod) {
 	for _, a := range down.Actions {
 		d, ok := a.(action.Delete)
 		if ok && d.Cause == action.ScaleDown && !o.Refused(action.KeyOf(d)) {
-			n++
+			pods = append(pods, d.Pod)
 		}
 	}
-	return n
+	return pods
 }
+
+// noMoreSurge is why surge pods are deleted.
+const noMoreSurge = "the rollout needs no more surge"
 
 // removeSurplus deletes the pods of a set with random names that go.
 func removeSurplus(o *snapshot.Set, w *desired.State, p *action.Plan) {
 	for _, r := range w.Going {
-		why := "the rollout needs no more surge"
+		why := noMoreSurge
 		if !r.Surge {
 			why = fmt.Sprintf("scale down to %d", o.Active()-len(w.Going))
 		}
@@ -189,14 +194,25 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 	return nil
 }
 
-// room returns how many pods may be created now, and adds the hold for the others. When the range of ordinals moves, a pod goes
+// room returns how many pods may be created now, and adds the hold for the others. Members come before surge. When the range of ordinals moves, a pod goes
 // before another comes: one that goes now, or once enough other pods are available, makes a new one wait. If none goes and none
 // is about to become available, one is created nevertheless.
 func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) int {
 	if !o.Ordinal() {
 		return len(w.Places)
 	}
-	going, waiting := leaving(o, down), 0
+	condemned := withoutSurge(w.Going)
+	members := slices.IndexFunc(w.Places, func(place desired.Place) bool { return place.Surge })
+	if members < 0 {
+		members = len(w.Places)
+	}
+	leaves := leaving(o, down)
+	going, waiting := 0, 0
+	for _, r := range condemned {
+		if slices.Contains(leaves, r.Pod) {
+			going++
+		}
+	}
 	for _, h := range down.Held {
 		if h.Kind == action.HeldByBudget {
 			waiting += h.Count
@@ -205,7 +221,7 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 	gone := untilGone(o)
 	p.Wake(gone)
 	if o.OrderedReady() && (going+waiting > 0 || gone > 0) { // the others go in their turn
-		waiting = len(w.Going) - going
+		waiting = len(condemned) - going
 	}
 	free := max(0, w.Missing-going-waiting)
 	if free == 0 && going == 0 && waiting > 0 {
@@ -215,16 +231,24 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 			free = 1
 		}
 	}
-	if free < len(w.Places) {
-		p.Hold(action.HeldByOrder, w.Going[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
+	switch {
+	case free < members, going+waiting > 0 && members < len(w.Places):
+		p.Hold(action.HeldByOrder, condemned[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
+		return min(members, free)
+	default:
+		return len(w.Places)
 	}
-	return min(len(w.Places), free)
+}
+
+// withoutSurge returns the pods that go without those of surge.
+func withoutSurge(going []*snapshot.Replica) []*snapshot.Replica {
+	return slices.DeleteFunc(slices.Clone(going), func(r *snapshot.Replica) bool { return r.Surge })
 }
 
 // untilGone returns for how long a new pod waits for one that was scaled down and terminates, at most a minute.
 func untilGone(o *snapshot.Set) (left time.Duration) {
 	for r := range o.Unsteady() {
-		if r.Terminating && o.Condemned(r) {
+		if r.Terminating && o.Condemned(r) && !r.Surge {
 			left = max(left, r.OnItsWay(o.Now))
 		}
 	}

@@ -80,7 +80,7 @@ func (f *facts) countPods() {
 			if r.Surge {
 				f.surge++
 			}
-			if f.set.Condemned(r) {
+			if f.set.Condemned(r) && !r.Surge {
 				f.condemned++
 			} else if r.Ready && r.Available {
 				f.serving++
@@ -213,7 +213,7 @@ func (f *facts) untilFailure() (left time.Duration) {
 	deadline, _ := f.set.ProgressDeadline()
 	left = -1
 	for r := range f.set.Unsteady() {
-		if r.Pod == nil || r.Terminating || r.Revision != f.set.Update.Name || r.Available || f.set.Condemned(r) || podstate.SchedulingGated(r.Pod) {
+		if r.Pod == nil || r.Terminating || r.Revision != f.set.Update.Name || r.Available || f.set.Condemned(r) && !r.Surge || podstate.SchedulingGated(r.Pod) {
 			continue
 		}
 		had := max(0, deadline-f.set.Now.Sub(podstate.TriedSince(r.Pod)))

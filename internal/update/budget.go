@@ -26,6 +26,10 @@ type budget struct {
 	moved string
 	// rests is true while surplus pods are being deleted: then no pod in service is disturbed.
 	rests bool
+	// surging is how many surge pods of a set with ordinals are available. surgeComes is true while surge is about to come, before
+	// which no pod in service is disturbed.
+	surging    int
+	surgeComes bool
 	// limit is how many pods at a revision may be unavailable while more are moved to it, at least 1.
 	limit int
 	// unavailable counts, for each revision, the unavailable pods that stay, those about to be created, and those about to
@@ -41,7 +45,8 @@ type budget struct {
 	yieldsAfter time.Duration
 }
 
-// newBudget counts what may be disturbed once scaling is done.
+// newBudget counts what may be disturbed once scaling is done. Surge of a set with ordinals stands in for members that would be too
+// few, but takes no more of them out of service than may be moved at once without it.
 func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	b := budget{
 		Budget:      snapshot.Budget{Available: w.Available, Floor: o.Limits.MinAvailable()},
@@ -57,12 +62,13 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	if o.OrderedReady() {
 		b.lowest = lowestUnavailable(o)
 	}
-	pods, surging := o.Active()-len(w.Going), 0
-	for r := range o.Unsteady() {
-		if r.Surge && r.Active() && !w.Goes(r) {
-			surging++
-		}
+	surging, serving := w.Surging(o)
+	if o.Ordinal() {
+		b.surging = serving
+		b.Floor = max(b.Floor, o.Limits.Replicas-o.Limits.AtOnce()+serving)
+		b.surgeComes = b.awaitsSurge(w, scaling)
 	}
+	pods := o.Active() - len(w.Going)
 	places := o.Limits.Replicas - (pods - surging)
 	for r := range o.Unsteady() {
 		if !w.Goes(r) {
@@ -75,6 +81,24 @@ func newBudget(o *snapshot.Set, w *desired.State, scaling action.Plan) budget {
 	created, surge := b.countCreated(w, scaling)
 	b.limit = w.GuardLimit(o, pods+created, surging+surge)
 	return b
+}
+
+// awaitsSurge reports whether surge of a set with ordinals comes now, or has come and may be about to become available. A pod that
+// takes longer than a minute is not waited for: what maxUnavailable allows goes on.
+func (b *budget) awaitsSurge(w *desired.State, scaling action.Plan) bool {
+	for _, a := range scaling.Actions {
+		if c, ok := a.(action.Create); ok && c.Surge && !b.set.RefusesCreate(c.ID) {
+			return true
+		}
+	}
+	var left time.Duration
+	for r := range b.set.Unsteady() {
+		if r.Surge && r.Active() && !r.Available && !w.Goes(r) {
+			left = max(left, snapshot.Patience-b.set.Now.Sub(r.UnavailableSince()))
+		}
+	}
+	b.yieldAfter(left)
+	return left > 0
 }
 
 // countCreated counts the pods that scaling creates, and the places that it does not fill. A refused create is not on its
@@ -125,7 +149,7 @@ func (b *budget) count(r *snapshot.Replica, w *desired.State, places int) (taken
 
 // yieldAfter records that the guard may yield after a while.
 func (b *budget) yieldAfter(d time.Duration) {
-	if b.yieldsAfter == 0 || d < b.yieldsAfter {
+	if d > 0 && (b.yieldsAfter == 0 || d < b.yieldsAfter) {
 		b.yieldsAfter = d
 	}
 }
@@ -163,7 +187,7 @@ func (b *budget) refuses(m desired.Candidate) action.HoldKind {
 		return action.HeldByGuard
 	case m.To != m.Replica.Revision && b.guards(m) && !b.passes(m):
 		return action.HeldByGuard
-	case b.rests && !m.Replica.OutOfService(), !b.Allows(m.Replica):
+	case (b.rests || b.surgeComes) && !m.Replica.OutOfService(), !b.Allows(m.Replica):
 		return action.HeldByBudget
 	default:
 		return ""
@@ -224,8 +248,18 @@ func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {
 	if b.rests {
 		return "scaling down; pods in service are not updated until the pods that are too many are gone"
 	}
-	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s", b.set.Limits.MaxUnavailable, b.Available, b.set.Limits.Replicas, b.spentOn())
+	if b.surgeComes {
+		return "surge comes first"
+	}
+	surge := ""
+	if b.surging > 0 {
+		surge = fmt.Sprintf(" beside %d of surge", b.surging)
+	}
+	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s%s", b.set.Limits.MaxUnavailable, b.members(), b.set.Limits.Replicas, surge, b.spentOn())
 }
+
+// members returns how many available pods are no surge of a set with ordinals.
+func (b *budget) members() int { return b.Available - b.surging }
 
 // spend takes a move into account.
 func (b *budget) spend(m desired.Candidate) {

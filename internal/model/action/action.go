@@ -71,10 +71,12 @@ type Relabel struct {
 	Revision string
 }
 
-// Unmark removes the label of a pod that replaced one of the same name, once podsToDelete no longer lists that name.
+// Unmark removes a label by which the set marked a pod, once that is no longer true.
 type Unmark struct {
 	// Pod is the pod as observed; its UID and resource version become preconditions.
 	Pod *corev1.Pod
+	// Label is the key of the label, and Reason says why it is removed.
+	Label, Reason string
 }
 
 // CreateClaims creates the claims that a pod waits for and that were deleted.
@@ -299,7 +301,7 @@ func (a Relabel) String() string {
 
 // String returns the line of logs and golden files.
 func (a Unmark) String() string {
-	return fmt.Sprintf("unmark %s (podsToDelete no longer names it)", a.Pod.Name)
+	return fmt.Sprintf("unmark %s (%s)", a.Pod.Name, a.Reason)
 }
 
 // String returns the line of logs and golden files.

@@ -33,7 +33,7 @@ func TestActions(t *testing.T) {
 		{action.Adopt{Pod: pod}, attempt.OfPod(attempt.Adopting, pod), "web-a", "7", "adopt web-a (the selector matches it)"},
 		{action.Release{Pod: pod}, attempt.OfPod(attempt.Releasing, pod), "web-a", "7", "release web-a (the selector does not match it)"},
 		{action.Relabel{Pod: pod, Revision: "v1"}, attempt.OfPod(attempt.Relabeling, pod), "web-a", "7", "relabel web-a to v1 (it is what the template gives)"},
-		{action.Unmark{Pod: pod}, attempt.OfPod(attempt.Unmarking, pod), "web-a", "7", "unmark web-a (podsToDelete no longer names it)"},
+		{action.Unmark{Pod: pod, Reason: "podsToDelete no longer names it"}, attempt.OfPod(attempt.Unmarking, pod), "web-a", "7", "unmark web-a (podsToDelete no longer names it)"},
 		{action.CloseGate{Pod: pod, Reason: "why"}, attempt.OfPod(attempt.Closing, pod), "web-a", "7", "close gate of web-a (why)"},
 		{action.OpenGate{Pod: pod, Reason: "why"}, attempt.OfPod(attempt.Opening, pod), "web-a", "7", "open gate of web-a (why)"},
 		{action.Resize{Pod: pod, Revision: "v1"}, attempt.OfPod(attempt.Resizing, pod), "web-a", "7", "resize web-a to the resources of v1"},

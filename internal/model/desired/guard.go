@@ -27,8 +27,8 @@ type guard struct {
 	allowed, back int
 	instead       string
 	works         bool
-	// surge is how many more surge pods may come at the update revision in addition; none if it is negative.
-	surge int
+	// moreSurge is how many more surge pods may come at the update revision in addition; none if it is negative.
+	moreSurge int
 }
 
 // GuardLimit returns how many pods at a revision may be unavailable while more are moved to it, at least 1. Surge pods come on
@@ -61,13 +61,13 @@ func (s *State) watch(o *snapshot.Set) {
 		}
 	}
 	if !guarded(o) || passed {
-		s.allowed, s.surge = math.MaxInt, math.MaxInt
+		s.allowed, s.moreSurge = math.MaxInt, math.MaxInt
 		return
 	}
 	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
 	s.Holds = unavailable >= limit
 	s.allowed = max(0, limit-unavailable)
-	s.surge = o.Limits.MaxUnavailable + s.Surge - unavailable
+	s.moreSurge = o.Limits.MaxUnavailable + s.Surge - unavailable
 }
 
 // works reports whether a pod of the update revision is available.

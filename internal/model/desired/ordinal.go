@@ -20,24 +20,26 @@ func ordinal(o *snapshot.Set) *State {
 		switch {
 		case r.Pod == nil:
 			continue
-		case r.Active() && !used:
+		case r.Active() && !used && !r.Surge:
 			s.send(r)
 		}
 		taken[k] = taken[k] || used
 	}
-	slices.SortFunc(s.Going, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
 	for _, r := range s.Going {
 		if r.Available {
 			s.Available--
 		}
 	}
+	s.surge(o)
+	slices.SortFunc(s.Going, func(a, b *snapshot.Replica) int { return b.Ordinal - a.Ordinal })
 	s.watch(o)
 	for i := range o.Replicas {
-		if r := &o.Replicas[i]; r.Active() && !s.Goes(r) {
+		if r := &o.Replicas[i]; r.Active() && !r.Surge && !s.Goes(r) {
 			s.judge(o, r)
 		}
 	}
 	s.findPlaces(o, taken)
+	s.findSurgePlaces(o)
 	return s
 }
 

@@ -180,7 +180,7 @@ func (s *State) countExcess(o *snapshot.Set, pods census) (misplaced int) {
 			continue
 		}
 		s.Excess[revision] = excess
-		if !s.missed(o, revision) {
+		if !s.missed(o, revision, s.destination(o, revision)) {
 			continue
 		}
 		misplaced += min(excess, o.Limits.Replicas-pods.want[revision])
@@ -201,13 +201,13 @@ func (s *State) broken(o *snapshot.Set, pods census) int {
 	return n
 }
 
-// missed reports whether moving pods of a revision with excess pods reduces availability. A change that the containers do
+// missed reports whether moving pods from one revision to another reduces availability. A change that the containers do
 // not notice does not, and needs no surge.
-func (s *State) missed(o *snapshot.Set, revision string) bool {
+func (s *State) missed(o *snapshot.Set, from, to string) bool {
 	if o.Limits.MaxSurge == 0 || o.Spec.UpdatePolicy() == v1beta1.RecreatePod {
 		return true
 	}
-	change, cannot := o.Change(revision, s.destination(o, revision))
+	change, cannot := o.Change(from, to)
 	if cannot != "" { // under InPlaceOnly these pods stay, and extra pods would stay with them
 		return o.Spec.UpdatePolicy() != v1beta1.InPlaceOnlyPod
 	}
@@ -312,7 +312,7 @@ func (s *State) fill(o *snapshot.Set, atCurrent, surge, above int) {
 		atCurrent = missing
 	}
 	members := s.admitted(o, max(0, missing-atCurrent), emptied(o))
-	surge = min(Batch-missing, max(0, surge), max(0, s.surge-members))
+	surge = min(Batch-missing, max(0, surge), max(0, s.moreSurge-members))
 	if missing+surge == 0 {
 		return
 	}

@@ -6,7 +6,7 @@
 //
 // The rule: with R replicas and partition p, p pods are wanted at the current revision and R − p at the update revision. In
 // a set with ordinals, the first p of the R ordinals in use are wanted at the current revision. In a set with random names,
-// any p pods are. A lost pod comes back at the revision wanted for its place, or at the current revision while the guard
+// any p pods are. Surge has the next ordinals above those in use, and the revision of the highest of them. A lost pod comes back at the revision wanted for its place, or at the current revision while the guard
 // holds the update revision.
 //
 // Every active pod either stays or goes. A pod goes if its ordinal is not in use or, in a set with random names, if it is
@@ -69,7 +69,7 @@ type State struct {
 	goes map[*snapshot.Replica]bool
 	// want is how many pods of each revision are wanted in a set with random names.
 	want map[string]int
-	// lacking is the revision of the next new pod in a set with random names.
+	// lacking is the revision of the next new pod in a set with random names, and of surge in a set with ordinals.
 	lacking string
 	// added are the names of the claim templates that only the update revision has, in a set with random names. It is empty if
 	// the update revision lacks no pod.
@@ -117,7 +117,10 @@ func (s *State) ComesBackAt(o *snapshot.Set, r *snapshot.Replica) (revision stri
 		return s.guardedAt(o, s.next(o, claimsOf(o, r))), len(r.Claims) > 0 && !r.Surge
 	}
 	k, used := o.InUse(r.Ordinal)
-	if !used {
+	switch {
+	case s.isSurgePlace(o, r.Ordinal):
+		return comesBackAt(o, s.lacking), false
+	case !used:
 		return "", false
 	}
 	if revision, ok := o.Replacing[r.ID]; ok && o.Paused() {
@@ -141,6 +144,9 @@ func IsOld(o *snapshot.Set, r *snapshot.Replica) bool {
 func (s *State) Stays(o *snapshot.Set, r *snapshot.Replica) bool {
 	if !o.Ordinal() {
 		return !s.Goes(r) && s.Excess[r.Revision] == 0
+	}
+	if r.Surge {
+		return !s.Goes(r)
 	}
 	k, used := o.InUse(r.Ordinal)
 	return used && target(o, r, k) == r.Revision

@@ -181,6 +181,9 @@ type Judgment struct {
 	Steady bool
 	// Available is true for an active pod that has been ready for minReadySeconds and is not being updated in place.
 	Available bool
+	// Surge is true for a pod, or claims without a pod, that maxSurge made and that are deleted again. They take no other
+	// pod's place. In a set with ordinals, their ordinal is not in use: scaling up makes them members.
+	Surge bool
 	// Served pods of a set with failure domains have been available, as far as this manager knows.
 	Served bool
 	// Specified pods are to be deleted first, by podsToDelete or by label.
@@ -257,9 +260,8 @@ type Content struct {
 	Unreachable bool
 	// Terminating pods are being deleted, Finished ones have failed or succeeded.
 	Terminating, Finished bool
-	// Surge is true for a pod, or claims without a pod, that maxSurge made and that are deleted again. They take no other
-	// pod's place.
-	Surge bool
+	// MadeForSurge pods have the mark of surge.
+	MadeForSurge bool
 	// Marked pods are to be deleted first, by label.
 	Marked bool
 	// Replaced pods replace one of the same name that podsToDelete lists, or listed.
@@ -335,10 +337,10 @@ func Stays(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // GivesBack reports whether surge pods are deleted at the end of a rollout, so that every other pod stays. It does in sets
-// with claims, now or at a revision that may come back, and with updates in place. In other sets an old pod's successor
-// looks like surge.
+// with ordinals or with claims, now or at a revision that may come back, and with updates in place. In other sets an old
+// pod's successor looks like surge.
 func (s *Set) GivesBack() bool {
-	return s.Spec.UpdatePolicy() != v1beta1.RecreatePod || s.HasClaims()
+	return s.Ordinal() || s.Spec.UpdatePolicy() != v1beta1.RecreatePod || s.HasClaims()
 }
 
 // HasClaims reports whether pods of the set have claims, or had them: at a revision that may come back, or at one that is

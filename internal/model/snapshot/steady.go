@@ -40,7 +40,7 @@ func (s *Set) addSteady(revision string, n int) {
 
 // uneventful reports whether a replica's pod is available and nothing else is to be said about it.
 func (r *Replica) uneventful() bool {
-	return r.Active() && r.Ready && r.Available && !r.Updating && !r.Specified && !r.Surge && !r.Replaced && r.State == "" &&
+	return r.Active() && r.Ready && r.Available && !r.Updating && !r.Specified && !r.Surge && !r.MadeForSurge && !r.Replaced && r.State == "" &&
 		r.Leaving == "" && !r.Withdrawn && r.Hook == "" && r.Passed.Hook == "" && r.Gate.Passable() &&
 		(r.InPlace.Empty() || r.Progress == inplace.Progress{} && r.ProofWait == 0 && r.Unproven == "" && r.Infeasible == "")
 }

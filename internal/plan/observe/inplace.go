@@ -19,11 +19,12 @@ import (
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
-// judge sets which pods are updating, specified and available, and the progress of their updates in place.
+// judge sets which pods are updating, specified, surge and available, and the progress of their updates in place.
 func (o *observer) judge() {
 	hooked := o.Set.Spec.Lifecycle != nil
 	for i := range o.out.Replicas {
 		r := &o.out.Replicas[i]
+		r.Surge = r.Surge && (!o.out.Ordinal() || o.out.Condemned(r))
 		if hooked && r.Pod != nil {
 			o.seeHooks(r)
 		}

@@ -29,7 +29,7 @@ func (m *Memory) Join(o *snapshot.Objects) []snapshot.Replica {
 	m.read(o)
 	for i := range m.replicas {
 		r := &m.replicas[i]
-		r.Judgment = snapshot.Judgment{Specified: r.Marked}
+		r.Judgment = snapshot.Judgment{Specified: r.Marked, Surge: r.MadeForSurge}
 		if r.Ready && r.Active() { // a terminating pod stays Ready until its containers have ended
 			r.Available = podstate.Available(r.ReadySince, minReady, o.Now)
 		}
@@ -170,16 +170,17 @@ func (m *Memory) joinClaims(o *snapshot.Objects) []snapshot.Replica {
 		r.Claims = append(r.Claims, claim)
 	}
 	unmarked := func(c *corev1.PersistentVolumeClaim) bool { return !snapshot.Surges(c) }
+	ordinal := o.Set.Spec.PodIdentity == v1beta1.OrdinalIdentity // whose surge uses claims that a scale-down has left
 	for _, r := range all {
 		slices.SortFunc(r.Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
-		if r.Surge && slices.ContainsFunc(r.Claims, unmarked) { // a surge pod brings claims of its own; a user has marked this one
+		if r.Surge && !ordinal && slices.ContainsFunc(r.Claims, unmarked) { // a surge pod brings claims of its own; a user has marked this one
 			r.Surge = false
 		}
 	}
 	slices.SortFunc(bare, byIdentity)
 	rest := make([]snapshot.Replica, len(bare))
 	for i, r := range bare {
-		r.Surge = surges(o) && !slices.ContainsFunc(r.Claims, unmarked)
+		r.Surge = !slices.ContainsFunc(r.Claims, unmarked)
 		rest[i] = *r
 	}
 	return merge(slices.Clip(m.replicas), rest)

@@ -26,7 +26,7 @@ func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapsh
 		Scheduled:    podstate.Scheduled(pod),
 		Terminating:  podstate.Terminating(pod),
 		Finished:     podstate.Finished(pod),
-		Surge:        surges(o) && snapshot.Surges(pod),
+		MadeForSurge: snapshot.Surges(pod),
 		Marked:       podstate.SpecifiedDelete(pod),
 		Replaced:     pod.Labels[v1beta1.ReplacedLabel] == "true",
 		Restarts:     podstate.Restarts(pod),
@@ -42,9 +42,6 @@ func read(pod *corev1.Pod, before *snapshot.Content, o *snapshot.Objects) snapsh
 	}
 	return c
 }
-
-// surges reports whether a set can have surge pods, so that their mark means something.
-func surges(o *snapshot.Objects) bool { return o.Set.Spec.PodIdentity != v1beta1.OrdinalIdentity }
 
 // stateOf returns the state of a pod's last update in place. It takes longer to read than everything else, and rarely
 // changes.
