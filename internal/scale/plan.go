@@ -194,7 +194,7 @@ func firstOld(o *snapshot.Set) *snapshot.Replica {
 	return nil
 }
 
-// room returns how many pods may be created now, and adds the hold for the others. Members come before surge. When the range of ordinals moves, a pod goes
+// room returns how many pods may be created now, and adds the hold for the others. When the range of ordinals moves, a pod goes
 // before another comes: one that goes now, or once enough other pods are available, makes a new one wait. If none goes and none
 // is about to become available, one is created nevertheless.
 func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) int {
@@ -202,10 +202,6 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 		return len(w.Places)
 	}
 	condemned := withoutSurge(w.Going)
-	members := slices.IndexFunc(w.Places, func(place desired.Place) bool { return place.Surge })
-	if members < 0 {
-		members = len(w.Places)
-	}
 	leaves := leaving(o, down)
 	going, waiting := 0, 0
 	for _, r := range condemned {
@@ -231,13 +227,13 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 			free = 1
 		}
 	}
-	switch {
-	case free < members, going+waiting > 0 && members < len(w.Places):
-		p.Hold(action.HeldByOrder, condemned[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
-		return min(members, free)
-	default:
-		return len(w.Places)
+	if w.Missing == 0 && going+waiting == 0 { // the places are those of surge
+		free = len(w.Places)
 	}
+	if free < len(w.Places) {
+		p.Hold(action.HeldByOrder, condemned[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
+	}
+	return min(len(w.Places), free)
 }
 
 // withoutSurge returns the pods that go without those of surge.

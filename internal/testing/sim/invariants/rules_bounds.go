@@ -228,7 +228,11 @@ func guardsMoves(v *verdict) string {
 	}
 	l, active := v.world.Limits(v.set), v.count(IsActive)
 	update := v.world.VersionOf(&v.set.Spec.Template)
-	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, active+v.replacedNow() <= l.Replicas) {
+	placed := active
+	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
+		placed -= v.count(v.surges)
+	}
+	if l.Partition > 0 || v.beginsSteps() || !v.movesTo(update, placed+v.replacedNow() <= l.Replicas) {
 		return ""
 	}
 	surge, broken := v.count(isSurge), v.brokenAt(update, l)

@@ -20,8 +20,8 @@ import (
 	"rollset.dev/rollset/internal/simulator/apiserver"
 )
 
-// data holds the claims that the replicas of a set with random names had when the set was last at rest, and the number
-// of replicas. They stay the claims of the replicas until a user changes that number, or changes pods or claims.
+// data holds the claims that the replicas of a set had when the set was last at rest, and the number of replicas. They stay the
+// claims of the replicas until a user changes that number or the ordinals, or changes pods or claims.
 type data struct {
 	set      types.UID
 	replicas int32
@@ -34,7 +34,7 @@ type data struct {
 // observeData checks I17: neither a rollout nor a failure of pods deletes a claim of a replica.
 func (c *Checker) observeData(e *apiserver.Entry) {
 	switch set := c.world.Set(); {
-	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.managers) > 1 || *set.Spec.Replicas < c.data.replicas:
+	case set == nil || set.UID != c.data.set || set.DeletionTimestamp != nil || len(c.managers) > 1 || *set.Spec.Replicas < c.data.replicas, movesRange(e):
 		c.data = data{doubtful: c.data.doubtful}
 	case *set.Spec.Replicas > c.data.replicas:
 		c.data.replicas = *set.Spec.Replicas // when the user lowers it again, any replica may be deleted
@@ -48,6 +48,13 @@ func (c *Checker) observeData(e *apiserver.Entry) {
 	if set, ok := e.New.(*v1beta1.RollSet); ok && e.Subresource == "status" {
 		c.establish(set)
 	}
+}
+
+// movesRange reports whether a write changes which ordinals a set may use.
+func movesRange(e *apiserver.Entry) bool {
+	was, isSet := e.Old.(*v1beta1.RollSet)
+	is, stays := e.New.(*v1beta1.RollSet)
+	return isSet && stays && !apiequality.Semantic.DeepEqual([]any{was.Spec.Ordinals, was.Spec.ReserveOrdinals}, []any{is.Spec.Ordinals, is.Spec.ReserveOrdinals})
 }
 
 // excuse forgets the claims that a write concerns, of a user or of an admission policy.
@@ -73,7 +80,7 @@ func (c *Checker) establish(set *v1beta1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
 	own, active := c.world.OwnPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(active)
-	complete := len(active) == int(*set.Spec.Replicas) && set.Spec.PodIdentity != v1beta1.OrdinalIdentity
+	complete := len(active) == int(*set.Spec.Replicas)
 	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // it is to be released or adopted
 	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return

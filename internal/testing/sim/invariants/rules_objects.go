@@ -141,13 +141,13 @@ func (v *verdict) mountedTwice() string {
 }
 
 // keepsClaims checks I7: a manager gives claims that the policy deletes to an owner. It deletes a claim itself only if
-// it is a surplus one of a set with random names.
+// it is a surplus one of a set with random names, or surge brought it.
 func keepsClaims(v *verdict) string {
 	if v.Key.Kind != apiserver.Claims || v.Verb != apiserver.Delete {
 		return ""
 	}
 	switch _, whenScaled := v.set.Spec.ClaimRetention(); {
-	case v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity,
+	case v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity && v.Old.GetLabels()[v1beta1.SurgeLabel] != "true",
 		whenScaled != v1beta1.DeleteClaims && v.Old.GetLabels()[v1beta1.SurgeLabel] != "true":
 		return "claims go with their owners only"
 	case slices.ContainsFunc(v.world.Pods(), func(pod *corev1.Pod) bool { return slices.Contains(ClaimsOf(pod), v.Key) }):

@@ -24,7 +24,7 @@ func withinBound(v *verdict) string {
 		return ""
 	}
 	l := v.world.Limits(v.set)
-	l.maxSurge = max(l.maxSurge, v.count(isSurge)) // surge pods of an earlier limit are deleted when the others are available
+	l.maxSurge = max(l.maxSurge, v.count(v.surges)) // surge pods of an earlier limit are deleted when the others are available
 	if active := v.count(v.stays) + 1; active > l.Replicas+l.maxSurge {
 		return fmt.Sprintf("the manager knows of %d active pods that stay, at most %d+%d wanted", active, l.Replicas, l.maxSurge)
 	}
@@ -77,8 +77,15 @@ func (v *verdict) comesBack() bool {
 	return false
 }
 
-// stays reports whether a pod is active, and its ordinal in use if it has one.
-func (v *verdict) stays(pod *corev1.Pod) bool { return IsActive(pod) && !v.outside(pod) }
+// surges reports whether a pod is surge as its set sees it: the mark means nothing on an ordinal that is in use.
+func (v *verdict) surges(pod *corev1.Pod) bool {
+	return isSurge(pod) && (v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity || v.outside(pod))
+}
+
+// stays reports whether a pod is active and, if it has an ordinal that is not in use, surge.
+func (v *verdict) stays(pod *corev1.Pod) bool {
+	return IsActive(pod) && (!v.outside(pod) || v.surges(pod))
+}
 
 // going counts the surplus pods among those given. Unavailable ones go first.
 func (v *verdict) going(among func(*corev1.Pod) bool) int {
@@ -107,11 +114,15 @@ func withinBudget(v *verdict) string {
 	if !mayServe(pod) || IsUpdating(pod) || restarts(pod) || v.heldBack(pod) || v.prepared(pod) || v.changed(pod) {
 		return ""
 	}
-	if v.set.Spec.UpdateStrategy.Type == v1beta1.RecreateStrategy || v.outside(pod) {
+	if v.set.Spec.UpdateStrategy.Type == v1beta1.RecreateStrategy || v.outside(pod) && !v.surges(pod) {
 		return ""
 	}
 	l := v.world.Limits(v.set)
 	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
+	members := v.count(func(other *corev1.Pod) bool { return !v.outside(other) && v.isAvailable(other) }) - 1
+	if ordinal && !v.outside(pod) && v.isAvailable(pod) && members < l.Replicas-max(1, l.maxUnavailable) {
+		return fmt.Sprintf("%d available members left, at least %d-%d wanted, whatever surge there is", members, l.Replicas, max(1, l.maxUnavailable))
+	}
 	if !ordinal && v.specified(pod) && pod.Labels[v1beta1.SurgeLabel] == "" && v.checker.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}

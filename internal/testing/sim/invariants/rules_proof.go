@@ -110,7 +110,7 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 }
 
 // members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none; the mark means
-// nothing in a set with ordinals, nor beside a claim without it, because surge brings its own claims.
+// nothing on an ordinal that is in use, nor on a random name beside a claim without it, because such surge brings its own claims.
 func (v *verdict) members() (members []*corev1.Pod) {
 	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
 	for obj := range v.checker.reconcile.View.Cache(apiserver.Pods) {
