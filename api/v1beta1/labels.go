@@ -20,7 +20,8 @@ const (
 	SetLabel = "apps.rollset.dev/set"
 
 	// SurgeLabel, with the value "true", marks a pod that maxSurge made and that is deleted at the end of the rollout, and
-	// the claims that were created for it. A pod whose label is removed stays.
+	// the claims that were created for it. A pod with a random name stays if its label is removed. A pod whose ordinal comes into
+	// use stays, and loses the label.
 	SurgeLabel = "apps.rollset.dev/surge"
 
 	// LeftLabel, with the value "true", marks the claims that a scale-down of a set with random names left behind. Only new

@@ -95,7 +95,6 @@ const (
 // +kubebuilder:validation:XValidation:fieldPath=".podManagementPolicy",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.podManagementPolicy) || self.podManagementPolicy == 'Parallel' || oldSelf.hasValue() && has(oldSelf.value().podManagementPolicy) && oldSelf.value().podManagementPolicy == 'OrderedReady'",message="must be Parallel unless podIdentity is Ordinal: only ordinals have an order"
 // +kubebuilder:validation:XValidation:fieldPath=".ordinals",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.ordinals) || oldSelf.hasValue() && has(oldSelf.value().ordinals)",message="must not be set unless podIdentity is Ordinal"
 // +kubebuilder:validation:XValidation:fieldPath=".reserveOrdinals",optionalOldSelf=true,rule="self.podIdentity == 'Ordinal' || !has(self.reserveOrdinals) || size(self.reserveOrdinals) == 0 || oldSelf.hasValue() && has(oldSelf.value().reserveOrdinals) && size(oldSelf.value().reserveOrdinals) > 0",message="must not be set unless podIdentity is Ordinal"
-// +kubebuilder:validation:XValidation:fieldPath=".updateStrategy.rollingUpdate.maxSurge",optionalOldSelf=true,rule="self.podIdentity == 'Random' || [self.updateStrategy.rollingUpdate.maxSurge].all(surge, surge == dyn(0) || surge == dyn('0%') || oldSelf.hasValue() && oldSelf.value().updateStrategy.rollingUpdate.maxSurge == surge)",message="must be 0 when podIdentity is Ordinal: an ordinal cannot exist twice"
 // +kubebuilder:validation:XValidation:fieldPath=".scaleStrategy.podsToDelete",optionalOldSelf=true,rule="self.podIdentity == 'Random' || self.?scaleStrategy.podsToDelete.orValue([]).size() == 0 || oldSelf.hasValue() && oldSelf.value().?scaleStrategy.podsToDelete.orValue([]).size() > 0",message="must be empty when podIdentity is Ordinal: the pod would come back under the same name; label it apps.rollset.dev/specified-delete instead"
 // +kubebuilder:validation:XValidation:fieldPath=".progressDeadlineSeconds",optionalOldSelf=true,rule="self.progressDeadlineSeconds > self.minReadySeconds || oldSelf.hasValue() && oldSelf.value().progressDeadlineSeconds <= oldSelf.value().minReadySeconds",message="must be greater than minReadySeconds: a pod that is merely waiting to be available would exceed it"
 type RollSetSpec struct {
@@ -283,7 +282,8 @@ type RollingUpdate struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is how many pods, as a number or a percentage of replicas rounded up, may exist above replicas while
-	// pods are updated. A percentage may exceed 100%. Only for podIdentity Random.
+	// pods are updated. A percentage may exceed 100%. For podIdentity Ordinal they have the next ordinals above those in
+	// use, and go again at the end of the update.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^[0-9]{1,5}%$')",message="must be a number of pods, or a percentage of replicas such as \"25%\""

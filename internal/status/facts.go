@@ -34,6 +34,8 @@ type facts struct {
 	total     count
 	revisions map[string]*count
 	gone      map[string]int
+	// extra counts the surge of each revision in a set with ordinals. It is no part of how far the members have come.
+	extra map[string]*count
 	// want is how many pods are wanted at each revision, excess how many each has too many.
 	want, excess map[string]int
 	// outdated is how many active pods are not at the update revision, and moving how many will change their revision.
@@ -43,7 +45,7 @@ type facts struct {
 }
 
 func gather(in *Input) *facts {
-	f := &facts{in: in, set: in.Set, revisions: map[string]*count{}, gone: map[string]int{}}
+	f := &facts{in: in, set: in.Set, revisions: map[string]*count{}, gone: map[string]int{}, extra: map[string]*count{}}
 	if in.Previous != nil {
 		f.previous = *in.Previous
 	}
@@ -65,7 +67,7 @@ func gather(in *Input) *facts {
 // countPods counts the pods of each revision, and all of them.
 func (f *facts) countPods() {
 	for revision, n := range f.set.CountSteady() {
-		f.at(revision).addSteady(n)
+		at(f.revisions, revision).addSteady(n)
 		f.total.addSteady(n)
 		f.serving += n
 	}
@@ -75,10 +77,13 @@ func (f *facts) countPods() {
 		case !r.Active():
 			f.gone[r.Revision]++
 		default:
-			f.at(r.Revision).add(r)
+			at(f.revisions, r.Revision).add(r)
 			f.total.add(r)
 			if r.Surge {
 				f.surge++
+			}
+			if r.Surge && f.set.Ordinal() {
+				at(f.extra, r.Revision).add(r)
 			}
 			if f.set.Condemned(r) && !r.Surge {
 				f.condemned++
@@ -93,11 +98,11 @@ func (f *facts) countPods() {
 }
 
 // at returns the count of a revision.
-func (f *facts) at(revision string) *count {
-	n := f.revisions[revision]
+func at(counts map[string]*count, revision string) *count {
+	n := counts[revision]
 	if n == nil {
 		n = &count{}
-		f.revisions[revision] = n
+		counts[revision] = n
 	}
 	return n
 }
@@ -145,6 +150,16 @@ func (f *facts) revision(name string) count {
 	return count{}
 }
 
+// members counts the pods of a revision without surge that has ordinals.
+func (f *facts) members(name string) count {
+	n := f.revision(name)
+	if extra := f.extra[name]; extra != nil {
+		n.active -= extra.active
+		n.available -= extra.available
+	}
+	return n
+}
+
 // target returns the revision that pods are moved to, regardless of the partition.
 func (f *facts) target() string {
 	if f.set.Rejected {
@@ -154,10 +169,10 @@ func (f *facts) target() string {
 }
 
 // everyPodIsFine reports whether the wanted number of pods exists, where they belong, and all are available. Surge pods stay
-// during a pause.
+// during a pause, but for those with an ordinal.
 func (f *facts) everyPodIsFine() bool {
 	active, wanted := f.total.active, f.set.Limits.Replicas
-	enough := active == wanted && f.surge == 0 || f.set.Paused() && active > wanted && active-f.surge >= wanted
+	enough := active == wanted && f.surge == 0 || f.set.Paused() && !f.set.Ordinal() && active > wanted && active-f.surge >= wanted
 	return enough && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == active
 }
 

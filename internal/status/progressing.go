@@ -154,7 +154,7 @@ func (f *facts) headline(v verdict) string {
 	case v1beta1.ReasonNoReplicas:
 		return "scaled to 0" + f.rejected()
 	case v1beta1.ReasonRolledBack:
-		back := f.revision(f.set.Current.Name).active
+		back := f.members(f.set.Current.Name).active
 		return strings.TrimPrefix(f.rejected(), "; ") + "; " + share(back, replicas, "at revision "+f.set.Current.Name)
 	case v1beta1.ReasonProgressDeadlineExceeded:
 		deadline, _ := f.set.ProgressDeadline()
@@ -209,8 +209,8 @@ func (f *facts) nowhereToGo() string {
 // numbers returns how many pods are updated, or once they are, how many are available.
 func (f *facts) numbers() string {
 	replicas := f.set.Limits.Replicas
-	update, expected := f.revision(f.set.Update.Name), f.want[f.set.Update.Name]
-	current, stay := f.revision(f.set.Current.Name), f.want[f.set.Current.Name]
+	update, expected := f.members(f.set.Update.Name), f.want[f.set.Update.Name]
+	current, stay := f.members(f.set.Current.Name), f.want[f.set.Current.Name]
 	rolling := f.set.Rolling() || f.outdated > 0
 	switch {
 	case f.atWork():

@@ -59,7 +59,7 @@ func (f *facts) stepVerdict() verdict {
 func (f *facts) stepNumbers() string {
 	next := f.set.Rollout.Next
 	return fmt.Sprintf("step %d of %d: ", next.Step, next.Steps) +
-		share(f.revision(f.set.Update.Name).active, f.set.Limits.Replicas, "updated")
+		share(f.members(f.set.Update.Name).active, f.set.Limits.Replicas, "updated")
 }
 
 // stepBlocker returns what a step waits for that has all its pods, or why it failed.

@@ -251,11 +251,19 @@ func (b *budget) explain(why action.HoldKind, m desired.Candidate) string {
 	if b.surgeComes {
 		return "surge comes first"
 	}
-	surge := ""
-	if b.surging > 0 {
-		surge = fmt.Sprintf(" beside %d of surge", b.surging)
+	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s%s", b.set.Limits.MaxUnavailable, b.members(), b.set.Limits.Replicas, b.beside(), b.spentOn())
+}
+
+// beside returns how much surge of a set with ordinals is available, or that none can come.
+func (b *budget) beside() string {
+	switch {
+	case b.surging > 0:
+		return fmt.Sprintf(" beside %d of surge", b.surging)
+	case b.set.Ordinal() && b.state.Surge > 0 && b.set.Ordinals.Len() <= b.set.Limits.Replicas:
+		return ", and no higher ordinal is left for surge"
+	default:
+		return ""
 	}
-	return fmt.Sprintf("maxUnavailable %d: %d of %d pods are available%s%s", b.set.Limits.MaxUnavailable, b.members(), b.set.Limits.Replicas, surge, b.spentOn())
 }
 
 // members returns how many available pods are no surge of a set with ordinals.

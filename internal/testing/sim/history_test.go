@@ -159,10 +159,12 @@ func ordinalSet() (preface *rapid.Generator[string], words []word) {
 		{"start", number(0, 3)},
 		{"reserve", among("0", "1", "1-2", "2,4")},
 		{"management", among("Parallel", "OrderedReady")},
+		{"maxSurge", bound()},
 		{"stranger", number(0, 4)},
 		{"orphan", number(0, 6)},
 	}
-	preface = among("identity Ordinal", "identity Ordinal\nclaims data", "identity Ordinal\nmanagement Parallel\nclaims data\nclaims log")
+	preface = among("identity Ordinal", "identity Ordinal\nclaims data", "identity Ordinal\nmanagement Parallel\nclaims data\nclaims log",
+		"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1", "identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2")
 	return preface, append(words, podWords(number(0, 6))...)
 }
 

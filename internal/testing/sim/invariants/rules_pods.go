@@ -213,8 +213,8 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"
 	}
-	above := func(other *corev1.Pod) bool {
-		return IsActive(other) && v.outside(other) && v.ordinalByName(other) > v.ordinalByName(pod)
+	above := func(other *corev1.Pod) bool { // surge may serve for longer than surplus pods
+		return IsActive(other) && v.outside(other) && (isSurge(pod) || !isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}
 	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
 		return "a higher pod has to go first"
