@@ -181,8 +181,8 @@ var identities = []rejection{
 	{"ordinals for Random", fields{"spec.ordinals": "{start: 1}"}, "spec.ordinals", ordinalOnly},
 	{"empty ordinals for Random", fields{"spec.ordinals": "{}"}, "spec.ordinals", ordinalOnly},
 	{"reserveOrdinals for Random", fields{"spec.reserveOrdinals": "[1]"}, "spec.reserveOrdinals", ordinalOnly},
-	{"maxSurge for Ordinal", fields{identity: "Ordinal", rolling + ".maxSurge": "1"}, rolling + ".maxSurge", "must be 0 when podIdentity is Ordinal"},
-	{"maxSurge in percent for Ordinal", fields{identity: "Ordinal", rolling + ".maxSurge": "10%"}, rolling + ".maxSurge", "must be 0 when podIdentity is Ordinal"},
+	{"a negative maxSurge for Ordinal", fields{identity: "Ordinal", rolling + ".maxSurge": "-1"}, rolling + ".maxSurge", aSurge},
+	{"a maxSurge of 100000% for Ordinal", fields{identity: "Ordinal", rolling + ".maxSurge": "100000%"}, rolling + ".maxSurge", aSurge},
 }
 
 var ordinals = []rejection{

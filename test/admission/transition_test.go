@@ -42,7 +42,8 @@ func TestTransitions(t *testing.T) {
 
 		"labels, not the selector's": {nil, fields{"spec.template.metadata.labels": "{app: db}"}, "spec.template.metadata.labels", notItsPods},
 		"ordinals, set for Random":   {nil, fields{"spec.ordinals.start": "1"}, "spec.ordinals", ordinalOnly},
-		"surge, set for Ordinal":     {fields{identity: "Ordinal"}, fields{rolling + ".maxSurge": "1"}, rolling + ".maxSurge", "must be 0"},
+		"surge, set for Ordinal":     {fields{identity: "Ordinal"}, fields{rolling + ".maxSurge": "1"}, "", ""},
+		"surge, malformed":           {fields{identity: "Ordinal"}, fields{rolling + ".maxSurge": "1.5%"}, rolling + ".maxSurge", aSurge},
 		"OrderedReady, for Random":   {nil, fields{"spec.podManagementPolicy": "OrderedReady"}, "spec.podManagementPolicy", "must be Parallel"},
 		"minReadySeconds, too long":  {nil, fields{"spec.minReadySeconds": "600"}, "spec.progressDeadlineSeconds", "must be greater than minReadySeconds"},
 		"minReadySeconds, up to it":  {nil, fields{"spec.minReadySeconds": "599"}, "", ""},
@@ -112,7 +113,6 @@ func TestOldViolationsAreTolerated(t *testing.T) {
 		"policy":          {"spec.podManagementPolicy": "OrderedReady"},
 		"ordinals":        {"spec.ordinals.start": "1"},
 		"reserved":        {"spec.reserveOrdinals": "[1]"},
-		"surge":           {identity: "Ordinal", rolling + ".maxSurge": "1"},
 		"deadline":        {"spec.minReadySeconds": "900"},
 		"claims":          {"spec.volumeClaimTemplates": "[{metadata: {name: a}}, {metadata: {name: a}}]"},
 		"hooks":           {preDelete: "{finalizersHandler: [x]}"},
