@@ -66,16 +66,7 @@ func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
 // spec.replicas pods, none is surplus but only misplaced, and one is deleted only if the update budget allows it. Surge pods go when
 // they are no longer needed, and count for nothing here.
 func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
-	budget := o.Budget(o.Limits.MinAvailable())
-	tooMany := o.Active() - o.Limits.Replicas
-	for r := range o.Unsteady() {
-		if r.Surge && r.Active() {
-			tooMany--
-			if r.Available {
-				budget.Available--
-			}
-		}
-	}
+	budget, tooMany := withoutSurge(o)
 	victims := w.Going
 	if o.OrderedReady() {
 		victims = nextCondemned(o, w, tooMany <= 0, p)
@@ -96,12 +87,30 @@ func removeCondemned(o *snapshot.Set, w *desired.State, p *action.Plan) {
 			p.Hold(action.HeldByBudget, r.Pod.Name, "its ordinal is out of range; it is deleted when enough other pods are available")
 			continue
 		}
-		why := "its ordinal is not in use"
-		if r.Surge {
-			why = noMoreSurge
-		}
-		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: why})
+		p.Add(action.Delete{Pod: r.Pod, Cause: action.ScaleDown, Reason: whyCondemned(r)})
 	}
+}
+
+func whyCondemned(r *snapshot.Replica) string {
+	if r.Surge {
+		return noMoreSurge
+	}
+	return "its ordinal is not in use"
+}
+
+// withoutSurge returns the budget of a set, and how many pods it has too many, as if it had no surge.
+func withoutSurge(o *snapshot.Set) (budget snapshot.Budget, tooMany int) {
+	budget, tooMany = o.Budget(o.Limits.MinAvailable()), o.Active()-o.Limits.Replicas
+	for r := range o.Unsteady() {
+		if !r.Surge || !r.Active() {
+			continue
+		}
+		tooMany--
+		if r.Available {
+			budget.Available--
+		}
+	}
+	return budget, tooMany
 }
 
 // nextCondemned returns the pod to delete in an OrderedReady set: a broken one if there is one, otherwise the highest. It

@@ -201,14 +201,8 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 	if !o.Ordinal() {
 		return len(w.Places)
 	}
-	condemned := withoutSurge(w.Going)
-	leaves := leaving(o, down)
-	going, waiting := 0, 0
-	for _, r := range condemned {
-		if slices.Contains(leaves, r.Pod) {
-			going++
-		}
-	}
+	condemned, going := surplus(o, w, down)
+	waiting := 0
 	for _, h := range down.Held {
 		if h.Kind == action.HeldByBudget {
 			waiting += h.Count
@@ -236,9 +230,19 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 	return min(len(w.Places), free)
 }
 
-// withoutSurge returns the pods that go without those of surge.
-func withoutSurge(going []*snapshot.Replica) []*snapshot.Replica {
-	return slices.DeleteFunc(slices.Clone(going), func(r *snapshot.Replica) bool { return r.Surge })
+// surplus returns the pods that go and are no surge, and how many of them a plan deletes.
+func surplus(o *snapshot.Set, w *desired.State, down action.Plan) (pods []*snapshot.Replica, going int) {
+	leaves := leaving(o, down)
+	for _, r := range w.Going {
+		if r.Surge {
+			continue
+		}
+		pods = append(pods, r)
+		if slices.Contains(leaves, r.Pod) {
+			going++
+		}
+	}
+	return pods, going
 }
 
 // untilGone returns for how long a new pod waits for one that was scaled down and terminates, at most a minute.

@@ -77,23 +77,28 @@ func (f *facts) countPods() {
 		case !r.Active():
 			f.gone[r.Revision]++
 		default:
-			at(f.revisions, r.Revision).add(r)
-			f.total.add(r)
-			if r.Surge {
-				f.surge++
-			}
-			if r.Surge && f.set.Ordinal() {
-				at(f.extra, r.Revision).add(r)
-			}
-			if f.set.Condemned(r) && !r.Surge {
-				f.condemned++
-			} else if r.Ready && r.Available {
-				f.serving++
-			}
-			if r.Waiting != "" {
-				f.changing++
-			}
+			f.countPod(r)
 		}
+	}
+}
+
+// countPod counts an active pod.
+func (f *facts) countPod(r *snapshot.Replica) {
+	at(f.revisions, r.Revision).add(r)
+	f.total.add(r)
+	if r.Surge {
+		f.surge++
+	}
+	if r.Surge && f.set.Ordinal() {
+		at(f.extra, r.Revision).add(r)
+	}
+	if f.set.Condemned(r) && !r.Surge {
+		f.condemned++
+	} else if r.Ready && r.Available {
+		f.serving++
+	}
+	if r.Waiting != "" {
+		f.changing++
 	}
 }
 

@@ -65,22 +65,10 @@ func (s *State) isSurgePlace(o *snapshot.Set, ordinal int) bool {
 // pod, or one that is going, surge could take the room of its successor. The name of a surge pod that is going is not free, and
 // no other name takes its place.
 func (s *State) findSurgePlaces(o *snapshot.Set) {
-	if s.Surge == 0 {
+	if s.Surge == 0 || !s.complete(o) {
 		return
 	}
-	taken := map[int]bool{}
-	surging := 0
-	for r := range o.Unsteady() {
-		if r.Pod != nil {
-			taken[r.Ordinal] = true
-		}
-		if r.Surge && r.Active() {
-			surging++
-		}
-	}
-	if !s.complete(o) {
-		return
-	}
+	taken, surging := aboveRange(o)
 	n := min(s.Surge-surging, Batch, s.moreSurge)
 	for k := o.Limits.Replicas; k < o.Limits.Replicas+s.Surge && n > 0; k++ {
 		ordinal := o.Ordinals.At(k)
@@ -98,6 +86,20 @@ func (s *State) findSurgePlaces(o *snapshot.Set) {
 		surging++
 		n--
 	}
+}
+
+// aboveRange returns the ordinals of all pods that may be out of range, and how many of these are active surge.
+func aboveRange(o *snapshot.Set) (taken map[int]bool, surging int) {
+	taken = map[int]bool{}
+	for r := range o.Unsteady() {
+		if r.Pod != nil {
+			taken[r.Ordinal] = true
+		}
+		if r.Surge && r.Active() {
+			surging++
+		}
+	}
+	return taken, surging
 }
 
 // complete reports whether each member of a set with ordinals has an active pod.

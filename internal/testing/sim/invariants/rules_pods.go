@@ -119,9 +119,8 @@ func withinBudget(v *verdict) string {
 	}
 	l := v.world.Limits(v.set)
 	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
-	members := v.count(func(other *corev1.Pod) bool { return !v.outside(other) && v.isAvailable(other) }) - 1
-	if ordinal && !v.outside(pod) && v.isAvailable(pod) && members < l.Replicas-max(1, l.maxUnavailable) {
-		return fmt.Sprintf("%d available members left, at least %d-%d wanted, whatever surge there is", members, l.Replicas, max(1, l.maxUnavailable))
+	if ordinal && !v.outside(pod) && v.isAvailable(pod) && v.membersLeft() < l.Replicas-max(1, l.maxUnavailable) {
+		return fmt.Sprintf("%d available members left, at least %d-%d wanted, whatever surge there is", v.membersLeft(), l.Replicas, max(1, l.maxUnavailable))
 	}
 	if !ordinal && v.specified(pod) && pod.Labels[v1beta1.SurgeLabel] == "" && v.checker.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
@@ -137,6 +136,11 @@ func withinBudget(v *verdict) string {
 		return fmt.Sprintf("%d available pods left, at least %d-%d wanted", left, l.Replicas, l.maxUnavailable)
 	}
 	return ""
+}
+
+// membersLeft counts the available members without one.
+func (v *verdict) membersLeft() int {
+	return v.count(func(pod *corev1.Pod) bool { return !v.outside(pod) && v.isAvailable(pod) }) - 1
 }
 
 // outside reports whether a pod's ordinal is not in use, so that scaling down deletes it even if other pods are broken.
