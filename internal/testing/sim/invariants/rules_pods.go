@@ -119,14 +119,13 @@ func withinBudget(v *verdict) string {
 	}
 	l := v.world.Limits(v.set)
 	ordinal := v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity
-	if ordinal && !v.outside(pod) && v.isAvailable(pod) && v.membersLeft() < l.Replicas-max(1, l.maxUnavailable) {
-		return fmt.Sprintf("%d available members left, at least %d-%d wanted, whatever surge there is", v.membersLeft(), l.Replicas, max(1, l.maxUnavailable))
-	}
 	if !ordinal && v.specified(pod) && pod.Labels[v1beta1.SurgeLabel] == "" && v.checker.active > l.Replicas {
 		return "" // scaling down deletes specified pods first, even if the others are unavailable
 	}
 	left := v.count(func(other *corev1.Pod) bool { return v.stays(other) && v.isAvailable(other) })
 	switch {
+	case ordinal && !v.outside(pod) && v.isAvailable(pod) && v.membersLeft() < l.Replicas-max(1, l.maxUnavailable):
+		return fmt.Sprintf("%d available members left, at least %d-%d wanted, whatever surge there is", v.membersLeft(), l.Replicas, max(1, l.maxUnavailable))
 	case v.isAvailable(pod):
 		left--
 	case !IsActive(pod) || v.count(v.stays) > l.Replicas: // a pod that already counts as unavailable may be surplus
