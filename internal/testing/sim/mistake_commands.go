@@ -238,6 +238,11 @@ func leave(_ context.Context, w *World, _ []string) error {
 			}
 		}
 	}
+	return w.giveClaimsBack()
+}
+
+// giveClaimsBack writes the label of the set on claims that have that of another.
+func (w *World) giveClaimsBack() error {
 	for _, claim := range w.Store.Of(apiserver.Claims) {
 		if set, labeled := claim.GetLabels()[v1beta1.SetLabel]; labeled && set != SetName {
 			claim = apiserver.Clone(claim)
