@@ -196,7 +196,7 @@ func (c *planner) own(r *snapshot.Replica, p *action.Plan) {
 		labeled := c.isLabeled(r, claim)
 		switch {
 		case Obstacle(c.set, r, claim) != "":
-		case !labeled && r.Active() && Mounts(r.Pod, claim.Name):
+		case !labeled && r.Pod != nil && Mounts(r.Pod, claim.Name):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "a pod of the set uses it"})
 		case snapshot.Surges(claim) && !r.Surge && (r.Active() || r.Terminating && c.set.Ordinal()):
 			p.Add(action.OwnClaim{ID: r.ID, Claim: claim, Owner: want, Left: left, Reason: "its pod stays"})

@@ -27,7 +27,7 @@ func TestObstacle(t *testing.T) {
 		},
 		"of another set": {
 			change: func(c *corev1.PersistentVolumeClaim) { c.Labels[v1beta1.SetLabel] = "other" },
-			want:   "claim data-web-0 belongs to the set other; delete the claim, or rename the claim template",
+			want:   "claim data-web-0 belongs to the set other; rename the claim template, or, if the data is this set's, give the claim the label apps.rollset.dev/set=web",
 		},
 		"of a StatefulSet whose name and template spell the same": {
 			change: func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "other"} },

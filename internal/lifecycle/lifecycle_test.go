@@ -179,37 +179,36 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestKeep has a pod that is prepared for its update, and an update that holds it.
+// TestKeep has a pod that is prepared for its update, and an update that does not move it.
 func TestKeep(t *testing.T) {
 	t.Parallel()
+	const back = "set web-a to Normal (it is no longer to be updated)\n"
 	for name, tt := range map[string]struct {
-		held   []action.HoldKind
-		answer snapshot.Preflight
-		want   string
+		closed, opens bool
+		answer        snapshot.Preflight
+		want          string
 	}{
-		"while the API server cannot judge its successor, it stays prepared": {
-			held: []action.HoldKind{action.HeldByPreflight}, answer: snapshot.Preflight{Refusal: "a webhook is down", Failed: true},
-		},
-		"if its successor is refused, it goes back": {
-			held: []action.HoldKind{action.HeldByPreflight}, answer: snapshot.Preflight{Refusal: "denied"},
-			want: "set web-a to Normal (it is no longer to be updated)\n",
-		},
-		"out of service for its grace period, it stays prepared": {held: []action.HoldKind{action.HeldByGrace}},
-		"whatever else holds it":                                 {held: []action.HoldKind{action.HeldByGrace, action.HeldByBudget}},
-		"otherwise it goes back": {
-			held: []action.HoldKind{action.HeldByBudget}, want: "set web-a to Normal (it is no longer to be updated)\n",
-		},
+		"while the API server cannot judge its successor, it stays prepared": {answer: snapshot.Preflight{Refusal: "a webhook is down", Failed: true}},
+		"if its successor is refused, it goes back":                          {answer: snapshot.Preflight{Refusal: "denied"}, want: back},
+		"out of service, it stays prepared":                                  {closed: true},
+		"if it comes back into service, it goes back":                        {closed: true, opens: true, want: back},
+		"in service, it goes back":                                           {want: back},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observe("inPlaceUpdate", "PreparingUpdate", "L")
 			o.Preflights = map[string]snapshot.Preflight{"v2": tt.answer}
+			r := &o.Replicas[0]
+			r.Gate = inplace.Gate{Declared: true, Status: corev1.ConditionTrue}
+			if tt.closed {
+				r.Gate.Status = corev1.ConditionFalse
+			}
 			var update action.Plan
-			for _, kind := range tt.held {
-				update.Hold(kind, "web-a", "why")
+			if tt.opens {
+				update.Add(action.OpenGate{Pod: r.Pod})
 			}
 			hooks := lifecycle.New(o)
-			hooks.Keep(&desired.State{Candidates: []desired.Candidate{{Replica: &o.Replicas[0], To: "v2"}}}, update)
+			hooks.Keep(&desired.State{Candidates: []desired.Candidate{{Replica: r, To: "v2"}}}, update)
 			p := hooks.Settle()
 			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)

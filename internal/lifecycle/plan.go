@@ -133,7 +133,7 @@ func (h *Hooks) holds(pod *corev1.Pod, state v1beta1.LifecycleState, p *action.P
 }
 
 // Keep keeps the state of pods that no plan touches now although they are to be deleted or moved: pods out of range, which
-// wait for each other; pods that are out of service for a grace period; all pods to be moved while scaling removes pods; and
+// wait for each other; pods that were taken out of service for an update; all pods to be moved while scaling removes pods; and
 // pods whose move the API server refuses, if no other pod could move in their place. Without an answer to a preflight it is not known
 // whether a pod is to be moved.
 func (h *Hooks) Keep(w *desired.State, update action.Plan) {
@@ -142,9 +142,11 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	}
 	unanswered := func(m desired.Candidate) bool { return h.set.Preflights[m.To].Failed }
 	h.asking = h.asking || slices.ContainsFunc(w.Candidates, unanswered)
-	resting := map[string]bool{}
-	for _, held := range update.Held {
-		resting[held.Subject] = resting[held.Subject] || held.Kind == action.HeldByGrace
+	opened := map[types.UID]bool{}
+	for _, a := range update.Actions {
+		if open, ok := a.(action.OpenGate); ok {
+			opened[open.Pod.UID] = true
+		}
 	}
 	for _, r := range w.Going {
 		h.prepared[r.Pod.UID] = true
@@ -155,8 +157,9 @@ func (h *Hooks) Keep(w *desired.State, update action.Plan) {
 	}
 	stuck := !slices.ContainsFunc(w.Candidates, func(m desired.Candidate) bool { return !refused(m) })
 	for _, m := range w.Candidates {
-		if resting[m.Replica.Pod.Name] || w.Rests || stuck {
-			h.prepared[m.Replica.Pod.UID] = true
+		r := m.Replica
+		if r.Gate.Closed() && !r.Restarting && !opened[r.Pod.UID] || w.Rests || stuck {
+			h.prepared[r.Pod.UID] = true
 		}
 	}
 }

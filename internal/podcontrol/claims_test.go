@@ -102,7 +102,7 @@ func TestClaimsComeBeforeTheirPod(t *testing.T) {
 		"a claim of another set holds back its pod": {
 			exists:      claim(map[string]string{v1beta1.SetLabel: "b-web"}),
 			want:        []string{"create data-web-0", "get data-web-0"},
-			wantBlocked: "claim data-web-0 belongs to the set b-web; delete the claim, or rename the claim template",
+			wantBlocked: "claim data-web-0 belongs to the set b-web; rename the claim template, or, if the data is this set's, give the claim the label apps.rollset.dev/set=web",
 		},
 		"a claim of another controller holds back its pod": {
 			exists: claim(nil, other), want: []string{"create data-web-0", "get data-web-0"},

@@ -73,8 +73,9 @@ func repeated(shapes []shape, n int) (all []shape) {
 // changeManagers begins the changes of the shapes, lets another version take over, and completes them.
 func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all []shape) *manager.Process {
 	t.Helper()
-	b.begun(t, all)
+	b.begun(t, all, false)
 	before := b.look(t)
+	b.begun(t, all, true) // the moving ones last, and nothing in between: they go on until the manager has stopped
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -110,31 +111,29 @@ func (b *bench) changeManagers(t *testing.T, p *manager.Process, to version, all
 	return p
 }
 
-// begun brings sets into the middle of their changes, and the moving ones last. A moving one that completes before all are
+// begun brings the sets that move, or those that do not, into the middle of their changes. A moving one that completes before all are
 // there begins again.
-func (b *bench) begun(t *testing.T, all []shape) {
+func (b *bench) begun(t *testing.T, all []shape, moves bool) {
 	t.Helper()
-	for _, moves := range []bool{false, true} {
-		some := slices.DeleteFunc(slices.Clone(all), func(s shape) bool { return s.moves != moves })
-		for _, s := range some {
-			b.edit(t, s.name, s.begin)
-		}
-		b.eventually(t, "sets in the middle", func() (err error) {
-			for _, s := range some {
-				set := b.get(t, s.name)
-				switch {
-				case seen(set) != nil:
-					err = fmt.Errorf("%s: %w", s.name, seen(set))
-				case moves && complete(&set.Status):
-					b.edit(t, s.name, s.begin)
-					err = fmt.Errorf("%s is through", s.name)
-				case !s.there(&set.Status):
-					err = fmt.Errorf("%s: the status is %+v", s.name, set.Status)
-				}
-			}
-			return err
-		})
+	some := slices.DeleteFunc(slices.Clone(all), func(s shape) bool { return s.moves != moves })
+	for _, s := range some {
+		b.edit(t, s.name, s.begin)
 	}
+	b.eventually(t, "sets in the middle", func() (err error) {
+		for _, s := range some {
+			set := b.get(t, s.name)
+			switch {
+			case seen(set) != nil:
+				err = fmt.Errorf("%s: %w", s.name, seen(set))
+			case moves && complete(&set.Status):
+				b.edit(t, s.name, s.begin)
+				err = fmt.Errorf("%s is through", s.name)
+			case !s.there(&set.Status):
+				err = fmt.Errorf("%s: the status is %+v", s.name, set.Status)
+			}
+		}
+		return err
+	})
 }
 
 // ended waits until all sets are complete.

@@ -121,6 +121,15 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// TestUpdatesThatDoNotMatterAllocateNothing holds the comparison to what each of the many events of a pod may cost.
+func TestUpdatesThatDoNotMatterAllocateNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts those of the whole process
+	before, after := watchedPod(), watchedPod()
+	after.Status.PodIP = "10.0.0.1"
+	if got := testing.AllocsPerRun(100, func() { changed(before, after) }); got != 0 {
+		t.Errorf("Changed allocates %v times for an address", got)
+	}
+}
+
 // TestEveryFieldOfAPodIsDecidedOn fails when an upgrade of the API adds a field that is neither kept nor dropped on purpose.
 func TestEveryFieldOfAPodIsDecidedOn(t *testing.T) {
 	t.Parallel()

@@ -148,35 +148,25 @@ func (t *Trim) labeled(labels map[string]string) map[string]string {
 // template by it.
 func trim(pod *corev1.Pod) {
 	pod.ManagedFields = nil
-	start := pod.Status.StartTime
-	pod.Status = *keptStatus(&pod.Status)
-	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, saysNothing)
-	if _, ready := podstate.ReadySince(pod); !ready { // the controller reads the time only of a pod that is not ready
-		pod.Status.StartTime = start
-	}
-}
-
-// keptStatus returns the fields of a status that decisions and messages depend on, but for StartTime, which changes only with others.
-func keptStatus(status *corev1.PodStatus) *corev1.PodStatus {
-	k := &corev1.PodStatus{
+	status := pod.Status
+	pod.Status = corev1.PodStatus{
 		ObservedGeneration:    status.ObservedGeneration,
 		Phase:                 status.Phase,
-		Conditions:            slices.Clone(status.Conditions),
+		Conditions:            slices.DeleteFunc(status.Conditions, saysNothing),
 		Message:               status.Message,
 		Reason:                status.Reason,
-		InitContainerStatuses: slices.Clone(status.InitContainerStatuses),
-		ContainerStatuses:     slices.Clone(status.ContainerStatuses),
+		InitContainerStatuses: status.InitContainerStatuses,
+		ContainerStatuses:     status.ContainerStatuses,
 	}
-	for i := range k.Conditions {
-		k.Conditions[i].LastProbeTime = metav1.Time{}
+	if _, ready := podstate.ReadySince(pod); !ready { // the controller reads the time only of a pod that is not ready
+		pod.Status.StartTime = status.StartTime
 	}
-	for _, containers := range [][]corev1.ContainerStatus{k.InitContainerStatuses, k.ContainerStatuses} {
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range containers {
 			c := &containers[i]
 			c.AllocatedResources, c.AllocatedResourcesStatus, c.VolumeMounts, c.User, c.StopSignal = nil, nil, nil, nil, nil
 		}
 	}
-	return k
 }
 
 // saysNothing reports whether no decision depends on a condition, because other conditions imply it.

@@ -300,6 +300,10 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod that came at the current revision, and has a minute to become ready, begins an update in place.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\ndeny\n" +
 			"policy InPlaceIfPossible\nsettle", 1048576},
+		// A user gives a claim to another set while the pod that uses it is recreated.
+		{"identity Ordinal\nclaims data\nsettle\nrun 1m\nimage app:v2\nrun 500ms\nforge-claims set=other 0", 0},
+		// Two pods are out of service before they are updated, and both stay prepared.
+		{"replicas 3\npolicy InPlaceIfPossible\nmaxUnavailable 2\ngrace 5\nhook inPlaceUpdate\nsettle\nmark b c\nimage app:v2\nrun 2s\nunmark b c\nsettle", 0},
 		// A delete is under way for longer than the manager waits for it.
 		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\npodsToDelete b c d\nstrategy OnDelete\nuncordon\n" +
 			"podsToDelete\nminReady 3\nquota 2\nrewind 19\ndeadline 11", 10008666},

@@ -220,7 +220,8 @@ func addDefault(ctx context.Context, w *World, _ []string) error {
 	return restart(ctx, w, nil)
 }
 
-// leave removes what is in the way of the set: strangers, and lost pods whose end no kubelet will confirm.
+// leave removes what is in the way of the set: strangers, lost pods whose end no kubelet will confirm, and labels that give claims to
+// another set.
 func leave(_ context.Context, w *World, _ []string) error {
 	w.note("strangers leave, lost pods are given up")
 	w.occupied = false
@@ -233,6 +234,20 @@ func leave(_ context.Context, w *World, _ []string) error {
 		}
 		if pod.Labels["app"] != SetName && invariants.OwnerOf(pod) == "" && pod.DeletionTimestamp == nil {
 			if err := w.deletePod(pod); err != nil {
+				return err
+			}
+		}
+	}
+	return w.giveClaimsBack()
+}
+
+// giveClaimsBack writes the label of the set on claims that have that of another.
+func (w *World) giveClaimsBack() error {
+	for _, claim := range w.Store.Of(apiserver.Claims) {
+		if set, labeled := claim.GetLabels()[v1beta1.SetLabel]; labeled && set != SetName {
+			claim = apiserver.Clone(claim)
+			claim.GetLabels()[v1beta1.SetLabel] = SetName
+			if _, err := w.Store.Update(apiserver.Write{Actor: userActor}, claim); err != nil {
 				return err
 			}
 		}

@@ -170,6 +170,7 @@ func rules() []rule {
 		{"domains", oneDomainAtATime},
 		{"drain", keepsWhereNothingStays},
 		{"hooks", waitsForHooks},
+		{"hooks at rest", staysPrepared},
 		{"steps in turn", stepsInTurn},
 		{"I9 soak", soaksInSilence},
 		{"I12 steps", readyWhenDone},

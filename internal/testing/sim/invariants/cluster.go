@@ -28,6 +28,7 @@ type Cluster struct {
 	now       func() time.Time
 	names     map[types.UID]string // of pods with random names
 	templates []corev1.PodTemplateSpec
+	encoded   map[string]string // versions by encoded templates
 	versions  map[string]string
 	held      map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec
 	// excused is when CheckService last found a reason for a pod to be out of service.
@@ -38,7 +39,7 @@ type Cluster struct {
 func NewCluster(store *apiserver.Store, set apiserver.Key, now func() time.Time) *Cluster {
 	return &Cluster{
 		Store: store, Misfits: make(map[types.UID]bool), set: set, now: now, names: make(map[types.UID]string), versions: make(map[string]string),
-		held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), excused: make(map[types.UID]time.Time),
+		encoded: make(map[string]string), held: make(map[*appsv1.ControllerRevision]*corev1.PodTemplateSpec), excused: make(map[types.UID]time.Time),
 	}
 }
 

@@ -248,7 +248,7 @@ func (v *verdict) brokenAt(version string, l Limits) int {
 	surge := v.count(isSurge)
 	goes := func(pod *corev1.Pod) bool { return isSurge(pod) && surge > l.maxSurge } // as the same plan may have it
 	broken := func(pod *corev1.Pod) bool {
-		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && v.runsSpec(pod) && !v.isAvailable(pod) &&
+		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && !v.isAvailable(pod) && v.runsSpec(pod) &&
 			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]
 	}
 	return v.count(broken) - v.going(broken)

@@ -19,10 +19,12 @@ type entries struct {
 	since map[types.UID]time.Time
 	// sent is when a manager sent a write that it has given up on.
 	sent map[attempt]time.Time
+	// back holds the generation of the set at which a pod went back to Normal while it was out of service for an update.
+	back map[types.UID]int64
 }
 
 func newEntries() entries {
-	return entries{since: make(map[types.UID]time.Time), sent: make(map[attempt]time.Time)}
+	return entries{since: make(map[types.UID]time.Time), sent: make(map[attempt]time.Time), back: make(map[types.UID]int64)}
 }
 
 // Entered returns since when a pod has been in its lifecycle state.
@@ -140,6 +142,26 @@ func waitsForHooks(v *verdict) string {
 	default:
 		return "" // an updated pod is updated again
 	}
+}
+
+// staysPrepared checks that no pod goes back to Normal while it rests, and is updated nevertheless: a program that prepared it would
+// take its work back.
+func staysPrepared(v *verdict) string {
+	u, ok := v.update()
+	if !ok || v.set.Spec.Lifecycle == nil {
+		return ""
+	}
+	back := v.checker.entered.back
+	generation, wentBack := back[u.after.UID]
+	switch {
+	case !IsUpdating(u.after):
+		delete(back, u.after.UID)
+	case stateOf(u.before) == v1beta1.LifecyclePreparingUpdate && stateOf(u.after) == v1beta1.LifecycleNormal:
+		back[u.after.UID] = v.set.Generation
+	case wentBack && generation == v.set.Generation && !u.sameImages():
+		return "it is updated, and it went back to Normal while it was out of service for that"
+	}
+	return ""
 }
 
 // mayGoOn returns why a pod that a hook holds may not go on. Dates are in whole seconds.

@@ -98,11 +98,10 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 		}
 	}
 	template := v.world.TemplateOf(is.Name)
-	drifted := template != nil && !equality.Semantic.DeepEqual(template, &v.set.Spec.Template) // a default may stand for an edit
 	switch update := v.world.VersionOf(&v.set.Spec.Template); {
 	case available >= l.Replicas && version == update:
 		return ""
-	case version == update && !drifted:
+	case version == update && (template == nil || equality.Semantic.DeepEqual(template, &v.set.Spec.Template)): // a default may stand for an edit
 		return fmt.Sprintf("%s is proven by %d of %d pods", is.Name, available, l.Replicas)
 	default:
 		return v.servedLast(is, available, members)

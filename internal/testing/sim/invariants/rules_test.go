@@ -486,6 +486,20 @@ func breaches() map[string]breach {
 			c.begin()
 			c.deletes(prepared)
 		}},
+		"hooks at rest": {hooked, func(c *court) {
+			pod := gated(c.pod("web-a", "v1"))
+			pod.Labels[v1beta1.LifecycleStateLabel] = "PreparingUpdate"
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+				Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(c.clock.Now()),
+			})
+			c.create(pod)
+			c.update(pod, "status")
+			c.begin()
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"Normal"}}}`, v1beta1.LifecycleStateLabel)
+			_ = c.client.Patch(c.t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, patch))
+			c.begin()
+			moveInPlace(c, pod, "app:v2")
+		}},
 		"steps in turn": {stepped, func(c *court) {
 			c.status(rollout(1, nothing))
 			c.begin()

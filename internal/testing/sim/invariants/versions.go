@@ -65,12 +65,18 @@ func (c *Cluster) VersionNamed(revision string) string {
 
 // VersionOf returns the version of a template. Templates are numbered in the order in which they appear.
 func (c *Cluster) VersionOf(template *corev1.PodTemplateSpec) string {
+	encoded, err := template.Marshal()
+	if v, ok := c.encoded[string(encoded)]; err == nil && ok { // most templates were seen before, and to compare them takes long
+		return v
+	}
 	i := slices.IndexFunc(c.templates, func(t corev1.PodTemplateSpec) bool { return sameTemplate(&t, template) })
 	if i < 0 {
 		c.templates = append(c.templates, *template.DeepCopy())
 		i = len(c.templates) - 1
 	}
-	return "v" + strconv.Itoa(i+1)
+	v := "v" + strconv.Itoa(i+1)
+	c.encoded[string(encoded)] = v
+	return v
 }
 
 // sameTemplate reports whether two templates mean the same: the API server makes the same of them, also a newer one that adds a
