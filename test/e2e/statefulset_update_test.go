@@ -49,6 +49,24 @@ var _ = Describe("StatefulSet: updates", func() {
 		Entry("should perform rolling updates and roll backs of template modifications with PVCs", core, claiming("data")),
 	)
 
+	DescribeTable("keeps as many pods available as wanted beside surge, which goes again with its claims", func(ctx SpecContext, options ...option) {
+		options = append(options, ordinal(), claiming("data"), maxUnavailable("0"), maxSurge("1"))
+		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, options...)))
+		claims, from := uids(f.claims()), f.mark()
+
+		set = f.awaitReady(ctx, f.change(ctx, set, release("2")))
+		f.awaitNames(ctx, set, numbered(set, 0, 1, 2)...)
+		Expect(f.comings(set, from)).To(Equal(numbered(set, 3, 2, 1, 0)))
+		Expect(f.goings(set, from)).To(Equal(numbered(set, 2, 1, 0, 3)))
+		f.expectLiveAtMost(set, from, 4)
+		f.expectAvailableAtLeast(set, from, 3)
+		f.awaitClaimNames(ctx, "data-ss-0", "data-ss-1", "data-ss-2")
+		Expect(uids(f.claims())).To(Equal(claims), "the members keep their claims")
+	},
+		Entry("in parallel", parallel()),
+		Entry("in order"),
+	)
+
 	It("should perform canary updates and phased rolling updates of template modifications", func(ctx SpecContext) {
 		set := f.awaitReady(ctx, f.create(ctx, newSet("ss", 3, ordinal(), partition("3"))))
 		old, pods := set.Status.CurrentRevision, f.pods(set)
