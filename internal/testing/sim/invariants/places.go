@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rollset.dev/rollset/api/v1beta1"
@@ -116,6 +117,21 @@ func (p *places) see(c *Checker, e *apiserver.Entry) {
 			p.settled[after.UID] = e.Version
 		}
 	}
+	p.forget(c.world, set)
+}
+
+// forget drops the oldest vacancies when fewer pods are missing than there are: a scale-down has done without them.
+func (p *places) forget(world *Cluster, set *v1beta1.RollSet) {
+	if len(p.vacant) == 0 {
+		return
+	}
+	missing := int(*set.Spec.Replicas)
+	for pod := range apiserver.Each[*corev1.Pod](world.Store) {
+		if OwnerOf(pod) == set.UID && pod.DeletionTimestamp == nil && !isSurge(pod) {
+			missing--
+		}
+	}
+	p.vacant = p.vacant[max(0, len(p.vacant)-max(0, missing)):]
 }
 
 // leaves notes that the place of a pod becomes vacant.
@@ -164,7 +180,8 @@ func (p *places) awaits(v *verdict, pod *corev1.Pod) string {
 	missing := int(*v.set.Spec.Replicas) - v.count(IsActive)
 	for _, place := range p.vacant {
 		known := v.checker.reconcile.View.Cached(place.pod)
-		if known != nil && known.GetUID() == place.uid || !v.checker.remembers(v.Actor, place) || place.domain == "" || missing <= 0 {
+		gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: place.pod.Name}}
+		if v.outside(gone) || known != nil && known.GetUID() == place.uid || !v.checker.remembers(v.Actor, place) || place.domain == "" || missing <= 0 {
 			continue
 		}
 		if missing--; place.domain != domainOf(pod, p.key) {
