@@ -31,6 +31,10 @@ func TestUnlabeled(t *testing.T) {
 			state: "0:v1+", size: "1Gi", mounted: true,
 			want: "own claim data-web-0 by RollSet web (a pod of the set uses it)",
 		},
+		"also one that its pod uses to the end": {
+			state: "0:v1x", size: "1Gi", mounted: true,
+			want: "own claim data-web-0 by RollSet web (a pod of the set uses it)",
+		},
 		"before that it does not grow": {
 			state: "0:v1+", size: "2Gi", mounted: true,
 			want: "own claim data-web-0 by RollSet web (a pod of the set uses it)",

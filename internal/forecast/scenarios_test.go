@@ -24,11 +24,10 @@ import (
 )
 
 // unforeseen matches words whose effect cannot be predicted: pods that become ready only with others, late kubelets and
-// caches, managers that overlap, zones that go down, policies against single objects, classes that a storage driver refuses, policies
-// that change what is written, neighbors, because only the manager that wrote it remembers what they changed, and pods of a failure
-// domain that were killed or not ready for a moment, because only the manager that saw them remembers where they were and that they
-// served.
-var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|managers|neighbors|refuse|rewrite|zone-down) )|(?m:^driver .* infeasible$)|(?m:^domains (?:.*\n)*(?:kill|blip) )`)
+// caches, managers that overlap, zones that go down, policies against single objects, policies that change what is written, neighbors,
+// because only the manager that wrote it remembers what they changed, and pods of a failure domain that were killed or not ready for a
+// moment, because only the manager that saw them remembers where they were and that they served.
+var unforeseen = regexp.MustCompile(`quorum|(?m:^(busy|late|managers|neighbors|refuse|rewrite|zone-down) )|(?m:^domains (?:.*\n)*(?:kill|blip) )`)
 
 // scripts returns the golden rollouts of the simulator that can be predicted.
 func scripts(t *testing.T) map[string]sim.Script {

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
@@ -56,18 +54,23 @@ func Rests(o *snapshot.Set, down action.Plan) (rests bool, left time.Duration) {
 			left = max(left, r.StuckAt().Sub(o.Now)+time.Second)
 		}
 	}
-	return left > 0 || len(leaving(o, down)) > 0, left
+	members, surge := leaving(o, down)
+	return left > 0 || members+surge > 0, left
 }
 
-// leaving returns the surplus pods that a plan deletes, without those whose deletion was refused a moment ago.
-func leaving(o *snapshot.Set, down action.Plan) (pods []*corev1.Pod) {
+// leaving counts the surplus members and the surge pods that a plan deletes, without those whose deletion was refused a moment ago.
+func leaving(o *snapshot.Set, down action.Plan) (members, surge int) {
 	for _, a := range down.Actions {
 		d, ok := a.(action.Delete)
-		if ok && d.Cause == action.ScaleDown && !o.Refused(action.KeyOf(d)) {
-			pods = append(pods, d.Pod)
+		switch {
+		case !ok || d.Cause != action.ScaleDown || o.Refused(action.KeyOf(d)):
+		case snapshot.Surges(d.Pod):
+			surge++
+		default:
+			members++
 		}
 	}
-	return pods
+	return members, surge
 }
 
 // noMoreSurge is why surge pods are deleted.
@@ -201,7 +204,8 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 	if !o.Ordinal() {
 		return len(w.Places)
 	}
-	condemned, going := surplus(o, w, down)
+	condemned := slices.DeleteFunc(slices.Clone(w.Going), func(r *snapshot.Replica) bool { return r.Surge })
+	going, _ := leaving(o, down)
 	waiting := 0
 	for _, h := range down.Held {
 		if h.Kind == action.HeldByBudget {
@@ -228,21 +232,6 @@ func room(o *snapshot.Set, w *desired.State, down action.Plan, p *action.Plan) i
 		p.Hold(action.HeldByOrder, condemned[0].Pod.Name, "its ordinal is out of range; it must be deleted before another pod is created")
 	}
 	return min(len(w.Places), free)
-}
-
-// surplus returns the pods that go and are no surge, and how many of them a plan deletes.
-func surplus(o *snapshot.Set, w *desired.State, down action.Plan) (pods []*snapshot.Replica, going int) {
-	leaves := leaving(o, down)
-	for _, r := range w.Going {
-		if r.Surge {
-			continue
-		}
-		pods = append(pods, r)
-		if slices.Contains(leaves, r.Pod) {
-			going++
-		}
-	}
-	return pods, going
 }
 
 // untilGone returns for how long a new pod waits for one that was scaled down and terminates, at most a minute.
