@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -18,6 +20,7 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/cli/session"
+	"rollset.dev/rollset/internal/model/podstate"
 )
 
 func newStatus(s *session.Session) *cobra.Command {
@@ -100,6 +103,22 @@ func judge(set *v1beta1.RollSet, generation int64) verdict {
 	return v
 }
 
+// confirm checks that pods wait to be deleted. The manager may not have reported yet what a user deleted a moment ago. Users who may
+// not read pods get the verdict of the status.
+func confirm(ctx context.Context, c client.Reader, set *v1beta1.RollSet, v verdict) verdict {
+	if v.rests != session.ExitOnDelete {
+		return v
+	}
+	pods, err := Pods(ctx, c, set)
+	waits := func(pod *corev1.Pod) bool {
+		return !podstate.Terminating(pod) && !podstate.SpecifiedDelete(pod) && pod.Labels[v1beta1.RevisionLabel] != set.Status.UpdateRevision
+	}
+	if err == nil && !slices.ContainsFunc(pods, waits) {
+		return verdict{message: "waiting for the controller to observe the deletion of pods"}
+	}
+	return v
+}
+
 func printStatus(ctx context.Context, s *session.Session, key client.ObjectKey) error {
 	c, err := s.Client()
 	if err != nil {
@@ -109,7 +128,7 @@ func printStatus(ctx context.Context, s *session.Session, key client.ObjectKey) 
 	if err != nil {
 		return err
 	}
-	v := judge(set, 0)
+	v := confirm(ctx, c, set, judge(set, 0))
 	if err := v.end(key); err != nil {
 		return err
 	}
@@ -179,7 +198,7 @@ func await(ctx context.Context, s *session.Session, key client.ObjectKey, o Awai
 		if err != nil {
 			return err
 		}
-		v := o.judge(now)
+		v := confirm(ctx, c, now, o.judge(now))
 		if err := v.end(key); err != nil {
 			return err
 		}
