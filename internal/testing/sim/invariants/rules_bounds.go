@@ -265,7 +265,7 @@ func keepsTheGood(v *verdict) string {
 	if v.world.now().Sub(v.checker.servedAt) >= time.Minute {
 		return "" // nothing is left to protect
 	}
-	if v.checker.seen[v.New.GetLabels()[v1beta1.RevisionLabel]] {
+	if v.sawProven(v.New.GetLabels()[v1beta1.RevisionLabel]) {
 		return "" // the manager saw it proven, and the status does not say so yet
 	}
 	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.TemplateOf(v.set.Status.CurrentRevision)

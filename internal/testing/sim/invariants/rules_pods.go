@@ -284,6 +284,9 @@ func (v *verdict) createdAsWanted() string {
 // addedTo returns what is wrong with one more pod at the update revision: there are too many or, with ordinals, its
 // place is below the partition.
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
+	if v.sawProven(created.Labels[v1beta1.RevisionLabel]) {
+		return "" // the manager saw it proven, and the status does not say so yet
+	}
 	l := v.world.Limits(v.set)
 	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		if rank := slices.Index(v.inUse(), v.ordinalByName(created)); rank >= 0 && rank < l.Partition && !v.wasThere(update, created) {

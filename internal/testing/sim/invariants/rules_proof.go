@@ -34,7 +34,7 @@ func notesTheTruth(v *verdict) string {
 		return "a new revision is proven"
 	case !existed, was.Annotations[completed] == note, !isNumber(was.Annotations[completed]):
 		return "" // a missing or unreadable note is written anew from the status
-	case v.checker.seen[is.Name]:
+	case v.checker.seen[numbered{is.Name, was.Revision}]:
 		return "" // it was proven before, and that could not be written
 	default:
 		return v.unproven(is)
@@ -78,10 +78,22 @@ func (c *Checker) watchProofs() {
 		return
 	}
 	for obj := range c.reconcile.View.Cache(apiserver.Revisions) {
-		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[r.Name] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
-			c.seen[r.Name] = true
+		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[numbered{r.Name, r.Revision}] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
+			c.seen[numbered{r.Name, r.Revision}] = true
 		}
 	}
+}
+
+// numbered is a revision by its name, and its number when it was last rolled out.
+type numbered struct {
+	name   string
+	number int64
+}
+
+// sawProven reports whether a manager saw a revision proven since it was last rolled out.
+func (v *verdict) sawProven(name string) bool {
+	r, ok := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: name}).(*appsv1.ControllerRevision)
+	return ok && v.checker.seen[numbered{name, r.Revision}]
 }
 
 // unproven returns why the manager's cache does not show that a revision is proven.
