@@ -317,6 +317,16 @@ func TestHistoriesAgain(t *testing.T) {
 			"strategy OnDelete\nreplicas 1\nuncordon\nresize 300m e 4\norphan 12345\npodsToDelete a b\nmanagers 2", 50014714},
 		// A revision that could not be recorded again is shown by the cache, which was behind.
 		{"identity Ordinal\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrewind 40", 71009929},
+		// A pod that is updated has a claim underway, and a new template asks for another change.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nforget-update\nimage app:v2-again\nrestart\n" +
+			"defaults written:app:v2\nattributes silver", 18},
+		// A pod that a scale-down deletes and one that ends are in different failure domains.
+		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nreplicas 2\nforget\nfail f\nenv A=2", 333},
+		// A set of one pod, which a step has updated, is scaled up while its steps are edited.
+		{"identity Ordinal\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nsettle\nforget-update\nreplicas 3\n" +
+			"steps 1,gate=A:5 50%,pause\nsettle\nrewind 24", 2806},
+		// A policy gives new pods another revision, so that surge is never at the revision that it was made for.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nrewrite pods controller-revision-hash=other\nsettle", 1033757},
 		// A manager that does not see that a pod is gone takes the surge that it makes for the third of three replicas.
 		{"replicas 3\nclaims data\nlabel zone=a i\nmaxSurge 1\nsettle\nhistory 1\nreplicas 3\nrestart\nforget\npartition 1\nstranger qdl8b\n" +
 			"podsToDelete b c d\nkill b\npartition 99%\nlose-status\nrun 0s\nenv A=2\nsettle\nrewind 9 RollSet\nuncordon\ndeadline 13\nmaxSurge 4", 70012742},

@@ -266,7 +266,7 @@ func keepsTheGood(v *verdict) string {
 		return "" // nothing is left to protect
 	}
 	if v.sawProven(v.New.GetLabels()[v1beta1.RevisionLabel]) {
-		return "" // the manager saw it proven, and the status does not say so yet
+		return ""
 	}
 	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.TemplateOf(v.set.Status.CurrentRevision)
 	if current == nil || v.world.VersionOf(current) == update || v.world.Version(apiserver.MustBe[*corev1.Pod](v.New)) != update {
