@@ -41,14 +41,10 @@ func (k kind) plan(o *snapshot.Set, p *action.Plan) {
 	for _, a := range p.Actions {
 		written[action.Subject(o.Name, a)] = true
 	}
-	free := o.Limits.AtOnce()
-	var due [][]action.ChangeClaim
 	turns, others := turns(o)
-	for _, r := range others {
-		if slices.ContainsFunc(r.Claims, k.underway) {
-			free--
-		}
-	}
+	others = slices.DeleteFunc(others, func(r *snapshot.Replica) bool { return !slices.ContainsFunc(r.Claims, k.underway) })
+	free := o.Limits.AtOnce() - len(others)
+	var due [][]action.ChangeClaim
 	for _, r := range turns {
 		wanted := k.wanted(o, r)
 		// One write at a time: the second would be refused.

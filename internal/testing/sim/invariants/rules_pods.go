@@ -221,9 +221,9 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"
 	}
-	outlived := !isSurge(pod) || v.reserved(v.ordinalByName(pod)) // by surge, which may serve for longer than surplus pods
+	waits := isSurge(pod) && !v.reserved(v.ordinalByName(pod)) // for surge too, which may serve for longer than surplus pods
 	above := func(other *corev1.Pod) bool {
-		return IsActive(other) && v.outside(other) && !(outlived && isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
+		return IsActive(other) && v.outside(other) && (waits || !isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}
 	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
 		return "a higher pod has to go first"
