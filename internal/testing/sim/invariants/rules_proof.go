@@ -77,9 +77,6 @@ func (c *Checker) watchProofs() {
 	if v.set == nil {
 		return
 	}
-	if _, stepping := c.world.stepAtWork(v.set); stepping { // it may still be given up
-		return
-	}
 	for obj := range c.reconcile.View.Cache(apiserver.Revisions) {
 		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[numbered{r.Name, r.Revision}] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
 			c.seen[numbered{r.Name, r.Revision}] = true
@@ -97,7 +94,8 @@ type numbered struct {
 // status may not say so yet.
 func (v *verdict) sawProven(name string) bool {
 	r, ok := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: name}).(*appsv1.ControllerRevision)
-	if !ok || v.checker.seen[numbered{name, r.Revision}] {
+	_, stepping := v.world.stepAtWork(v.set) // what a step is at work for may still be given up
+	if !ok || !stepping && v.checker.seen[numbered{name, r.Revision}] {
 		return ok
 	}
 	last, highest := "", 0
