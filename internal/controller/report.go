@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,10 +139,9 @@ func (r *reporter) writeStatus(ctx context.Context, s *step, report status.Repor
 // patchStatus writes a status, and compares it with the answer of the API server. The answer is decoded into an empty set, because
 // it would not overwrite what it lacks.
 func (r *reporter) patchStatus(ctx context.Context, seen *v1beta1.RollSet, wanted *v1beta1.RollSetStatus) error {
-	changed := seen.DeepCopy()
-	changed.Status = *wanted
-	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-	data, err := patch.Data(changed)
+	version := metav1.ObjectMeta{ResourceVersion: seen.ResourceVersion}
+	patch := client.MergeFromWithOptions(&v1beta1.RollSet{ObjectMeta: version, Status: seen.Status}, client.MergeFromWithOptimisticLock{})
+	data, err := patch.Data(&v1beta1.RollSet{ObjectMeta: version, Status: *wanted})
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
 	}

@@ -4,13 +4,14 @@
 package apiserver
 
 import (
-	"encoding/json"
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,16 +26,13 @@ func (s *Store) Patch(w Write, kind types.PatchType) (client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(addressed(w, old))
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", w.Key, err)
-	}
-	patched, err := applyPatch(w, kind, data)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
 	obj := New(w.Key.Kind)
-	if err := json.Unmarshal(patched, obj); err != nil {
+	if kind == types.MergePatchType && w.Key.Kind != Revisions { // whose data is raw, and keeps the order of its keys
+		err = mergePatch(w, addressed(w, old), obj)
+	} else {
+		err = applyPatch(w, kind, addressed(w, old), obj)
+	}
+	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return s.replace(w, old, obj)
@@ -56,20 +54,61 @@ func addressed(w Write, obj client.Object) client.Object {
 	}
 }
 
-func applyPatch(w Write, kind types.PatchType, data []byte) ([]byte, error) {
+// applyPatch sets an object to a patched copy of another one.
+func applyPatch(w Write, kind types.PatchType, from, to client.Object) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", w.Key, err)
+	}
 	switch {
 	case kind == types.MergePatchType:
-		return jsonpatch.MergePatch(data, w.Body)
+		data, err = jsonpatch.MergePatch(data, w.Body)
 	case kind == types.StrategicMergePatchType && w.Key.Kind != RollSets:
-		return strategicpatch.StrategicMergePatch(data, w.Body, New(w.Key.Kind))
+		data, err = strategicpatch.StrategicMergePatch(data, w.Body, to)
 	case kind == types.JSONPatchType:
-		patch, err := jsonpatch.DecodePatch(w.Body)
-		if err != nil {
-			return nil, fmt.Errorf("decode patch: %w", err)
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(w.Body); err == nil {
+			data, err = patch.Apply(data)
 		}
-		return patch.Apply(data)
 	default:
 		Unmodeled("patch of type %s: %s", kind, w)
-		return nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, to)
+}
+
+// mergePatch does the same for a merge patch, and encodes nothing: most writes are patches of a status.
+func mergePatch(w Write, from, to client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+	if err != nil {
+		return fmt.Errorf("convert %s: %w", w.Key, err)
+	}
+	var patch map[string]any
+	if err := json.Unmarshal(w.Body, &patch); err != nil {
+		return err
+	}
+	merge(fields, patch)
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, to)
+}
+
+// merge changes fields as RFC 7386 says.
+func merge(fields, patch map[string]any) {
+	for key, value := range patch {
+		changes, nested := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(fields, key)
+		case nested:
+			inner, ok := fields[key].(map[string]any)
+			if !ok {
+				inner = make(map[string]any)
+			}
+			merge(inner, changes)
+			fields[key] = inner
+		default:
+			fields[key] = value
+		}
 	}
 }

@@ -160,13 +160,18 @@ func (v *View) Synced(gk schema.GroupKind) string {
 }
 
 // Get implements client.Reader.
-func (v *View) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (v *View) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	var options client.GetOptions
+	options.ApplyOptions(opts)
 	kind := kindOf(obj)
 	found, ok := v.caches[kind].objects[Key{Kind: kind, Namespace: key.Namespace, Name: key.Name}]
 	if !ok {
 		return apierrors.NewNotFound(GroupResource(kind), key.Name)
 	}
-	assign(obj, Clone(v.trimmed(found)))
+	if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
+		found = Clone(found)
+	}
+	assign(obj, v.trimmed(found))
 	return nil
 }
 

@@ -120,15 +120,18 @@ func (v *verdict) unproven(is *appsv1.ControllerRevision) string {
 			available++
 		}
 	}
-	template := v.world.TemplateOf(is.Name)
-	switch update := v.world.VersionOf(&v.set.Spec.Template); {
-	case available >= l.Replicas && version == update:
+	isUpdate := version == v.world.VersionOf(&v.set.Spec.Template)
+	if isUpdate && available >= l.Replicas {
 		return ""
-	case version == update && (template == nil || equality.Semantic.DeepEqual(template, &v.set.Spec.Template)): // a default may stand for an edit
-		return fmt.Sprintf("%s is proven by %d of %d pods", is.Name, available, l.Replicas)
-	default:
-		return v.servedLast(is, available, members)
 	}
+	if why := v.servedLast(is, available, members); why != "" {
+		return why
+	}
+	template := v.world.TemplateOf(is.Name)
+	if isUpdate && (template == nil || equality.Semantic.DeepEqual(template, &v.set.Spec.Template)) { // a default may stand for an edit
+		return fmt.Sprintf("%s is proven by %d of %d pods", is.Name, available, l.Replicas)
+	}
+	return ""
 }
 
 // members returns the active pods in the manager's cache that have a place of the set. Surge that goes again has none; the mark means

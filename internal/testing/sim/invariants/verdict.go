@@ -28,6 +28,8 @@ type verdict struct {
 	set *v1beta1.RollSet
 	// pods holds the set's pods as the manager knew them before the write.
 	pods map[apiserver.Key]*corev1.Pod
+	// selector is the set's selector; nil until a pod is held against it.
+	selector labels.Selector
 }
 
 // verdictOn returns a write together with what its manager could know before it.
@@ -73,8 +75,13 @@ func (v *verdict) know(key apiserver.Key, obj client.Object) {
 // selects reports whether the set's selector matches a pod. A pod that does not match is to be released, and does not
 // count even if that is refused.
 func (v *verdict) selects(pod *corev1.Pod) bool {
-	selector, err := metav1.LabelSelectorAsSelector(v.set.Spec.Selector)
-	return err == nil && selector.Matches(labels.Set(pod.Labels))
+	if v.selector == nil {
+		var err error
+		if v.selector, err = metav1.LabelSelectorAsSelector(v.set.Spec.Selector); err != nil {
+			v.selector = labels.Nothing()
+		}
+	}
+	return v.selector.Matches(labels.Set(pod.Labels))
 }
 
 // pod returns the pod before the write as the manager knew it; nil if the manager did not know it, or the write is not
