@@ -80,7 +80,7 @@ func (c *Checker) establish(set *v1beta1.RollSet) {
 	ready := meta.FindStatusCondition(set.Status.Conditions, "Ready")
 	own, active := c.world.OwnPods(set)
 	atRest := ready != nil && ready.Status == "True" && ready.ObservedGeneration == set.Generation && len(own) == len(active)
-	complete := len(active) == int(*set.Spec.Replicas)
+	complete := len(active) == int(*set.Spec.Replicas) && !slices.ContainsFunc(active, isSurge)
 	changes := func(pod *corev1.Pod) bool { return matches(set, pod) != (OwnerOf(pod) == set.UID) } // it is to be released or adopted
 	if !atRest || !complete || c.data.doubtful || len(c.managers) > 1 || slices.ContainsFunc(c.world.Pods(), changes) {
 		return
