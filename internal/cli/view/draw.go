@@ -16,6 +16,7 @@ import (
 
 	"rollset.dev/rollset/api/v1beta1"
 	"rollset.dev/rollset/internal/model/podstate"
+	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // textLimit is the maximum length of a text of unknown origin that is shown.
@@ -185,10 +186,14 @@ func (t *tree) podRows(l *leaf, below string, last bool) []row {
 	if last {
 		stem, deeper = "└─ ", "   "
 	}
+	status := l.state.String()
+	if snapshot.Surges(l.pod) {
+		status += " (surge)"
+	}
 	rows := []row{{
 		stem: below + stem, mark: l.state.mark(), name: l.pod.Name, state: l.state, isPod: true,
 		columns: []string{
-			l.state.String(), age(t.now, l.pod.CreationTimestamp), fmt.Sprintf("%d restarts", podstate.Restarts(l.pod)),
+			status, age(t.now, l.pod.CreationTimestamp), fmt.Sprintf("%d restarts", podstate.Restarts(l.pod)),
 			cmp.Or(l.pod.Spec.NodeName, "<none>"), podstate.Printable(l.why, textLimit),
 		},
 	}}

@@ -75,13 +75,15 @@ func TestTree(t *testing.T) {
 		"rollset/web  RollingUpdate  3 desired, 1 updated, 0 ready, 0 available, 3 total",
 		"1 of 3 pods updated",
 		"├─ revision 2 web-b (update, not proven)  1 not ready",
-		"│  └─ ○ web-3  not ready    60m  0 restarts  node-1  not started yet on node node-1",
+		"│  └─ ○ web-3  not ready (surge)  60m  0 restarts  node-1  not started yet on node node-1",
 		"└─ revision 1 web-a (current, proven)  1 available, 1 ready, 1 terminating",
-		"   ├─ ✔ web-0  available    60m  0 restarts  node-1",
-		"   ├─ ● web-1  ready        60m  0 restarts  node-1  ready for less than 10s",
-		"   └─ ⊘ web-2  terminating  60m  0 restarts  node-1  Terminating on node node-1",
+		"   ├─ ✔ web-0  available          60m  0 restarts  node-1",
+		"   ├─ ● web-1  ready              60m  0 restarts  node-1  ready for less than 10s",
+		"   └─ ⊘ web-2  terminating        60m  0 restarts  node-1  Terminating on node node-1",
 	}
-	got := grow(testObjects(), now).lines(0, 0)
+	o := testObjects()
+	o.pods[3].Labels[v1beta1.SurgeLabel] = "true"
+	got := grow(o, now).lines(0, 0)
 	for i := range got {
 		got[i] = ansi.Strip(got[i])
 	}
