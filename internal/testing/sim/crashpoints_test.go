@@ -248,7 +248,7 @@ const longest = 30
 func shortScenarios(t *testing.T) map[string]scenario {
 	short := scenarios(t)
 	for name, s := range short {
-		tidy := s.tidy(t.Context())
+		tidy := s.tidy()
 		if tidy.err != nil {
 			t.Fatalf("%s: %v", name, tidy.err)
 		}

@@ -46,27 +46,36 @@ type scenario struct {
 	path    string
 	archive *txtar.Archive
 	script  Script
+	// tidy returns the tidy run, which several tests look at.
+	tidy func() *tidyRun
 }
 
-func scenarios(t *testing.T) map[string]scenario {
-	t.Helper()
+// loaded returns all scenarios by name.
+var loaded = sync.OnceValues(func() (map[string]scenario, error) {
 	paths, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
 	all := make(map[string]scenario)
 	for _, path := range paths {
 		archive, err := txtar.ParseFile(path)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		s := scenario{path: path, archive: archive}
 		if s.script, err = ParseScript(string(s.section("script"))); err != nil {
-			t.Fatalf("%s: %v", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+		s.tidy = tidily(s.script)
 		all[strings.TrimSuffix(filepath.Base(path), ".txtar")] = s
 	}
-	return all
+	return all, err
+})
+
+func scenarios(t *testing.T) map[string]scenario {
+	t.Helper()
+	all, err := loaded()
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	return maps.Clone(all)
 }
 
 func (s scenario) section(name string) []byte {
@@ -122,33 +131,27 @@ type tidyRun struct {
 	err, unrest error
 }
 
-// playTidily plays a script in the tidy order.
-func playTidily(ctx context.Context, script Script) *tidyRun {
-	w, writes, told := NewWorld(ctx, 0), 0, map[string]bool{}
-	w.Managers[0].Client.Faults = func(apiserver.Write) apiserver.Fault { writes++; return apiserver.NoFault }
-	w.Store.OnWrite(func(e *apiserver.Entry) {
-		if e.Key.Kind == apiserver.RollSets {
-			told[w.told()] = true
+// tidily returns a function that plays a script in the tidy order, at its first call.
+func tidily(script Script) func() *tidyRun {
+	return sync.OnceValue(func() *tidyRun {
+		ctx, writes, told := context.Background(), 0, map[string]bool{}
+		w := NewWorld(ctx, 0)
+		w.Managers[0].Client.Faults = func(apiserver.Write) apiserver.Fault { writes++; return apiserver.NoFault }
+		w.Store.OnWrite(func(e *apiserver.Entry) {
+			if e.Key.Kind == apiserver.RollSets {
+				told[w.told()] = true
+			}
+		})
+		err := w.Play(ctx, script)
+		r := &tidyRun{log: w.Film.String() + w.checker.Tally(), ending: w.Ending(), told: maps.Clone(told), managers: len(w.Managers), writes: writes, err: err}
+		if err == nil {
+			r.unrest = w.CheckConverged(ctx)
 		}
+		for set := range apiserver.Each[*v1beta1.RollSet](w.Store) {
+			r.unrest = errors.Join(r.unrest, stored.Print(set))
+		}
+		return r
 	})
-	err := w.Play(ctx, script)
-	r := &tidyRun{log: w.Film.String() + w.checker.Tally(), ending: w.Ending(), told: maps.Clone(told), managers: len(w.Managers), writes: writes, err: err}
-	if err == nil {
-		r.unrest = w.CheckConverged(ctx)
-	}
-	for set := range apiserver.Each[*v1beta1.RollSet](w.Store) {
-		r.unrest = errors.Join(r.unrest, stored.Print(set))
-	}
-	return r
-}
-
-// tidyRuns are the tidy runs of scenarios, by their paths. Several tests look at each.
-var tidyRuns sync.Map
-
-// tidy returns the tidy run of a scenario.
-func (s scenario) tidy(ctx context.Context) *tidyRun {
-	run, _ := tidyRuns.LoadOrStore(s.path, sync.OnceValue(func() *tidyRun { return playTidily(ctx, s.script) }))
-	return run.(func() *tidyRun)()
 }
 
 // TestGolden compares the film strip of every scenario, in the tidy order, with the recorded one.
@@ -157,7 +160,7 @@ func TestGolden(t *testing.T) {
 	for name, s := range scenarios(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := s.tidy(t.Context())
+			got := s.tidy()
 			if got.err != nil {
 				t.Fatalf("%v\n%s", got.err, got.log)
 			}
@@ -207,7 +210,7 @@ func TestReplays(t *testing.T) {
 	for name, s := range scenarios(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tidy := s.tidy(t.Context())
+			tidy := s.tidy()
 			if tidy.err != nil {
 				t.Fatal(tidy.err)
 			}

@@ -27,13 +27,13 @@ func TestMessagesAreExplained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[name] = scenario{path: name, script: script}
+		all[name] = scenario{tidy: tidily(script)}
 	}
 	t.Run("scenarios", func(t *testing.T) {
 		for name, s := range all {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				if err := s.tidy(t.Context()).err; err != nil {
+				if err := s.tidy().err; err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -41,7 +41,7 @@ func TestMessagesAreExplained(t *testing.T) {
 	})
 	told := map[string]bool{}
 	for _, s := range all {
-		for text := range s.tidy(t.Context()).told {
+		for text := range s.tidy().told {
 			if _, message, ok := strings.Cut(text, ": "); ok {
 				told[message] = true
 			}
