@@ -294,9 +294,10 @@ func TestRestore(t *testing.T) {
 func TestGrow(t *testing.T) {
 	t.Parallel()
 	small := func(id string) *corev1.PersistentVolumeClaim { return claim(id, "1Gi") }
-	unbound, fixed, growing, pending := small("1"), small("1"), claim("1", "2Gi"), claim("1", "2Gi")
+	unbound, fixed, growing0, growing, pending := small("1"), small("1"), claim("0", "2Gi"), claim("1", "2Gi"), claim("1", "2Gi")
 	unbound.Status.Phase = corev1.ClaimPending
 	fixed.Spec.StorageClassName = new("fixed")
+	growing0.Status.Capacity[corev1.ResourceStorage] = resource.MustParse("1Gi")
 	growing.Status.Capacity[corev1.ResourceStorage] = resource.MustParse("1Gi")
 	pending.Status.Capacity[corev1.ResourceStorage] = resource.MustParse("1Gi")
 	pending.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
@@ -317,6 +318,11 @@ func TestGrow(t *testing.T) {
 			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",
 			claims:  map[string]*corev1.PersistentVolumeClaim{"0": small("0"), "1": growing},
 			message: "data-web-1: it is growing from 1Gi to 2Gi",
+		},
+		"and for one of a pod that is not updated": {
+			config: "ordinal R=2 v1>v2", state: "0:v1+ 1:v2+",
+			claims:  map[string]*corev1.PersistentVolumeClaim{"0": growing0, "1": small("1")},
+			message: "data-web-0: it is growing from 1Gi to 2Gi",
 		},
 		"but not for a file system that grows at the next start": {
 			config: "ordinal R=2 v1", state: "0:v1+ 1:v1+",

@@ -41,9 +41,11 @@ func (k kind) plan(o *snapshot.Set, p *action.Plan) {
 	for _, a := range p.Actions {
 		written[action.Subject(o.Name, a)] = true
 	}
-	free := o.Limits.AtOnce()
+	turns, others := turns(o)
+	others = slices.DeleteFunc(others, func(r *snapshot.Replica) bool { return !slices.ContainsFunc(r.Claims, k.underway) })
+	free := o.Limits.AtOnce() - len(others)
 	var due [][]action.ChangeClaim
-	for _, r := range turns(o) {
+	for _, r := range turns {
 		wanted := k.wanted(o, r)
 		// One write at a time: the second would be refused.
 		changing := slices.ContainsFunc(wanted, func(a action.ChangeClaim) bool { return written[a.Claim.Name] })
@@ -77,9 +79,9 @@ func askFor(o *snapshot.Set, wanted []action.ChangeClaim, p *action.Plan) (asks 
 	return asks
 }
 
-// turns returns the replicas whose claims may grow now, in the order of an update: those at the update revision that no
-// partition holds back.
-func turns(o *snapshot.Set) []*snapshot.Replica {
+// turns returns the replicas whose claims may be changed now, in the order of an update: those at the update revision that no
+// partition holds back. It returns the other active ones too.
+func turns(o *snapshot.Set) (turns, others []*snapshot.Replica) {
 	var active []*snapshot.Replica
 	for i := range o.Replicas {
 		if r := &o.Replicas[i]; r.Active() {
@@ -91,8 +93,15 @@ func turns(o *snapshot.Set) []*snapshot.Replica {
 	} else {
 		rank.SortByLoss(o, active)
 	}
-	active = active[:max(0, len(active)-o.Partition())]
-	return slices.DeleteFunc(active, func(r *snapshot.Replica) bool { return r.Revision != o.Update.Name })
+	free := max(0, len(active)-o.Partition())
+	for i, r := range active {
+		if i < free && r.Revision == o.Update.Name {
+			turns = append(turns, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return turns, others
 }
 
 // wanted returns the changes of the claims of a replica that the templates ask for.

@@ -340,7 +340,7 @@ func TestNext(t *testing.T) {
 		"when those before are available": {
 			config: "ordered R=3 v1", state: "0:v1+ 1:v1r",
 			want: []string{
-				"hold web-2: podManagementPolicy OrderedReady: web-1 is not available",
+				"hold web-2: podManagementPolicy OrderedReady: web-1 is not available: not started yet on node node-1",
 			},
 		},
 		"broken ordinals go from the highest": {
@@ -367,7 +367,7 @@ func TestNext(t *testing.T) {
 			config: "ordered R=3 v1>v2", state: "0:v1.",
 			want: []string{
 				"delete web-0 (recreate at v2)",
-				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available",
+				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available: not started yet on node node-0",
 			},
 		},
 		"in order the lowest broken pod goes first": {
@@ -381,7 +381,7 @@ func TestNext(t *testing.T) {
 			config: "ordered R=3 v1>v2", state: "0:v1. 2:v1+",
 			want: []string{
 				"delete web-0 (recreate at v2)",
-				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available",
+				"hold web-1: podManagementPolicy OrderedReady: web-0 is not available: not started yet on node node-0",
 				"hold web-2: 1 unavailable at revision v2, no more are moved to it",
 			},
 		},
@@ -429,7 +429,7 @@ func TestNext(t *testing.T) {
 		"and waits for the pods below": {
 			config: "ordered R=3 v1", state: "0:v1. 1:v1+ 2:v1+ 3:v1+",
 			want: []string{
-				"hold web-3: podManagementPolicy OrderedReady: web-0 is not available",
+				"hold web-3: podManagementPolicy OrderedReady: web-0 is not available: not started yet on node node-0",
 			},
 		},
 		"a broken surplus pod waits for nothing": {

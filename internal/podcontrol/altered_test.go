@@ -38,6 +38,10 @@ func TestAlteredPodsAreNoPods(t *testing.T) {
 			rewrite: func(o client.Object) { o.SetLabels(map[string]string{"app": "other"}) },
 			want:    `changed label app to "other"`,
 		},
+		"another revision": {
+			rewrite: func(o client.Object) { o.SetLabels(map[string]string{"app": "web", v1beta1.RevisionLabel: "x"}) },
+			want:    `changed label controller-revision-hash to "x", so that it is of another revision`,
+		},
 		"a label less": {rewrite: without("app"), want: "dropped label app"},
 		"no owner":     {rewrite: func(o client.Object) { o.SetOwnerReferences(nil) }, want: "changed whom the object belongs to"},
 	} {

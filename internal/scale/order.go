@@ -9,6 +9,7 @@ import (
 	"rollset.dev/rollset/internal/model/action"
 	"rollset.dev/rollset/internal/model/attempt"
 	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/podstate"
 	"rollset.dev/rollset/internal/model/snapshot"
 )
 
@@ -21,14 +22,24 @@ func heldByOrder(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	if before == nil {
 		return false
 	}
-	p.Hold(action.HeldByOrder, o.PodName(place.ID), "podManagementPolicy OrderedReady: %s is not available", before.Pod.Name)
+	p.Hold(action.HeldByOrder, o.PodName(place.ID), "podManagementPolicy OrderedReady: %s", notAvailable(before))
 	return true
 }
 
-// firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none.
+// notAvailable says that a pod is not available, and why.
+func notAvailable(r *snapshot.Replica) string {
+	why := podstate.Why(r.Pod)
+	if why != "" {
+		why = ": " + why
+	}
+	return r.Pod.Name + " is not available" + why
+}
+
+// firstUnavailableBelow returns the lowest unavailable pod in use below an ordinal; nil if there is none. One that serves although its
+// update is not known to be done keeps no pod back: surge may have to come before it can be recreated.
 func firstUnavailableBelow(o *snapshot.Set, ordinal int) *snapshot.Replica {
 	for r := range o.Unsteady() {
-		if r.Pod != nil && r.Ordinal < ordinal && !r.Available && !o.Condemned(r) {
+		if r.Pod != nil && r.Ordinal < ordinal && !r.Available && !r.ServesUnproven() && !o.Condemned(r) {
 			return r
 		}
 	}
@@ -58,7 +69,7 @@ func lackBelow(o *snapshot.Set, w *desired.State, ordinal int) string {
 	if below == nil {
 		return ""
 	}
-	return below.Pod.Name + " is not available"
+	return notAvailable(below)
 }
 
 // removeCondemned deletes the pods whose ordinal is not in use: all at once, or from the highest, each after the last one is

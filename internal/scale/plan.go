@@ -141,27 +141,38 @@ func inTurn(o *snapshot.Set, places []desired.Place) []desired.Place {
 
 // held holds a place that cannot be filled now.
 func held(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
-	if b, blocked := o.Blocked[place.ID]; blocked {
+	b, blocked := o.Blocked[place.ID]
+	why := o.LostClaim(place.ID, place.Revision)
+	switch {
+	case blocked:
 		p.Hold(kindOf(b), o.PodName(place.ID), "%s", b.Reason)
 		p.Wake(b.Retry)
-		return true
-	}
-	if why := o.LostClaim(place.ID, place.Revision); why != "" {
+	case why != "":
 		p.Hold(action.HeldByClaim, o.PodName(place.ID), "%s", why)
-		return true
+	default:
+		return heldByRefusal(o, place, p) || o.OrderedReady() && heldByOrder(o, place, p)
 	}
-	return heldByRefusal(o, place, p) || o.OrderedReady() && heldByOrder(o, place, p)
+	if o.Preflights[place.Revision].Refuses() { // no create shows whether it still does
+		ask(o, place.Revision, p)
+	}
+	return true
+}
+
+// ask asks the API server once more whether it accepts pods of a revision, when the back-off since its last answer is over.
+func ask(o *snapshot.Set, revision string, p *action.Plan) {
+	again := action.Action(action.Preflight{Revision: revision})
+	if o.Preflights[revision].Retry <= 0 && !slices.Contains(p.Actions, again) {
+		p.Add(again)
+	}
+	p.Wake(o.Preflights[revision].Retry)
 }
 
 // heldByRefusal holds a place whose pod was refused a moment ago: because of its template, because of a quota that all pods
 // share, or for itself alone. Where the last pod was accepted and altered, a dry run comes before the next one.
 func heldByRefusal(o *snapshot.Set, place desired.Place, p *action.Plan) bool {
 	if answer := o.Preflights[place.Revision]; answer.Refuses() && answer.Retry > 0 || answer.Altered && answer.Refusal != "" {
-		if ask := (action.Preflight{Revision: place.Revision}); answer.Retry <= 0 && !slices.Contains(p.Actions, action.Action(ask)) {
-			p.Add(ask)
-		}
 		p.Hold(action.HeldByPreflight, o.PodName(place.ID), "the API server refuses pods of revision %s: %s", place.Revision, answer.Refusal)
-		p.Wake(answer.Retry)
+		ask(o, place.Revision, p)
 		return true
 	}
 	for _, k := range []attempt.Key{attempt.AnyCreate(), {Verb: attempt.Creating, Object: place.ID}} {

@@ -122,16 +122,11 @@ func reasonToGiveUp(r *snapshot.Replica) string {
 // servingUnproven counts the pods that serve although it is not known which images they run.
 func servingUnproven(o *snapshot.Set) (n int) {
 	for r := range o.Unsteady() {
-		if servesUnproven(r) {
+		if r.ServesUnproven() {
 			n++
 		}
 	}
 	return n
-}
-
-// servesUnproven reports whether a pod serves although its update in place is not known to be done.
-func servesUnproven(r *snapshot.Replica) bool {
-	return r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
 }
 
 // giveUp recreates or holds the pods that cannot get the resources of their revision where they are, and those not known to
@@ -148,12 +143,12 @@ func (v *mover) giveUp(w *desired.State) {
 			continue
 		}
 		m, how := desired.Candidate{Replica: r, To: r.Revision}, method{cannot: cannot}
-		if servesUnproven(r) && v.budget.Available+serving <= v.budget.Floor {
+		if r.ServesUnproven() && v.budget.Available+serving <= v.budget.Floor {
 			v.plan.Hold(action.HeldByBudget, r.Pod.Name, "%s; it is recreated when enough other pods are available", cannot)
 			continue
 		}
 		if !v.cannot(m, how) && !v.held(m, how) {
-			if servesUnproven(r) {
+			if r.ServesUnproven() {
 				serving--
 			}
 			v.spend(m, how)

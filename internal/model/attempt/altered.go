@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"rollset.dev/rollset/api/v1beta1"
 )
 
 // AlteredError is the error of a write that the API server accepted and that did not do what it says, because an admission policy or
@@ -64,20 +66,25 @@ func CheckPatch(patch []byte, before, after metav1.Object) error {
 	return &AlteredError{What: listed(what)}
 }
 
-// CheckMember compares the answer to the create of an object with what makes it one of a set's: its controller, and labels that the
-// selector matches.
+// CheckMember compares the answer to the create of a pod with what makes it one of a set's: its controller, labels that the selector
+// matches, and its revision. A pod that lacks the label of its revision is known by its content.
 func CheckMember(owner types.UID, selector labels.Selector, sent, after metav1.Object) error {
 	if controllerOf(after) != owner {
 		return &AlteredError{What: "changed whom the object belongs to, so that it is none of the set's"}
 	}
-	if selector.Matches(labels.Set(after.GetLabels())) {
+	wanted, so := map[string]*string{}, "it is of another revision"
+	if !selector.Matches(labels.Set(after.GetLabels())) {
+		so = "the selector does not match"
+		for key, value := range sent.GetLabels() {
+			wanted[key] = &value
+		}
+	} else if has, labeled := after.GetLabels()[v1beta1.RevisionLabel]; labeled && has != sent.GetLabels()[v1beta1.RevisionLabel] {
+		wanted[v1beta1.RevisionLabel] = new(sent.GetLabels()[v1beta1.RevisionLabel])
+	}
+	if len(wanted) == 0 {
 		return nil
 	}
-	wanted := map[string]*string{}
-	for key, value := range sent.GetLabels() {
-		wanted[key] = &value
-	}
-	return &AlteredError{What: listed(unlike("label", wanted, after.GetLabels())) + ", so that the selector does not match"}
+	return &AlteredError{What: listed(unlike("label", wanted, after.GetLabels())) + ", so that " + so}
 }
 
 // listed lists differences, only the first ones if there are many.

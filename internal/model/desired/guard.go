@@ -41,7 +41,7 @@ func (s *State) GuardLimit(o *snapshot.Set, pods, surging int) int {
 // watch counts the pods that the guard counts.
 func (s *State) watch(o *snapshot.Set) {
 	s.Unavailable = map[string]int{}
-	surging := 0
+	surging, serving := 0, 0 // serving are those that serve and may run other images: surge has to come before they are recreated
 	s.YieldsAt = yieldsAt(o)
 	passed := yielded(o, s.YieldsAt)
 	s.instead = obtainable(o, o.Current.Name)
@@ -55,6 +55,9 @@ func (s *State) watch(o *snapshot.Set) {
 			continue
 		case !r.Available && s.Stays(o, r):
 			s.Unavailable[r.Revision]++
+			if r.Revision == o.Update.Name && r.ServesUnproven() {
+				serving++
+			}
 		}
 		if r.Surge {
 			surging++
@@ -67,7 +70,7 @@ func (s *State) watch(o *snapshot.Set) {
 	unavailable, limit := s.Unavailable[o.Update.Name], s.GuardLimit(o, o.Active()-len(s.Going), surging)
 	s.Holds = unavailable >= limit
 	s.allowed = max(0, limit-unavailable)
-	s.moreSurge = o.Limits.MaxUnavailable + s.Surge - unavailable
+	s.moreSurge = o.Limits.MaxUnavailable + s.Surge - (unavailable - serving)
 }
 
 // works reports whether a pod of the update revision is available.

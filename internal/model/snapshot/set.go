@@ -276,6 +276,11 @@ func (r *Replica) Active() bool { return r.Pod != nil && !r.Terminating && !r.Fi
 // Broken reports whether the replica has an active pod that is not ready, and that cannot serve as far as is known.
 func (r *Replica) Broken() bool { return r.Active() && !r.Ready && !r.Unreachable }
 
+// ServesUnproven reports whether a pod serves although its update in place is not known to be done.
+func (r *Replica) ServesUnproven() bool {
+	return r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()
+}
+
 // OutOfService reports whether nothing is lost by disturbing the replica's active pod: it is broken, or the set has taken it
 // out of service.
 func (r *Replica) OutOfService() bool { return r.Broken() || r.Active() && r.Updating }

@@ -25,13 +25,14 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 		m.homes, m.homesKey = nil, spec.LabelKey
 	}
 	homes, there := make(map[string]snapshot.Domain, len(o.out.Replicas)), make(map[string]bool, len(o.out.Replicas))
+	surplus := o.leaveNoPlace()
 	for i := range o.out.Replicas {
 		r := &o.out.Replicas[i]
 		if r.Pod == nil || r.Surge {
 			continue
 		}
 		there[r.ID] = true
-		if home, known := o.home(r, spec.LabelKey); known {
+		if home, known := o.home(r, spec.LabelKey); known && !slices.Contains(surplus, r) {
 			homes[r.ID] = home
 		}
 	}
@@ -42,6 +43,27 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 	}
 	m.homes = homes
 	return vacated
+}
+
+// leaveNoPlace returns the terminating pods with random names whose places a scale-down did without: those beyond the pods that
+// are missing now, which were deleted first, and those that were among them at the last look.
+func (o *observer) leaveNoPlace() []*snapshot.Replica {
+	if o.out.Ordinal() {
+		return nil
+	}
+	var terminating, surplus []*snapshot.Replica
+	for r := range o.out.Unsteady() {
+		if _, had := o.memory.homes[r.ID]; r.Terminating && !r.Surge && !had && o.memory.homes != nil {
+			surplus = append(surplus, r)
+		} else if r.Terminating && !r.Surge {
+			terminating = append(terminating, r)
+		}
+	}
+	slices.SortStableFunc(terminating, func(a, b *snapshot.Replica) int {
+		return b.Pod.DeletionTimestamp.Compare(a.Pod.DeletionTimestamp.Time)
+	})
+	missing := min(len(terminating), max(0, o.out.Limits.Replicas-o.out.Placed()))
+	return append(surplus, terminating[missing:]...)
 }
 
 // remember records which pods have been available at any look. A pod does not show this once it is ready again.

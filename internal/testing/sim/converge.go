@@ -95,9 +95,11 @@ func (w *World) satisfiable() bool {
 	if set == nil {
 		return true
 	}
-	if w.scheduler.cordoned || len(w.scheduler.down) > 0 || len(w.scheduler.takers(nil)) == 0 || w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil || len(w.Store.Admission)+len(w.policies) > 0 || w.occupied {
-		return false
-	}
+	return len(w.obstacles()) == 0 && w.isHopeful(set)
+}
+
+// isHopeful reports whether all pods of the set can become available by themselves once nothing in the cluster keeps them from it.
+func (w *World) isHopeful(set *v1beta1.RollSet) bool {
 	templates := w.templatesIn(set)
 	limited := set.Spec.ScaleStrategy != nil && set.Spec.ScaleStrategy.MaxUnavailable != nil
 	if limited || set.Spec.PodIdentity == v1beta1.OrdinalIdentity && set.Spec.PodManagementPolicy != v1beta1.ParallelPodManagement {

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -184,7 +185,8 @@ func history(kind func() (*rapid.Generator[string], []word)) *rapid.Generator[st
 		})
 		lines := rapid.SliceOfN(line, 1, 20).Draw(t, "script")
 		beginning := rapid.OneOf(among("", aged, midstep, aged+midroll, zonal, zonal+midstep, drained, budgeted, drained+budgeted), midwait())
-		return preface.Draw(t, "preface") + "\n" + beginning.Draw(t, "beginning") + strings.Join(lines, "\n")
+		ending := among("", "", "\nsettle").Draw(t, "ending")
+		return preface.Draw(t, "preface") + "\n" + beginning.Draw(t, "beginning") + strings.Join(lines, "\n") + ending
 	})
 }
 
@@ -235,7 +237,28 @@ func live(ctx context.Context, text string, seed uint64) (*World, error) {
 	if err == nil {
 		err = w.CheckConverged(ctx)
 	}
+	if err == nil && !w.satisfiable() {
+		err = w.correct(ctx)
+	}
 	return w, err
+}
+
+// correction is what a user does about a template with which no pod can be available.
+const correction = "image app:v9\ncpu 1\npaused false\nstrategy RollingUpdate\npartition 0\nsteps none\nsettle"
+
+// correct corrects the template, and checks that all pods have it then, however broken they were.
+func (w *World) correct(ctx context.Context) error {
+	script, err := ParseScript(correction)
+	if err == nil {
+		err = w.Play(ctx, script)
+	}
+	if set := w.Set(); err == nil && set != nil && set.DeletionTimestamp == nil {
+		err = w.CheckWanted(set, w.letsPass)
+	}
+	if err != nil {
+		return fmt.Errorf("the template was corrected: %w", err)
+	}
+	return nil
 }
 
 // eachHistory draws scripts and orders of events at random, and calls check with them: -rapid.checks of each kind of
@@ -317,6 +340,23 @@ func TestHistoriesAgain(t *testing.T) {
 			"strategy OnDelete\nreplicas 1\nuncordon\nresize 300m e 4\norphan 12345\npodsToDelete a b\nmanagers 2", 50014714},
 		// A revision that could not be recorded again is shown by the cache, which was behind.
 		{"identity Ordinal\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nrewind 40", 71009929},
+		// A pod that is updated has a claim underway, and a new template asks for another change.
+		{"replicas 3\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nforget-update\nimage app:v2-again\nrestart\n" +
+			"defaults written:app:v2\nattributes silver", 18},
+		// A pod that a scale-down deletes and one that ends are in different failure domains.
+		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nreplicas 2\nforget\nfail f\nenv A=2", 333},
+		// A set of one pod, which a step has updated, is scaled up while its steps are edited.
+		{"identity Ordinal\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nsettle\nforget-update\nreplicas 3\n" +
+			"steps 1,gate=A:5 50%,pause\nsettle\nrewind 24", 2806},
+		// A policy gives new pods another revision, so that surge is never at the revision that it was made for.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nrewrite pods controller-revision-hash=other\nsettle", 1033757},
+		// A pod of a set that needs surge serves, and nothing proves that its update in place is done.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\non-drain Replace\nsettle\ncordon-node a\nimage app:v2\nclass growing\n" +
+			"start 1\ngarble-revisions\nforge-claims left=true 0\nimage app:v4-mirror\nsettle\nbusy 30s", 3},
+		// The only place has a name that is taken, and the API server has stopped to refuse the template.
+		{"identity Ordinal\nstranger 3\ndeny\nstart 3\nsettle", 15493},
+		// Surge waits for a member in a zone that is down.
+		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\nrun 1m\nimage app:v2\nzone-down a\nsettle", 0},
 		// A manager that does not see that a pod is gone takes the surge that it makes for the third of three replicas.
 		{"replicas 3\nclaims data\nlabel zone=a i\nmaxSurge 1\nsettle\nhistory 1\nreplicas 3\nrestart\nforget\npartition 1\nstranger qdl8b\n" +
 			"podsToDelete b c d\nkill b\npartition 99%\nlose-status\nrun 0s\nenv A=2\nsettle\nrewind 9 RollSet\nuncordon\ndeadline 13\nmaxSurge 4", 70012742},

@@ -214,8 +214,13 @@ func uidOf(obj client.Object) types.UID {
 	return obj.GetUID()
 }
 
+// isLost reports whether the node of a pod is lost for good.
+func (k *kubelets) isLost(pod types.UID) bool {
+	t := k.find(pod)
+	return t == nil || t.lost
+}
+
 // hasKubelet reports whether a kubelet runs a pod.
 func (w *World) hasKubelet(pod types.UID) bool {
-	t := w.kubelets.find(pod)
-	return t != nil && !t.lost && !w.kubelets.isDown(t)
+	return !w.kubelets.isLost(pod) && !w.kubelets.isDown(w.kubelets.find(pod))
 }

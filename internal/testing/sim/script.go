@@ -135,7 +135,7 @@ func settle(ctx context.Context, w *World) error {
 	if err := w.Settle(ctx); err != nil {
 		return err
 	}
-	return w.checkHooks(waitsAtAll)
+	return errors.Join(w.checkHooks(waitsAtAll), w.checkNamed())
 }
 
 func run(ctx context.Context, w *World, args []string) error {

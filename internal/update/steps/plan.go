@@ -147,7 +147,8 @@ func (p *planner) begin(step int) {
 		return
 	}
 	next.Updated = &p.steps[step-1].Updated
-	if there := p.reach(); p.edited && there > p.sizes[step-1] {
+	if p.edited && p.updated() > p.sizes[step-1] {
+		there := p.reach()
 		next.Updated = new(intstr.FromInt(there))
 		p.out.Keeps = p.Set.Limits.Replicas - there
 	}

@@ -44,8 +44,8 @@ type Checker struct {
 	made map[creation]int64
 	// writes counts the writes of managers by verb and kind.
 	writes map[string]int
-	// seen holds the revisions that a manager saw proven, by their names.
-	seen    map[string]bool
+	// seen holds the revisions that a manager saw proven, by their names and numbers.
+	seen    map[numbered]bool
 	bounds  *bounds
 	creates creates
 	// silent holds the pods that this reconcile updated in place without a new image. A write that was decided before
@@ -93,7 +93,7 @@ func (r *Reconcile) set() *v1beta1.RollSet {
 // NewChecker returns a checker of what is written to a cluster.
 func NewChecker(cluster *Cluster) *Checker {
 	return &Checker{
-		world: cluster, managers: make(map[string]bool), born: make(map[string]int64), made: make(map[creation]int64), writes: make(map[string]int), seen: make(map[string]bool), bounds: newBounds(),
+		world: cluster, managers: make(map[string]bool), born: make(map[string]int64), made: make(map[creation]int64), writes: make(map[string]int), seen: make(map[numbered]bool), bounds: newBounds(),
 		creates: creates{failing: make(map[string]bool), refused: make(map[string]bool), unhoped: make(map[apiserver.Key]bool), conflicts: make(map[apiserver.Key]int)},
 		silent:  make(map[apiserver.Key]bool),
 		done:    make(map[string]done),

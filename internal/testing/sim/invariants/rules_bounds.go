@@ -265,8 +265,8 @@ func keepsTheGood(v *verdict) string {
 	if v.world.now().Sub(v.checker.servedAt) >= time.Minute {
 		return "" // nothing is left to protect
 	}
-	if v.checker.seen[v.New.GetLabels()[v1beta1.RevisionLabel]] {
-		return "" // the manager saw it proven, and the status does not say so yet
+	if v.sawProven(v.New.GetLabels()[v1beta1.RevisionLabel]) {
+		return ""
 	}
 	update, current := v.world.VersionOf(&v.set.Spec.Template), v.world.TemplateOf(v.set.Status.CurrentRevision)
 	if current == nil || v.world.VersionOf(current) == update || v.world.Version(apiserver.MustBe[*corev1.Pod](v.New)) != update {

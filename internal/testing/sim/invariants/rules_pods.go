@@ -157,11 +157,16 @@ func (v *verdict) inUse() (ordinals []int) {
 		next = int(o.Start)
 	}
 	for ; len(ordinals) < int(*v.set.Spec.Replicas) && next <= math.MaxInt32; next++ {
-		if !slices.ContainsFunc(v.set.Spec.ReserveOrdinals, func(r intstr.IntOrString) bool { return reserves(r, next) }) {
+		if !v.reserved(next) {
 			ordinals = append(ordinals, next)
 		}
 	}
 	return ordinals
+}
+
+// reserved reports whether the set reserves an ordinal.
+func (v *verdict) reserved(ordinal int) bool {
+	return slices.ContainsFunc(v.set.Spec.ReserveOrdinals, func(r intstr.IntOrString) bool { return reserves(r, ordinal) })
 }
 
 // reserves reports whether an entry of reserveOrdinals, a number or a range such as "3-5", has an ordinal.
@@ -216,8 +221,9 @@ func (v *verdict) goesInOrder(pod *corev1.Pod) string {
 	if v.count(going) > 0 {
 		return "another pod above the range is still terminating"
 	}
-	above := func(other *corev1.Pod) bool { // surge may serve for longer than surplus pods
-		return IsActive(other) && v.outside(other) && (isSurge(pod) || !isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
+	waits := isSurge(pod) && !v.reserved(v.ordinalByName(pod)) // for surge too, which may serve for longer than surplus pods
+	above := func(other *corev1.Pod) bool {
+		return IsActive(other) && v.outside(other) && (waits || !isSurge(other)) && v.ordinalByName(other) > v.ordinalByName(pod)
 	}
 	if v.isAvailable(pod) && v.count(above) > 0 && !v.isInTheWay(pod) {
 		return "a higher pod has to go first"
@@ -284,6 +290,9 @@ func (v *verdict) createdAsWanted() string {
 // addedTo returns what is wrong with one more pod at the update revision: there are too many or, with ordinals, its
 // place is below the partition.
 func (v *verdict) addedTo(update string, created *corev1.Pod) string {
+	if v.sawProven(created.Labels[v1beta1.RevisionLabel]) {
+		return ""
+	}
 	l := v.world.Limits(v.set)
 	if v.set.Spec.PodIdentity == v1beta1.OrdinalIdentity {
 		if rank := slices.Index(v.inUse(), v.ordinalByName(created)); rank >= 0 && rank < l.Partition && !v.wasThere(update, created) {

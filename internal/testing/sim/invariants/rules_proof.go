@@ -34,8 +34,8 @@ func notesTheTruth(v *verdict) string {
 		return "a new revision is proven"
 	case !existed, was.Annotations[completed] == note, !isNumber(was.Annotations[completed]):
 		return "" // a missing or unreadable note is written anew from the status
-	case v.checker.seen[is.Name]:
-		return "" // it was proven before, and that could not be written
+	case v.checker.seen[numbered{is.Name, was.Revision}], v.set.Status.CurrentRevision == is.Name:
+		return "" // it was proven before, and that could not be written or was lost
 	default:
 		return v.unproven(is)
 	}
@@ -78,10 +78,33 @@ func (c *Checker) watchProofs() {
 		return
 	}
 	for obj := range c.reconcile.View.Cache(apiserver.Revisions) {
-		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[r.Name] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
-			c.seen[r.Name] = true
+		if r := apiserver.MustBe[*appsv1.ControllerRevision](obj); !c.seen[numbered{r.Name, r.Revision}] && metav1.IsControlledBy(r, v.set) && v.unproven(r) == "" {
+			c.seen[numbered{r.Name, r.Revision}] = true
 		}
 	}
+}
+
+// numbered is a revision by its name, and its number when it was last rolled out.
+type numbered struct {
+	name   string
+	number int64
+}
+
+// sawProven reports whether a revision is the one that was proven last, or a manager saw it proven since it was last rolled out. The
+// status may not say so yet.
+func (v *verdict) sawProven(name string) bool {
+	r, ok := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: name}).(*appsv1.ControllerRevision)
+	_, stepping := v.world.stepAtWork(v.set) // what a step is at work for may still be given up
+	if !ok || !stepping && v.checker.seen[numbered{name, r.Revision}] {
+		return ok
+	}
+	last, highest := "", 0
+	for other := range apiserver.Each[*appsv1.ControllerRevision](v.world.Store) {
+		if number, err := strconv.Atoi(other.Annotations[completed]); err == nil && number > highest && metav1.IsControlledBy(other, v.set) {
+			last, highest = other.Name, number
+		}
+	}
+	return last == name
 }
 
 // unproven returns why the manager's cache does not show that a revision is proven.

@@ -22,20 +22,10 @@ import (
 // CheckWanted compares the pods and the status with the spec.
 func (c *Cluster) CheckWanted(set *v1beta1.RollSet, letsPass bool) error {
 	own, active := c.OwnPods(set)
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	errs := []error{c.Lacks(set)}
+	check := collect(&errs)
 	l := c.Limits(set)
-	check(len(active) == l.Replicas, "%d active pods, %d wanted", len(active), l.Replicas)
-	for _, pod := range active {
-		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
-	}
-	c.checkDrained(set, active, check)
 	if c.rolls(set) {
-		c.checkMix(set, active, check)
 		_, atWork := c.stepAtWork(set)
 		if l.Replicas > 0 && l.Partition == 0 && !c.Rejected(set) && !atWork {
 			check(set.Status.CurrentRevision == set.Status.UpdateRevision, "the rollout is over, and the current revision is still %s", set.Status.CurrentRevision)
@@ -52,6 +42,32 @@ func (c *Cluster) CheckWanted(set *v1beta1.RollSet, letsPass bool) error {
 	}
 	check(c.unusedRevisions(set) <= int(*set.Spec.RevisionHistoryLimit), "%d unused revisions", c.unusedRevisions(set))
 	return errors.Join(errs...)
+}
+
+// Lacks compares the pods with the spec.
+func (c *Cluster) Lacks(set *v1beta1.RollSet) error {
+	_, active := c.OwnPods(set)
+	var errs []error
+	check := collect(&errs)
+	replicas := c.Limits(set).Replicas
+	check(len(active) == replicas, "%d active pods, %d wanted", len(active), replicas)
+	for _, pod := range active {
+		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
+	}
+	c.checkDrained(set, active, check)
+	if c.rolls(set) {
+		c.checkMix(set, active, check)
+	}
+	return errors.Join(errs...)
+}
+
+// collect returns a function that adds an error if something is not so.
+func collect(errs *[]error) func(ok bool, format string, args ...any) {
+	return func(ok bool, format string, args ...any) {
+		if !ok {
+			*errs = append(*errs, fmt.Errorf(format, args...))
+		}
+	}
 }
 
 // checkStep compares condition Ready with the step at work. A set that was rolled back does not run the template in its spec, and
@@ -142,7 +158,7 @@ func (c *Cluster) CheckService(hasKubelet func(pod types.UID) bool) error {
 	for _, pod := range active {
 		closed, since := gateClosed(pod)
 		if set.Spec.Lifecycle != nil || only && pod.Annotations[inPlaceState] != "" ||
-			!closed || !isTrue(pod, corev1.ContainersReady) || !hasKubelet(pod.UID) || runsOldImage(pod) != "" {
+			!closed || IsReady(pod) || !isTrue(pod, corev1.ContainersReady) || !hasKubelet(pod.UID) || runsOldImage(pod) != "" {
 			c.excused[pod.UID] = c.now()
 			continue
 		}

@@ -1,0 +1,122 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"rollset.dev/rollset/api/v1beta1"
+	"rollset.dev/rollset/internal/simulator/apiserver"
+	"rollset.dev/rollset/internal/testing/sim/invariants"
+)
+
+// obstacle is something in the cluster that may keep a set from its wanted state. words are those by which a user knows it, each
+// enough by itself; there are none for what no status can tell.
+type obstacle struct {
+	what  string
+	words []string
+}
+
+// obstacles returns what may keep the set from its wanted state now.
+func (w *World) obstacles() (all []obstacle) {
+	add := func(is bool, what string, words ...string) {
+		if is {
+			all = append(all, obstacle{what, words})
+		}
+	}
+	s := w.scheduler
+	add(s.cordoned || len(s.takers(nil)) == 0, "no node takes pods", "unschedulable")
+	add(len(s.down) > 0, "a zone is down", "unschedulable", "not ready", "erminating")
+	add(w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil, "a quota", "exceeded quota")
+	add(len(w.Store.Admission) > 0, "a policy for all", "denied the request", "accepted the write")
+	for _, p := range w.policies {
+		add(true, "refuse "+p.verb+" "+p.object+" "+p.answer, p.words()...)
+	}
+	add(w.occupied || slices.ContainsFunc(w.Pods(), w.isStranger), "a taken name", "the name is taken", "already exists")
+	return all
+}
+
+// isStranger reports whether a pod has the name of one of the set, and is none.
+func (w *World) isStranger(pod *corev1.Pod) bool {
+	set := w.Set()
+	return set != nil && invariants.OwnerOf(pod) != set.UID && strings.HasPrefix(pod.Name, SetName+"-")
+}
+
+// words returns those of the API server that a refused manager reads. It tries again after a conflict, and does not tell users.
+func (p policy) words() []string {
+	switch p.answer {
+	case "conflict":
+		return nil
+	case "rights":
+		return []string{"cannot"}
+	case "hang":
+		return []string{"deadline exceeded"}
+	case "webhook":
+		return []string{"failed calling webhook"}
+	default:
+		return []string{"denied the request"}
+	}
+}
+
+// checkNamed checks that the status of a settled set says that it lacks something, and what is in the way: one of the obstacles, if
+// nothing else is.
+func (w *World) checkNamed() error {
+	set := w.Set()
+	if set == nil || set.DeletionTimestamp != nil || w.untold(set) {
+		return nil
+	}
+	lacks := w.Lacks(set)
+	if lacks == nil {
+		return nil
+	}
+	ready := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionReady)
+	if ready == nil || ready.Status == "True" {
+		return fmt.Errorf("condition Ready says nothing of this: %w", lacks)
+	}
+	if ready.Reason == v1beta1.ReasonInvalidSpec || w.hasOtherReasons(set) {
+		return nil
+	}
+	var words, what []string
+	for _, o := range w.obstacles() {
+		if len(o.words) == 0 {
+			return nil
+		}
+		words, what = append(words, o.words...), append(what, o.what)
+	}
+	if len(what) == 0 {
+		return fmt.Errorf("nothing is in the way, and all the same: %w", lacks)
+	}
+	for i := range set.Status.Conditions {
+		text := set.Status.Conditions[i].Message
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no condition names what is in the way (%s); Ready: %s", strings.Join(what, ", "), ready.Message)
+}
+
+// untold reports whether no manager can write the status, or one whose clock differs may take pods for available.
+func (w *World) untold(set *v1beta1.RollSet) bool {
+	if slices.ContainsFunc(w.Managers, func(m *Manager) bool { return m.Skew != 0 }) {
+		return true
+	}
+	status := apiserver.Write{Verb: apiserver.Patch, Key: apiserver.KeyOf(set), Subresource: "status"}
+	return slices.ContainsFunc(w.policies, func(p policy) bool { return p.refuses(status) })
+}
+
+// hasOtherReasons reports whether the set may lack something although nothing in the cluster is in its way.
+func (w *World) hasOtherReasons(set *v1beta1.RollSet) bool {
+	own, _ := w.OwnPods(set)
+	leaves := func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || w.kubelets.isLost(pod.UID) }
+	failure := meta.FindStatusCondition(set.Status.Conditions, v1beta1.ConditionReplicaFailure)
+	return !w.isHopeful(set) || set.Spec.Lifecycle != nil || set.Status.Rollout != nil ||
+		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnlyPod ||
+		failure != nil && failure.Reason == v1beta1.ReasonClaimConflict ||
+		slices.ContainsFunc(own, leaves)
+}
