@@ -203,7 +203,7 @@ func (f *facts) refusal() blocker {
 func (f *facts) holdOfItsOwn() blocker {
 	for i := range f.in.Plan.Held {
 		switch h := &f.in.Plan.Held[i]; h.Kind {
-		case action.HeldByBudget, action.HeldByGuard, action.HeldByDomain:
+		case action.HeldByBudget, action.HeldByGuard, action.HeldByDomain, action.HeldByOrder:
 		default:
 			return f.held(h)
 		}

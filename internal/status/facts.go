@@ -38,8 +38,9 @@ type facts struct {
 	extra map[string]*count
 	// want is how many pods are wanted at each revision, excess how many each has too many.
 	want, excess map[string]int
-	// outdated is how many active pods are not at the update revision, and moving how many will change their revision.
-	outdated, moving int
+	// outdated is how many active pods are not at the update revision, moving how many will change their revision, and going how many
+	// are to be deleted.
+	outdated, moving, going int
 	// proven is true if the update revision is proven now, settled if nothing is waited for. Pods that merely terminate are not.
 	proven, settled bool
 }
@@ -55,9 +56,9 @@ func gather(in *Input) *facts {
 	f.countPods()
 	f.want = want(in.Set)
 	f.outdated = f.total.active - f.revision(in.Set.Update.Name).active
-	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected) {
+	if in.Invalid == "" && (f.outdated > 0 || in.Set.Rejected || f.total.active > in.Set.Limits.Replicas) {
 		w := desired.Of(in.Set)
-		f.excess, f.moving = w.Excess, w.Moving()
+		f.excess, f.moving, f.going = w.Excess, w.Moving(), len(w.Going)
 	}
 	f.proven = in.Invalid == "" && in.Set.Proves() && !in.Plan.Moves()
 	f.settled = in.Invalid == "" && !in.Deleting && f.everyPodIsFine()
@@ -177,7 +178,7 @@ func (f *facts) target() string {
 // during a pause, but for those with an ordinal.
 func (f *facts) everyPodIsFine() bool {
 	active, wanted := f.total.active, f.set.Limits.Replicas
-	enough := active == wanted && f.surge == 0 || f.set.Paused() && !f.set.Ordinal() && active > wanted && active-f.surge >= wanted
+	enough := active == wanted && f.surge == 0 || f.set.Paused() && !f.set.Ordinal() && f.going == 0 && active-f.surge >= wanted
 	return enough && f.condemned == 0 && f.moving == 0 && f.changing == 0 && f.total.available == active
 }
 

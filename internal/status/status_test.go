@@ -163,10 +163,10 @@ func TestConditions(t *testing.T) {
 		"scaled down, in order": {
 			config: "ordered R=1 v2", state: "0:v2+ 1:v2+ 2:v2x", previous: before(v1beta1.ReasonScaling),
 			want: `
-				Ready=False Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating
+				Ready=False Scaling: 2 pods, 1 wanted; waiting for web-2: Terminating on node node-2
 				Available=True MinimumPodsAvailable: 1 of 1 pods available, at least 1 needed
-				Progressing=True Scaling: 2 pods, 1 wanted; waiting for web-1: podManagementPolicy OrderedReady: web-2 is still terminating`,
-			wantBlocking: "order",
+				Progressing=True Scaling: 2 pods, 1 wanted; waiting for web-2: Terminating on node node-2`,
+			wantBlocking: "terminating",
 		},
 		"scaled down to the last pod on its way out": {
 			config: "ordered R=1 v2", state: "0:v2+ 1:v2x", previous: before(v1beta1.ReasonScaling),
@@ -273,7 +273,7 @@ func TestConditions(t *testing.T) {
 		"paused before the surge is taken back": {
 			config: "random R=2 surge=1 paused v1>v2", state: "a:v1+ b:v1+ c:v2+",
 			want: `
-				Ready=True Paused: paused; 1 of 3 pods updated
+				Ready=False Paused: paused; 1 of 3 pods updated
 				Available=True MinimumPodsAvailable: 3 pods available, 2 wanted, at least 1 needed
 				Progressing=Unknown Paused: paused; 1 of 3 pods updated`,
 		},

@@ -346,7 +346,7 @@ func TestHistoriesAgain(t *testing.T) {
 		// A pod that a scale-down deletes and one that ends are in different failure domains.
 		{"replicas 3\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nreplicas 2\nforget\nfail f\nenv A=2", 333},
 		// A set of one pod, which a step has updated, is scaled up while its steps are edited.
-		{"identity Ordinal\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\nsettle\nforget-update\nreplicas 3\n" +
+		{"identity Ordinal\nclaims data\nsettle\nsteps 1 2 3,pause 100%,gate=B\nimage app:v2\nsettle\n" + "settle\nforget-update\nreplicas 3\n" +
 			"steps 1,gate=A:5 50%,pause\nsettle\nrewind 24", 2806},
 		// A policy gives new pods another revision, so that surge is never at the revision that it was made for.
 		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nrewrite pods controller-revision-hash=other\nsettle", 1033757},
@@ -355,6 +355,9 @@ func TestHistoriesAgain(t *testing.T) {
 			"start 1\ngarble-revisions\nforge-claims left=true 0\nimage app:v4-mirror\nsettle\nbusy 30s", 3},
 		// The only place has a name that is taken, and the API server has stopped to refuse the template.
 		{"identity Ordinal\nstranger 3\ndeny\nstart 3\nsettle", 15493},
+		// Surplus pods of a paused set cannot be deleted.
+		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npaused true\n" +
+			"refuse delete pods webhook\nreplicas 1\nsettle", 471},
 		// Surge waits for a member in a zone that is down.
 		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\nrun 1m\nimage app:v2\nzone-down a\nsettle", 0},
 		// A manager that does not see that a pod is gone takes the surge that it makes for the third of three replicas.

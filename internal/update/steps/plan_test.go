@@ -260,6 +260,11 @@ func TestPlanWithSmallerSteps(t *testing.T) {
 			"0:v1+ 1:v2+ 2:v2+ 3:v2x",
 			"keeps 1, step 1 Rolling", "keeps 1, step 1 Rolling",
 		},
+		"an ordinal below those that were added": {
+			"ordinal R=3 v1>v2", "0:v2+", "1 2 3", "1,pause 2",
+			"0:v2+ 1:v1. 2:v2.",
+			"keeps 2, step 1 Rolling", "keeps 2, step 1 Rolling",
+		},
 		"all are done, and stay so": {
 			"random R=4 v1>v2", "a:v2+ b:v2+ c:v2+ d:v1+", "1 2!", "1",
 			"a:v2+ b:v2+ c:v2+ d:v1+",

@@ -657,9 +657,10 @@ func TestCheckService(t *testing.T) {
 	c := newCourt(t, asItIs)
 	pod := c.ready(gated(c.pod("web-a", "v1")))
 	closed := metav1.NewTime(c.clock.Now())
-	pod.Status.Conditions = append(pod.Status.Conditions,
-		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
-		corev1.PodCondition{Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: closed})
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+		{Type: v1beta1.InPlaceUpdateReady, Status: corev1.ConditionFalse, LastTransitionTime: closed},
+	}
 	c.update(pod, "status")
 	hasKubelet := func(is bool) func(types.UID) bool { return func(types.UID) bool { return is } }
 	for _, tc := range []struct {

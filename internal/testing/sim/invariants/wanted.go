@@ -25,6 +25,7 @@ func (c *Cluster) CheckWanted(set *v1beta1.RollSet, letsPass bool) error {
 	errs := []error{c.Lacks(set)}
 	check := collect(&errs)
 	l := c.Limits(set)
+	c.checkDrained(set, active, check)
 	if c.rolls(set) {
 		_, atWork := c.stepAtWork(set)
 		if l.Replicas > 0 && l.Partition == 0 && !c.Rejected(set) && !atWork {
@@ -54,7 +55,6 @@ func (c *Cluster) Lacks(set *v1beta1.RollSet) error {
 	for _, pod := range active {
 		check(IsAvailable(pod, set.Spec.MinReadySeconds, c.now()), "%s is not available", c.Name(pod))
 	}
-	c.checkDrained(set, active, check)
 	if c.rolls(set) {
 		c.checkMix(set, active, check)
 	}

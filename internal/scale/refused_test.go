@@ -1,0 +1,47 @@
+// Copyright The RollSet Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scale_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rollset.dev/rollset/internal/model/action"
+	"rollset.dev/rollset/internal/model/desired"
+	"rollset.dev/rollset/internal/model/snapshot"
+	"rollset.dev/rollset/internal/model/snapshot/snapshottest"
+	"rollset.dev/rollset/internal/scale"
+)
+
+// TestBlockedPlaces asks the API server again about a template that it refused, although no create can show whether it still does.
+func TestBlockedPlaces(t *testing.T) {
+	t.Parallel()
+	const taken = "hold web-0: the name is taken"
+	for name, tt := range map[string]struct {
+		answer snapshot.Preflight
+		want   string
+	}{
+		"accepted":             {snapshot.Preflight{}, taken},
+		"refused a moment ago": {snapshot.Preflight{Refusal: "no", Retry: time.Minute}, taken},
+		"refused":              {snapshot.Preflight{Refusal: "no"}, "preflight v1\n" + taken},
+		"not judged":           {snapshot.Preflight{Refusal: "no", Failed: true}, taken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := snapshottest.Parse("ordinal R=1 v1", "")
+			o.Blocked = map[string]snapshot.Block{"0": {Reason: "the name is taken"}}
+			o.Preflights = map[string]snapshot.Preflight{"v1": tt.answer}
+			p := scale.Up(o, desired.Of(o), action.Plan{})
+			if diff := cmp.Diff(tt.want, strings.TrimSpace(p.String())); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if p.RequeueAfter != tt.answer.Retry {
+				t.Errorf("looks again after %v, want %v", p.RequeueAfter, tt.answer.Retry)
+			}
+		})
+	}
+}
