@@ -37,12 +37,12 @@ func Kinds() []Kind { return []Kind{RollSets, Revisions, Claims, Pods, StorageCl
 // NewScheme returns a scheme of the modeled kinds.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		v1beta1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			Unmodeled("scheme: %v", err)
+	for _, kind := range Kinds() {
+		version := "v1"
+		if kind == RollSets {
+			version = v1beta1.GroupVersion.Version
 		}
+		scheme.AddKnownTypes(schema.GroupVersion{Group: GroupResource(kind).Group, Version: version}, New(kind))
 	}
 	return scheme
 }

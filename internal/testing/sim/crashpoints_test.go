@@ -248,13 +248,11 @@ const longest = 30
 func shortScenarios(t *testing.T) map[string]scenario {
 	short := scenarios(t)
 	for name, s := range short {
-		writes := 0
-		w := NewWorld(t.Context(), 0)
-		w.Managers[0].Client.Faults = func(apiserver.Write) apiserver.Fault { writes++; return apiserver.NoFault }
-		if err := w.Play(t.Context(), s.script); err != nil {
-			t.Fatalf("%s: %v", name, err)
+		tidy := s.tidy()
+		if tidy.err != nil {
+			t.Fatalf("%s: %v", name, tidy.err)
 		}
-		if writes > longest || len(w.Managers) > 1 {
+		if tidy.writes > longest || tidy.managers > 1 {
 			delete(short, name)
 		}
 	}

@@ -166,9 +166,9 @@ func (k *kubelets) report(t *tracked, pod, seen *corev1.Pod, status *corev1.PodS
 	case status == nil && t.unreported == nil:
 		return nil
 	}
-	reported := apiserver.Clone(pod)
+	reported := *pod
 	reported.Status, t.unreported = *cmp.Or(status, &seen.Status), nil
-	_, err := k.world.Store.Update(apiserver.Write{Actor: kubeletActor, Key: t.key, Subresource: "status"}, reported)
+	_, err := k.world.Store.Update(apiserver.Write{Actor: kubeletActor, Key: t.key, Subresource: "status"}, &reported)
 	return err
 }
 
