@@ -129,6 +129,9 @@ func replica(o *snapshot.Set, word string, index int) snapshot.Replica {
 	if hook != "" {
 		setHook(o, &r, hook)
 	}
+	if r.Surge {
+		metav1.SetMetaDataLabel(&r.Pod.ObjectMeta, v1beta1.SurgeLabel, "true")
+	}
 	r.Node, r.Phase, r.Created = r.Pod.Spec.NodeName, r.Pod.Status.Phase, r.Pod.CreationTimestamp.Unix()
 	return r
 }
