@@ -33,12 +33,12 @@ func (w *World) obstacles() (all []obstacle) {
 	s := w.scheduler
 	add(s.cordoned || len(s.takers(nil)) == 0, "no node takes pods", "unschedulable")
 	add(len(s.down) > 0, "a zone is down") // a pod on a node that is down says what its kubelet said last
-	add(w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil, "a quota", "exceeded quota")
+	add(w.Store.MaxPods >= 0 || w.Store.MaxCPU != nil, "a quota", "exceeded quota", "a full quota")
 	add(len(w.Store.Admission) > 0, "a policy for all", "is forbidden", "accepted the write")
 	for _, p := range w.policies {
 		add(true, "refuse "+p.verb+" "+p.object+" "+p.answer, p.words()...)
 	}
-	add(w.occupied || slices.ContainsFunc(w.Pods(), w.isStranger), "a taken name", "the name is taken", "already exists")
+	add(w.occupied || slices.ContainsFunc(w.Pods(), w.isStranger), "a taken name", "the name is taken", "a taken name", "already exists")
 	return all
 }
 
