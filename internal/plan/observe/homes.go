@@ -32,7 +32,7 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 			continue
 		}
 		there[r.ID] = true
-		if home, known := o.home(r, spec.LabelKey); known && !slices.Contains(surplus, r) {
+		if home, known := o.home(r, spec.LabelKey); known && !surplus[r] {
 			homes[r.ID] = home
 		}
 	}
@@ -47,14 +47,15 @@ func (o *observer) vacated() map[string]snapshot.Domain {
 
 // leaveNoPlace returns the terminating pods with random names whose places a scale-down did without: those beyond the pods that
 // are missing now, which were deleted first, and those that were among them at the last look.
-func (o *observer) leaveNoPlace() []*snapshot.Replica {
+func (o *observer) leaveNoPlace() map[*snapshot.Replica]bool {
+	surplus := map[*snapshot.Replica]bool{}
 	if o.out.Ordinal() {
-		return nil
+		return surplus
 	}
-	var terminating, surplus []*snapshot.Replica
+	var terminating []*snapshot.Replica
 	for r := range o.out.Unsteady() {
 		if _, had := o.memory.homes[r.ID]; r.Terminating && !r.Surge && !had && o.memory.homes != nil {
-			surplus = append(surplus, r)
+			surplus[r] = true
 		} else if r.Terminating && !r.Surge {
 			terminating = append(terminating, r)
 		}
@@ -63,7 +64,10 @@ func (o *observer) leaveNoPlace() []*snapshot.Replica {
 		return b.Pod.DeletionTimestamp.Compare(a.Pod.DeletionTimestamp.Time)
 	})
 	missing := min(len(terminating), max(0, o.out.Limits.Replicas-o.out.Placed()))
-	return append(surplus, terminating[missing:]...)
+	for _, r := range terminating[missing:] {
+		surplus[r] = true
+	}
+	return surplus
 }
 
 // remember records which pods have been available at any look. A pod does not show this once it is ready again.
