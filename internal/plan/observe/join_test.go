@@ -111,3 +111,26 @@ func TestVacated(t *testing.T) {
 		}
 	}
 }
+
+// TestScaledDownLeavesNoPlace loses a pod of a set with random names after a scale-down has deleted another one.
+func TestScaledDownLeavesNoPlace(t *testing.T) {
+	t.Parallel()
+	set := &v1beta1.RollSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas = new(int32(2))
+	set.Spec.UpdateStrategy.RollingUpdate.Domains = &v1beta1.FailureDomains{LabelKey: "zone"}
+	in := func(zone, id string) *corev1.Pod {
+		pod := seenPod(id, id, 1, 900)
+		pod.Labels, pod.Spec.NodeName = map[string]string{"app": "web", "zone": zone, v1beta1.InstanceIDLabel: id}, "node"
+		return pod
+	}
+	surplus := in("a", "bbbbb")
+	surplus.DeletionTimestamp = new(metav1.Unix(990, 0))
+	memory := &Memory{}
+	lookAgain(memory, set, in("a", "aaaaa"), surplus, in("b", "ccccc"))
+	for _, pods := range [][]*corev1.Pod{{in("a", "aaaaa"), surplus}, {in("a", "aaaaa")}} {
+		want := map[string]snapshot.Domain{"ccccc": {Value: "b"}}
+		if diff := cmp.Diff(want, lookAgain(memory, set, pods...).Vacated); diff != "" {
+			t.Errorf("vacated with %d pods (-want +got):\n%s", len(pods), diff)
+		}
+	}
+}
