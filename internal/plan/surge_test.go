@@ -4,11 +4,10 @@
 package plan_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"rollset.dev/rollset/internal/model/snapshot"
 )
 
 // surgeRules returns the invariants of a single plan for a set with ordinals and surge. The rules of other sets know no surge
@@ -57,7 +56,7 @@ func (f *facts) left() (members, surge, takesMembers, takesSurge int) {
 	for i := range f.set.Replicas {
 		r := &f.set.Replicas[i]
 		_, used := f.set.InUse(r.Ordinal)
-		taken := f.deletesReplica(r)
+		taken := slices.ContainsFunc(f.deletes, func(d deletion) bool { return d.replica == r })
 		switch {
 		case !r.Available || !used && !r.Surge:
 		case used && taken:
@@ -71,15 +70,6 @@ func (f *facts) left() (members, surge, takesMembers, takesSurge int) {
 		}
 	}
 	return members, surge, takesMembers, takesSurge
-}
-
-func (f *facts) deletesReplica(r *snapshot.Replica) bool {
-	for _, d := range f.deletes {
-		if d.replica == r {
-			return true
-		}
-	}
-	return false
 }
 
 func surgePaysForOne(f *facts) bool {

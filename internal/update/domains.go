@@ -186,9 +186,7 @@ func (d *domains) stays(r *snapshot.Replica) {
 // deleted last.
 func (d *domains) depart(terminating []*snapshot.Replica) int {
 	if !d.set.Ordinal() {
-		slices.SortStableFunc(terminating, func(a, b *snapshot.Replica) int {
-			return b.Pod.DeletionTimestamp.Compare(a.Pod.DeletionTimestamp.Time)
-		})
+		slices.SortStableFunc(terminating, snapshot.LastDeletedFirst)
 		missing := max(0, d.set.Limits.Replicas-d.set.Available())
 		terminating = terminating[:min(missing, len(terminating))]
 	}

@@ -72,19 +72,17 @@ func CheckMember(owner types.UID, selector labels.Selector, sent, after metav1.O
 	if controllerOf(after) != owner {
 		return &AlteredError{What: "changed whom the object belongs to, so that it is none of the set's"}
 	}
-	wanted, so := map[string]*string{}, "it is of another revision"
 	if !selector.Matches(labels.Set(after.GetLabels())) {
-		so = "the selector does not match"
+		wanted := map[string]*string{}
 		for key, value := range sent.GetLabels() {
 			wanted[key] = &value
 		}
-	} else if has, labeled := after.GetLabels()[v1beta1.RevisionLabel]; labeled && has != sent.GetLabels()[v1beta1.RevisionLabel] {
-		wanted[v1beta1.RevisionLabel] = new(sent.GetLabels()[v1beta1.RevisionLabel])
+		return &AlteredError{What: listed(unlike("label", wanted, after.GetLabels())) + ", so that the selector does not match"}
 	}
-	if len(wanted) == 0 {
-		return nil
+	if has, labeled := after.GetLabels()[v1beta1.RevisionLabel]; labeled && has != sent.GetLabels()[v1beta1.RevisionLabel] {
+		return &AlteredError{What: fmt.Sprintf("changed label %s to %q, so that the pod is of another revision", v1beta1.RevisionLabel, has)}
 	}
-	return &AlteredError{What: listed(unlike("label", wanted, after.GetLabels())) + ", so that " + so}
+	return nil
 }
 
 // listed lists differences, only the first ones if there are many.

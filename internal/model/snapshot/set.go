@@ -276,6 +276,11 @@ func (r *Replica) Active() bool { return r.Pod != nil && !r.Terminating && !r.Fi
 // Broken reports whether the replica has an active pod that is not ready, and that cannot serve as far as is known.
 func (r *Replica) Broken() bool { return r.Active() && !r.Ready && !r.Unreachable }
 
+// LastDeletedFirst orders terminating pods by when they were deleted.
+func LastDeletedFirst(a, b *Replica) int {
+	return b.Pod.DeletionTimestamp.Compare(a.Pod.DeletionTimestamp.Time)
+}
+
 // ServesUnproven reports whether a pod serves although its update in place is not known to be done.
 func (r *Replica) ServesUnproven() bool {
 	return r.Ready && !r.Available && r.Unproven != "" && r.Gate.Passable()

@@ -54,15 +54,16 @@ func (o *observer) leaveNoPlace() map[*snapshot.Replica]bool {
 	}
 	var terminating []*snapshot.Replica
 	for r := range o.out.Unsteady() {
-		if _, had := o.memory.homes[r.ID]; r.Terminating && !r.Surge && !had && o.memory.homes != nil {
-			surplus[r] = true
-		} else if r.Terminating && !r.Surge {
+		if !r.Terminating || r.Surge {
+			continue
+		}
+		if _, had := o.memory.homes[r.ID]; had || o.memory.homes == nil {
 			terminating = append(terminating, r)
+		} else {
+			surplus[r] = true
 		}
 	}
-	slices.SortStableFunc(terminating, func(a, b *snapshot.Replica) int {
-		return b.Pod.DeletionTimestamp.Compare(a.Pod.DeletionTimestamp.Time)
-	})
+	slices.SortStableFunc(terminating, snapshot.LastDeletedFirst)
 	missing := min(len(terminating), max(0, o.out.Limits.Replicas-o.out.Placed()))
 	for _, r := range terminating[missing:] {
 		surplus[r] = true

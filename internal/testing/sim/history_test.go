@@ -358,6 +358,23 @@ func TestHistoriesAgain(t *testing.T) {
 		// Surplus pods of a paused set cannot be deleted.
 		{"replicas 3\nclaims data\nsettle\npolicy Recreate\nhook preNormal 1 Hold\nmark a b c 0 1 2\nimage app:v2\nrun 2s\npaused true\n" +
 			"refuse delete pods webhook\nreplicas 1\nsettle", 471},
+		// A rollout is complete by a manager that has not seen a later edit of replicas and partition.
+		{"identity Ordinal\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"on-drain Replace\npartition 2\nclose-gate 0\nreplicas 3\nunspecify 0", 7},
+		// Ordinals of surge become reserved, and others take their place, in order and in parallel.
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy InPlaceIfPossible\n" +
+			"hook preDelete! 4 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreserve 2,4\nmanagement OrderedReady\nsettle", 0},
+		{"identity Ordinal\nmanagement Parallel\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 2\nsettle\npolicy InPlaceIfPossible\n" +
+			"hook preDelete 1 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\nreserve 0\nreserve 2,4\nsettle", 1},
+		// A template comes back that had served before the one that is left.
+		{"identity Ordinal\nmanagement Parallel\nclaims data\nclaims log\ndomains zone\nmaxUnavailable 2\nsettle\nsteps 1 2 3,pause 100%,gate=B\n" +
+			"image app:v2\nsettle\nimage app:v3\nreplicas 3\nimage app:v2", 1},
+		// The current revision is deleted, made again, and followed by another.
+		{"identity Ordinal\nclaims data\nsettle\npolicy InPlaceIfPossible\nhook inPlaceUpdate! 30 Proceed\nmark a b c 0 1 2\nimage app:v2\nrun 2s\n" +
+			"settle\nforget-update\nrewind 28\nimage app:quorum", 23164},
+		// Surge that serves in a pause is there when the last of the named pods is gone.
+		{"replicas 3\nclaims data\non-drain Replace\nsettle\ncordon-node a\nbudget Auto\nsettle\n" + "settle\nquota 2\nimage app:v4-mirror\nforget\n" +
+			"zone-down c\npodsToDelete b c d\nsettle\npaused true\nmaxSurge 1", 1},
 		// Surge waits for a member in a zone that is down.
 		{"identity Ordinal\nreplicas 3\nclaims data\nmaxUnavailable 0\nmaxSurge 1\nsettle\nrun 1m\nimage app:v2\nzone-down a\nsettle", 0},
 		// A manager that does not see that a pod is gone takes the surge that it makes for the third of three replicas.

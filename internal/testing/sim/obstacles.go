@@ -23,6 +23,10 @@ type obstacle struct {
 	words []string
 }
 
+func takenName() obstacle {
+	return obstacle{"a taken name", []string{"the name is taken", "a taken name", "already exists"}}
+}
+
 // obstacles returns what may keep the set from its wanted state now.
 func (w *World) obstacles() (all []obstacle) {
 	add := func(is bool, what string, words ...string) {
@@ -38,7 +42,9 @@ func (w *World) obstacles() (all []obstacle) {
 	for _, p := range w.policies {
 		add(true, "refuse "+p.verb+" "+p.object+" "+p.answer, p.words()...)
 	}
-	add(w.occupied || slices.ContainsFunc(w.Pods(), w.isStranger), "a taken name", "the name is taken", "a taken name", "already exists")
+	if w.occupied {
+		all = append(all, takenName())
+	}
 	return all
 }
 
@@ -82,8 +88,12 @@ func (w *World) checkNamed() error {
 	if ready.Reason == v1beta1.ReasonInvalidSpec || w.hasOtherReasons(set) {
 		return nil
 	}
+	obstacles := w.obstacles()
+	if slices.ContainsFunc(w.Pods(), w.isStranger) { // one that the set has released may be in its way
+		obstacles = append(obstacles, takenName())
+	}
 	var words, what []string
-	for _, o := range w.obstacles() {
+	for _, o := range obstacles {
 		if len(o.words) == 0 {
 			return nil
 		}

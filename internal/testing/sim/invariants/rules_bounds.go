@@ -246,7 +246,9 @@ func guardsMoves(v *verdict) string {
 // brokenAt counts the unavailable pods of a version that stay, without the pod of the write.
 func (v *verdict) brokenAt(version string, l Limits) int {
 	surge := v.count(isSurge)
-	goes := func(pod *corev1.Pod) bool { return isSurge(pod) && surge > l.maxSurge } // as the same plan may have it
+	goes := func(pod *corev1.Pod) bool { // as the same plan may have it
+		return isSurge(pod) && (surge > l.maxSurge || v.outside(pod) && v.reserved(v.ordinalByName(pod)))
+	}
 	broken := func(pod *corev1.Pod) bool {
 		return apiserver.KeyOf(pod) != v.Key && v.stays(pod) && !goes(pod) && v.world.Version(pod) == version && !v.isAvailable(pod) && v.runsSpec(pod) &&
 			!v.specified(pod) && !v.checker.creates.unhoped[apiserver.KeyOf(pod)] && !v.checker.silent[apiserver.KeyOf(pod)]

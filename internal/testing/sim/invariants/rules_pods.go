@@ -82,9 +82,9 @@ func (v *verdict) surges(pod *corev1.Pod) bool {
 	return isSurge(pod) && (v.set.Spec.PodIdentity != v1beta1.OrdinalIdentity || v.outside(pod))
 }
 
-// stays reports whether a pod is active and, if it has an ordinal that is not in use, surge. Surge with a reserved ordinal goes.
+// stays reports whether a pod is active and, if it has an ordinal that is not in use, surge.
 func (v *verdict) stays(pod *corev1.Pod) bool {
-	return IsActive(pod) && (!v.outside(pod) || v.surges(pod) && !v.reserved(v.ordinalByName(pod)))
+	return IsActive(pod) && (!v.outside(pod) || v.surges(pod))
 }
 
 // going counts the surplus pods among those given. Unavailable ones go first.

@@ -34,7 +34,7 @@ func notesTheTruth(v *verdict) string {
 		return "a new revision is proven"
 	case !existed, was.Annotations[completed] == note, !isNumber(was.Annotations[completed]):
 		return "" // a missing or unreadable note is written anew from the status
-	case v.checker.seen[numbered{is.Name, was.Revision}], v.set.Status.CurrentRevision == is.Name:
+	case v.checker.seen[numbered{is.Name, was.Revision}], v.set.Status.CurrentRevision == is.Name && v.checker.everSaw(is.Name):
 		return "" // it was proven before, and that could not be written or was lost
 	default:
 		return v.unproven(is)
@@ -90,13 +90,26 @@ type numbered struct {
 	number int64
 }
 
+// everSaw reports whether a manager ever saw a revision proven.
+func (c *Checker) everSaw(name string) bool {
+	for r := range c.seen {
+		if r.name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // sawProven reports whether a revision is the one that was proven last, or a manager saw it proven since it was last rolled out. The
 // status may not say so yet.
 func (v *verdict) sawProven(name string) bool {
 	r, ok := v.world.Store.Get(apiserver.Key{Kind: apiserver.Revisions, Namespace: v.world.set.Namespace, Name: name}).(*appsv1.ControllerRevision)
-	_, stepping := v.world.stepAtWork(v.set) // what a step is at work for may still be given up
-	if !ok || !stepping && v.checker.seen[numbered{name, r.Revision}] {
-		return ok
+	if !ok {
+		return false
+	}
+	// What a step is at work for may still be given up.
+	if _, stepping := v.world.stepAtWork(v.set); !stepping && v.checker.seen[numbered{name, r.Revision}] {
+		return true
 	}
 	last, highest := "", 0
 	for other := range apiserver.Each[*appsv1.ControllerRevision](v.world.Store) {
