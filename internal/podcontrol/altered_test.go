@@ -40,7 +40,11 @@ func TestAlteredPodsAreNoPods(t *testing.T) {
 		},
 		"another revision": {
 			rewrite: func(o client.Object) { o.SetLabels(map[string]string{"app": "web", v1beta1.RevisionLabel: "x"}) },
-			want:    `changed label controller-revision-hash to "x", so that the pod is of another revision`,
+			want:    `changed label controller-revision-hash from "web-1" to "x", so that the pod is not what the set needs`,
+		},
+		"the mark of surge": {
+			rewrite: func(o client.Object) { o.SetLabels(map[string]string{"app": "web", v1beta1.SurgeLabel: "true"}) },
+			want:    `changed label apps.rollset.dev/surge from "" to "true"`,
 		},
 		"a label less": {rewrite: without("app"), want: "dropped label app"},
 		"no owner":     {rewrite: func(o client.Object) { o.SetOwnerReferences(nil) }, want: "changed whom the object belongs to"},
