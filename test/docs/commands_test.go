@@ -73,11 +73,13 @@ var (
 	age     = regexp.MustCompile(`\b(?:\d+d|(?:\d+m)?\d+s)\b`)
 	spaces  = regexp.MustCompile(`[ \t]+`)
 	anyLine = regexp.MustCompile(`(?m)^…\n`)
+	// logLine matches a line of kubectl's log. kubectl wait may log that it ended its watch.
+	logLine = regexp.MustCompile(`(?m)^[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ .*\n`)
 )
 
 // normalize replaces what need not be equal.
 func normalize(text string) string {
-	text = random.ReplaceAllString(text, "-?")
+	text = random.ReplaceAllString(logLine.ReplaceAllString(text, ""), "-?")
 	text = spaces.ReplaceAllString(age.ReplaceAllString(text, "?s"), " ")
 	return strings.ReplaceAll(text, " \n", "\n")
 }
@@ -88,6 +90,19 @@ func pattern(output string) *regexp.Regexp {
 	text = regexp.QuoteMeta(text)
 	text = strings.NewReplacer("\x00", `(?:.*\n)*?`, "…", ".*").Replace(text)
 	return regexp.MustCompile(`^` + text + `$`)
+}
+
+// TestLogOfKubectl compares what kubectl prints beside its log, which pages do not show.
+func TestLogOfKubectl(t *testing.T) {
+	t.Parallel()
+	want := pattern("rollset.apps.rollset.dev/db condition met\n")
+	warning := `I1127 19:49:41.385356   25787 reflector.go:664] "Warning: watch ended with error" err="context canceled"` + "\n"
+	if printed := warning + "rollset.apps.rollset.dev/db condition met\n"; !want.MatchString(normalize(printed)) {
+		t.Errorf("the page's line does not match\n%s", normalize(printed))
+	}
+	if printed := warning + "error: timed out waiting for the condition\n"; want.MatchString(normalize(printed)) {
+		t.Errorf("the page's line matches\n%s", printed)
+	}
 }
 
 // lines adds a line break to a text without one, such as kubectl's output for jsonpath.
